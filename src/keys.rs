@@ -1,56 +1,37 @@
-//! Keys: our own type, so that everything above the terminal can be driven by a string such as `jjK<esc>`.
+//! Keys, independent of the terminal library, so that everything above the terminal can be driven by a string such as
+//! `jjK<esc>`.
 
 use std::fmt;
 
-/// What was pressed, without its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
-    /// A character, as typed: `K` is upper case, not `k` with a modifier.
+    /// A character as typed: `K` is upper case, not `k` with a modifier.
     Char(char),
-    /// A function key by its number: `f1`.
     F(u8),
-    /// `enter`: the return key.
     Enter,
-    /// `esc`: the escape key.
     Esc,
-    /// `backspace`: deletes to the left.
     Backspace,
-    /// `delete`: deletes to the right.
     Delete,
-    /// `tab`: the tabulator key.
     Tab,
-    /// `shift-tab`: Tab with Shift, which terminals send as a key of its own.
+    /// Tab with Shift, which terminals send as a separate key.
     BackTab,
-    /// `up`: the arrow key.
     Up,
-    /// `down`: the arrow key.
     Down,
-    /// `left`: the arrow key.
     Left,
-    /// `right`: the arrow key.
     Right,
-    /// `pgup`: the page up key.
     PageUp,
-    /// `pgdn`: the page down key.
     PageDown,
-    /// `home`: the key to the beginning.
     Home,
-    /// `end`: the key to the end.
     End,
 }
 
-/// A key that was pressed, with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Which key, without its modifiers.
     pub code: Code,
-    /// Control was held down.
     pub ctrl: bool,
-    /// Alt was held down.
     pub alt: bool,
 }
 
-/// A key that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown key \"{0}\"; a key is one character (K), a name (esc, enter, space, pgup, f1) or either after ctrl- or alt-"
@@ -77,25 +58,22 @@ const NAMES: [(&str, Code); 16] = [
 ];
 
 impl Key {
-    /// A key of its own, without modifiers.
     pub const fn plain(code: Code) -> Self {
         Self { code, ctrl: false, alt: false }
     }
 
-    /// A character as typed, without modifiers.
     pub const fn char(character: char) -> Self {
         Self::plain(Code::Char(character))
     }
 
-    /// A character with Control held down.
     pub const fn ctrl(character: char) -> Self {
         Self { code: Code::Char(character), ctrl: true, alt: false }
     }
 
-    /// Reads one key as the config writes it: `K`, `ctrl-l`, `pgup`, `f1`, `space`.
+    /// Reads one key in the notation of the config: `K`, `ctrl-l`, `pgup`, `f1`, `space`.
     ///
     /// # Errors
-    /// When there is no such key.
+    /// If there is no such key.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let error = || KeyError(text.to_owned());
         let mut key = Self::plain(Code::Esc);
@@ -115,11 +93,11 @@ impl Key {
         Ok(key)
     }
 
-    /// Reads a string of keys as a test writes it: characters stand for themselves, others are in angle brackets
+    /// Reads a string of keys: characters stand for themselves, other keys are in angle brackets
     /// (`jj<enter>/web<esc>`, `<ctrl-l>`, `<lt>` for `<`).
     ///
     /// # Errors
-    /// When a bracket holds no key, or is not closed.
+    /// If a bracket holds no key, or is not closed.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, KeyError> {
         let mut keys = Vec::new();
         let mut rest = text;

@@ -1,10 +1,8 @@
-//! `locktop`: reads the command line and does what it says.
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     glibc_malloc::fix_mmap_threshold();
-    // A panic is a bug: its message should be worth reporting.
+    // Installs the handler for panics, whose message goes into a bug report.
     if let Err(error) = color_eyre::install() {
         drop(error);
     }

@@ -1,6 +1,7 @@
-//! Giving a job of another system back to it, and ending a lease of one.
+//! Returns a job of another system to that system, and ends a lease of another system.
 //!
-//! The statement is that of its adapter: it compares all that was seen, and what its system itself would ask before it did the same.
+//! The statement comes from the adapter: it compares the target with what was seen, and makes the checks that the other
+//! system itself would make.
 
 use tokio_postgres::Client;
 
@@ -10,7 +11,6 @@ use crate::model::plan::{AdapterTarget, Outcome};
 use crate::pg::adapters::{ActOn, act_message, find_statement};
 use crate::pg::trust::TrustedOwners;
 
-/// What is going to be asked, in short.
 pub(super) fn short(target: &AdapterTarget) -> String {
     let values = &target.values;
     let (id, who) = (shown(Some(&values.id)), shown(values.who.as_deref()));

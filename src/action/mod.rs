@@ -1,7 +1,7 @@
-//! What locktop does to a server when it is asked to: everything else only looks.
+//! Actions that locktop executes on a server when requested; all other parts only read.
 //!
-//! Nothing is done to what merely looks like the target: the server compares it with what was seen, in the statement that acts. Who
-//! wanted what, and what came of it, is on record: in a file of the user's ([`audit`]), and in the schema's `locktop_audit`.
+//! The statement that acts compares the target with what was seen, so that no similar target is affected. The request
+//! and its result are recorded in a file of the user ([`audit`]) and in the schema's `locktop_audit`.
 
 mod adapter;
 pub mod audit;

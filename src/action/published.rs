@@ -1,7 +1,9 @@
-//! Failing an execution in a published log, which names no session: only if the row is the one that was seen, and no session works on it.
+//! Fails an execution in a published log, which names no session: only if the row is unchanged and no session works on
+//! it.
 //!
-//! The row and its key are locked to the end of the transaction. If a session works on the row, it is terminated first: the server compares the session,
-//! that it holds the key, and the row, in the statement that signals. Published tables leave the task due.
+//! The row and its key are locked until the end of the transaction. If a session works on the row, it is terminated
+//! first: the statement that signals compares the session, the key that it holds, and the row. Published tables leave
+//! the task due.
 
 use locktop_tasks::recovery::Order;
 use tokio_postgres::Client;
@@ -15,7 +17,6 @@ use crate::model::task::CLOSED;
 use crate::pg::trust::TrustedOwners;
 use crate::text::duration;
 
-/// What is going to be asked, in short.
 pub(super) fn short(target: &PublishedTarget) -> String {
     let PublishedTarget { source, id, key, worker, holder, .. } = target;
     let update = format!("UPDATE {source} SET status = 'failed' WHERE id = {id} if it is still running");
@@ -32,7 +33,6 @@ pub(super) fn short(target: &PublishedTarget) -> String {
     }
 }
 
-/// The outcome, and the session that was terminated.
 pub(super) struct Failed {
     pub(super) outcome: Outcome,
     pub(super) detail: String,
@@ -80,7 +80,6 @@ fn told(target: &PublishedTarget, answer: Result<Answer, (Outcome, String)>) -> 
     }
 }
 
-/// Terminates the session that works on the row, and waits for its end.
 async fn terminate(
     client: &Client,
     session: &SessionTarget,
@@ -118,7 +117,8 @@ fn conditions(target: &PublishedTarget) -> Vec<Condition> {
     ]
 }
 
-/// Whether no session works on the row, in SQL. After its session was terminated that is certain, whichever session has taken the key since.
+/// Whether no session works on the row, in SQL. This is certain after its session was terminated, even if another
+/// session has taken the key since.
 fn may_close(table: &Table, target: &PublishedTarget) -> String {
     let key = target.key;
     match &target.holder {
@@ -146,7 +146,6 @@ fn may_close(table: &Table, target: &PublishedTarget) -> String {
     }
 }
 
-/// What becomes of the row.
 fn set(table: &Table, target: &PublishedTarget, order: &Order) -> String {
     let mut set = "status = 'failed'".to_owned();
     if matches!(table.kind("completed_at"), Some(ColumnKind::Zoned | ColumnKind::Time | ColumnKind::Date)) {

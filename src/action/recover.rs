@@ -1,5 +1,3 @@
-//! Carrying a plan out, with each step on record before it is taken.
-
 use std::sync::Arc;
 
 use locktop_tasks::recovery::{Order, execute_one, in_doubt, not_tried};
@@ -17,8 +15,8 @@ use crate::model::view::TargetId;
 use crate::schema::Schema;
 use crate::text::one_line;
 
-/// As [`locktop_tasks::recovery::execute`]; where the tables are published ones, `published` has what is failed in them. What cannot be put
-/// on record is not done.
+/// As [`locktop_tasks::recovery::execute`]. For published tables, `published` has the executions to fail. A step that
+/// cannot be recorded is not taken.
 pub async fn execute_recorded(
     client: &Client,
     schema: impl Into<Schema>,
@@ -74,7 +72,7 @@ async fn fail_published(
     target: &PublishedTarget,
     order: &Order,
 ) -> RecoveryResult {
-    // As everything that the command prints.
+    // UTC, as in all output of the command.
     let utc = chrono::Offset::fix(&chrono::Utc);
     let failed = published::fail(client, target, order, &schema.trusted_owners, utc).await;
     let outcome = match failed.outcome {
@@ -97,14 +95,13 @@ fn target(row: &Planned) -> Target {
     Target { what: TargetKind::Execution { id }, name, subject: Subject::Server }
 }
 
-/// Puts what came of it on record; the result says so where that cannot be done.
 async fn noted(
     client: &Client,
     record: &impl Record,
     asked: &Asked<'_>,
     result: RecoveryResult,
 ) -> RecoveryResult {
-    // That it is done is said by the outcome already.
+    // The outcome already shows that it was recovered.
     let said = match result.outcome {
         RecoveryOutcome::Recovered => result.detail.clone(),
         other => format!("{}: {}", other.as_str(), result.detail),

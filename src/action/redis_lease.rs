@@ -1,4 +1,4 @@
-//! Ending a lock of somebody else in Redis: a compare-and-delete of the value that was seen, on every server.
+//! Releases a lock of another client in Redis: compare-and-delete of the value that was seen, on every server.
 
 use std::time::Duration;
 
@@ -12,21 +12,20 @@ use crate::redis::RedisUrl;
 /// Longest wait for each server.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is going to be asked, in short. The value is a secret: who knows it can release the lock.
+/// The value is a secret: any client that knows it can release the lock.
 pub(super) fn short(lease: &RedisLease) -> String {
     format!("delete {} if its value is the one that was seen, on {} servers", lease.name(), lease.servers)
 }
 
-/// `servers` are all of the configuration: those of other sets than the lock's are not asked.
+/// `servers` are all servers of the configuration; only those of the lock's own set are used.
 pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Outcome, String) {
-    // What a place is called is its number in the set that the row was read from.
+    // A server is named by its number in the set that the row was read from.
     let Some(servers) = servers.get(lease.members()) else {
         return (Outcome::Refused, "it was read from servers other than those of the config".to_owned());
     };
     sum_up(&force_unlock(lease, servers, TIMEOUT).await)
 }
 
-/// How many servers answered what.
 #[derive(Debug, Default)]
 struct Counts {
     freed: u32,
@@ -56,7 +55,7 @@ fn sum_up(results: &[Unlock]) -> (Outcome, String) {
 }
 
 impl Counts {
-    /// A lock is its holder's on a majority: it has ended once so many are free that no majority is left.
+    /// A lock is held on a majority of servers. It has ended when too few servers are left for a majority.
     fn judge(&self, servers: u32) -> (Outcome, String) {
         let clear = self.freed + self.gone;
         let is_over = servers - clear.min(servers) < quorum(servers);
@@ -170,7 +169,7 @@ mod tests {
             (1..4).map(|port| RedisUrl::parse(&format!("redis://127.0.0.1:{port}")).unwrap()).collect();
         let (outcome, told) = unlock(&leases.rows[1], &urls[..2]).await;
         assert_eq!(outcome, Outcome::Refused, "{told}");
-        // Nobody listens there: who was asked is said all the same.
+        // No server listens there; the message names it all the same.
         let (_, told) = unlock(&leases.rows[0], &urls).await;
         assert!(told.contains("freed on 0 of 1") && told.contains("127.0.0.1:1:"), "{told}");
         let (_, told) = unlock(&leases.rows[1], &urls).await;

@@ -1,7 +1,7 @@
-//! A row of a table, and changing it only if it is exactly as it was seen.
+//! Changes a row of a table only if the row is exactly as it was seen.
 //!
-//! The table is known by its OID. Its name is looked up first, and the statement that acts compares the OID of the table that the row
-//! is in: a table that was dropped and made again under the same name is another one.
+//! The table is identified by its OID. Its name is looked up first, and the statement that acts compares the OID of the
+//! row's table: a table that was dropped and created again under the same name is a different table.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,17 @@ use crate::model::plan::row_change::{
 };
 use crate::pg::trust::TrustedOwners;
 
-/// A table as it is called now.
 #[derive(Debug)]
 pub(super) struct Table {
     oid: u32,
-    /// What goes before everything that is done to it.
+    /// Statements that precede every statement about the table.
     guard: String,
     name: String,
     is_partitioned: bool,
     has_audit: bool,
-    /// The schema and the columns of the table.
     found: FoundTable,
 }
 
-/// What the server says of it.
 #[derive(Debug, Deserialize)]
 struct Looked {
     schema: String,
@@ -40,7 +37,6 @@ struct Looked {
     columns: BTreeMap<String, u32>,
 }
 
-/// Changes a row as it was planned.
 pub(super) async fn carry_out(
     client: &Client,
     change: RowChange<'_>,
@@ -56,7 +52,7 @@ pub(super) async fn carry_out(
     Ok(came_of(answer, done))
 }
 
-/// What came of it, by the word of the function that did it, where there is one.
+/// The result; if a function made the change, from the word that it returned.
 fn came_of(answer: Answer, done: String) -> (Outcome, String) {
     if answer.is_busy {
         return (Outcome::Refused, "its advisory key is held: a worker may be working on it".to_owned());
@@ -70,7 +66,7 @@ fn came_of(answer: Answer, done: String) -> (Outcome, String) {
     }
 }
 
-/// Which row `t` it is. What was read of a text is cut, and then no index finds it.
+/// The condition for row `t`. A long text id was truncated when it was read, and the comparison then cannot use an index.
 fn id_is(id: &RowKey) -> String {
     match id {
         RowKey::Number(id) => format!("t.id = {id}"),
@@ -81,7 +77,6 @@ fn id_is(id: &RowKey) -> String {
     }
 }
 
-/// What is true of the row `t` if a part of it is as it was seen.
 fn sql_of(is: &Is) -> String {
     match is {
         Is::Text(column, value) => message::is(column, value.as_deref()),
@@ -91,7 +86,7 @@ fn sql_of(is: &Is) -> String {
 }
 
 impl Table {
-    /// Looks the table up by its OID; the error says what came of the command and why.
+    /// Looks up the table by its OID. The error is the result of the command.
     pub(super) async fn find(
         client: &Client,
         oid: u32,
@@ -126,13 +121,13 @@ impl Table {
         Ok(Self { guard, ..table })
     }
 
-    /// The statements that precede one about its rows.
     pub(super) fn guard(&self) -> &str {
         &self.guard
     }
 
-    /// The table is locked as its change would lock it, so that nobody can put another one in its place or make a trigger on it. Then it has to be the one that was found, of an owner
-    /// who is trusted; and where functions beside it are called, so has all of their schema.
+    /// Locks the table as the change would, so that it cannot be replaced and no trigger can be created on it. It must then
+    /// be the table that was found, with a trusted owner. If functions of its schema are called, the whole schema must have
+    /// a trusted owner.
     fn guard_of(&self, (schema, name): (&str, &str), is_own: bool, owners: &TrustedOwners) -> String {
         let mut sql = format!(
             "LOCK TABLE {} IN ROW EXCLUSIVE MODE; {}; ",
@@ -146,13 +141,12 @@ impl Table {
         sql
     }
 
-    /// `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
+    /// `ONLY`, because tables that inherit from it may have any owner. The partitions of a partitioned table are included.
     fn source(&self) -> String {
         let only = if self.is_partitioned { "" } else { "ONLY " };
         format!("{only}{}.{}", self.found.schema, self.name)
     }
 
-    /// That the row `t` is in this table.
     fn is_in(&self) -> String {
         if self.is_partitioned {
             format!("{} IN (SELECT a.relid FROM pg_partition_ancestors(t.tableoid) AS a)", self.oid)
@@ -169,7 +163,7 @@ impl Table {
         self.found.kind(column)
     }
 
-    /// What writes a row to the audit of locktop's own schema, for each row of `done`; nothing where there is none.
+    /// Inserts a row into the audit table of locktop's own schema for each row of `done`; empty if there is no audit table.
     fn audit(&self, actor: &Actor, noted: Noted) -> String {
         if !self.has_audit {
             return String::new();
@@ -183,7 +177,6 @@ impl Table {
         )
     }
 
-    /// What a role needs to change rows of it.
     fn grants(&self, role: &str, is_own: bool) -> String {
         let (role, schema, table) = (quoted(role), &self.found.schema, &self.name);
         let usage = format!("GRANT USAGE ON SCHEMA {schema} TO {role}");
@@ -203,38 +196,33 @@ fn quoted(name: &str) -> String {
     postgres_protocol::escape::escape_identifier(name)
 }
 
-/// A row, and what has to be true of it.
 pub(super) struct Row<'a> {
     pub(super) table: &'a Table,
-    /// The condition by which `t` is the row: its primary key.
+    /// The condition that identifies row `t`: its primary key.
     pub(super) id: String,
     pub(super) conditions: Vec<Condition>,
 }
 
-/// Takes a key to the end of the transaction, in SQL; none is asked for if no worker can be at the row.
+/// Takes a key until the end of the transaction, in SQL. `None` if no worker can be working on the row.
 pub(super) fn free(key: Option<i64>) -> String {
     key.map_or_else(|| "true".to_owned(), |key| format!("pg_try_advisory_xact_lock({key}::bigint)"))
 }
 
-/// What the server answers: whether it was done, then how the row is.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Answer {
-    /// Rows to which it was done.
     done: u32,
-    /// A word of a function that does it.
     outcome: Option<String>,
     detail: Option<String>,
-    /// Whether somebody has the row locked, and so works on it.
+    /// Whether another session holds the row's key, so that it may be working on the row.
     pub(super) is_busy: bool,
 }
 
 impl Row<'_> {
-    /// What is true of the row `t` if it is the one that was seen.
     fn is_seen(&self) -> String {
         let (source, id) = (self.table.source(), &self.id);
         let conditions = self.conditions.iter().map(|condition| format!(" AND ({})", sql_of(&condition.is)));
-        // Where an id is not unique, nobody can tell which row was meant.
+        // If the id is not unique, the row cannot be identified.
         format!(
             "{} AND {id}{} AND (SELECT count(*) FROM (SELECT FROM {source} AS t WHERE {id} LIMIT 2) AS o) = 1",
             self.table.is_in(),
@@ -242,7 +230,6 @@ impl Row<'_> {
         )
     }
 
-    /// What is done to the row if it is the one that was seen.
     fn sql(&self, act: &RowAct, actor: &Actor) -> String {
         match act {
             RowAct::Set { set, returning, noted } => self.update(set, returning, &self.noted(*noted, actor)),
@@ -259,7 +246,7 @@ impl Row<'_> {
         noted.map(|noted| self.table.audit(actor, noted)).unwrap_or_default()
     }
 
-    /// The row is locked before the function looks at it, so that it is the one that was seen.
+    /// Locks the row before the function reads it, so that it is the row that was seen.
     fn call(&self, function: &str, actor: &Actor) -> String {
         format!(
             "SELECT {} \
@@ -272,7 +259,7 @@ impl Row<'_> {
         )
     }
 
-    /// The row is locked first, so that nothing comes between.
+    /// Locks the row first, so that it cannot change before the call.
     fn attempt(&self, call: &str, columns: &[&str], audit: &str) -> String {
         let kept = columns.iter().map(|column| format!(", t.{column}::text AS {column}"));
         let kept = kept.collect::<String>();
@@ -286,7 +273,6 @@ impl Row<'_> {
         )
     }
 
-    /// Changes the row if it is the one that was seen. `audit` is what is noted of `done`.
     fn update(&self, set: &str, returning: &str, audit: &str) -> String {
         format!(
             "WITH done AS (UPDATE {} AS t SET {set} WHERE {} RETURNING {returning}){audit} \
@@ -296,13 +282,12 @@ impl Row<'_> {
         )
     }
 
-    /// Whether the row is still the one that was seen.
     pub(super) fn is_still_seen(&self) -> String {
         format!("EXISTS (SELECT FROM {} AS t WHERE {})", self.table.source(), self.is_seen())
     }
 
-    /// The same, only if its advisory key is [`free`]. The row first, then the key, then the
-    /// change: each reads what the one before found, and both are kept to the end of the transaction.
+    /// As `update`, but only if the row's advisory key is [`free`]. The order is row, key, change: each step reads the
+    /// result of the step before, and both locks are kept until the end of the transaction.
     pub(super) fn update_while(&self, set: &str, free: &str) -> String {
         format!(
             "WITH seen AS MATERIALIZED (SELECT t.id FROM {source} AS t WHERE {} FOR UPDATE SKIP LOCKED), \
@@ -316,7 +301,8 @@ impl Row<'_> {
         )
     }
 
-    /// Has the server act, and looks what differs where it did nothing: what it answers, or what came of it without an answer.
+    /// Runs the statement, and reads what differs if nothing was changed. The error is a result without an answer of the
+    /// server.
     pub(super) async fn act(
         &self,
         client: &Client,
@@ -324,12 +310,12 @@ impl Row<'_> {
         role: &str,
         is_own: bool,
     ) -> Result<Answer, (Outcome, String)> {
-        // Times without a zone mean what they mean to the poll.
+        // Times without a zone have the same meaning as in the poll.
         let guard = &self.table.guard;
         let sql = format!("SET LOCAL TimeZone TO DEFAULT; {guard}{act}; {}", self.differs());
         let rows = send(client, Access::ReadWrite, &sql).await;
         let rows = rows.map_err(|error| self.refused(&error, role, is_own))?;
-        // The last row is of the look; nothing before it where no row was found to act on.
+        // The last row shows what differs; an answer precedes it if a row was found to act on.
         let (look, answer) = match rows.as_slice() {
             [look] => (look, None),
             [answer, .., look] => (look, Some(answer)),
@@ -342,7 +328,6 @@ impl Row<'_> {
         answer.ok_or_else(|| nothing(look))
     }
 
-    /// What is not as it was seen.
     fn differs(&self) -> String {
         let names = self.conditions.iter().map(|condition| {
             format!("CASE WHEN ({}) IS NOT TRUE THEN {} END", sql_of(&condition.is), text(condition.name))
@@ -371,7 +356,6 @@ impl Row<'_> {
     }
 }
 
-/// How a row is that nothing was done to.
 #[derive(Debug, Deserialize)]
 struct RowAsItIs {
     rows: u32,

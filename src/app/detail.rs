@@ -1,5 +1,3 @@
-//! What Enter opens: everything known of one backend, prepared transaction or lock, as lines.
-
 use super::context::Context;
 use super::line::{Line, Tone};
 use super::panes::RowId;
@@ -8,17 +6,16 @@ use crate::model::finding::Finding;
 use crate::model::wait_graph::Party;
 use crate::model::why::why;
 
-/// How many of a list are shown before "and 412 more".
+/// Number of list entries shown before "and 412 more".
 pub(super) const LIST: usize = 200;
 
-/// The lines of the detail view of `subject`; none when it no longer exists.
+/// `None` if `subject` no longer exists.
 pub fn lines(context: &Context<'_>, subject: RowId, width: usize, wrap: bool) -> Option<Vec<Line>> {
     let width = if wrap { width } else { usize::MAX };
     let lines = (subject.home().definition().detail)(context, subject, width)?;
     Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
 }
 
-/// A finding, whole, and what it has to say beyond that.
 pub fn finding(finding: &Finding, width: usize) -> Vec<Line> {
     let mut lines = vec![Line::new().with("  ", Tone::Plain).with(&*finding.summary, Tone::Title)];
     if !finding.details.is_empty() {
@@ -30,7 +27,7 @@ pub fn finding(finding: &Finding, width: usize) -> Vec<Line> {
     lines.into_iter().flat_map(|line| wrapped(line, width)).collect()
 }
 
-/// A line that is too long, in several: its last piece is wrapped, and what follows stands below its beginning.
+/// Splits a line that is too long: its last piece is wrapped, and the continuation lines are indented to its start.
 pub(in crate::app) fn wrapped(line: Line, width: usize) -> Vec<Line> {
     if line.width() <= width {
         return vec![line];
@@ -51,22 +48,18 @@ pub(in crate::app) fn wrapped(line: Line, width: usize) -> Vec<Line> {
     std::iter::once(head).chain(below).collect()
 }
 
-/// The heading of the detail view of `subject`.
 pub fn title(context: &Context<'_>, subject: RowId) -> String {
     (subject.home().definition().name)(context, subject)
 }
 
-/// A heading within a detail view.
 pub(super) fn heading(text: impl Into<String>) -> Line {
     Line::new().with(text, Tone::Title)
 }
 
-/// A label and what it says.
 pub(super) fn field(label: &str, value: impl Into<String>, tone: Tone) -> Line {
     Line::new().with(format!("  {label:<14} "), Tone::Dim).with(value, tone)
 }
 
-/// Several short labels and values on one line.
 pub(super) fn fields(pairs: &[(&str, String)]) -> Line {
     let mut line = Line::new().with("  ", Tone::Plain);
     for (label, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
@@ -76,12 +69,11 @@ pub(super) fn fields(pairs: &[(&str, String)]) -> Line {
     line
 }
 
-/// Leaves out the lines whose labels have nothing behind them.
+/// Removes the lines with a label and no value.
 pub(super) fn keep_said(lines: &mut Vec<Line>) {
     lines.retain(|line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty()));
 }
 
-/// An age in words, or nothing.
 pub(super) fn ago(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
     match (at, context.age(at)) {
         (Some(at), Some(age)) => format!("{} ago ({})", crate::text::duration(age), context.time_of_day(at)),
@@ -103,7 +95,6 @@ pub(super) fn party(context: &Context<'_>, party: Party) -> String {
     }
 }
 
-/// Several parties, the first few by name.
 pub(super) fn parties(context: &Context<'_>, list: &[Party]) -> String {
     let shown: Vec<String> = list.iter().take(6).map(|one| party(context, *one)).collect();
     match list.len().saturating_sub(shown.len()) {
@@ -112,7 +103,7 @@ pub(super) fn parties(context: &Context<'_>, list: &[Party]) -> String {
     }
 }
 
-/// Why a party waits, in words: nothing for one that does not.
+/// Empty for a party that does not wait.
 pub(super) fn reasons(context: &Context<'_>, subject: Party) -> Vec<Line> {
     let said = why(context.view, subject).into_iter().enumerate();
     let line = |(at, said): (usize, String)| {
@@ -121,7 +112,6 @@ pub(super) fn reasons(context: &Context<'_>, subject: Party) -> Vec<Line> {
     said.map(line).collect()
 }
 
-/// What ending a party would do, in words.
 pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(promise) = context.promise(subject) {
@@ -153,12 +143,10 @@ pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
     lines
 }
 
-/// Text of the server on one line; nothing for NULL.
 pub(super) fn words(text: Option<&Text>) -> String {
     text.map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
 }
 
-/// A number as text; nothing for NULL.
 pub(super) fn number(value: Option<i64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
@@ -171,12 +159,11 @@ pub(super) fn of(value: Option<i64>, most: Option<i64>) -> String {
     }
 }
 
-/// The label of an end that is so many seconds ahead.
+/// `left` is the number of seconds until the end.
 pub(super) fn end_label(left: Option<f64>) -> &'static str {
     if left.is_some_and(|left| left <= 0.0) { "ended" } else { "ends" }
 }
 
-/// The state of a row, and what that means.
 pub(super) fn state(word: &str, tone: Tone, why: impl Into<String>) -> Line {
     Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
 }

@@ -1,13 +1,13 @@
-//! What is typed behind `/`: which rows are shown.
+//! The filter that is typed after `/` and determines which rows are shown.
 //!
-//! Terms are separated by spaces and all must hold. `web` is found anywhere in a row, `who:web` in one column, `db=app` is the
-//! whole of one, `web|batch` is either, `wait>30` compares (seconds, or `2m`, `1h`), and `!` in front turns a term round. Letter case
-//! does not matter. The whole name of a state means that state and no other. What stands in double quotes is text as it is, with its
-//! spaces, colons and bars.
+//! Terms are separated by spaces, and all of them must match. `web` matches anywhere in a row, `who:web` in one column,
+//! `db=app` a whole column, and `web|batch` either text; `wait>30` compares (seconds, or `2m`, `1h`), and `!` before a
+//! term negates it. Case is ignored. The full name of a state matches only that state. Text in double quotes is
+//! literal, with its spaces, colons and bars.
 
 use super::panes::{Value, is_state};
 
-/// A filter; the empty one lets everything through.
+/// An empty filter passes every row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Filter {
     terms: Vec<Term>,
@@ -16,9 +16,8 @@ pub struct Filter {
 #[derive(Debug, Clone, PartialEq)]
 struct Term {
     not: bool,
-    /// The position of the column; none: any of those that are on the screen.
+    /// Position of the column; `None` for any column on the screen.
     column: Option<usize>,
-    /// Of these one is enough.
     tests: Vec<Test>,
 }
 
@@ -26,34 +25,30 @@ struct Term {
 enum Test {
     /// Lower case, and whether it is the name of a state.
     Contains(String, bool),
-    /// All of a cell, in lower case.
+    /// The whole cell, in lower case.
     Is(String),
     Less(f64),
     Greater(f64),
 }
 
-/// A filter that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// What should be a number: a comparison is with nothing else.
     #[error("\"{0}\" is not a number: write seconds (30) or a duration (2m, 1h)")]
     Number(String),
-    /// What is compared, what there is, and the text as it would be searched for.
+    /// The unknown column, the existing columns, and the text in quotes.
     #[error("no column {0} here; columns: {1}. To search for the text, put it in quotes: \"{2}\"")]
     Column(String, String, String),
 }
 
-/// The columns that a filter may name.
 #[derive(Debug, Clone, Copy)]
 pub struct Columns<'a> {
-    /// Those of the table: a word by itself is looked for in these.
+    /// Columns of the table; a term without a column is searched in these.
     pub shown: &'a [&'static str],
-    /// Those that are not on the screen.
     pub others: &'a [&'static str],
 }
 
 impl Columns<'_> {
-    /// Where the column stands: those that are not on the screen come last.
+    /// Position of the column; columns that are not on the screen come last.
     fn find(&self, name: &str) -> Option<usize> {
         let mut all = self.shown.iter().chain(self.others);
         all.position(|column| column.eq_ignore_ascii_case(name))
@@ -65,23 +60,19 @@ impl Columns<'_> {
 }
 
 impl Filter {
-    /// Reads a filter over a table with these columns.
-    ///
-    /// # Errors
-    /// When a comparison is not with a number, or a column is not there.
     pub fn parse(text: &str, columns: Columns<'_>) -> Result<Self, FilterError> {
-        // With a `!` alone somebody has only begun to type.
+        // A single `!` is an incomplete term.
         let words = words(text).into_iter().filter(|word| word.text != "!" || word.quoted_from.is_some());
         let terms = words.map(|word| term(&word, columns)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { terms })
     }
 
-    /// Whether it lets everything through: nothing was typed.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether a row passes. So many columns are on the screen, and `value` gives what the row says in one of them.
+    /// Whether a row passes. `shown` is the number of columns on the screen; `value` returns the value of the row in a
+    /// column.
     pub fn passes<'a>(&self, shown: usize, value: impl Fn(usize) -> Value<'a>) -> bool {
         self.terms.iter().all(|term| {
             let holds = match term.column {
@@ -107,7 +98,7 @@ impl Test {
     fn holds(&self, value: &Value<'_>) -> bool {
         match (self, value) {
             (Self::Contains(needle, _), Value::Text(text)) => contains(text, needle),
-            // The name of a state means that state: "idle" is another one than "idle in transaction".
+            // The name of a state matches only that state: "idle" is not "idle in transaction".
             (Self::Contains(needle, true) | Self::Is(needle), Value::State(state, _)) => is(state, needle),
             (Self::Contains(needle, false), Value::State(state, text)) => {
                 contains(state, needle) || contains(text, needle)
@@ -122,12 +113,12 @@ impl Test {
     }
 }
 
-/// Whether that is the state, or the state with a doubt about it.
+/// Whether `state` has this name; a `?` after it marks doubt and is ignored.
 fn is(state: &str, name: &str) -> bool {
     state.trim_end_matches('?').eq_ignore_ascii_case(name)
 }
 
-/// Whether `text` contains `needle`, which is lower case already.
+/// `needle` must be lower case.
 fn contains(text: &str, needle: &str) -> bool {
     if needle.is_ascii() {
         let (text, needle) = (text.as_bytes(), needle.as_bytes());
@@ -137,11 +128,11 @@ fn contains(text: &str, needle: &str) -> bool {
     text.to_lowercase().contains(needle)
 }
 
-/// A word of a filter: what stands between spaces outside of quotes.
+/// A word of a filter: the text between spaces outside quotes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Word {
     text: String,
-    /// How many of its bytes stand before the first quote, where there is one.
+    /// Number of bytes before the first quote; `None` without a quote.
     quoted_from: Option<usize>,
 }
 
@@ -183,7 +174,7 @@ fn term(word: &Word, columns: Columns<'_>) -> Result<Term, FilterError> {
     let (separator, operand) =
         (rest.get(at..=at).unwrap_or_default(), rest.get(at + 1..).unwrap_or_default());
     let Some(column) = columns.find(name) else {
-        // A word before the sign is a column that is not there; anything else is text, such as 10:30 or a->b.
+        // A word before the sign names a column that does not exist; anything else is text, such as 10:30 or a->b.
         if !name.chars().all(|character| character.is_alphabetic() || character == '_') {
             return Ok(Term { not, column: None, tests: alternatives(rest, is_quoted(0), Test::contains) });
         }
@@ -199,7 +190,7 @@ fn term(word: &Word, columns: Columns<'_>) -> Result<Term, FilterError> {
     Ok(Term { not, column: Some(column), tests })
 }
 
-/// `web|batch`: one test for each; what was in quotes is one.
+/// `web|batch`: one test for each alternative; quoted text is one test.
 fn alternatives(text: &str, verbatim: bool, make: impl Fn(&str) -> Test) -> Vec<Test> {
     let tests: Vec<Test> = text.split('|').filter(|text| !text.is_empty()).map(&make).collect();
     if verbatim || tests.is_empty() { vec![make(text)] } else { tests }

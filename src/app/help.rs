@@ -1,5 +1,3 @@
-//! The text of the help: all keys, from the same table that the keys themselves come from, and what the words on the screens mean.
-
 use std::collections::BTreeSet;
 
 use super::App;
@@ -9,10 +7,8 @@ use super::line::{Line, Tone};
 use super::panes::Pane;
 use crate::model::snapshot::{Pooling, Tls};
 
-/// Columns of a key or a word, before what it means.
 const LABEL: usize = 16;
 
-/// Signs that stand beside a value or in its place.
 const SIGNS: [(&str, &str); 16] = [
     (">", "the selected row; * a marked one"),
     ("└ ├", "waits for the session above it"),
@@ -35,7 +31,6 @@ const SIGNS: [(&str, &str); 16] = [
     ("crit", "in lower case: a finding from before the connection was lost"),
 ];
 
-/// Signs of the header while what was is shown.
 const PAST: [(&str, &str); 4] = [
     ("13:47 ··▂▅! 14:02", "waiting sessions, from the first snapshot in the history to the last"),
     ("▲ 631 of 900", "the snapshot that is shown, and the number of snapshots"),
@@ -46,7 +41,7 @@ const PAST: [(&str, &str); 4] = [
     ("PAST 4m29s", "a snapshot of that long ago, at the time next to it; Esc returns to live"),
 ];
 
-/// The same in a recording, which has no now.
+/// Signs of the header in a recording, which has no live state.
 const RECORDING: [(&str, &str); 4] = [
     ("PAUSED ×1", "paused at the time next to it; p plays it at the original speed"),
     ("PLAYS ×4", "plays at four times the original speed"),
@@ -84,8 +79,8 @@ const WORDS: [(&str, &str); 21] = [
     ),
 ];
 
-/// The entries that have a text in them, in small or capital letters, with their headings; all where it is empty. As it is drawn
-/// at this width: whoever scrolls counts these lines.
+/// The entries that contain `search`, ignoring case, with their headings; all if it is empty. Lines are wrapped as
+/// drawn at this width, because scrolling counts them.
 pub fn lines(app: &App, width: usize, search: &str) -> Vec<Line> {
     let mut lines = keys(app);
     lines.extend(connection(app));
@@ -119,12 +114,11 @@ fn found(lines: Vec<Line>, search: &str) -> Vec<Line> {
     found
 }
 
-/// Whether a line begins a part of a long page.
 pub fn is_heading(line: &Line) -> bool {
     line.spans.first().is_some_and(|span| span.tone == Tone::Title)
 }
 
-/// The signs that there can be: nothing is live in a recording, and without a history there is no past.
+/// The signs that can occur: a recording is never live, and without a history there is no past.
 fn signs(app: &App) -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_recording = app.replay.is_some();
     let always = SIGNS.into_iter().filter(move |(sign, _)| !(is_recording && sign.starts_with("LIVE")));
@@ -167,7 +161,7 @@ fn keys(app: &App) -> Vec<Line> {
     lines
 }
 
-/// The columns of all panes, those of this screen first; what means the same in several is told once.
+/// The columns of all panes, those of this screen first; a column with the same meaning in several panes is listed once.
 fn columns(app: &App) -> Vec<Line> {
     let mut panes = app.panes();
     let here = panes.clone();
@@ -186,7 +180,6 @@ fn columns(app: &App) -> Vec<Line> {
     lines
 }
 
-/// Which server, database and role all this is from, and by which connection.
 fn connection(app: &App) -> Vec<Line> {
     let Some(server) = app.context().and_then(|context| context.snapshot.server()) else { return Vec::new() };
     let place = crate::text::one_line(&server.place()).into_owned();
@@ -223,7 +216,6 @@ fn connection(app: &App) -> Vec<Line> {
     ]
 }
 
-/// What the role may see and do.
 fn role(app: &App) -> Vec<Line> {
     let Some((context, server)) =
         app.context().and_then(|context| Some((context, context.snapshot.server()?)))

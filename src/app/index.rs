@@ -1,4 +1,4 @@
-//! Finding the rows of a view without searching: built once a view. What is in the snapshot itself is found by its own index.
+//! An index of the rows of a view, built once per view. The snapshot has its own index.
 
 use std::sync::OnceLock;
 
@@ -11,17 +11,16 @@ use crate::model::task::TaskId;
 use crate::model::view::View;
 use crate::model::work_queue::ItemId;
 
-/// Where the rows of the tables are in a view, and what is so of all of them.
 #[derive(Debug, Clone, Default)]
 pub struct ViewIndex {
     pub(super) tasks: FxHashMap<(TaskId, Option<i64>), u32>,
     pub(super) leases: FxHashMap<LeaseId, u32>,
     pub(super) items: FxHashMap<ItemId, u32>,
-    /// The lines of the Blame screen, which are worked out when it is looked at.
+    /// The lines of the Blame screen, computed when it is shown.
     pub(super) blame: Shown,
-    /// The line about requests that do not wait, which is worked out when the server is quiet.
+    /// The line about requests that do not wait, computed when the server is quiet.
     pub(super) attempts: OnceLock<Option<String>>,
-    /// Something on the server is of another database than the one that locktop is connected to.
+    /// Something on the server belongs to a database other than the connected one.
     pub(super) other_database: bool,
 }
 
@@ -30,7 +29,6 @@ fn position(index: usize) -> u32 {
 }
 
 impl ViewIndex {
-    /// Looks through the tables of a view once.
     pub fn of(view: &View) -> Self {
         let mut index = Self::default();
         for (at, row) in view.tasks.rows.iter().enumerate() {
@@ -48,7 +46,6 @@ impl ViewIndex {
     }
 }
 
-/// Whether a session, a lock or a prepared transaction is of another database than ours.
 fn has_other_database(snapshot: &Snapshot) -> bool {
     let Some(server) = snapshot.server() else { return true };
     let backends = snapshot.backends.last_rows().iter().filter_map(|backend| backend.datid);

@@ -1,5 +1,3 @@
-//! One table of keys: it feeds what a key does, the footer and the help.
-
 mod bindings;
 
 use std::collections::BTreeMap;
@@ -11,103 +9,60 @@ use crate::model::timeline::Step;
 
 pub use bindings::{BINDINGS, Binding, binding};
 
-/// What a key can mean. The names are those of the config's `[keys]`.
+/// The names are those of the config's `[keys]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
-    /// Selects the row above, or scrolls up.
     Up,
-    /// Selects the row below, or scrolls down.
     Down,
-    /// Scrolls a column to the left.
     Left,
-    /// Scrolls a column to the right.
     Right,
-    /// Moves up by a page of rows.
     PageUp,
-    /// Moves down by a page of rows.
     PageDown,
-    /// Selects the first row.
     First,
-    /// Selects the last row.
     Last,
-    /// Goes to a screen by its digit.
     Go(Screen),
-    /// Gives the keys to the next pane of the screen.
     NextPane,
-    /// Gives the keys to the pane before.
     PreviousPane,
-    /// Shows this pane alone, or all of the screen again.
     Zoom,
-    /// Opens the detail page of the selected row.
     Open,
-    /// Closes what is on top, takes a filter away, or leads back from a jump.
+    /// Closes the topmost page, removes a filter, or returns from a jump.
     Back,
-    /// Types a filter over the rows.
     Filter,
-    /// The next row that the filter lets through.
     NextMatch,
-    /// The row before that the filter lets through.
     PreviousMatch,
-    /// Chooses the column to sort by.
     Sort,
-    /// Marks the selected row, or unmarks it.
     Mark,
-    /// Mark all rows that pass the filter now.
     MarkAll,
-    /// Stay with a row across screens.
     Follow,
-    /// To what belongs to a row.
     Related,
-    /// Shows the look before.
     LookBack,
-    /// Shows the look after, and after the last what is now.
     LookOn,
-    /// Goes a minute back in time.
     MinuteBack,
-    /// Goes a minute on in time.
     MinuteOn,
-    /// The last look with trouble before.
     TroubleBefore,
-    /// Goes to the next look with trouble.
     NextTrouble,
-    /// Types a time to go to.
     GoToTime,
-    /// Write the looks that are kept to a file.
     Save,
-    /// Holds the screens still, or lets them go on.
     Pause,
-    /// Polls at a shorter interval.
     Faster,
-    /// Polls at a longer interval.
     Slower,
-    /// Lists all findings over the screen.
     Findings,
-    /// All lock types, or advisory locks alone.
     AllLocks,
-    /// By what those are taken together who made others wait.
     BlameBy,
-    /// How far back that is looked for.
     BlameSpan,
-    /// Wrap the text of the detail view.
     Wrap,
-    /// Copies the selected row, or what a page is about, to the clipboard.
     Copy,
-    /// Switches mouse reporting on or off.
     Mouse,
-    /// Poll now and draw everything anew.
     Refresh,
-    /// Gives the terminal back until the program is continued.
     Suspend,
-    /// Shows all keys and what the words mean.
     Help,
-    /// Ends the program, and gives the terminal back.
     Quit,
-    /// Does something to rows: a question comes first.
+    /// An action on rows, after a confirmation.
     Command(CommandId),
 }
 
 impl Action {
-    /// Where it leads in time; none for what does not.
+    /// `None` for an action that does not move in time.
     pub fn step(self) -> Option<Step> {
         Some(match self {
             Self::LookBack => Step::Looks(-1),
@@ -120,38 +75,25 @@ impl Action {
         })
     }
 
-    /// Whether it acts on the server.
     pub fn acts(self) -> bool {
         matches!(self, Self::Command(command) if !command.definition().is_local)
     }
 }
 
-/// A key map that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyMapError {
-    /// No action of the config's `[keys]` has this name.
     #[error("unknown action \"{0}\"")]
     UnknownAction(String),
-    /// A key of the config's `[keys]` cannot be understood.
     #[error(transparent)]
     Key(#[from] crate::keys::KeyError),
-    /// Two actions of the config want the same key.
     #[error("the key {key} is bound to both {first} and {second}")]
-    Twice {
-        /// The key, as people write it.
-        key: String,
-        /// The action that had it first.
-        first: &'static str,
-        /// The action that wants it, too.
-        second: &'static str,
-    },
+    Twice { key: String, first: &'static str, second: &'static str },
 }
 
-/// Which key does what, of the table and the config's `[keys]`.
 #[derive(Debug, Clone)]
 pub struct KeyMap {
     by_key: BTreeMap<Key, Action>,
-    /// The keys that act, where they are not bound.
+    /// Keys of actions that are not bound in this map.
     unbound: BTreeMap<Key, Action>,
     keys: BTreeMap<Action, Vec<Key>>,
 }
@@ -167,11 +109,11 @@ impl Default for KeyMap {
 }
 
 impl KeyMap {
-    /// The table with the config's changes: an action's name and its keys. A key that a change takes from another
-    /// action's defaults is no longer that action's.
+    /// The table with the config's changes: the name of an action and its keys. A key that a change takes from the defaults
+    /// of another action no longer belongs to that action.
     ///
     /// # Errors
-    /// When a name or a key is unknown, or two changes want one key.
+    /// If a name or a key is unknown, or two changes use the same key.
     pub fn with(changes: &[(String, Vec<String>)]) -> Result<Self, KeyMapError> {
         let mut chosen: BTreeMap<Action, Vec<Key>> = BTreeMap::new();
         let mut taken: BTreeMap<Key, &'static Binding> = BTreeMap::new();
@@ -212,7 +154,7 @@ impl KeyMap {
         Ok(map)
     }
 
-    /// The actions that a change took a default key from, each with that key and what it does now.
+    /// The actions that lost a default key to a change, each with the key and the action it has now.
     pub fn taken(&self) -> impl Iterator<Item = (&'static Binding, Key, Action)> {
         BINDINGS.iter().flat_map(|binding| {
             let keys = binding.keys.iter().filter_map(|key| Key::parse(key).ok());
@@ -221,12 +163,11 @@ impl KeyMap {
         })
     }
 
-    /// The same map without the keys that act on the server.
     pub fn read_only(self) -> Self {
         self.without(Action::acts)
     }
 
-    /// Without the keys that do something about what is now, which a recording has not.
+    /// Without the keys that act on the live state, which a recording does not have.
     pub fn in_recording(self) -> Self {
         self.without(|action| matches!(action, Action::Command(_)))
     }
@@ -239,28 +180,26 @@ impl KeyMap {
         self
     }
 
-    /// What a key of the table would do that this map has not bound.
+    /// The action that a key of the table would have if it were bound in this map.
     pub fn unbound(&self, key: Key) -> Option<Action> {
         self.unbound.get(&key).copied()
     }
 
-    /// What a key does; none where it does nothing.
     pub fn action(&self, key: Key) -> Option<Action> {
         self.by_key.get(&key).copied()
     }
 
-    /// The first key of an action, to print in a footer; none when it has no key.
+    /// The first key of an action, for the footer.
     pub fn key(&self, action: Action) -> Option<Key> {
         self.keys.get(&action)?.first().copied()
     }
 
-    /// All keys of an action, the one of the footer first.
     pub fn keys(&self, action: Action) -> &[Key] {
         self.keys.get(&action).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Whether a key types into a prompt rather than doing something.
+/// Whether a key types a character into a prompt.
 pub fn is_text(key: Key) -> bool {
     matches!(key.code, Code::Char(_)) && !key.ctrl && !key.alt
 }

@@ -1,4 +1,4 @@
-//! What the next dashboard begins with: the screen, and the switches that somebody has turned.
+//! The layout that the next start restores: the screen and the switches.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::panes::Pane;
 use super::screens::Screen;
 use crate::model::blame::{Group, Span};
 
-/// The screens as they were left. Filters and marks are not part of it: they were for that moment.
+/// Filters and marks are not saved: they apply only to the moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
     screen: Option<Screen>,
@@ -22,7 +22,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// What would be kept if the program ended now.
     pub fn of(app: &App) -> Self {
         let sort = |pane: Pane| app.pane(pane).sort.map(|sort| (pane, sort));
         Self {
@@ -35,7 +34,7 @@ impl Layout {
         }
     }
 
-    /// Reads what [`Self::text`] wrote. What another version wrote and this one does not know is left out: nobody wrote it by hand.
+    /// Reads the output of [`Self::text`]. Unknown parts from another version are ignored: the file is not written by hand.
     pub fn parse(text: &str) -> Self {
         let (table, _) = DeTable::parse_recoverable(text);
         let table = table.get_ref();
@@ -63,7 +62,6 @@ impl Layout {
         }
     }
 
-    /// The file that is written, TOML that [`Self::parse`] reads.
     pub fn text(&self) -> String {
         let mut text =
             "# Written by locktop when it exits, unless its config has remember = false.\n".to_owned();
@@ -85,7 +83,7 @@ impl Layout {
 }
 
 impl App {
-    /// Begins as another one was left; on that screen where none is named, and where it has what it shows.
+    /// Restores a layout. Its screen is restored only if no screen is named, and shown only if the server has data for it.
     pub fn lay_out(&mut self, layout: Layout, named: Option<Screen>) {
         if let Some(screen) = layout.screen.filter(|_| named.is_none()) {
             self.screen = screen;

@@ -1,8 +1,8 @@
 //! The state of the screens, and how messages change it.
 //!
-//! Pure: no clock, no input or output. A test feeds messages and looks at the state and at the effects asked
-//! for; drawing only reads. Selection is by identity, never by position: what is selected stays selected when the
-//! order changes, and when it vanishes nothing is selected until the next move.
+//! Pure: no clock, no input or output. Tests send messages and check the state and the requested effects; drawing only
+//! reads. Selection is by identity, never by position: the selected row stays selected when the order changes, and when
+//! it disappears nothing is selected until the next move.
 
 pub mod blame;
 pub mod context;
@@ -56,147 +56,125 @@ use crate::model::plan::PlanContext;
 use crate::model::timeline::PastView;
 use crate::model::view::{Link, Slowed, View};
 
-/// The smallest terminal that the screens are laid out for. On a smaller one nothing is shown but how to get out. From
-/// 80x24 on all panes of a screen fit; on less it has as many as there is room for.
+/// The smallest terminal with a layout; a smaller one shows only how to exit. All panes of a screen fit from 80x24 on;
+/// a smaller terminal shows as many as fit.
 pub const SMALLEST: (u16, u16) = (60, 15);
 
-/// From this width on two panes stand side by side.
+/// Minimum width for two panes side by side.
 pub const WIDE: u16 = 120;
 
-/// The least rows of a pane: its title, the headings, and two rows.
+/// Minimum number of rows of a pane: its title, the headings, and two rows.
 const PANE_ROWS: u16 = 4;
 
-/// Rows of the header: which server it is, and how many sessions wait.
+/// Rows of the header: the server, and the number of waiting sessions.
 pub const HEADER: u16 = 2;
 
-/// From so many rows on all panes of the Overview are expanded; on less one is, below the findings.
+/// Minimum height at which all panes of the Overview are expanded; below it only one is, below the findings.
 pub const TALL: u16 = 30;
 
-/// From so many rows on the Locks screen has a third pane; on less Tab leads to it.
+/// Minimum height for a third pane on the Locks screen; below it Tab leads to that pane.
 const THIRD: u16 = 35;
 
-/// From so many rows on the Chains and the Locks screen have a strip of three rows below their panes.
+/// Minimum height for a strip of three rows below the panes of the Chains and Locks screens.
 const STRIP: u16 = 24;
 
-/// From this width and height on the right side shows the details of the row under the cursor.
+/// Minimum width and height for the details of the row under the cursor on the right side.
 pub const DETAIL: (u16, u16) = (160, 40);
 
-/// A word to the user, which stands in the footer for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// What is said, in one line.
     pub text: String,
-    /// Ticks it still stays; none: until somebody who has seen it presses a key.
+    /// Ticks for which it remains; `None`: until a key is pressed after it was seen.
     pub ticks: Option<u8>,
     /// A frame with it was on the screen.
     pub seen: bool,
 }
 
-/// Where a jump began, which Escape leads back to.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// The screen that the jump was made on.
     pub screen: Screen,
-    /// The pane that the keys went to.
     pub focus: Pane,
-    /// The findings, or the page of a row, where it began there.
+    /// The findings or the page of a row, if the jump began there.
     pub page: Option<Page>,
-    /// Whether the Locks screen had all types: a jump to a lock that is not an advisory one shows them.
+    /// Whether the Locks screen showed all types: a jump to a lock that is not an advisory lock shows them.
     pub all_locks: bool,
 }
 
-/// All that the screens are drawn from.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch that a key turns, independent of the others"
 )]
 pub struct App {
-    /// What does not change while the program runs.
     pub settings: Settings,
-    /// The view that the screens show; none before the first.
+    /// The view that the screens show; `None` before the first.
     pub view: Option<Arc<View>>,
-    /// The newest view, while the screens are held still or show the past.
+    /// The newest view, while the screens are paused or show the past.
     pub latest: Option<Arc<View>>,
-    /// What the screens show, where that is not now.
+    /// What the screens show, if it is not the live state.
     pub past: Option<Arc<PastView>>,
-    /// A recording is shown, and no server.
+    /// A recording is shown instead of a server.
     pub replay: Option<Replay>,
-    /// On the way to another look.
+    /// A step to another snapshot is in progress.
     going: Option<Going>,
-    /// The screens are held still: newer views wait in `latest`.
+    /// The screens are paused: newer views wait in `latest`.
     pub paused: bool,
-    /// Where the rows of the tables are in `view`.
     pub index: ViewIndex,
-    /// The screen that is shown.
     pub screen: Screen,
-    /// That screen was only remembered: where the server has nothing for it, the Overview is shown.
+    /// The screen was restored from the layout: if the server has no data for it, the Overview is shown.
     only_if_there: bool,
-    /// The pane that the keys go to.
     pub focus: Pane,
-    /// Only the pane with the focus is shown.
     pub zoom: bool,
-    /// All lock types on the Locks screen, not advisory ones alone.
+    /// The Locks screen shows all lock types, not only advisory locks.
     pub all_locks: bool,
-    /// By what roots are taken together on the Blame screen, and how far back it looks.
     pub blamed: (Group, Span),
-    /// What lies over the screen, topmost last.
     pub pages: Vec<Page>,
-    /// The line that is being typed.
     pub prompt: Option<Prompt>,
-    /// The question that has to be answered first, over everything else.
+    /// The dialog over everything else, which must be answered first.
     pub dialog: Option<Dialog>,
-    /// Process ids of our own sessions beside the one that polls: nothing is ever done to them.
+    /// Process ids of locktop's own sessions except the one that polls: locktop never acts on them.
     pub own_pids: Vec<i32>,
-    /// Sessions that were terminated here, the last ones.
+    /// The last sessions that were terminated here.
     terminated: Vec<BackendId>,
-    /// What was confirmed, and has no report yet.
     pub flights: Vec<Flight>,
-    /// Where a jump began: Escape leads back.
     pub jumped_from: Option<Origin>,
-    /// Blockers that are expected, in this run.
     pub expected: Arc<[ExpectedBlocker]>,
-    /// The row that is followed across screens.
     pub follow: Option<RowId>,
-    /// The findings as they are shown.
     steady: steady::Steady,
-    /// The time of the newest snapshot when a key was pressed on the findings; none before the first.
+    /// Time of the newest snapshot when a key was last pressed on the findings; `None` before the first key.
     findings_read: Option<Timestamp>,
-    /// What has become critical, for whoever does not look.
+    /// New critical findings, for a user who does not watch the screen.
     alerts: Alerts,
-    /// The title of the terminal's window; empty before the first view, and where nobody wants one.
+    /// The title of the terminal's window; empty before the first view, and if no title is wanted.
     title: String,
-    /// Seconds between two polls, as they were asked for.
+    /// Requested number of seconds between two polls.
     pub interval: f64,
     /// Seconds since the newest view arrived, at the last tick.
     pub silence: f64,
-    /// Seconds until the next attempt to connect, while the connection is down.
+    /// Seconds until the next attempt to connect, while disconnected.
     pub retry: f64,
-    /// Long lines of a detail view are wrapped.
     pub wrap: bool,
-    /// The terminal reports the mouse: what it selects is ours, not the terminal's.
+    /// The terminal reports the mouse: locktop, not the terminal, handles what it selects.
     pub mouse: bool,
-    /// A word to the user, until it has been there for long enough.
     pub notice: Option<Notice>,
     /// Columns and rows of the terminal.
     pub size: (u16, u16),
-    /// Rows that a page down moves over; drawing knows it.
+    /// Number of rows for a page down, set by drawing.
     pub page_rows: usize,
-    /// How many rows of the table with the focus are seen, whatever lies over it.
+    /// Number of visible rows of the table with the focus, without regard to pages over it.
     pub table_rows: usize,
     panes: PaneMap<PaneState>,
-    /// The target had a lease, or a table of them that cannot be read. It stays so: panes that come and go would move the others.
+    /// The target had a lease, or a lease table that cannot be read. It stays set, because panes that appear and disappear
+    /// would move the others.
     lease_seen: bool,
-    /// What the screen shows of the job systems of others, as the poll was told.
+    /// The parts of other job systems on the screen, as last sent to the poll.
     shown: Parts,
-    /// Panes that are out of date.
     stale: Vec<Pane>,
-    /// The last number that was given to a question, a command or a dialog.
+    /// The last number given to a request, a command or a dialog.
     number: u64,
 }
 
 impl App {
-    /// Screens without data, as they are before the first view.
     pub fn new(mut settings: Settings, interval: f64) -> Self {
         if settings.read_only {
             settings.keymap = settings.keymap.read_only();
@@ -246,13 +224,12 @@ impl App {
         }
     }
 
-    /// The context of a plan for this view.
     pub(in crate::app) fn plan_context<'a>(&'a self, view: &'a View) -> PlanContext<'a> {
         let (own_pids, terminated) = (&self.own_pids, &self.terminated);
         PlanContext { view, rights: view.rights.as_deref(), own_pids, terminated }
     }
 
-    /// The state of a pane's table, also where it is not on the screen.
+    /// Also for a pane that is not on the screen.
     pub fn pane(&self, pane: Pane) -> &PaneState {
         self.panes.get(pane)
     }
@@ -261,18 +238,17 @@ impl App {
         self.panes.get_mut(pane)
     }
 
-    /// The view with all that is needed to put it into words; none before the first data.
     pub fn context(&self) -> Option<Context<'_>> {
         context(&self.settings, self.view.as_deref(), &self.index)
     }
 
-    /// The panes on the screen now: those that there is room for, the one with the focus among them.
+    /// The panes that fit on the screen, which include the one with the focus.
     pub fn visible_panes(&self) -> Vec<Pane> {
         let panes = self.panes();
         if self.zoom {
             return vec![self.focus];
         }
-        // The Overview has at least a title line for each.
+        // The Overview has at least a title line for each pane.
         if self.screen == Screen::Overview {
             return panes;
         }
@@ -286,14 +262,13 @@ impl App {
         shown
     }
 
-    /// How many panes there is room for.
     fn room_for_panes(&self) -> usize {
         let body = self.size.1.saturating_sub(HEADER + 1);
         let stacked = usize::from(body / PANE_ROWS);
         let room = if self.size.0 < WIDE {
             stacked
         } else {
-            // One above, two side by side below it, and two in the place of the second of these.
+            // One pane above, two side by side below it, and two in place of the second of these.
             match stacked {
                 0 | 1 => stacked,
                 2 => 3,
@@ -303,54 +278,51 @@ impl App {
         room.max(1)
     }
 
-    /// The panes of the screen that is shown, in the order that Tab goes through.
+    /// The panes of the current screen, in the order of Tab.
     pub fn panes(&self) -> Vec<Pane> {
         self.screen.panes(self.has())
     }
 
-    /// Which tables there are: without them there is no pane and no screen of them.
+    /// The tables that exist: a missing table has no pane and no screen.
     pub fn has(&self) -> Has {
         let there = self.view.as_deref().map(Has::of).unwrap_or_default();
         Has { lease_seen: self.lease_seen, ..there }
     }
 
-    /// How the connection is, by the newest view even while the screen is held still.
+    /// The state of the connection by the newest view, even while the screen is paused.
     pub fn link(&self) -> Link {
         self.latest.as_ref().or(self.view.as_ref()).map_or(Link::Connecting, |view| view.link.clone())
     }
 
-    /// The title that the terminal's window should have; none where nobody asked for one.
+    /// The title for the terminal's window; `None` if no title is wanted.
     pub fn title(&self) -> Option<&str> {
         Some(self.title.as_str()).filter(|title| !title.is_empty())
     }
 
-    /// That polls are made less often than asked, by the newest view.
+    /// Set if polls are less frequent than requested, by the newest view.
     pub fn slowed(&self) -> Option<Slowed> {
         self.latest.as_ref().or(self.view.as_ref())?.slowed
     }
 
-    /// The lines of the detail page, when one is open and what it is about is still there.
     pub fn detail_lines(&self, subject: RowId, width: usize) -> Option<Vec<Line>> {
         detail::lines(&self.context()?, subject, width, self.wrap)
     }
 
-    /// The pane of the Overview that is expanded below the findings where there is no room for all.
+    /// The pane of the Overview that is expanded below the findings if there is no room for all.
     pub fn expanded(&self) -> Option<Pane> {
         let below = || self.panes().into_iter().filter(|pane| *pane != Pane::Findings);
         below().find(|pane| *pane == self.focus).or_else(|| below().next())
     }
 
-    /// Whether the right side shows the details of the row under the cursor.
     pub fn shows_detail(&self) -> bool {
         self.screen == Screen::Overview && !self.zoom && self.size.0 >= DETAIL.0 && self.size.1 >= DETAIL.1
     }
 
-    /// Whether a strip about the row under the cursor is below the panes.
     pub fn has_strip_below(&self) -> bool {
         matches!(self.screen, Screen::Chains | Screen::Locks) && !self.zoom && self.size.1 >= STRIP
     }
 
-    /// Where the finding under the cursor has its row in another pane, among those that are drawn soon.
+    /// The position of the row in another pane that the finding under the cursor is about, among the rows near the top.
     pub fn marked(&self, pane: Pane) -> Option<usize> {
         const MOST: usize = 2_000;
         let finding = self.pane(Pane::Findings).selected.filter(|_| self.focus == Pane::Findings)?;
@@ -362,19 +334,18 @@ impl App {
         })
     }
 
-    /// Does something with a table and the context at once.
     fn with_pane<T>(&mut self, pane: Pane, act: impl FnOnce(&mut PaneState, &Context<'_>) -> T) -> Option<T> {
         let state = self.panes.get_mut(pane);
         let context = context(&self.settings, self.view.as_deref(), &self.index)?;
         Some(act(state, &context))
     }
 
-    /// Brings the panes on the screen up to date; the others wait until they are looked at.
+    /// Updates the panes on the screen; the others are updated when they are shown.
     fn refresh_panes(&mut self) {
         let (all_locks, seen) = (self.all_locks, self.table_rows);
         let mut panes = self.visible_panes();
         if panes.contains(&Pane::Episodes) && !panes.contains(&Pane::Blame) {
-            // They are those of a line there.
+            // The episodes belong to a line of the Blame pane.
             panes.insert(0, Pane::Blame);
         }
         for pane in panes {
@@ -387,7 +358,7 @@ impl App {
         }
     }
 
-    /// Works out what the panes of the Blame screen have, where it is not so any more.
+    /// Updates the data of the panes of the Blame screen if it is out of date.
     fn take_blame(&mut self, pane: Pane) {
         let (group, span) = self.blamed;
         let selected = match self.panes.get(Pane::Blame).selected {
@@ -410,7 +381,6 @@ impl App {
         }
     }
 
-    /// Marks panes as out of date.
     fn invalidate(&mut self) {
         self.stale = Pane::ALL.to_vec();
     }

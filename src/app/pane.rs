@@ -1,5 +1,3 @@
-//! The state of one table: its rows, in order, which of them is selected, and which are marked.
-
 use std::cmp::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -12,64 +10,56 @@ use super::subject;
 use crate::model::lock::Lock;
 use crate::model::plan::SelectedRow;
 
-/// For so many looks a key that finds no more to do to what was done with means the next one.
+/// Number of polls for which a row counts as done after an action: a key with nothing left to do to it is meant for the
+/// next row.
 const LOOKS: u8 = 30;
 
-/// By what a table is sorted when the user chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sort {
     /// [`Heading::name`](super::panes::Heading::name) of the column.
     pub column: &'static str,
-    /// The largest comes first; what is missing always last.
+    /// The largest value comes first; missing values always come last.
     pub descending: bool,
 }
 
-/// The state of one table, which stays when views come and go.
+/// The state of one table, which persists across views.
 #[derive(Debug, Clone)]
 pub struct PaneState {
     pane: Pane,
-    /// The rows that pass the filter, in order.
     pub rows: Vec<Row>,
-    /// How many rows there are without the filter.
     pub total: usize,
-    /// Which rows are shown, as it was understood.
     pub filter: Filter,
-    /// The filter as it was typed.
     pub filter_text: String,
-    /// The order, when the user chose one.
+    /// `None` for the default order.
     pub sort: Option<Sort>,
-    /// The selected row, by what it is about.
     pub selected: Option<RowId>,
-    /// Where the selected row is, or was before it vanished.
+    /// Position of the selected row, or its last position before it disappeared.
     pub cursor: usize,
-    /// Rows that were marked, also those that a filter hides.
+    /// Marked rows, also those that the filter hides.
     pub marks: FxHashSet<RowId>,
-    /// The target of an acting shortcut when the rows were last filled.
+    /// The target of an action key when the rows were last filled.
     target: Option<SelectedRow>,
-    /// Columns scrolled out on the left.
     pub column_offset: usize,
     /// Long chains of sessions are shown in full.
     is_unfolded: bool,
-    /// Something was selected at some time: from then on nothing is selected by itself.
+    /// A row was selected at some time: from then on nothing is selected automatically.
     touched: bool,
-    /// The user selected it, or did something with the rows while it was selected.
+    /// The user selected the row, or acted on rows while it was selected.
     chosen: bool,
-    /// What the user had selected and is gone; nothing was selected since.
+    /// The row that the user had selected and that disappeared; nothing was selected since.
     lost: Option<RowId>,
-    /// What something was done to just now, and for how many more looks that is so.
+    /// The row of the last action, and for how many more polls it counts as done.
     done: Option<(RowId, u8)>,
-    /// How many times a row was selected.
     pub selections: u64,
-    /// How many times the cursor came to another row by itself.
+    /// Number of times the cursor moved to another row automatically.
     exchanges: u64,
-    /// How many of these have been on the screen for long enough.
+    /// The number of exchanges that have been on the screen for long enough.
     settled: u64,
-    /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
+    /// The source of `rows` if they depend only on `pg_locks`: its rows, and whether all of them are shown.
     basis: Option<(Weak<Vec<Lock>>, bool)>,
 }
 
 impl PaneState {
-    /// A table without rows, filter and selection.
     pub fn new(pane: Pane) -> Self {
         Self {
             pane,
@@ -95,7 +85,7 @@ impl PaneState {
         }
     }
 
-    /// Fills in the rows of a new view. Selection and marks stay on what they are about. `page` is how many rows are seen at a time.
+    /// Fills the rows from a new view. Selection and marks stay with their subjects. `page` is the number of visible rows.
     pub fn rebuild(&mut self, all_locks: bool, page: usize, context: &Context<'_>) {
         if self.is_unchanged(all_locks, context) {
             return;
@@ -116,7 +106,7 @@ impl PaneState {
         let before = (self.selected, self.target);
         self.find_selected(page, context);
         self.target = self.selected.map(|id| subject::selected(context.view, id));
-        // The lock under the cursor is the same, and another session holds it.
+        // The lock under the cursor is the same, but another session holds it.
         let is_lock = matches!(self.selected, Some(RowId::Awaited(_)));
         if is_lock && before.0 == self.selected && before.1.is_some() && before.1 != self.target {
             self.exchanges += 1;
@@ -124,7 +114,7 @@ impl PaneState {
         self.drop_gone_marks(all_locks, context);
     }
 
-    /// Shows long chains in full, or one line for each; the cursor stays on the run. Whether there is such a chain.
+    /// Shows long chains in full, or one line for each; the cursor stays on the run. Returns whether there is such a chain.
     pub fn unfold(&mut self, is_unfolded: bool, context: &Context<'_>) -> bool {
         self.is_unfolded = is_unfolded;
         let selected = self.selected.take();
@@ -145,18 +135,16 @@ impl PaneState {
         Wanted { all_locks, folded, runs: folded && !self.is_unfolded }
     }
 
-    /// Whether long chains are shown in full.
     pub fn is_unfolded(&self) -> bool {
         self.is_unfolded
     }
 
-    /// Whether a run hides the selected session.
     fn hides_selected(&self, context: &Context<'_>, rows: &[Row]) -> bool {
         self.selected
             .is_some_and(|selected| rows.iter().any(|row| chains::is_in_run(context, *row, selected)))
     }
 
-    /// Leaves the rows that the filter lets through; in a forest also those that they stand under.
+    /// Keeps the rows that pass the filter, and in a forest also their ancestors.
     fn filter_rows(&self, context: &Context<'_>, rows: &mut Vec<Row>) {
         let table = self.pane.table();
         let shown = table.headings().len();
@@ -173,7 +161,7 @@ impl PaneState {
         *rows = kept.into_iter().map(Row::Chain).collect();
     }
 
-    /// Whether the rows are the same as before, in the same order: most polls of a large lock table change nothing.
+    /// Whether the rows and their order are unchanged: most polls of a large lock table change nothing.
     fn is_unchanged(&mut self, all_locks: bool, context: &Context<'_>) -> bool {
         let by_locks_alone =
             self.pane.definition().basis == Basis::Locks && self.filter.is_empty() && self.sort.is_none();
@@ -198,24 +186,23 @@ impl PaneState {
         *rows = keyed.into_iter().map(|(_, row)| row).collect();
     }
 
-    /// Identity of the row at a position.
     pub fn id_at(&self, context: &Context<'_>, at: usize) -> Option<RowId> {
         self.pane.table().id(context, *self.rows.get(at)?)
     }
 
-    /// Whether the filter lets the row at a position through; what is only there for a row under it, it does not.
+    /// Whether the row at a position passes the filter; false for a row that is shown only because a row below it passes.
     pub fn is_hit(&self, at: usize) -> bool {
         !matches!(self.rows.get(at), Some(Row::Chain(line)) if line.is_context)
     }
 
-    /// Lets go of a row that a new filter does not let through.
+    /// Deselects a row that does not pass a new filter.
     pub fn select_hits_only(&mut self) {
         if self.selected.is_some() && !self.is_hit(self.cursor) {
             self.lose_selected();
         }
     }
 
-    /// Whoever has typed a filter means what it lets through: the first row of that, where none of it is selected.
+    /// Selects the first row that passes the filter if no row is selected: a filter is typed to find such a row.
     pub fn select_hit(&mut self, context: &Context<'_>) {
         let first = self.first_hit(0);
         if self.selected.is_none() && !self.filter.is_empty() && self.is_hit(first) {
@@ -223,17 +210,15 @@ impl PaneState {
         }
     }
 
-    /// The first row from there on that the filter lets through: nobody looked for those that are only there for it.
+    /// The first row from this position on that passes the filter, not a row that is shown only for its context.
     fn first_hit(&self, from: usize) -> usize {
         (from..self.rows.len()).chain(0..from).find(|at| self.is_hit(*at)).unwrap_or(from)
     }
 
-    /// How many rows the filter lets through.
     pub fn hits(&self) -> usize {
         (0..self.rows.len()).filter(|at| self.is_hit(*at)).count()
     }
 
-    /// What the rows are about that the filter lets through.
     pub fn shown(&self, context: &Context<'_>) -> impl Iterator<Item = RowId> {
         let hits = (0..self.rows.len()).filter(|at| self.is_hit(*at));
         hits.filter_map(|at| self.id_at(context, at))
@@ -247,7 +232,7 @@ impl PaneState {
             }
             return;
         };
-        // Until the first movement the cursor is on the worst finding, whichever that is.
+        // Until the first move the cursor is on the worst finding, whichever that is.
         if self.pane == Pane::Findings && !self.chosen && !self.rows.is_empty() {
             let settled = self.settled;
             self.select(context, self.first_hit(0));
@@ -259,12 +244,12 @@ impl PaneState {
             return;
         }
         match (0..self.rows.len()).find(|at| self.id_at(context, *at) == Some(selected)) {
-            // Nobody asked for it, and what is in sight would scroll away with it.
+            // The user did not select the row, and following it would scroll away the visible rows.
             Some(at) if !self.chosen && at.abs_diff(self.cursor) >= page => {
                 (self.selected, self.cursor) = (None, 0);
             }
             Some(at) => self.cursor = at,
-            // Gone: better nothing selected than a stranger under the cursor.
+            // The row has disappeared: no selection is better than an unrelated row under the cursor.
             None => self.lose_selected(),
         }
     }
@@ -273,30 +258,30 @@ impl PaneState {
         self.lost = self.selected.take().filter(|_| self.chosen);
     }
 
-    /// What was asked for is done. Where the row goes out of sight by it, as a recovered task may, the view does not follow: what is
-    /// worst and stands on top is what comes next.
+    /// An action is done. If its row moves out of sight as a result, as a recovered task may, the view does not follow: the
+    /// worst row at the top is next.
     pub fn done_with(&mut self, rows: &[RowId], asked_at: u64) {
-        // Who has selected a row since means that, also where it is the same one.
+        // A later selection is intended, even if it is the same row.
         let is_same = self.selections == asked_at;
         if let Some(row) = self.selected.or(self.lost).filter(|row| is_same && rows.contains(row)) {
             (self.chosen, self.lost, self.done) = (false, None, Some((row, LOOKS)));
         }
     }
 
-    /// What is selected is what something was done to just now, and nobody has selected it since.
+    /// Whether the selected row is the one of the last action, and was not selected again since.
     pub fn is_done(&self) -> bool {
         self.done.is_some_and(|(row, _)| self.selected == Some(row))
     }
 
-    /// Other rows are asked for: what was selected by itself among the ones before is not meant, and the first is selected anew.
+    /// Other rows are requested: an automatic selection is dropped, and the first row is selected again.
     pub fn begin_anew(&mut self) {
         if !self.chosen {
             (self.selected, self.cursor, self.touched) = (None, 0, false);
         }
     }
 
-    /// The table is looked at anew. What is selected further down than so many rows is let go, and so is what nobody chose: its rows may
-    /// be those of long ago. The pane has to be built again then. What is marked is meant.
+    /// The table is shown again. Drops a selection that is below the first `rows` rows or that the user did not choose,
+    /// because its rows may be old; the pane must then be rebuilt. If rows are marked, the selection stays.
     pub fn begin_at_the_top(&mut self, rows: usize) -> bool {
         let is_below = self.marks.is_empty() && (!self.chosen || self.cursor >= rows);
         if is_below {
@@ -306,12 +291,11 @@ impl PaneState {
         is_below
     }
 
-    /// The user means the selected row: from now on the view goes where it goes.
+    /// The user has chosen the selected row: from now on the view follows it.
     pub fn keep_selected(&mut self) {
         (self.chosen, self.done) = (true, None);
     }
 
-    /// Selects the row at a position, or the last one.
     pub fn select(&mut self, context: &Context<'_>, at: usize) {
         self.cursor = at.min(self.rows.len().saturating_sub(1));
         self.selected = self.id_at(context, self.cursor);
@@ -336,7 +320,7 @@ impl PaneState {
         }
     }
 
-    /// Moves the selection. After the selected row vanished the first move selects what is in its place.
+    /// Moves the selection. If the selected row has disappeared, the first move selects the row in its place.
     pub fn step(&mut self, context: &Context<'_>, by: isize) {
         match self.selected {
             Some(_) => self.select(context, self.cursor.saturating_add_signed(by)),
@@ -344,10 +328,10 @@ impl PaneState {
         }
     }
 
-    /// Selects the next row that the filter lets through, or the one before, round the end; false where there is none.
+    /// Selects the next or the previous row that passes the filter, and wraps around; false if there is none.
     pub fn step_match(&mut self, context: &Context<'_>, forward: bool) -> bool {
         let count = self.rows.len();
-        // Where nothing is selected, the row at the cursor is one to go to.
+        // Without a selection, the row at the cursor is a candidate.
         let skip = usize::from(self.selected.is_some() || !forward);
         let places = (0..count).map(|step| {
             let step = (step + skip) % count.max(1);
@@ -363,7 +347,6 @@ impl PaneState {
         }
     }
 
-    /// Marks the selected row, or unmarks it.
     pub fn toggle_mark(&mut self) {
         self.keep_selected();
         if let Some(selected) = self.selected
@@ -373,7 +356,7 @@ impl PaneState {
         }
     }
 
-    /// Marks all rows shown; unmarks them when all are marked.
+    /// Marks all rows shown, or unmarks them if all are marked.
     pub fn mark_all(&mut self, context: &Context<'_>) {
         let shown: Vec<RowId> = self.shown(context).collect();
         if shown.iter().all(|id| self.marks.contains(id)) {
@@ -385,7 +368,7 @@ impl PaneState {
         }
     }
 
-    /// A mark ends with what it was on. What a filter hides stays marked.
+    /// Removes the marks of rows that no longer exist. Rows that the filter hides stay marked.
     fn drop_gone_marks(&mut self, all_locks: bool, context: &Context<'_>) {
         if self.marks.is_empty() {
             return;
@@ -398,7 +381,7 @@ impl PaneState {
     }
 }
 
-/// Missing values last, whichever way round.
+/// Missing values come last in both directions.
 fn compare(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
     let turned = |ordering: Ordering| if descending { ordering.reverse() } else { ordering };
     match (a, b) {
@@ -412,7 +395,7 @@ fn compare(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
     }
 }
 
-/// Sorts a forest by its tops; what is under a top stays under it.
+/// Sorts a forest by its roots; the rows of a tree stay together.
 fn sort_trees<'a>(rows: &mut Vec<Row>, value: impl Fn(Row) -> Value<'a>, sort: Sort) {
     let mut trees: Vec<(Value<'a>, Vec<Row>)> = Vec::new();
     for row in rows.drain(..) {

@@ -1,4 +1,4 @@
-//! What a finding, an event or a row leads to, and the screens where that is.
+//! The target of a finding, an event or a row, and the screens that show it.
 
 use super::panes::{Pane, RowId};
 use super::screens::Screen;
@@ -7,21 +7,19 @@ use crate::model::finding::Subject;
 use crate::model::lock::LockTag;
 use crate::model::wait_graph::Party;
 
-/// Something that has rows, perhaps on several screens.
+/// Something that has rows, possibly on several screens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A session; where its start is not known, whoever has that process id.
+    /// A session; if its start is unknown, any session with this process id.
     Backend(BackendId),
-    /// Exactly the row that is about this.
     Row(RowId),
-    /// A lock, whoever holds it or waits for it.
+    /// A lock, whichever session holds it or waits for it.
     Lock(LockTag),
-    /// The work queue as a whole.
     Queue,
 }
 
 impl Place {
-    /// None for what is about the whole server.
+    /// `None` if the subject is the whole server.
     pub fn of(subject: &Subject) -> Option<Self> {
         Some(match *subject {
             Subject::Backend(id) => Self::Backend(id),
@@ -41,7 +39,6 @@ impl Place {
         })
     }
 
-    /// Whether a row is of it.
     pub fn is(&self, row: RowId) -> bool {
         match (self, row) {
             (Self::Backend(wanted), RowId::Backend(id)) => {
@@ -57,7 +54,7 @@ impl Place {
     /// The screens where it may be, the best first.
     pub fn screens(&self) -> Vec<Screen> {
         match self {
-            // A backend in the forest is best seen there.
+            // The Chains screen shows a backend in the forest best.
             Self::Backend(_) => vec![Screen::Chains, Screen::Backends],
             Self::Row(row) => Screen::with(row.home()).collect(),
             Self::Queue => Screen::with(Pane::Queue).collect(),
@@ -65,7 +62,6 @@ impl Place {
         }
     }
 
-    /// The lock, where it is one.
     pub fn tag(&self) -> Option<LockTag> {
         match self {
             Self::Lock(tag) => Some(*tag),

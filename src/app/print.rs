@@ -1,4 +1,4 @@
-//! The panes in print: what `locktop snapshot` writes for people, and the chains of a report.
+//! The panes in print: the output of `locktop snapshot`, and the chains of a report.
 
 use chrono::{Offset as _, Utc};
 
@@ -16,7 +16,6 @@ use crate::text::{self, Align, fit};
 use crate::wire::report::{Branch, Tree};
 use crate::wire::table::{broken, head, laid_out, more};
 
-/// What is printed, and how many rows of each.
 const PRINTED: [(Pane, usize); 11] = [
     (Pane::Chains, CHAINS),
     (Pane::Advisory, 50),
@@ -31,25 +30,22 @@ const PRINTED: [(Pane, usize); 11] = [
     (Pane::Generators, 10),
 ];
 
-/// Lines of the forest that are printed.
 const CHAINS: usize = 200;
 
-/// Where lines may have any length, no column is wider than this, except the one that takes what is left.
+/// Maximum width of a column if lines may have any length, except for the flexible column.
 const WIDEST: u16 = 48;
-/// How wide that one is.
 const LONGEST: u16 = 200;
 
-/// A line of print.
 #[derive(Debug)]
 enum Printed {
-    /// A sentence: it is broken where it is too long.
+    /// A sentence, which is wrapped if it is too long.
     Said(String),
-    /// A row: it is cut.
+    /// A row, which is cut if it is too long.
     Row(String),
 }
 
-/// Header, findings, and the panes that there are; none before the first snapshot. Where a `width` is given, in columns, what is said is
-/// broken between words, rows are cut, and statements to copy are left as they are.
+/// Header, findings, and the panes that exist; `None` before the first snapshot. With a `width`, in columns, sentences
+/// are wrapped between words, rows are cut, and statements to copy are left as they are.
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     let said = head(view)?.into_iter().map(Printed::Said);
     let lines = said.chain(panes(view, width)).map(|line| match (line, width) {
@@ -64,14 +60,13 @@ fn panes(view: &View, width: Option<usize>) -> Vec<Printed> {
     let index = ViewIndex::of(view);
     let Some(context) = context(view, &index) else { return Vec::new() };
     let has = Has::of(view);
-    // Of locks that could not be read nobody can say that there are none.
+    // If locks could not be read, it is not known that there are none.
     let is_known =
         |pane: Pane| context.snapshot.locks.is_known() || !matches!(pane, Pane::Chains | Pane::Advisory);
     let there = PRINTED.into_iter().filter(|(pane, _)| (pane.definition().is_there)(has) && is_known(*pane));
     there.flat_map(|(pane, most)| section(&context, pane, most, width)).collect()
 }
 
-/// Which session waits for which; nothing if none does.
 pub fn tree(view: &View) -> Tree {
     let index = ViewIndex::of(view);
     context(view, &index).map_or_else(Tree::default, |context| {
@@ -83,7 +78,6 @@ pub fn tree(view: &View) -> Tree {
     })
 }
 
-/// A row of the forest in words.
 fn branch(context: &Context<'_>, row: Row) -> Option<Branch> {
     let Row::Chain(chain) = row else { return None };
     let node = context.view.graph.tree.nodes.get(chain.at as usize)?;
@@ -105,7 +99,7 @@ fn branch(context: &Context<'_>, row: Row) -> Option<Branch> {
             None => pid.to_string(),
         },
     };
-    // The id of a prepared transaction is its name already.
+    // The id of a prepared transaction is already its name.
     let statement = if matches!(node.party, Party::Prepared(_)) { String::new() } else { text("query") };
     let does = match node.waits {
         Some(_) => format!("waits {} for {}", text("wait"), text("state")),
@@ -125,7 +119,7 @@ fn rows(context: &Context<'_>, pane: Pane) -> Vec<Row> {
     let definition = pane.definition();
     let mut rows = (definition.rows)(context, Wanted { all_locks: false, folded: true, runs: false });
     (definition.order)(context, &mut rows);
-    // Sessions that wait for none are no chain.
+    // Sessions that do not wait are not a chain.
     rows.retain(|row| pane != Pane::Chains || matches!(row, Row::Chain(_)));
     rows
 }
@@ -151,7 +145,6 @@ fn section(context: &Context<'_>, pane: Pane, most: usize, width: Option<usize>)
     lines
 }
 
-/// Headings and rows; nothing where there are no rows.
 fn table(context: &Context<'_>, pane: Pane, rows: &[Row], width: Option<usize>) -> Vec<String> {
     let table = pane.table();
     let cell = |heading: &Heading, row: &Row, room: u16| {
@@ -160,7 +153,7 @@ fn table(context: &Context<'_>, pane: Pane, rows: &[Row], width: Option<usize>) 
         (text != "-" && !text.is_empty()).then(|| fit(&text, room.into()).into_owned())
     };
     let headings = table.headings().into_iter().filter_map(|heading| heading.over(Some(context)));
-    // A column that says nothing of any row has no room, and none more than its longest cell.
+    // A column without content gets no space, and no column gets more than its longest cell.
     let needed = headings.filter_map(|heading| {
         let cells = rows.iter().filter_map(|row| cell(&heading, row, WIDEST));
         Some(heading.within(cells.map(|cell| text::width(&cell)).max()?))
@@ -181,7 +174,7 @@ fn widths(pane: Pane, columns: Vec<Heading>, width: Option<usize>) -> Vec<(Headi
             |heading: Heading| (heading, if heading.max == 0 { LONGEST } else { WIDEST.max(heading.max) });
         return columns.into_iter().map(any).collect();
     };
-    // Between two columns there are two here.
+    // In print there are two spaces between columns.
     let between = columns.len().saturating_sub(1);
     fitted(pane, columns, 0, u16::try_from(width.saturating_sub(between)).unwrap_or(u16::MAX))
 }

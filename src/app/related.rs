@@ -1,4 +1,4 @@
-//! What belongs together: from any row to its session, the root that it waits behind, the locks, the task, the item and the lease.
+//! Related rows: from any row to its session, the root that it waits behind, the locks, the task, the item and the lease.
 
 use super::context::Context;
 use super::panes::{Pane, RowId};
@@ -14,23 +14,20 @@ use crate::model::wait_graph::{Party, Queue};
 use crate::model::words;
 use crate::text;
 
-/// So many of a kind: who has more is better looked at in the pane itself.
+/// Maximum number of each kind; the pane itself is better for more.
 const MOST: usize = 5;
 
-/// A way from a row to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
-    /// How it belongs to the row: `root`, `session`, `waits for`, …
+    /// The relation to the row: `root`, `session`, `waits for`, …
     pub what: &'static str,
-    /// Which one it is, in words.
     pub label: String,
-    /// What is gone to, wherever its row is.
+    /// The target, on whichever screen it has a row.
     pub place: Place,
-    /// The screen where its row is.
     pub screen: Screen,
 }
 
-/// Everything that a row of this screen belongs to and that has a row of its own: whoever is in the way first, then what it has itself.
+/// All related rows: blockers first, then what the row itself has.
 pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> {
     let row = subject::subject_of(context, row).unwrap_or(row);
     let mut found = Vec::new();
@@ -56,7 +53,7 @@ pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> 
     found
 }
 
-/// Whose row it is: one, but for a lock that several hold.
+/// The parties of a row: one, except for a lock that several hold.
 fn parties(context: &Context<'_>, row: RowId) -> Vec<Party> {
     let blame = &context.view.blame;
     match row {
@@ -88,7 +85,7 @@ fn holders(queues: &[&Queue]) -> Vec<Party> {
     parties
 }
 
-/// The queues that are counted together as a line of the waits: those for all rows of a table are one.
+/// The queues that are counted in one line of the waits: those for all rows of a table are counted together.
 fn waited<'a>(context: &Context<'a>, tag: LockTag) -> Vec<&'a Queue> {
     let is_its = |queue: &&Queue| {
         queue.waiters.iter().any(|waiter| contended(context.awaited(&queue.tag, waiter.pid)) == tag)
@@ -96,13 +93,11 @@ fn waited<'a>(context: &Context<'a>, tag: LockTag) -> Vec<&'a Queue> {
     context.view.graph.queues.iter().filter(is_its).collect()
 }
 
-/// The sessions of episodes, as far as they are there.
 fn roots_of<'a>(context: &Context<'_>, episodes: impl IntoIterator<Item = &'a Episode>) -> Vec<Party> {
     let sessions = episodes.into_iter().filter_map(|episode| context.backend(episode.pid));
     sessions.map(|backend| Party::Backend(backend.group())).take(MOST).collect()
 }
 
-/// The row of a party where it is a session or a prepared transaction that is still there.
 fn row_of(context: &Context<'_>, party: Party) -> Option<RowId> {
     Some(match party {
         Party::Backend(pid) => RowId::Backend(context.backend(pid)?.id()),
@@ -110,7 +105,7 @@ fn row_of(context: &Context<'_>, party: Party) -> Option<RowId> {
     })
 }
 
-/// The roots that it waits behind; itself where it is one.
+/// The roots that it waits behind, and itself if it is a root.
 fn roots(context: &Context<'_>, party: Party) -> Vec<Related> {
     let mut above = context.view.graph.roots_above(party);
     if context.root(party).is_some() {
@@ -135,7 +130,6 @@ fn session(context: &Context<'_>, party: Party) -> Option<Related> {
     Some(Related { what: "session", label: who(context, backend), place, screen: Screen::Backends })
 }
 
-/// The lock that it waits for.
 fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
     let (queue, place) = context.view.graph.wait_of(party)?;
     let waiter = queue.waiters.get(place)?;
@@ -148,7 +142,6 @@ fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
     })
 }
 
-/// The locks that it holds and others wait for, the most awaited first.
 fn held(context: &Context<'_>, party: Party) -> Vec<Related> {
     let link = |lock: &AwaitedLock| Related {
         what: "holds",
@@ -160,13 +153,13 @@ fn held(context: &Context<'_>, party: Party) -> Vec<Related> {
     locks.filter(|lock| lock.is_held_by(party)).take(MOST).map(link).collect()
 }
 
-/// The lock by which the queue is listed: of a transaction the row that its first waiter waits for.
+/// The lock under which the queue is listed: for a transaction, the row that its first waiter waits for.
 fn awaited_tag(context: &Context<'_>, queue: &Queue) -> LockTag {
     let waiter = queue.waiters.first().map(|waiter| context.view.index.awaited(&queue.tag, waiter.pid));
     waiter.copied().unwrap_or(queue.tag)
 }
 
-/// The lock on the key of a task or an item, and the one that waits are counted of.
+/// The lock for the key of a task or an item, or the lock whose waits are counted.
 fn tag_of(context: &Context<'_>, row: RowId) -> Option<LockTag> {
     match row {
         RowId::Task(task, again) => context.task(task, again)?.tag,
@@ -183,7 +176,6 @@ fn lock(context: &Context<'_>, tag: LockTag) -> Option<Related> {
     Some(Related { what: "lock", label: context.lock_label(&tag, row.pid), place, screen: Screen::Locks })
 }
 
-/// Tasks, items and leases that belong to one of these rows.
 fn work(context: &Context<'_>, rows: &[RowId]) -> Vec<Related> {
     let belongs = |id: RowId| rows.iter().any(|row| *row != id && subject::same_subject(context, id, *row));
     let link = |what, pane: Pane, id: RowId| {

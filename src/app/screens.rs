@@ -1,29 +1,24 @@
-//! The screens: which panes stand on each, its key, and its words. The keys, the command line, the help and the footer read
-//! this list.
+//! The screens: the panes on each, its key and its texts. The keys, the command line, the help and the footer read this
+//! list.
 
 use super::panes::Pane;
 use crate::model::adapter::{InstallationRows, PartRows};
 use crate::model::view::View;
 
-/// Which tables a database has, and with them which panes and screens there are.
+/// The tables that a database has, which determine the panes and screens.
 #[expect(clippy::struct_excessive_bools, reason = "each is a table of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Has {
-    /// A table of scheduled tasks.
     pub tasks: bool,
     /// A table of leases, or locks in Redis.
     pub leases: bool,
-    /// A lease was seen at some time: until then the Overview has no rows for them.
+    /// A lease was seen at some time: until then the Overview has no rows for leases.
     pub lease_seen: bool,
-    /// A table of a work queue.
     pub queue: bool,
-    /// A table of rate limits.
     pub limits: bool,
-    /// A table of id generators.
     pub generators: bool,
     /// Jobs of other systems, or a system that cannot be read.
     pub jobs: bool,
-    /// What other systems start by the clock.
     pub schedules: bool,
     /// Leases of other systems, or a part of them that cannot be read.
     pub other_leases: bool,
@@ -34,10 +29,9 @@ pub struct Has {
 }
 
 impl Has {
-    /// What is there in this view.
     pub fn of(view: &View) -> Self {
         let Some(snapshot) = view.snapshot.as_deref() else { return Self::default() };
-        // A table that could not be searched for may exist.
+        // If the search for tables failed, a table may exist.
         let unsearched = snapshot.detection.tables.error.is_some();
         let (systems, lease_seen) = (&snapshot.systems, !view.leases.rows.is_empty());
         Self {
@@ -54,7 +48,6 @@ impl Has {
         }
     }
 
-    /// What the job systems of others bring.
     pub fn installations(all: &[InstallationRows], is_unsearched: bool) -> Self {
         fn is_read<T>(part: &PartRows<T>) -> bool {
             part.section.taken_at.is_some() || part.section.error.is_some()
@@ -72,39 +65,35 @@ impl Has {
     }
 }
 
-/// A screen: its key, its words and its panes.
 pub struct Definition {
-    /// The digit of its key.
     pub key: &'static str,
-    /// Its name on the command line, and of its key in the config.
+    /// Its name on the command line, and the name of its key in the config.
     pub name: &'static str,
-    /// Its name in the header and the footer.
     pub title: &'static str,
     /// What it shows, for the help of the command line.
     pub about: &'static str,
     /// What its key leads to, for the help of the keys.
     pub help: &'static str,
-    /// Its panes, in the order that Tab goes through. Where none is there, the first of them says so.
+    /// Its panes, in the order of Tab. If none of them exists, the first one reports it.
     pub panes: &'static [Place],
-    /// What is said when its key is pressed where it has nothing to show.
+    /// Shown when its key is pressed and there is nothing to show.
     pub absent: &'static str,
 }
 
-/// A pane on a screen, how much of its height it has, and where it is there.
+/// A pane on a screen, its share of the height, and the condition for showing it.
 pub struct Place {
     pane: Pane,
-    /// Its part of the height, beside the parts of the others that are there.
+    /// Its share of the height, relative to the other panes that are shown.
     share: u16,
-    /// Beside that what it shows is there.
+    /// A condition in addition to the existence of its data.
     only_where: fn(Has) -> bool,
 }
 
-/// A pane that stands on a screen wherever there is what it shows.
 const fn pane(pane: Pane, share: u16) -> Place {
     Place { pane, share, only_where: |_| true }
 }
 
-/// From one list: the names of the screens, and the value behind each.
+/// Generates from one list the names of the screens and the value of each.
 macro_rules! screens {
     ($($(#[$doc:meta])* $name:ident = $definition:expr,)*) => {
         /// A screen by its name: what the number keys choose.
@@ -117,7 +106,6 @@ macro_rules! screens {
             /// Every screen, in the order of their keys.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
-            /// Its key, its words and its panes.
             pub fn definition(self) -> &'static Definition {
                 match self {
                     $(Self::$name => {
@@ -243,28 +231,24 @@ impl Default for Screen {
 }
 
 impl Screen {
-    /// Its name in the header and the footer.
     pub fn title(self) -> &'static str {
         self.definition().title
     }
 
-    /// Whether it can be gone to: one of its panes has something to show.
+    /// Whether it can be selected: one of its panes has something to show.
     pub fn is_there(self, has: Has) -> bool {
         self.there(has).next().is_some()
     }
 
-    /// Its panes, in the order that Tab goes through.
     pub fn panes(self, has: Has) -> Vec<Pane> {
         let there: Vec<Pane> = self.there(has).collect();
         if there.is_empty() { self.all().take(1).collect() } else { there }
     }
 
-    /// All panes that may stand on it.
     pub fn all(self) -> impl Iterator<Item = Pane> {
         self.definition().panes.iter().map(|place| place.pane)
     }
 
-    /// The part of its height that a pane has there, beside the parts of the others.
     pub fn share(self, pane: Pane) -> u16 {
         self.definition().panes.iter().find(|place| place.pane == pane).map_or(1, |place| place.share)
     }
@@ -275,7 +259,6 @@ impl Screen {
         self.definition().panes.iter().filter(is_there).map(|place| place.pane)
     }
 
-    /// The screens but the Overview on which a pane may stand.
     pub fn with(pane: Pane) -> impl Iterator<Item = Self> {
         let others = Self::ALL.into_iter().filter(|screen| *screen != Self::Overview);
         others.filter(move |screen| screen.all().any(|other| other == pane))

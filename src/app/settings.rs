@@ -1,5 +1,3 @@
-//! What the screens are told before the first look.
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,26 +6,23 @@ use crate::model::alert::Ways;
 use crate::model::expected::ExpectedBlocker;
 use crate::model::zone::Zone;
 
-/// What does not change while the program runs.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What the header calls the server: the name from the config, or the host.
+    /// The name of the server in the header: the name from the config, or the host.
     pub target: String,
-    /// Which key does what, after the config's `[keys]`.
+    /// The key bindings, with the changes of the config's `[keys]`.
     pub keymap: KeyMap,
     /// The zone in which times of day are shown and typed.
     pub zone: Zone,
-    /// Said in the header, such as "demo".
+    /// Shown in the header, such as "demo".
     pub note: Option<String>,
-    /// Nothing can be asked for that acts: its keys are not bound.
+    /// Actions cannot be requested: their keys are not bound.
     pub read_only: bool,
-    /// Looks are kept, and one can go back to them.
+    /// Snapshots are kept, and can be shown again.
     pub history: bool,
-    /// What is done when something becomes critical.
     pub notify: Ways,
-    /// The blockers that the config expects at the start.
     pub expected: Arc<[ExpectedBlocker]>,
-    /// The config file, where there is one: entries can be added to it.
+    /// The config file, if there is one: entries can be added to it.
     pub config_file: Option<PathBuf>,
 }
 

@@ -1,5 +1,5 @@
-//! The findings from view to view. Rows that appear, vanish and change places with every snapshot cannot be read: one that lasted and has
-//! ended stays for a moment, two change places only when their order lasts, and nothing is critical at first sight.
+//! Keeps the findings readable from view to view: a finding that lasted stays for a moment after its end, two rows
+//! change places only if their order lasts, and a new finding is not critical at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,31 +10,30 @@ use super::panes::{RowId, findings::id_of};
 use crate::model::Timestamp;
 use crate::model::finding::{Finding, Severity};
 
-/// Seconds for which a finding that has ended stays, if it was there for as long: in a chain each session is the root for a moment.
+/// Seconds for which an ended finding stays, if it lasted as long: in a chain each session is the root for a moment.
 const STAYS: f64 = 5.0;
-/// Two rows change places when they have had the other order in so many snapshots.
+/// Two rows change places after this many snapshots in the other order.
 const ORDERS: usize = 3;
-/// From so many blocked sessions on a finding is critical at once.
+/// From this number of blocked sessions on, a finding is critical at once.
 const MANY: u32 = 10;
-/// Seconds after which a finding is critical although it is new here.
+/// Seconds after which a finding is critical even if it is new here.
 const NEW: f64 = 5.0;
-/// More findings than this are shown as they come.
+/// More findings than this are shown as they are.
 const MOST: usize = 500;
 
-/// The findings as they are shown.
 #[derive(Debug, Default)]
 pub(super) struct Steady {
-    /// The findings of the snapshot from which the shown ones were made.
     source: Arc<Vec<Finding>>,
     shown: Arc<Vec<Finding>>,
-    /// When each was seen first; none for what was there at the start.
+    /// When each was first seen; `None` for findings that existed at the start.
     first: FxHashMap<RowId, Option<Timestamp>>,
-    /// The places in the newest snapshots, the newest last.
+    /// The positions in the last snapshots, the newest last.
     places: VecDeque<FxHashMap<RowId, usize>>,
 }
 
 impl Steady {
-    /// The rows for the findings of a snapshot. While `is_read`, new ones are added below those that are as bad, and none changes places.
+    /// The rows for the findings of a snapshot. While `is_read`, new ones are added below those of the same severity, and
+    /// none changes places.
     pub(super) fn arrange(
         &mut self,
         new: &Arc<Vec<Finding>>,
@@ -50,7 +49,7 @@ impl Steady {
             self.shown = Arc::clone(new);
             return Arc::clone(&self.shown);
         }
-        // Findings of the first snapshot have not just begun.
+        // Findings of the first snapshot are not new.
         let is_start = self.places.is_empty();
         let before: FxHashSet<RowId> = if is_start {
             new.iter().map(id_of).collect()
@@ -75,7 +74,7 @@ impl Steady {
         Arc::clone(&self.shown)
     }
 
-    /// The rows that were there, as they are now. One that has ended stays, unless another one is about the same.
+    /// The rows shown before, with their current values. An ended one stays, unless another one has the same subject.
     fn kept(&self, new: &[Finding], at: Timestamp) -> Vec<Finding> {
         let now: FxHashMap<RowId, &Finding> = new.iter().map(|finding| (id_of(finding), finding)).collect();
         let subjects: FxHashSet<_> = new.iter().map(|finding| finding.subject).collect();
@@ -93,7 +92,7 @@ impl Steady {
         kept.collect()
     }
 
-    /// Adds new findings: in their order, or while the rows are read below those that are as bad and have not ended.
+    /// Adds new findings in their order or, while the rows are being read, below those that are as severe and have not ended.
     fn insert(&self, rows: &mut Vec<Finding>, new: Vec<Finding>, is_read: bool) {
         let mut there: FxHashSet<RowId> = rows.iter().filter(|row| row.ended.is_none()).map(id_of).collect();
         let place = |row: &Finding| self.places.back().and_then(|places| places.get(&id_of(row)).copied());
@@ -114,7 +113,7 @@ impl Steady {
         }
     }
 
-    /// Rows whose order has been the other one for long enough change places.
+    /// Exchanges rows that have been in the other order for long enough.
     fn exchange(&self, rows: &mut [Finding]) {
         if self.places.len() < ORDERS {
             return;
@@ -126,7 +125,7 @@ impl Steady {
                 _ => false,
             })
         };
-        // As rows that are neither stay where they are, neighbours are compared until none is in the wrong order.
+        // Rows without an order between them stay where they are, so neighbours are compared until none is in the wrong order.
         for end in 1..rows.len() {
             for at in (1..=end).rev() {
                 let Some([above, below]) = rows.get_mut(at - 1..=at) else { break };
@@ -139,7 +138,7 @@ impl Steady {
     }
 }
 
-/// A deadlock that the server breaks within a second is not worth red letters.
+/// A deadlock that the server breaks within a second is not shown as critical.
 fn judged(finding: &Finding, at: Timestamp, before: &FxHashSet<RowId>) -> Finding {
     let is_old = finding.row_since().is_some_and(|since| (at - since).as_seconds_f64() >= NEW);
     let is_sure = finding.blocked >= MANY || is_old || before.contains(&id_of(finding));
@@ -173,7 +172,7 @@ mod tests {
         finding.summary.parse().unwrap()
     }
 
-    /// Process ids with the severity that is shown; negative where the finding has ended.
+    /// Process ids with the severity shown; negative if the finding has ended.
     fn shown(
         steady: &mut Steady,
         seconds: i64,
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!(shown(&mut steady, 7, false, &all), all);
     }
 
-    /// In a chain each session is the root for a moment: as ended rows they would hide the one that is it now.
+    /// In a chain each session is the root for a moment: as ended rows these would hide the current root.
     #[test]
     fn what_was_there_for_a_moment_does_not_stay() {
         let mut steady = Steady::default();
@@ -241,14 +240,14 @@ mod tests {
     }
 
     proptest! {
-        /// Two rows change places only when their order lasts and they are not read, and none is lost.
+        /// Two rows change places only if their order lasts and they are not being read, and no row is lost.
         #[test]
         fn the_order_lasts(steps in vec((0..4u8, subsequence((1..=9).collect::<Vec<i32>>(), 5..=9).prop_shuffle()), 1..80)) {
             let mut steady = Steady::default();
             let mut orders: Vec<Vec<i32>> = Vec::new();
             let mut before: Vec<i32> = Vec::new();
             for (second, (reads, new)) in (0..).zip(steps) {
-                // An order lasts for some snapshots, or none would ever change places.
+                // An order lasts for some snapshots; otherwise no rows would ever change places.
                 let new = orders.last().filter(|_| second % 5 > 0).cloned().unwrap_or(new);
                 let all: Vec<_> = new.iter().map(|pid| (*pid, Warning)).collect();
                 let rows: Vec<i32> = shown(&mut steady, second, reads == 0, &all).into_iter().map(|(pid, _)| pid).collect();

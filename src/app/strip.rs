@@ -1,5 +1,5 @@
-//! The strip: two or three lines about the row under the cursor. Whose session it is, what the shortcut that helps does to its data and
-//! which sessions continue, and the other remedy.
+//! The strip: two or three lines about the row under the cursor. They show the session, the effect of the shortcut on
+//! its data and on waiting sessions, and the other remedy.
 
 use super::App;
 use super::context::Context;
@@ -22,13 +22,11 @@ use crate::model::wait_graph::Party;
 use crate::model::written::{Written, written};
 use crate::text::{self, count, one_line};
 
-/// From this width on the words are those of the question; on less they are short.
+/// From this width on, the words are those of the dialog; below it they are short.
 const WIDE: u16 = 100;
 
-/// Characters of a statement that are read.
 const STATEMENT: usize = 500;
 
-/// The lines of the strip about the selected row of the pane with the focus; none without one.
 pub fn strip(app: &App) -> Vec<Line> {
     let Some((context, row)) = app.context().zip(app.pane(app.focus).selected) else { return Vec::new() };
     let strip = Strip { app, context, is_wide: app.size.0 >= WIDE };
@@ -48,7 +46,6 @@ pub fn strip(app: &App) -> Vec<Line> {
     }
 }
 
-/// The strip below the Chains and the Locks screen, with its title; none without a selected row.
 pub fn strip_below(app: &App) -> Option<(String, Vec<Line>)> {
     let (context, row) = app.context().zip(app.pane(app.focus).selected)?;
     let title = || detail::title(&context, row);
@@ -71,7 +68,7 @@ struct Strip<'a> {
     is_wide: bool,
 }
 
-/// Whether a row is about a session or a prepared transaction, and not about a task or a lease of one.
+/// Whether a row is about a session or a prepared transaction itself, and not about its task or lease.
 fn is_session(row: RowId, finding: Option<&Finding>) -> bool {
     let helps = finding.and_then(|finding| finding.help);
     matches!(row, RowId::Backend(_) | RowId::Prepared(_) | RowId::Lock(..))
@@ -135,7 +132,7 @@ impl Strip<'_> {
         lines
     }
 
-    /// The waiter behind a root whose cancel lets more sessions continue now than the end of the root does.
+    /// The waiter behind a root, if canceling it lets more sessions continue now than the end of the root.
     fn head(&self, root: Party, now: u32) -> Option<Line> {
         let behind = self.context.view.graph.directly_behind(root);
         let below = |party: &Party| self.context.node(*party).map_or(0, |(_, node)| node.below);
@@ -144,7 +141,7 @@ impl Strip<'_> {
         (frees > now).then(|| self.other_remedy(head))?
     }
 
-    /// Why a root does not end by itself, where that is known.
+    /// Why a root does not end without intervention, if known.
     fn cause(&self, party: Party, backend: &Backend) -> Option<Line> {
         let kept = self.context.snapshot_view().kept_key(party).map(|_| consequence::KEPT.to_owned());
         let itself = kept.or_else(|| self.context.snapshot_view().waits_for_itself(party));
@@ -232,7 +229,7 @@ impl Strip<'_> {
                 if let Some(short) = effect.short().filter(|_| !self.is_wide) {
                     short.to_owned()
                 } else {
-                    // How old it is has a column of its own.
+                    // Its age has a column of its own.
                     let age = self.context.age(backend.xact_start).map(text::duration).unwrap_or_default();
                     consequence.words.replacen(&format!(", {age} old"), "", 1)
                 }
@@ -253,7 +250,7 @@ impl Strip<'_> {
         line
     }
 
-    /// `4410 continues now, then 16 behind it`: the numbers, and the session if it is one.
+    /// `4410 continues now, then 16 behind it`: the numbers, and the session if there is only one.
     fn continues(&self, verb: Verb, party: Party) -> String {
         let release = self.context.snapshot_view().release(verb, &[party]);
         let promise = self.context.snapshot_view().promise_of(verb, &[party]);
@@ -319,7 +316,7 @@ impl Strip<'_> {
         ]
     }
 
-    /// Of what is no session: what the finding states beyond its row, or the name, and the shortcuts that act.
+    /// For a row without a session: what the finding reports beyond its row, or the name, and the shortcuts that act.
     fn other(&self, row: RowId, finding: Option<&Finding>) -> Vec<Line> {
         let about = finding.map(|finding| finding.about_in(Channel::Screen).into_owned());
         let about = about.unwrap_or_else(|| (row.home().definition().name)(&self.context, row));
@@ -349,13 +346,13 @@ impl Strip<'_> {
         vec![Line::new().with(about, Tone::Plain), line]
     }
 
-    /// The root that a session waits for; none for a root.
+    /// `None` for a root.
     fn root(&self, party: Party) -> Option<Party> {
         let root = self.context.view.graph.roots_above(party).first().copied()?;
         (root != party).then_some(root)
     }
 
-    /// The advisory lock of a session for which most others wait.
+    /// The session's advisory lock with the most waiters.
     fn key_held(&self, party: Party) -> Option<String> {
         let queues = self.context.view.graph.queues.iter();
         let held = queues.filter(|queue| {
@@ -393,7 +390,7 @@ fn no_shortcut(why: &str) -> Line {
     Line::new().with("no shortcut: ", Tone::Dim).with(one_line(why).into_owned(), Tone::Plain)
 }
 
-/// The verb of the shortcut that a finding names, if that is about a session.
+/// The verb of the shortcut that a finding names, if it acts on a session.
 fn verb_of(help: &str) -> Option<Verb> {
     let binding = keymap::BINDINGS.iter().find(|binding| binding.name == help)?;
     match binding.action {
@@ -413,7 +410,7 @@ mod tests {
     use crate::model::view::TargetId;
     use crate::sample;
 
-    /// Where the role does not see the session, other sessions may wait that it does not see, either.
+    /// If the session is hidden from the role, other waiting sessions may be hidden, too.
     #[test]
     fn of_a_hidden_session_no_number_is_promised() {
         for is_hidden in [false, true] {

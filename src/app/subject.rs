@@ -1,5 +1,3 @@
-//! What a row is about: its process, its party, and the row that an event is about.
-
 use super::context::Context;
 use super::panes::{Owner, RowId};
 use crate::model::awaited_locks::{AwaitedLock, Hold};
@@ -9,7 +7,7 @@ use crate::model::task::TaskRow;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 
-/// A row as the plans know it. A lock that sessions wait for is its holder.
+/// The selected row in the form that plans use. A lock with waiters is represented by its only holder.
 pub fn selected(view: &View, id: RowId) -> SelectedRow {
     match id {
         RowId::Backend(id) => SelectedRow::Backend(id),
@@ -34,7 +32,6 @@ pub fn selected(view: &View, id: RowId) -> SelectedRow {
     }
 }
 
-/// Process id behind a row, if it is about a process.
 pub fn pid_of(id: RowId) -> Option<i32> {
     match id {
         RowId::Backend(id)
@@ -44,7 +41,7 @@ pub fn pid_of(id: RowId) -> Option<i32> {
     }
 }
 
-/// The same, and for a task the process that holds its key.
+/// Like `pid_of`, and for a task the process that holds its advisory lock key.
 pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
     match id {
         RowId::Task(task, again) => context.task(task, again)?.holder,
@@ -59,7 +56,7 @@ pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
     }
 }
 
-/// Who can wait or be waited for behind a row; none where it is about something else.
+/// The session or prepared transaction of a row that can wait or be waited for. `None` for other rows.
 pub fn party_of(context: &Context<'_>, id: RowId) -> Option<Party> {
     match subject_of(context, id).unwrap_or(id) {
         RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Some(Party::Prepared(xact)),
@@ -71,7 +68,7 @@ pub fn party_of(context: &Context<'_>, id: RowId) -> Option<Party> {
     }
 }
 
-/// The row that an event or a finding is about, whether or not it is there.
+/// The row that an event or a finding is about. That row need not exist any more.
 pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
     let subject = match id {
         RowId::Event(number, 1) => context.view.events.get(number)?.subject?,
@@ -94,12 +91,12 @@ pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
     })
 }
 
-/// Whether two rows, perhaps on different screens, are about the same backend, transaction, lock or task: a
-/// task leads to the lock on its key, and to the session that holds it.
+/// Whether two rows, possibly on different screens, are about the same backend, transaction, lock or task. A task matches
+/// the lock on its key and the session that holds it.
 pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool {
     match (row, followed) {
         _ if row == followed => true,
-        // Who follows a lock wants that lock, and elsewhere the process that has it.
+        // A followed lock matches that lock, and on other screens the session that holds it.
         (
             RowId::Lock(tag, ..) | RowId::Group(_, tag, _) | RowId::Awaited(tag),
             RowId::Lock(other, ..) | RowId::Awaited(other),
@@ -136,7 +133,6 @@ pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool 
     }
 }
 
-/// Whether a lock is the one on a task's key, or a backend holds it.
 fn is_about(row: &TaskRow, other: RowId) -> bool {
     match other {
         RowId::Lock(tag, ..) | RowId::Group(_, tag, _) | RowId::Awaited(tag) => row.tag == Some(tag),

@@ -1,5 +1,3 @@
-//! Driving the screens by keys: a key string in, state and effects out.
-
 mod alerts;
 mod cursor;
 mod dialogs;
@@ -32,14 +30,13 @@ use crate::model::lock::LockMode;
 use crate::model::view::{Link, TargetId, View};
 use crate::sample::{self, Builder};
 
-/// The screens as they begin: the findings have the focus.
 fn begun(builder: Builder) -> App {
     let mut app = App::new(Settings::default(), 1.0);
     arrive(&mut app, builder.view());
     app
 }
 
-/// The same with the focus on the chains.
+/// Like `begun`, with the focus on the chains.
 fn app(builder: Builder) -> App {
     let mut app = begun(builder);
     drive(&mut app, "<tab>");
@@ -50,7 +47,6 @@ fn arrive(app: &mut App, view: View) -> Update {
     app.update(Message::View(TargetId(0), Arc::new(view)))
 }
 
-/// Presses keys; gives the effects asked for on the way.
 fn drive(app: &mut App, keys: &str) -> Vec<Effect> {
     let keys = Key::parse_all(keys).unwrap();
     keys.into_iter().flat_map(|key| app.update(Message::Key(key)).effects).collect()
@@ -64,7 +60,7 @@ fn selected_pid(app: &App) -> Option<i32> {
     app.pane(app.focus).selected.and_then(pid_of)
 }
 
-/// The indices of the rows of the focused table in `pg_locks`.
+/// Indices into `pg_locks` of the rows of the focused table.
 fn lock_rows(app: &App) -> Vec<u32> {
     let index = |row: &Row| match row {
         Row::At(at) => *at,

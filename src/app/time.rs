@@ -1,5 +1,3 @@
-//! Times as people type them.
-
 use chrono::{NaiveTime, TimeDelta};
 
 use crate::model::Timestamp;
@@ -7,13 +5,12 @@ use crate::model::timeline::Step;
 use crate::model::zone::Zone;
 use crate::text::parse_duration;
 
-/// What a typed time may be.
 const EXPECTED: &str = "a time is 14:02, 14:02:31, -90s, -5m, -1h or worst; empty: live";
 
-/// Where a typed time leads, from the newest look; none for now. A time of day is the last there was.
+/// Parses a typed time relative to the newest snapshot. `None` is live. A time of day is its last occurrence.
 ///
 /// # Errors
-/// What a time may be, in a line.
+/// A line with the accepted forms.
 pub fn parse(text: &str, newest: Timestamp, zone: Zone) -> Result<Option<Step>, String> {
     let text = text.trim();
     match text {
@@ -30,7 +27,7 @@ pub fn parse(text: &str, newest: Timestamp, zone: Zone) -> Result<Option<Step>, 
     time.map(|time| Some(Step::Time(time))).ok_or_else(|| EXPECTED.to_owned())
 }
 
-/// `2026-11-04 14:02:31 +01:00`, or without the year where there is little room.
+/// `2026-11-04 14:02:31 +01:00`, without the year if not `wide`.
 pub fn dated(at: Timestamp, zone: Zone, wide: bool) -> String {
     let at = at.with_timezone(&zone);
     let time = at.format(if wide { "%Y-%m-%d %H:%M:%S" } else { "%m-%d %H:%M:%S" });
@@ -39,14 +36,13 @@ pub fn dated(at: Timestamp, zone: Zone, wide: bool) -> String {
     format!("{time} {zone}")
 }
 
-/// What one may be in a recording.
 const IN_RECORDING: &str = "a time is 14:02, 14:02:31, 2026-11-04 14:02, 2026-11-04T14:02:00Z, -90s, -5m, -1h (before the end) or worst";
 
-/// Where a typed time leads in a recording of this begin and end: a day with a time and seconds since 1970 as well. A time of day is one
-/// within it, where there is one, and else that of its last day.
+/// Parses a typed time in a recording with this start and end. Also accepts a date with a time, and seconds since 1970. A
+/// time of day is one within the recording if there is one, otherwise that of its last day.
 ///
 /// # Errors
-/// What a time may be, in a line.
+/// A line with the accepted forms.
 pub fn in_recording(
     text: &str,
     (first, last): (Timestamp, Timestamp),
@@ -69,7 +65,7 @@ pub fn in_recording(
     }
     let day = |at: Timestamp| at.with_timezone(&zone).date_naive();
     match parse(text, last, zone) {
-        // It is after the end, and not of the day before.
+        // The time is after the end of the recording, not on the day before.
         Ok(Some(Step::Time(at))) if at < first && day(at) < day(last) && !text.starts_with('-') => {
             Ok(Some(Step::Time(at + TimeDelta::days(1))))
         }
@@ -79,13 +75,13 @@ pub fn in_recording(
 
 fn time_of_day(text: &str, newest: Timestamp, zone: Zone) -> Option<Timestamp> {
     let short = NaiveTime::parse_from_str(text, "%H:%M").ok();
-    // All of that second.
+    // Include the whole second.
     let time = short.or_else(|| {
         let second = NaiveTime::parse_from_str(text, "%H:%M:%S").ok()?;
         Some(second.overflowing_add_signed(TimeDelta::milliseconds(999)).0)
     })?;
     let today = newest.with_timezone(&zone).date_naive();
-    // What is still to come was yesterday.
+    // A time of day in the future means yesterday.
     let end = newest + TimeDelta::seconds(1);
     [Some(today), today.pred_opt()]
         .into_iter()
@@ -100,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_time_of_day_is_the_last_there_was() {
-        // It is 14:02:31 there, and 15:02:31 here.
+        // The snapshot is at 14:02:31 UTC, 15:02:31 in this zone.
         let zone: Zone = chrono::FixedOffset::east_opt(3600).unwrap().into();
         let time = |text: &str| match parse(text, at(0.0), zone) {
             Ok(Some(Step::Time(time))) => time.format("%d %H:%M:%S").to_string(),
@@ -120,13 +116,13 @@ mod tests {
         let zone = crate::model::zone::tests::berlin();
         let newest = |text: &str| text.parse::<Timestamp>().unwrap();
         for (typed, now, expected) in [
-            // 02:45 in summer, 02:10 and 02:45 in winter, noon.
+            // Local times: 02:45 DST; 02:10 and 02:45 after the change; noon.
             ("02:30", "2026-10-25T00:45:00Z", "25 00:30"),
             ("02:30", "2026-10-25T01:10:00Z", "25 00:30"),
             ("02:30", "2026-10-25T01:45:00Z", "25 01:30"),
             ("02:30", "2026-10-25T11:00:00Z", "25 01:30"),
             ("02:50", "2026-10-25T00:45:00Z", "24 00:50"),
-            // An hour that is left out was on the day before.
+            // A time skipped by the DST change means the day before.
             ("02:30", "2026-03-29T11:00:00Z", "28 01:30"),
         ] {
             let Ok(Some(Step::Time(at))) = parse(typed, newest(now), zone) else { panic!("{typed}") };
@@ -144,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_time_of_day_is_within_a_recording_or_after_it() {
-        // From 13:32:31 to 14:02:31 on the 20th.
+        // The recording is from 13:32:31 to 14:02:31 on the 20th.
         let ends = (at(-1800.0), at(0.0));
         let time = |text: &str| match in_recording(text, ends, chrono::Offset::fix(&chrono::Utc).into()) {
             Ok(Some(Step::Time(time))) => time.format("%d %H:%M:%S").to_string(),

@@ -1,5 +1,3 @@
-//! The options of `locktop adapters`.
-
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -21,7 +19,6 @@ pub enum AdaptersCommand {
 }
 
 impl AdaptersCommand {
-    /// The target, if one is named.
     pub fn target(&self) -> Option<&str> {
         match self {
             Self::List(arguments) => arguments.target.as_deref(),

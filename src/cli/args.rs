@@ -1,5 +1,3 @@
-//! The options and subcommands.
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -80,10 +78,10 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The file of the log, given before or after the command.
+    /// The path of the debug log, which can be given before or after the command.
     ///
     /// # Errors
-    /// In one line: the command has no log of that kind.
+    /// The command has no debug log.
     pub fn log_file(&self) -> Result<Option<&Path>, String> {
         let outer = self.log.file.as_deref();
         let inner = match &self.command {

@@ -1,5 +1,3 @@
-//! The options of `locktop check`.
-
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -69,7 +67,6 @@ pub enum DownIs {
     Critical,
 }
 
-/// The text after the options: the checks with their limits, and the form of a range.
 pub(super) fn after_help() -> String {
     let range = |range: Option<Range>| range.map_or_else(|| "-".to_owned(), |range| range.to_string());
     let row = |measure: &Measure| {
@@ -90,7 +87,6 @@ pub(super) fn after_help() -> String {
 }
 
 impl CheckArgs {
-    /// Ranges and the checks that are wanted.
     pub fn limits(&self) -> Limits {
         Limits {
             warning: self.warning.iter().cloned().collect(),
@@ -101,13 +97,12 @@ impl CheckArgs {
         }
     }
 
-    /// Whether the command line names this check.
     pub fn names(&self, name: &str) -> bool {
         let limits = self.warning.iter().chain(&self.critical).map(|(check, _)| check);
         limits.chain(&self.only).any(|check| check == name)
     }
 
-    /// The words that the report is written in: Zabbix takes the same object as JSON.
+    /// The format of the report text. Zabbix gets the JSON object.
     pub fn words(&self) -> CheckFormat {
         match self.format {
             Format::Plugin => CheckFormat::Plugin,
@@ -117,7 +112,6 @@ impl CheckArgs {
         }
     }
 
-    /// Status if no connection can be made.
     pub fn down(&self) -> Status {
         match self.down_is {
             DownIs::Unknown => Status::Unknown,
@@ -140,7 +134,7 @@ fn limit(text: &str) -> Result<(String, Range), String> {
     Ok((name(check)?, range.parse::<Range>().map_err(|error| error.to_string())?))
 }
 
-/// A plugin's time-out is a number of seconds; elsewhere times have a unit.
+/// Plugins give a timeout as plain seconds; other times have a unit.
 fn seconds(text: &str) -> Result<Duration, String> {
     let time = match text.parse::<u32>() {
         Ok(seconds) => Duration::from_secs(seconds.into()),

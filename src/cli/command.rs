@@ -1,26 +1,22 @@
-//! The definition of the command line, with help that shows each command the options it uses.
-
 use clap::{Command, CommandFactory};
 
 use super::args::Cli;
 
-/// Options that are about a server to connect to.
 const CONNECTING: [&str; 7] =
     ["host", "port", "username", "dbname", "no_password", "password", "trust_owner"];
 
-/// Options that are about Redis: only what shows its locks uses them.
+/// Redis options; only commands that show Redis locks use them.
 const REDIS: [&str; 2] = ["redis", "redis_pattern"];
 
-/// Commands that connect to nothing.
 const LOCAL: [&str; 10] =
     ["completions", "man", "config", "print", "path", "demo-worker", "help", "replay", "cut", "report"];
 
-/// The whole definition. An option before a command counts for every command; the help of a command lists
-/// only the options it uses.
+/// The complete command line. Options before a command apply to every command; the help of a command lists only the options
+/// that it uses.
 pub(super) fn command() -> Command {
     let mut command =
         Cli::command().mut_subcommand("check", |check| check.after_help(super::check::after_help()));
-    // From here on every command has the options that it shares with the others.
+    // After this, every command has its copy of the global options.
     command.build();
     for subcommand in command.get_subcommands_mut() {
         trim(subcommand, None);
@@ -28,12 +24,12 @@ pub(super) fn command() -> Command {
     command
 }
 
-/// `parent` is the command of which it is one; none for those of the program.
+/// `parent` is the parent command, `None` at the top level.
 fn trim(command: &mut Command, parent: Option<&str>) {
     let name = command.get_name().to_owned();
     let is_check = parent.is_none() && name == "check";
     let is_local = LOCAL.contains(&name.as_str()) || parent == Some("config");
-    // A demo has servers of its own; `--url` names another.
+    // A demo has its own server; `--url` names another.
     let connects = !is_local && name != "demo";
     let own = name.clone();
     let hidden = move |id: &str| {

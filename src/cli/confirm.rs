@@ -1,23 +1,18 @@
-//! Asking for a yes on the terminal.
-
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 
 use rustix::termios::{QueueSelector, tcflush};
 
-/// Shows lines on the controlling terminal and asks. Only `y` and `yes` are a yes; what was typed before the question is not an
-/// answer to it.
+/// Shows lines on the controlling terminal and asks. Only `y` and `yes` confirm. Input typed before the question is
+/// discarded.
 ///
 /// # Errors
-/// When there is no such terminal.
+/// There is no controlling terminal.
 pub(super) fn ask(lines: &[String], question: &str) -> io::Result<bool> {
     Ok(is_yes(&answer(lines, &format!("{question} [y/N]"))?))
 }
 
-/// The same where only one word is a yes.
-///
-/// # Errors
-/// When there is no such terminal.
+/// Like `ask`, but only `word` confirms.
 pub(super) fn ask_for(lines: &[String], question: &str, word: &str) -> io::Result<bool> {
     Ok(answer(lines, question)?.trim_end_matches(['\r', '\n']) == word)
 }

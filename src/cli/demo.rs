@@ -1,5 +1,3 @@
-//! The options of `locktop demo`.
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -110,12 +108,10 @@ pub enum ScenarioName {
     Redis,
 }
 
-/// A number of the output, and its target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Goal {
-    /// The key in the output of a headless demo: `kills`.
+    /// The key in the output of a headless demo, such as `kills`.
     pub key: String,
-    /// It has to be at least this.
     pub least: f64,
 }
 

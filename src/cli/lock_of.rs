@@ -1,5 +1,3 @@
-//! The options of `locktop lock-of`.
-
 use clap::Args;
 
 use super::options::SnapshotFormat;

@@ -1,5 +1,3 @@
-//! The command line: what was asked for, and the settings that follow from it and the config file.
-
 mod adapters;
 mod args;
 mod check;

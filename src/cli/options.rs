@@ -1,5 +1,3 @@
-//! Options that several commands have.
-
 use std::time::Duration;
 
 use clap::builder::PossibleValue;
@@ -67,7 +65,6 @@ pub enum ThemeName {
 }
 
 impl ThemeName {
-    /// The name in the config.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Dark => "dark",

@@ -1,5 +1,3 @@
-//! Subcommands that print something and are done.
-
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,21 +8,13 @@ use super::command::command;
 use crate::config::{Checks, Config, ConfigError, DEFAULT_TEXT, Location};
 use crate::text;
 
-/// Writes the completion script for a shell.
-///
-/// # Errors
-/// When it cannot be written.
 pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Result<()> {
-    // The generator panics on a writer that fails.
+    // The generator panics if the writer fails.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "locktop", &mut script);
     out.write_all(&script)
 }
 
-/// Writes the manual page: the program's own, then each subcommand's options.
-///
-/// # Errors
-/// When it cannot be written.
 pub fn man(out: &mut dyn Write) -> io::Result<()> {
     let command = command();
     let mut page = Vec::new();
@@ -38,17 +28,14 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
         own.render_synopsis_section(&mut part)?;
         own.render_description_section(&mut part)?;
         own.render_options_section(&mut part)?;
-        // Its sections become parts of one section of the program's page.
+        // Sections of a subcommand become subsections in the program's page.
         let part = String::from_utf8_lossy(&part).replace(".SH ", ".SS ");
         write!(page, ".SH LOCKTOP {}\n{part}", subcommand.get_name().to_uppercase())?;
     }
     out.write_all(&page)
 }
 
-/// Writes a page for the program and one for each command, `locktop-check.1`, into a directory.
-///
-/// # Errors
-/// When one cannot be written.
+/// Writes a page for the program and one for each command, such as `locktop-check.1`, into a directory.
 pub(super) fn man_pages(dir: &Path) -> io::Result<()> {
     let mut commands = vec![command()];
     while let Some(command) = commands.pop() {
@@ -59,31 +46,20 @@ pub(super) fn man_pages(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A subcommand without what every subcommand has.
+/// Hides the global options.
 fn own_options(subcommand: &Command) -> Command {
     subcommand.clone().mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg })
 }
 
-/// Writes the default config.
-///
-/// # Errors
-/// When it cannot be written.
 pub fn print_config(out: &mut dyn Write) -> io::Result<()> {
     out.write_all(DEFAULT_TEXT.as_bytes())
 }
 
-/// Writes the path of the config file.
-///
-/// # Errors
-/// When it cannot be written.
 pub fn print_path(location: &Location, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", location.path.display())
 }
 
-/// Writes the names of the targets only: their connection strings can have passwords.
-///
-/// # Errors
-/// When they cannot be written.
+/// Writes only the names of the targets: the connection strings can contain passwords.
 pub fn print_targets(config: &Config, format: TargetsFormat, out: &mut dyn Write) -> io::Result<()> {
     let names = config.targets.keys();
     match format {
@@ -100,11 +76,8 @@ pub fn print_targets(config: &Config, format: TargetsFormat, out: &mut dyn Write
     }
 }
 
-/// Checks a config file for mistakes, and returns the lines to print if it has none. `whole` finds those that
-/// are in no single part, and valid settings that are probably not intended.
-///
-/// # Errors
-/// It cannot be read, or has mistakes.
+/// Checks a config file and returns the lines to print if it has no mistakes. `whole` finds mistakes that no single section
+/// shows, and valid settings that are probably not intended.
 pub fn check_config(
     file: Option<PathBuf>,
     location: &Location,

@@ -1,5 +1,3 @@
-//! Reading the command line.
-
 use std::ffi::OsString;
 
 use clap::FromArgMatches;
@@ -9,11 +7,11 @@ use super::args::Cli;
 use super::command::command;
 use pg_connect::conninfo::is_connection_string;
 
-/// Reads a command line, the program's name first. An error prints itself and knows its exit status; help and version
-/// are such errors too.
+/// Parses a command line, including the program name. Help and version are also errors; an error prints itself and has its
+/// exit status.
 ///
 /// # Errors
-/// It cannot be parsed. A possible password is not repeated.
+/// The command line is invalid. The error does not repeat a possible password.
 pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let line = super::plugin::translate(line.into_iter().collect());
     read(line).map_err(|error| match (error.kind(), error.get(ContextKind::InvalidArg)) {

@@ -1,5 +1,3 @@
-//! Asking for a password on the terminal.
-
 use std::fs::File;
 use std::io::{self, Read, Write};
 
@@ -7,27 +5,27 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tc
 
 use pg_connect::conninfo::Secret;
 
-/// When to ask for a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Prompt {
-    /// `-w`: never, whatever the server wants.
+    /// `-w`: never, even if the server requires one.
     Never,
-    /// When the server wants one and none was found.
+    /// If the server requires a password and none was found.
     #[default]
     IfNeeded,
-    /// `-W`: before connecting, whether the server wants one or not.
+    /// `-W`: before connecting, even if the server requires none.
     Always,
 }
 
-/// Asks for the password of something on the controlling terminal, without echo; above it stands why it is asked for, where there is more to say. None when there is no such terminal.
+/// Asks for a password on the controlling terminal, without echo. `note` is a line above the prompt with the reason. `None`
+/// if there is no terminal.
 ///
 /// # Errors
-/// When the terminal cannot be used, or the user gives up ([`io::ErrorKind::Interrupted`]).
+/// The terminal cannot be used, or the user cancels ([`io::ErrorKind::Interrupted`]).
 pub(super) fn ask(what: &str, note: Option<&str>) -> io::Result<Option<Secret>> {
     let Ok(mut terminal) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
     let before = tcgetattr(&terminal)?;
     let mut quiet = before.clone();
-    // Signals are off as well: Ctrl-C would end the program with the echo still off.
+    // Signals are off too: Ctrl-C would end the program with echo still off.
     quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
     quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
     quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -44,7 +42,6 @@ pub(super) fn ask(what: &str, note: Option<&str>) -> io::Result<Option<Secret>> 
     line.map(|line| Some(Secret::new(line)))
 }
 
-/// Puts the terminal back.
 struct Restore {
     terminal: File,
     before: Termios,
@@ -52,12 +49,12 @@ struct Restore {
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        // There is nobody to tell when it fails.
+        // A failure cannot be reported anywhere.
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
 }
 
-/// Reads to the end of the line, with what a terminal's own line editing would do.
+/// Reads to the end of the line, with the line editing of a terminal.
 fn read_line(input: &mut impl Read) -> io::Result<String> {
     const CTRL_C: u8 = 3;
     const CTRL_D: u8 = 4;
@@ -78,7 +75,7 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
             CTRL_D if line.is_empty() => return Err(given_up()),
             CTRL_U => line.clear(),
             BACKSPACE | DELETE => {
-                // A whole character: its continuation bytes, then its first.
+                // Remove a whole UTF-8 character: its continuation bytes, then its first byte.
                 while line.pop().is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {}
             }
             byte => line.push(byte),

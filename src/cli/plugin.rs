@@ -1,4 +1,4 @@
-//! A check as a plugin of a monitoring system: its other name, and how its options are written.
+//! Command-line conventions of monitoring plugins for `locktop check`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,10 +7,10 @@ use clap::Subcommand as _;
 
 use super::args::Command;
 
-/// The name by which it has the conventions of a monitoring plugin.
+/// The program name that enables the conventions of a monitoring plugin.
 const PLUGIN: &str = "check_locktop";
 
-/// Options before which a word is no command.
+/// Options with a value: the next word is not a command.
 const WITH_VALUE: [&str; 13] = [
     "-h",
     "-p",
@@ -27,7 +27,7 @@ const WITH_VALUE: [&str; 13] = [
     "--redis-pattern",
 ];
 
-/// Whether a command line is a check: its wrong usage is UNKNOWN and not CRITICAL.
+/// Whether the command line is a check. Invalid usage of a check is UNKNOWN, not CRITICAL.
 pub(super) fn is_check(line: &[OsString]) -> bool {
     is_plugin(line) || command(line).is_some()
 }
@@ -36,7 +36,7 @@ fn is_plugin(line: &[OsString]) -> bool {
     line.first().and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == PLUGIN)
 }
 
-/// The index of the command, if it is the first word.
+/// The index of `check`, if it is the first command on the line.
 fn command(line: &[OsString]) -> Option<usize> {
     let words = line.windows(2).enumerate();
     let mut found = words.filter_map(|(at, pair)| match pair {
@@ -50,14 +50,13 @@ fn command(line: &[OsString]) -> Option<usize> {
     found.next().filter(|(_, word)| *word == "check").map(|(at, _)| at)
 }
 
-/// Translates the options of a plugin: `-w` and `-c` are limits in a check, which never asks for a password; under the plugin's
-/// name `-H` is the host.
+/// Translates plugin options: in a check, `-w` and `-c` are thresholds; under the plugin name, `-H` is the host.
 pub(super) fn translate(line: Vec<OsString>) -> Vec<OsString> {
     let by_name = is_plugin(&line);
     let Some(from) = (if by_name { Some(0) } else { command(&line) }) else { return line };
     let mut out: Vec<OsString> = Vec::with_capacity(line.len() + 1);
     for (at, word) in line.iter().enumerate() {
-        // Nobody is asked for a password, so that psql's -w has no sense here.
+        // A check never asks for a password, so psql's -w has no meaning here.
         let is_limit =
             || line.get(at + 1).and_then(|next| next.to_str()).is_some_and(|next| !next.starts_with('-'));
         out.push(match word.to_str() {

@@ -1,5 +1,3 @@
-//! The options of `record`, `replay`, `cut` and `report`.
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,7 +54,7 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// How much around an incident is recorded; `None` for everything.
+    /// How much is recorded around an incident. `None` records everything.
     pub fn around(&self) -> Option<Around> {
         const BEFORE: Duration = Duration::from_secs(2 * 60);
         const AFTER: Duration = Duration::from_secs(5 * 60);
@@ -80,10 +78,6 @@ pub enum Redact {
 }
 
 impl Redact {
-    /// As the recorder has it.
-    ///
-    /// # Errors
-    /// The system has no random numbers.
     pub fn redaction(self) -> std::io::Result<Redaction> {
         Ok(match self {
             Self::None => Redaction::None,
@@ -94,12 +88,11 @@ impl Redact {
     }
 }
 
-/// When a directory gets another file or loses one: after a time, or by size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// After a time, as `1h`.
+    /// A time, such as `1h`.
     Time(Duration),
-    /// From a size on, in bytes: `256MB`.
+    /// A size in bytes, such as `256MB`.
     Size(u64),
 }
 
@@ -227,7 +220,6 @@ pub enum ReportFormat {
 }
 
 impl ReportArgs {
-    /// The format given, or the one of the file name.
     pub fn format(&self) -> ReportFormat {
         let ending =
             self.output.as_deref().and_then(|path| path.extension()).and_then(|ending| ending.to_str());

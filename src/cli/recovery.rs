@@ -1,5 +1,3 @@
-//! The options of `locktop recover`.
-
 use std::time::Duration;
 
 use clap::Args;
@@ -63,12 +61,9 @@ pub struct RecoverArgs {
     pub format: SnapshotFormat,
 }
 
-/// A limit for how long an execution runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// The timeout of its task.
     Own,
-    /// This long, for every task.
     Longer(Duration),
 }
 

@@ -1,5 +1,3 @@
-//! The options of `locktop schema`.
-
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -31,7 +29,7 @@ pub enum SchemaCommand {
 }
 
 impl SchemaCommand {
-    /// The target; `None` for commands that need no server.
+    /// The schema and target; `None` for commands that need no server.
     pub fn place(&self) -> Option<&SchemaPlace> {
         match self {
             Self::Install(place) | Self::Status(place) => Some(place),
@@ -114,7 +112,6 @@ pub enum LogName {
 }
 
 impl LogName {
-    /// A kind of rows.
     pub fn log(self) -> Log {
         match self {
             Self::Executions => Log::Executions,

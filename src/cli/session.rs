@@ -1,13 +1,11 @@
-//! Passwords on the way to the first connection.
-
 use super::password::{self, Prompt};
 use pg_connect::conninfo::{ConnInfo, Secret};
 use pg_connect::error::ConnectError;
 
-/// The password asked for before anything else (`-W`), kept for all connections.
+/// Asks for the password before the first connection (`-W`). It is used for all connections.
 ///
 /// # Errors
-/// When there is no terminal to ask on, or it fails.
+/// There is no terminal, or it fails.
 pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, ConnectError> {
     if prompt != Prompt::Always {
         return Ok(info);
@@ -17,10 +15,10 @@ pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, Conn
     })
 }
 
-/// The password asked for because the server wants one and none was found; none when asking does not help.
+/// Asks for the password because the server requires one and none was found. `None` if a password would not help.
 ///
 /// # Errors
-/// When the terminal fails.
+/// The terminal fails.
 pub(super) fn ask_after(
     info: &ConnInfo,
     prompt: Prompt,

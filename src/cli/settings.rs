@@ -1,5 +1,3 @@
-//! What follows from the command line, the config file and the environment together.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,70 +15,54 @@ use crate::redis::{RedisSets, parse_list};
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, has_password, is_connection_string, is_nearly};
 use pg_connect::error::ConnInfoError;
 
-/// What the settings depend on beside the command line.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// Looks up an environment variable; none where it is not set or no text.
+    /// Returns an environment variable; `None` if it is not set or not valid text.
     pub env: &'a dyn Fn(&str) -> Option<String>,
-    /// What the config's keys and colours are checked against.
     pub checks: Checks<'a>,
 }
 
-/// Everything the dashboard and the snapshot need to know.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where to connect; none for a demo on its own server.
+    /// `None` for a demo on its own server.
     pub conninfo: Option<ConnInfo>,
-    /// Whether to ask for a password.
     pub prompt: Prompt,
-    /// Name of the target in the config, if it was named so.
+    /// Name of the target in the config, if one was used.
     pub target: Option<String>,
-    /// Time between two polls, as asked for.
     pub refresh: Duration,
-    /// Whether everything that acts on the server is left out.
+    /// Whether no action on the server is possible.
     pub read_only: bool,
-    /// The screen to start on, where one is named.
     pub screen: Option<Screen>,
-    /// The theme of the config or of `--theme`, with the config's own colours.
     pub theme: Theme,
-    /// Whether to draw with ASCII alone, whatever the locale.
     pub ascii: bool,
-    /// Whether to use the mouse from the start.
     pub mouse: bool,
-    /// From when on something is a finding.
     pub thresholds: Thresholds,
     /// `[[lock_names]]`: names for advisory locks.
     pub lock_names: Vec<NamedLock>,
     /// `[[lock_name_queries]]`: queries for more of them.
     pub lock_name_queries: Vec<LockNameQuery>,
-    /// Whose tables and functions are used, beside those of superusers and of the role that is connected.
+    /// Roles whose tables and functions are used, in addition to those of superusers and of the connected role.
     pub trusted_owners: TrustedOwners,
-    /// `[tables]`: where tables are that are not found by their usual names.
+    /// `[tables]`: places of tables with other names than the default ones.
     pub tables: BTreeMap<&'static str, String>,
-    /// The job systems of others that are looked for.
     pub adapters: Vec<Arc<Adapter>>,
-    /// The Redis servers to look at; none for none.
     pub redis: Redis,
-    /// The config as it was read, for mistakes that only show later.
+    /// The config as read, for mistakes that are detected later.
     pub config: Config,
 }
 
-/// Why there are no settings to go on with.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The config file cannot be read, or has mistakes in it.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The connection string, the flags or the environment.
     #[error(transparent)]
     ConnInfo(#[from] ConnInfoError),
-    /// Flags that do not go together.
     #[error("{0}")]
     Usage(String),
 }
 
 impl SettingsError {
-    /// 1 for a bad config file, 2 for wrong usage.
+    /// 1 for an invalid config file, 2 for invalid usage.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Config(_) => 1,
@@ -90,20 +72,12 @@ impl SettingsError {
 }
 
 impl Cli {
-    /// The config file.
-    ///
-    /// # Errors
-    /// When none is named and there is no home directory.
     pub fn config_location(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Location, SettingsError> {
         locate(self.config.clone(), env).ok_or_else(|| {
             SettingsError::Usage("no home directory and no config file: name one with --config".to_owned())
         })
     }
 
-    /// Reads the config file and puts everything together.
-    ///
-    /// # Errors
-    /// When the config has mistakes in it, or the target, the flags or the environment cannot be followed.
     pub fn settings(&self, context: &Context<'_>) -> Result<Settings, SettingsError> {
         let location = locate(self.config.clone(), context.env);
         let config = match &location {
@@ -142,7 +116,7 @@ impl Cli {
         })
     }
 
-    /// Whether the command line says where to connect; else the environment does.
+    /// Whether the command line names a server; otherwise the environment does.
     pub fn names_server(&self) -> bool {
         let flags = &self.connect;
         let own = match &self.command {
@@ -156,13 +130,14 @@ impl Cli {
                 .any(Option::is_some)
     }
 
-    /// Whether a password stands on the command line, where others see it. Those of the config's targets do not.
+    /// Whether the command line contains a password, which is visible to other users. Passwords of targets in the config are
+    /// not.
     pub fn shows_password(&self, config: &Config) -> bool {
         let target = self.target(config).ok().and_then(|(target, named)| target.filter(|_| named.is_none()));
         [target, self.connect.dbname.as_deref()].into_iter().flatten().any(has_password)
     }
 
-    /// The target as given, and what the config says of it if it is a name from there.
+    /// The target as given, and its config entry if it is a name from there.
     fn target<'a>(
         &'a self,
         config: &'a Config,
@@ -236,8 +211,8 @@ impl Cli {
         ConnInfo::resolve(&sources)
     }
 
-    /// The Redis servers of the command line, or else of the config. Those that are named one by one are a set, and each list
-    /// with commas is one of its own. A URL that is wrong is not repeated.
+    /// The Redis servers of the command line, otherwise of the config. Servers given one by one form a set; each list separated
+    /// by commas is a set of its own. An invalid URL is not repeated in the error.
     fn redis(&self, config: &Redis) -> Result<Redis, SettingsError> {
         let flags = &self.connect;
         let (mut single, mut sets) = (Vec::new(), Vec::new());
@@ -261,7 +236,7 @@ impl Cli {
         Ok(Redis { sets: servers, patterns })
     }
 
-    /// Those of the command line, and of the target or else of the whole file.
+    /// The roles of the command line, plus those of the target or else of the whole config.
     fn trusted_owners(&self, named: Option<&Target>, config: &Config) -> TrustedOwners {
         let of_file = named.and_then(|named| named.trusted_owners.as_ref()).unwrap_or(&config.trusted_owners);
         self.connect.trust_owner.iter().chain(of_file).cloned().collect()
@@ -275,7 +250,7 @@ impl Cli {
         }
     }
 
-    /// The dashboard's options, before or after `demo`.
+    /// The dashboard options, which can be given before or after `demo`.
     fn view(&self) -> ViewArgs {
         let outer = self.view.clone();
         let inner = match &self.command {
@@ -294,14 +269,14 @@ impl Cli {
     }
 }
 
-/// The command that somebody meant who wrote a word that may be a database's name.
+/// The command that a mistyped word, parsed as a database name, was probably meant to be.
 pub(super) fn meant(word: &str) -> Option<String> {
     let command = super::command::command();
     let mut commands = command.get_subcommands().filter(|command| !command.is_hide_set());
     commands.find(|command| is_nearly(word, command.get_name())).map(|command| command.get_name().to_owned())
 }
 
-/// A target in an error: a connection string may hold a password.
+/// The target for an error message. A connection string can contain a password, so it is not shown.
 fn shown(target: &str) -> &str {
     if is_connection_string(target) { "…" } else { target }
 }

@@ -1,5 +1,3 @@
-//! Command lines, and the settings they lead to.
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +10,7 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
     super::parse(std::iter::once("locktop").chain(line.split_whitespace()).map(Into::into))
 }
 
-/// The settings of a command line, with this config and an environment without PG variables.
+/// The settings of a command line with this config, in an environment without PG variables.
 fn settings(line: &str, config: &str) -> Result<Settings, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config.toml");

@@ -1,4 +1,4 @@
-//! `--zone`: UTC, an offset, or a name such as `Europe/Berlin`, by the files that the system has.
+//! `--zone`: UTC, an offset, or an IANA name such as `Europe/Berlin` from the zone files of the system.
 
 use std::path::{Path, PathBuf};
 
@@ -6,19 +6,19 @@ use chrono::FixedOffset;
 
 use crate::model::zone::Zone;
 
-/// Where systems have the files of the IANA's zones; `TZDIR` comes before.
+/// Directories of IANA zone files; `TZDIR` has precedence.
 const FOLDERS: [&str; 3] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo"];
 
-/// Bytes of such a file at most.
+/// Largest zone file, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Names that are looked through for one that was meant, and folders below each other.
+/// Limits of the search for a similar name: names, and directory levels.
 const NAMES: usize = 5_000;
 const DEEP: usize = 3;
 
 const EXPECTED: &str = "expected UTC, an offset such as +02:00, or a name such as Europe/Berlin";
 
-/// Reads a zone: `UTC`, an offset, or a name that the system has a file for; the error says which it may be.
+/// Parses `UTC`, an offset, or the name of a zone file. The error suggests a valid name.
 pub(super) fn parse(text: &str) -> Result<Zone, String> {
     let given = std::env::var_os("TZDIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let folders = FOLDERS.iter().map(PathBuf::from);
@@ -53,13 +53,13 @@ fn zone(text: &str, folder: Option<&Path>) -> Result<Zone, String> {
     })
 }
 
-/// A name leads into the folder and not out of it.
+/// Rejects names that lead out of the directory.
 fn is_name(text: &str) -> bool {
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/');
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(is_sign)
 }
 
-/// Names of the files there; other files begin with a small letter or have a dot.
+/// Lists zone names. Files that are not zones start with a lowercase letter or contain a dot.
 fn list(folder: &Path, before: &str, deep: usize, names: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -78,7 +78,7 @@ fn list(folder: &Path, before: &str, deep: usize, names: &mut Vec<String>) {
     }
 }
 
-/// The offset of `UTC`, `+02:00`, `-0330` or `+2`; none for anything else.
+/// The offset of `UTC`, `+02:00`, `-0330` or `+2`; `None` otherwise.
 fn offset(text: &str) -> Option<FixedOffset> {
     let seconds = match text.split_at_checked(1) {
         _ if ["utc", "z"].contains(&text.to_ascii_lowercase().as_str()) => Some(0),
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// A file as `zic` writes one: nothing but the rule at its end.
+    /// A zone file as `zic` writes it, with only the footer rule.
     fn file(rule: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         for version in 0..2 {

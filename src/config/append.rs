@@ -1,4 +1,4 @@
-//! Adding entries of `[[expected]]` to the config file: at its end, whole or not at all, and only where nothing of what is there can be
+//! Appends `[[expected]]` entries to the config file, completely or not at all, and only if nothing in the file can be
 //! lost.
 
 use std::fs::{self, File};
@@ -12,30 +12,26 @@ use rustix::fs::{Mode, OFlags};
 use super::{Checks, Config};
 use crate::model::expected::ExpectedBlocker;
 
-/// No config is longer, in bytes.
+/// Largest config file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Why nothing was written to the config.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// The file, or the folder that it is in.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Writing it anew would change more than its text.
+    /// Replacing the file would change more than its text.
     #[error("{0}")]
     Unsafe(&'static str),
-    /// Somebody else has written it since it was read.
     #[error("it was changed meanwhile")]
     Changed,
 }
 
-/// Adds entries to the end of a config file. A link is followed; the new file takes the place of the old one at once, with its
-/// permissions.
+/// Appends entries to a config file. Follows a symbolic link, replaces the file atomically, and keeps its permissions.
 ///
 /// # Errors
-/// When the file is not ours to write anew, it has mistakes in it, or it cannot be written. It is as it was then.
+/// The file may not be replaced, has mistakes, or cannot be written. It is then unchanged.
 pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), AppendError> {
-    // Each confirmation is written by a thread of its own: one after the other.
+    // Each confirmation writes in its own thread: serialize them.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = fs::canonicalize(path)?;
@@ -43,7 +39,7 @@ pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), Appe
     let before = read(&path)?;
     let text = extended(&before, entries)?;
     let metadata = fs::metadata(&path)?;
-    // Whoever made it read-only meant it; the folder would let us.
+    // Respect a read-only file, although the directory would permit replacing it.
     drop(fs::OpenOptions::new().append(true).open(&path)?);
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     let ours = file.as_file().metadata()?;
@@ -51,7 +47,7 @@ pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), Appe
         return Err(AppendError::Unsafe("it belongs to another user"));
     }
     if ours.gid() != metadata.gid() {
-        // Who may read it stays who may. Refused where we are not in the group.
+        // Keep the group, so that the same users can read the file. Fails if the user is not in the group.
         std::os::unix::fs::fchown(file.as_file(), None, Some(metadata.gid()))?;
     }
     if metadata.nlink() > 1 {
@@ -64,13 +60,13 @@ pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), Appe
         return Err(AppendError::Changed);
     }
     file.persist(&path).map_err(|error| error.error)?;
-    // The name is on the disk as well; where a folder cannot be synced it will be before long.
+    // Make the rename durable. If the directory cannot be synced, it will be written later.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }
 
 fn read(path: &Path) -> Result<String, AppendError> {
-    // A pipe would otherwise keep us waiting for its other end.
+    // NONBLOCK, because opening a pipe would wait for its other end.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?);
     if !file.metadata()?.is_file() {
@@ -84,7 +80,7 @@ fn read(path: &Path) -> Result<String, AppendError> {
     Ok(text)
 }
 
-/// The text with the entries behind it: read again it says the same, and the entries.
+/// The text with the entries appended. Verifies that it parses to the old config plus the entries.
 fn extended(before: &str, entries: &[ExpectedBlocker]) -> Result<String, AppendError> {
     let newline = if before.contains("\r\n") { "\r\n" } else { "\n" };
     let mut text = before.to_owned();

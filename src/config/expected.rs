@@ -1,4 +1,4 @@
-//! `[[expected]]`: blockers that are no trouble.
+//! `[[expected]]`: blockers that are not reported as a problem.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const CONDITIONS: [(&str, &str); 5] = [
 
 const KEYS: [&str; 7] = ["application", "user", "database", "lock", "statement", "longest_wait", "reason"];
 
-/// The entries that are well formed.
+/// Returns the valid entries.
 pub(super) fn blockers(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<ExpectedBlocker> {
     let mut found = Vec::new();
     for (span, table) in reader.tables("expected", value) {

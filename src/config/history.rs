@@ -1,15 +1,13 @@
-//! `[history]`: how far one can go back in the running dashboard.
-
 use toml::de::DeTable;
 
 use super::reader::{Reader, Value, get};
 use crate::feed::history::Limits;
 use crate::text::parse_duration;
 
-/// More than a day of looks is for a file.
+/// To keep more than a day, record to a file.
 const MAX_SECONDS: u64 = 24 * 60 * 60;
 
-/// More memory is never taken, in megabytes.
+/// Upper limit of the memory, in megabytes.
 const MAX_MEGABYTES: usize = 4096;
 
 pub(super) fn history(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Limits {
@@ -52,7 +50,7 @@ fn read(
     }
 }
 
-/// Bytes of a size such as `64MB` or `1GB`; none for anything else, and for more than the most.
+/// The bytes of a size such as `64MB` or `1GB`. `None` if invalid or above the limit.
 fn bytes(text: &str) -> Option<usize> {
     let text = text.trim();
     let (number, factor) = match (text.strip_suffix("MB"), text.strip_suffix("GB")) {

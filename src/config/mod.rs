@@ -1,6 +1,5 @@
-//! The config file: `~/.config/locktop/config.toml`.
-//!
-//! Every mistake in it is found at once and told with its line and column, before the screen is touched.
+//! The config file, `~/.config/locktop/config.toml`. All its mistakes are reported at once, with line and column, before
+//! the screen is touched.
 
 pub mod adapter;
 pub mod append;
@@ -26,50 +25,43 @@ use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use crate::redis::RedisSets;
 
-/// The shortest time between two polls that can be asked for.
 pub const MIN_REFRESH: Duration = Duration::from_millis(100);
-/// The longest time between two polls that can be asked for.
 pub const MAX_REFRESH: Duration = Duration::from_secs(60);
 
-/// The default config with comments: what `locktop config print` writes.
+/// The default config with comments, as printed by `locktop config print`.
 pub const DEFAULT_TEXT: &str = include_str!("default.toml");
 
-/// Everything the file says; what it does not say is at its default.
+/// The contents of the config file, with defaults for missing settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Where it was read from, if from a file.
     pub path: Option<PathBuf>,
     /// `refresh`: the time between two polls.
     pub refresh: Duration,
     /// `server_load`: the share of one core of the server that reading `pg_locks` may take.
     pub server_load: f64,
-    /// `remember`: the next dashboard begins as the last one was left.
+    /// `remember`: restore the layout of the last dashboard.
     pub remember: bool,
-    /// `notify`: what is done when something becomes critical.
+    /// `notify`: how a new critical finding is announced.
     pub notify: Ways,
-    /// `[targets.NAME]`: servers by their names.
     pub targets: BTreeMap<String, Target>,
     /// `trusted_owners`: roles whose tables and functions are used.
     pub trusted_owners: Vec<String>,
-    /// `[tables]`: where a table is that is not found by its usual name, by that name.
+    /// `[tables]`: places of tables that do not have their default name, by that name.
     pub tables: BTreeMap<&'static str, String>,
     /// `[thresholds]`, and the blockers of `[[expected]]`.
     pub thresholds: Thresholds,
-    /// `[check] exclude`: sections that `locktop check` does without if it cannot read them.
+    /// `[check] exclude`: sections that `locktop check` ignores if they cannot be read.
     pub check_exclude: Vec<String>,
     /// `[history]`: how much of the past is kept.
     pub history: Limits,
-    /// `[[lock_names]]`: names for advisory locks.
     pub lock_names: Vec<NamedLock>,
-    /// `[[lock_name_queries]]`: queries that name advisory locks.
     pub lock_name_queries: Vec<LockNameQuery>,
     /// `[redis]`: servers whose locks are shown with the leases.
     pub redis: Redis,
-    /// `[adapters]`: which job systems of others are looked for, and how.
+    /// `[adapters]`: which other job systems to search for, and how.
     pub adapters: AdapterChoices,
-    /// `[keys]`: the keys of actions, in place of their default ones.
+    /// `[keys]`: keys of actions that replace the defaults.
     pub keys: Vec<KeyBinding>,
-    /// `[theme]`: which theme, and which colours in it are others.
     pub theme: Theme,
 }
 
@@ -97,18 +89,18 @@ impl Default for Config {
     }
 }
 
-/// A server with a name, of `[targets.NAME]`.
+/// A server of `[targets.NAME]`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
-    /// URI, key=value string or database name. It may hold a password.
+    /// A URI, key=value string or database name. It can contain a password.
     pub conninfo: String,
-    /// Whether everything that acts on it is left out.
+    /// Whether no action on this server is possible.
     pub read_only: bool,
-    /// Its own time between two polls; none: the file's.
+    /// Time between two polls. `None` uses that of the file.
     pub refresh: Option<Duration>,
-    /// In place of the file's `trusted_owners`; none: those.
+    /// Replaces the `trusted_owners` of the file if set.
     pub trusted_owners: Option<Vec<String>>,
-    /// `[targets.NAME.redis]`: in place of `[redis]`.
+    /// `[targets.NAME.redis]`: replaces `[redis]`.
     pub redis: Option<Redis>,
 }
 
@@ -124,55 +116,45 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// Redis servers whose locks are shown with the leases. Those of one set decide together: a lock of Redlock is held by
-/// whoever has it on most of them.
+/// Redis servers whose locks are shown with the leases. A Redlock lock belongs to the owner that holds it on a majority of
+/// the servers of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Redis {
-    /// The servers, in sets; empty where none is configured.
     pub sets: RedisSets,
-    /// Which keys are locks, as globs of Redis; empty for `lock:*`.
+    /// Redis glob patterns of keys that are locks. Empty for `lock:*`.
     pub patterns: Vec<String>,
 }
 
-/// A name for an advisory lock key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedLock {
-    /// The key: one number, or two.
     pub key: LockKey,
-    /// What the key is called on the screens.
     pub name: String,
-    /// The only database in which it has that name; none means all.
+    /// The only database in which the name applies. `None` for all.
     pub database: Option<String>,
 }
 
-/// A query that names advisory lock keys: one column or two for the key, and one for the name.
+/// A query for names of advisory lock keys: one or two columns for the key, and one for the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockNameQuery {
-    /// The query, as it is sent.
     pub sql: String,
-    /// The database to ask, and the only one in which the names count; none means the one we are connected to.
+    /// The database to query, to which the names are limited. `None` is the connected database.
     pub database: Option<String>,
-    /// Where it stands in the file.
     pub at: Position,
 }
 
-/// The keys of one action, in place of its default ones.
+/// The keys of one action, replacing the defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyBinding {
-    /// Name of the action, as it stands in the file.
     pub action: String,
-    /// The keys as written, with their places.
     pub keys: Vec<(String, Position)>,
-    /// Where the name of the action stands in the file.
     pub at: Position,
 }
 
-/// What `[theme]` says: which theme, and which colours in it are others.
+/// `[theme]`: the base theme, and changed colors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
     /// `dark`, `light`, `mono` or `ansi`.
     pub base: String,
-    /// Colours in place of the base's.
     pub colours: Vec<Colour>,
 }
 
@@ -182,28 +164,23 @@ impl Default for Theme {
     }
 }
 
-/// A colour for a meaning, in place of the theme's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Colour {
-    /// What it stands for: `critical`, `warning`, ….
+    /// `critical`, `warning`, ….
     pub meaning: String,
-    /// The colour, as it stands in the file.
     pub colour: String,
-    /// Where the colour stands in the file.
     pub at: Position,
 }
 
-/// What the floors above know of actions, keys and colours, so that mistakes in them get their line too. An error is
-/// what was expected, to follow the word "expected".
+/// Checks of actions, keys and colors, so that mistakes in them are reported with their position. An error is the text
+/// after the word "expected".
 #[derive(Clone, Copy)]
 pub struct Checks<'a> {
-    /// Names of actions; none takes any.
+    /// Names of actions. `None` accepts any.
     pub actions: Option<&'a [&'a str]>,
-    /// Whether a word is a key.
     pub key: &'a dyn Fn(&str) -> Result<(), String>,
-    /// Meanings that have a colour; none takes any.
+    /// Meanings that have a color. `None` accepts any.
     pub meanings: Option<&'a [&'a str]>,
-    /// Whether a word is a colour.
     pub colour: &'a dyn Fn(&str) -> Result<(), String>,
 }
 
@@ -214,10 +191,10 @@ impl Default for Checks<'_> {
 }
 
 impl Config {
-    /// Reads the text of a config; `file` is what mistakes are reported under.
+    /// Parses a config; mistakes are reported for `file`.
     ///
     /// # Errors
-    /// When there are mistakes in it: all of them.
+    /// All mistakes in the text.
     pub fn parse(text: &str, file: &Path, checks: &Checks<'_>) -> Result<Self, ConfigError> {
         let failed = |mistakes| ConfigError::Mistakes { file: file.to_owned(), mistakes };
         let (table, errors) = toml::de::DeTable::parse_recoverable(text);
@@ -230,10 +207,10 @@ impl Config {
         if mistakes.is_empty() { Ok(config) } else { Err(failed(mistakes)) }
     }
 
-    /// Reads the file at `location`. One that nobody named and that is not there is the default.
+    /// Reads the file at `location`. If it does not exist and the user did not name it, returns the default.
     ///
     /// # Errors
-    /// It cannot be read, or has mistakes.
+    /// The file cannot be read, or has mistakes.
     pub fn load(location: &Location, checks: &Checks<'_>) -> Result<Self, ConfigError> {
         let text = match std::fs::read_to_string(&location.path) {
             Ok(text) => text,
@@ -252,7 +229,7 @@ impl Config {
         Ok(Self { path: Some(location.path.clone()), ..config })
     }
 
-    /// A mistake that only shows later, such as a key bound to two actions, told like any other.
+    /// A mistake that is detected later, such as a key bound to two actions.
     pub fn mistake(&self, at: Position, message: impl Into<String>) -> ConfigError {
         ConfigError::Mistakes {
             file: self.path.clone().unwrap_or_default(),
@@ -261,7 +238,7 @@ impl Config {
     }
 }
 
-/// What is not TOML at all.
+/// TOML syntax errors.
 fn syntax(text: &str, errors: &[toml::de::Error]) -> Vec<Mistake> {
     let mistake = |error: &toml::de::Error| Mistake {
         at: Position::of(text, error.span().map_or(0, |span| span.start)),

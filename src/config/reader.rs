@@ -1,4 +1,4 @@
-//! Reading TOML tables so that every mistake is found, with its place.
+//! Reads TOML tables and collects all mistakes with their positions.
 
 use std::ops::Range;
 
@@ -9,10 +9,8 @@ use super::error::{Mistake, Position};
 use crate::text;
 use pg_connect::conninfo::nearest;
 
-/// A value of the file, with its place.
 pub(super) type Value<'a, 'i> = &'a Spanned<DeValue<'i>>;
 
-/// Collects the mistakes of one file.
 pub(super) struct Reader<'s> {
     source: &'s str,
     mistakes: Vec<Mistake>,
@@ -23,7 +21,6 @@ impl<'s> Reader<'s> {
         Self { source, mistakes: Vec::new() }
     }
 
-    /// All mistakes, in the order of the file.
     pub(super) fn finish(mut self) -> Vec<Mistake> {
         self.mistakes.sort();
         self.mistakes
@@ -38,13 +35,11 @@ impl<'s> Reader<'s> {
         self.mistakes.push(mistake);
     }
 
-    /// Notes that a value is not what it should be.
     pub(super) fn expected(&mut self, name: &str, value: Value<'_, '_>, expected: &str) {
         let found = show(value.get_ref());
         self.mistake(&value.span(), format!("{name} is {found}: expected {expected}"));
     }
 
-    /// Notes a key that is not among `allowed`.
     pub(super) fn unknown(
         &mut self,
         what: &str,
@@ -60,14 +55,12 @@ impl<'s> Reader<'s> {
         self.mistake(&key.span(), format!("unknown {what} \"{name}\"{section}: {help}"));
     }
 
-    /// Notes every key of `table` that is not among `allowed`.
     pub(super) fn only(&mut self, table: &DeTable<'_>, section: &str, allowed: &[&str]) {
         for key in table.keys().filter(|key| !allowed.contains(&key.get_ref().as_ref())) {
             self.unknown("key", section, key, allowed);
         }
     }
 
-    /// A table, or a note that it is none.
     pub(super) fn table<'a, 'i>(&mut self, name: &str, value: Value<'a, 'i>) -> Option<&'a DeTable<'i>> {
         let table = value.get_ref().as_table();
         if table.is_none() {
@@ -76,7 +69,6 @@ impl<'s> Reader<'s> {
         table
     }
 
-    /// The tables of `[[name]]`.
     pub(super) fn tables<'a, 'i>(
         &mut self,
         name: &str,
@@ -96,7 +88,7 @@ impl<'s> Reader<'s> {
         tables
     }
 
-    /// A string that is not empty.
+    /// A nonempty string.
     pub(super) fn string(&mut self, name: &str, value: Value<'_, '_>, expected: &str) -> Option<String> {
         match value.get_ref().as_str() {
             Some(text) if !text.trim().is_empty() => Some(text.to_owned()),
@@ -107,7 +99,6 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// A `true` or `false`, or a note that it is neither.
     pub(super) fn boolean(&mut self, name: &str, value: Value<'_, '_>) -> Option<bool> {
         let found = value.get_ref().as_bool();
         if found.is_none() {
@@ -117,18 +108,17 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// The value of a key; none where the table lacks it.
 pub(super) fn get<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<Value<'a, 'i>> {
     table.get(key)
 }
 
-/// A whole number, of whatever radix; none for anything else.
+/// An integer in any radix.
 pub(super) fn integer(value: &DeValue<'_>) -> Option<i64> {
     let number = value.as_integer()?;
     i64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// A finite number, whole or not; none for anything else.
+/// A finite number, integer or float.
 pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Float(float) => float.as_str().parse().ok().filter(|number: &f64| number.is_finite()),
@@ -136,7 +126,6 @@ pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
     }
 }
 
-/// A value as a mistake shows it.
 fn show(value: &DeValue<'_>) -> String {
     const SHOWN: usize = 40;
     match value {

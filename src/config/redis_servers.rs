@@ -1,5 +1,3 @@
-//! `[redis]`, also below a target.
-
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -9,10 +7,9 @@ use crate::redis::{RedisSets, RedisUrl};
 
 const URLS_EXPECTED: &str = "a list of URLs, urls = [\"redis://host\"]";
 
-/// A server, or a list of them, as it stands in the file.
 type Item<'i> = Spanned<DeValue<'i>>;
 
-/// Servers and patterns. A value of `urls` may hold a password: it is never repeated.
+/// Reads servers and patterns. A value of `urls` can contain a password and is never repeated.
 pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>) -> Option<Redis> {
     let Some(table) = value.get_ref().as_table() else {
         reader.mistake(
@@ -35,7 +32,7 @@ pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>
         return None;
     };
     let mut sets = RedisSets::default();
-    // Those that are named one by one are a set, and each list among them is one of its own.
+    // Servers given one by one form a set; each nested list is a set of its own.
     let is_list = |item: &&Item<'_>| item.get_ref().as_array().is_some();
     let alone: Vec<_> = items.iter().filter(|item| !is_list(item)).collect();
     add(reader, &mut sets, &alone);
@@ -49,7 +46,7 @@ fn pattern(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<String> {
     reader.string("pattern", value, "a pattern in quotes, such as \"lock:*\", or a list of them")
 }
 
-/// One more set. A server that is named twice is left out.
+/// Adds a set. A repeated server is a mistake and is left out.
 fn add(reader: &mut Reader<'_>, sets: &mut RedisSets, items: &[&Item<'_>]) {
     let mut set: Vec<RedisUrl> = Vec::new();
     for item in items {
@@ -64,6 +61,6 @@ fn add(reader: &mut Reader<'_>, sets: &mut RedisSets, items: &[&Item<'_>]) {
             }
         }
     }
-    // None of them is there by now.
+    // Repeated servers are already removed.
     let _ = sets.add(set);
 }

@@ -1,5 +1,3 @@
-//! The sections of the file, one function each.
-
 use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
@@ -14,7 +12,6 @@ use crate::text::parse_duration;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use pg_connect::error::ConnInfoError;
 
-/// What a refresh interval may be.
 const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
 
 const SECTIONS: [&str; 17] = [
@@ -38,11 +35,10 @@ const SECTIONS: [&str; 17] = [
 ];
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
-/// What is locked for a row of theirs.
+/// Settings of `[tables]` that give the advisory lock key of a row.
 const KEYS: [&str; 2] = ["task_key", "queue_key"];
 const BASES: [&str; 4] = ["dark", "light", "mono", "ansi"];
 
-/// Reads the whole file, and notes every mistake.
 pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks<'_>) -> Config {
     reader.only(table, "", &SECTIONS);
     let mut config = Config::default();
@@ -90,7 +86,6 @@ fn server_load(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<f64> {
     found
 }
 
-/// What is done when something becomes critical.
 fn notify(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Ways {
     const EXPECTED: &str = "a list of \"bell\", \"title\", \"osc9\", \"osc777\", such as [\"bell\"]";
     let mut ways = Ways::default();
@@ -110,7 +105,7 @@ fn notify(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Ways {
     ways
 }
 
-/// Names of roles, as they are in the catalog.
+/// Role names, spelled as in the catalog.
 fn owners(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Vec<String>> {
     const EXPECTED: &str = "a list of roles, such as [\"app\"]";
     let Some(items) = value.get_ref().as_array() else {
@@ -120,7 +115,6 @@ fn owners(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Vec<String>> 
     Some(items.iter().filter_map(|item| reader.string("trusted_owners", item, EXPECTED)).collect())
 }
 
-/// What `locktop check` leaves out.
 fn check(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     const EXPECTED: &str = "a list of sections, such as [\"rate_limits\", \"adapters River\"]";
     let Some(table) = reader.table("check", value) else { return };
@@ -146,7 +140,7 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
             );
         }
         let Some(table) = value.get_ref().as_table() else {
-            // The value may hold a password: it is not repeated.
+            // The value can contain a password, so it is not repeated.
             reader.mistake(
                 &value.span(),
                 format!("{section} is not a table: expected [{section}] with conninfo = \"…\""),
@@ -186,7 +180,7 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     }
 }
 
-/// Whether a conninfo is well formed. What is not supported, and what files that it names say, is told when the target is used.
+/// Checks the syntax of a conninfo. Unsupported settings and the contents of files are checked when the target is used.
 fn understand(conninfo: &str) -> Result<(), ConnInfoError> {
     let sources = Sources {
         target: Some(conninfo),

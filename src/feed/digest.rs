@@ -1,5 +1,3 @@
-//! From snapshots to views.
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,28 +29,25 @@ use crate::model::work_queue;
 use crate::model::{Text, Timestamp};
 use crate::redis::RedisState;
 
-/// Minutes that the series goes back.
 const SERIES_MINUTES: u32 = 15;
 
-/// Makes the next view from a snapshot and the view before.
 #[derive(Debug)]
 pub struct Digest {
     thresholds: Thresholds,
-    /// What could not be learned of lock names, in lines.
+    /// Why lock names could not be read, one line each.
     notes: Arc<[Text]>,
     past: Past,
-    /// None where what changed is known already.
+    /// `None` for a stored snapshot, whose events are stored too.
     diff: Option<Diff>,
-    /// Who makes others wait; none where that is known already.
+    /// Counts which sessions block others. `None` for a stored snapshot.
     counter: Option<Counter>,
     redis: Option<RedisState>,
-    /// The server's clock when the last snapshot was taken, and ours when it came.
+    /// The server time of the last snapshot, and the local time at which it arrived.
     clocks: Option<(Timestamp, Instant)>,
     view: Arc<View>,
 }
 
 impl Digest {
-    /// Begins with a view that has no snapshot.
     pub fn new(target: TargetId, thresholds: Thresholds, lock_names: LockNames) -> Self {
         let view = View {
             target,
@@ -72,7 +67,7 @@ impl Digest {
         }
     }
 
-    /// The view of a look that was kept, as it was when it was live.
+    /// The view of a stored snapshot, as it was when live.
     pub fn view_of(kept: KeptLook, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
         let KeptLook { id, snapshot, past, rights, lock_names, notes, events, blame, expected } = kept;
         let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
@@ -99,67 +94,59 @@ impl Digest {
         digest.snapshot_taken(snapshot)
     }
 
-    /// What is remembered for the next snapshot.
     pub fn past(&self) -> Arc<Past> {
         Arc::new(self.past.clone())
     }
 
-    /// The last view, as it is kept; `past` is what was remembered when its snapshot came.
+    /// The last view in the form that is stored; `past` is the state before its snapshot.
     pub fn look(&self, past: Arc<Past>) -> Look {
         Look { view: self.view(), past, notes: Arc::clone(&self.notes) }
     }
 
-    /// Takes names in, for the snapshots to come.
     pub fn learned(&mut self, learned: Learned) {
         self.notes = learned.notes;
         self.view = Arc::new(View { lock_names: learned.names, ..View::clone(&self.view) });
     }
 
-    /// Takes in which blockers are expected, for the snapshots to come.
     pub fn expect(&mut self, expected: Arc<[ExpectedBlocker]>) {
         if expected != self.view.expected {
             self.view = Arc::new(View { expected, ..View::clone(&self.view) });
         }
     }
 
-    /// Takes in what the role may do, for the snapshots to come.
     pub fn rights_told(&mut self, rights: Option<Arc<Rights>>) {
         if rights != self.view.rights {
             self.view = Arc::new(View { rights, ..View::clone(&self.view) });
         }
     }
 
-    /// Takes the newest state of the Redis servers in, for the snapshots to come.
     pub fn redis_read(&mut self, state: RedisState) {
         self.redis = Some(state);
     }
 
-    /// Polls are made less often than asked, for the snapshots to come.
+    /// Sets for later snapshots whether polls are less frequent than requested.
     pub fn slowed(&mut self, slowed: Option<Slowed>) {
         if slowed != self.view.slowed {
             self.view = Arc::new(View { slowed, ..View::clone(&self.view) });
         }
     }
 
-    /// From now on looks are that far apart, usually.
     pub fn refresh(&mut self, interval: Duration) {
         if let Some(counter) = &mut self.counter {
             counter.refresh(interval.as_secs_f64());
         }
     }
 
-    /// The view that was published last.
     pub fn view(&self) -> Arc<View> {
         Arc::clone(&self.view)
     }
 
-    /// The snapshot of the last view; none before the first.
     pub fn snapshot(&self) -> Option<&Snapshot> {
         self.view.snapshot.as_deref()
     }
 
-    /// Takes a snapshot in. Where its locks could not be read, what was made of the last ones stays, and is not made
-    /// again: ages would grow that nobody has seen.
+    /// Makes the view of a snapshot. If its locks could not be read, the results of the last ones stay and are not computed
+    /// again, so that ages do not grow without an observation.
     pub fn snapshot_taken(&mut self, mut snapshot: Snapshot) -> Arc<View> {
         if let Some(state) = &self.redis {
             join(&mut snapshot, state);
@@ -209,12 +196,12 @@ impl Digest {
         self.view()
     }
 
-    /// Takes in a snapshot that is not shown, the first of two: a key that is free in both has been free since its holder was last alive.
+    /// Takes the first of two snapshots, which is not shown. A key that is free in both has been free since its holder was last
+    /// alive.
     pub(super) fn seen_before(&mut self, snapshot: &Snapshot) {
         self.past.adapters.look(snapshot, &self.thresholds);
     }
 
-    /// What is wrong in a view, what changed up to it, and who made others wait.
     fn judge(&mut self, after: &mut View) {
         let Some(look) = after.with_snapshot() else { return };
         let Past { deadlocks, new_roots, .. } = &self.past;
@@ -226,7 +213,7 @@ impl Digest {
         });
         let input = CheckInput { view: look, deadlocks, new_roots, thresholds: &self.thresholds };
         let mut findings = finding::find(&input);
-        // They are the least of all findings, and belong behind the others.
+        // These are the least important findings, so they come last.
         findings.extend(lock_name_query::findings(&self.notes));
         let events = self.diff.as_mut().map(|diff| {
             let was_down = matches!(self.view.link, Link::Down { .. });
@@ -238,7 +225,6 @@ impl Digest {
         after.events = events.unwrap_or_else(|| Arc::clone(&after.events));
     }
 
-    /// The locks of jobs and workers of other systems have their names.
     fn name_jobs(&mut self, jobs: &adapter::Board, snapshot: &Snapshot) {
         let Some(server) = snapshot.server() else { return };
         let names = jobs.key_names(snapshot);
@@ -247,7 +233,7 @@ impl Digest {
         }
     }
 
-    /// Takes in what somebody else knows of.
+    /// Adds events from outside the poll.
     pub(crate) fn told(&mut self, entries: impl IntoIterator<Item = Entry>) -> Arc<View> {
         let mut events = Arc::clone(&self.view.events);
         for Entry { told, when } in entries {
@@ -264,7 +250,7 @@ impl Digest {
         self.view()
     }
 
-    /// What the server's clock showed at a moment of ours; before the first snapshot what the clock of this machine shows.
+    /// The server time at a local time. Before the first snapshot, the clock of this machine.
     fn server_time(&self, when: Instant) -> Timestamp {
         let Some((taken_at, came)) = self.clocks else { return clock::wall() };
         let since = |later: Instant, earlier: Instant| {
@@ -273,7 +259,7 @@ impl Digest {
         taken_at + since(when, came) - since(came, when)
     }
 
-    /// Marks the last snapshot as old; the next attempt is made after `wait`.
+    /// Marks the last snapshot as stale; the next attempt to connect is made after `wait`.
     pub fn link_lost(&mut self, reason: &str, attempt: u32, wait: Duration) -> Arc<View> {
         self.past.held.forget();
         self.past.new_roots.forget();
@@ -281,10 +267,10 @@ impl Digest {
             counter.gap();
         }
         let at = self.server_time(clock::monotonic());
-        // Another attempt that failed is none.
+        // A further failed attempt is not an event.
         let is_news = !matches!(self.view.link, Link::Down { .. });
         let lost = is_news.then(|| {
-            // The poll's own words for it begin with as much.
+            // The poll's message may start with the same words.
             let why = reason.strip_prefix("connection lost: ").unwrap_or(reason);
             let text = format!("the connection was lost: {why}");
             let draft = Draft::new(at, Kind::LinkLost, Severity::Warning, text);
@@ -297,7 +283,6 @@ impl Digest {
     }
 }
 
-/// What the wait graph is made from.
 fn input(snapshot: &Snapshot) -> Input<'_> {
     Input {
         locks: snapshot.locks.last_rows(),
@@ -308,7 +293,6 @@ fn input(snapshot: &Snapshot) -> Input<'_> {
     }
 }
 
-/// With more events, which share what the views before have; the same where nothing happened.
 fn with(events: &Arc<Events>, seen: Timestamp, drafts: Vec<Draft>) -> Arc<Events> {
     if drafts.is_empty() {
         return Arc::clone(events);
@@ -318,10 +302,10 @@ fn with(events: &Arc<Events>, seen: Timestamp, drafts: Vec<Draft>) -> Arc<Events
     Arc::new(events)
 }
 
-/// Puts the locks of Redis into a snapshot, with their time by the clock of the server of the snapshot.
+/// Adds the Redis locks to a snapshot, with their read time converted to the server's clock.
 fn join(snapshot: &mut Snapshot, state: &RedisState) {
     let age = state.read.and_then(|read| chrono::TimeDelta::from_std(read.elapsed()).ok());
-    // As exact as the server's own times: a look that was kept has no more.
+    // Microseconds, like the server's timestamps; a stored snapshot has no more.
     let read_at = age.map(|age| (snapshot.taken_at - age).trunc_subsecs(6));
     let redis = Arc::new(RedisLeases { read_at, ..RedisLeases::clone(&state.leases) });
     snapshot.systems = Arc::new(Systems { redis, ..Systems::clone(&snapshot.systems) });

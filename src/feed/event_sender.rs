@@ -1,7 +1,8 @@
-//! Events that others than the feed know of: an action, and what came of it.
+//! Events from outside the poll: actions and their results.
 //!
-//! Whoever acts has the [`EventSender`] of the running feed ([`Live::event_sender`](super::live::Live::event_sender)) and tells it; the feed puts the server's
-//! time to what was told, and publishes it at once in a view of its own.
+//! The code that acts gets the [`EventSender`] of the running feed from
+//! [`Live::event_sender`](super::live::Live::event_sender). The feed adds the server time and publishes the event at
+//! once in a view of its own.
 //!
 //! ```no_run
 //! # use locktop::feed::live::Live;
@@ -25,41 +26,38 @@ use tokio::sync::mpsc;
 use crate::clock;
 use crate::model::event::Told;
 
-/// Where events are told. Clones tell the same feed. It never waits, and tells nobody when the feed has ended.
+/// Sends events to a feed. Never blocks; events are dropped after the feed has ended.
 #[derive(Debug, Clone)]
 pub struct EventSender {
     sender: mpsc::UnboundedSender<Entry>,
 }
 
-/// What was told, and when by the clock of this machine.
+/// An event with its local time.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) told: Told,
     pub(crate) when: Instant,
 }
 
-/// The feed's end of the channel.
 #[derive(Debug)]
 pub struct Reader {
     receiver: mpsc::UnboundedReceiver<Entry>,
 }
 
 impl EventSender {
-    /// A sender, and what reads it.
     pub fn new() -> (Self, Reader) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self { sender }, Reader { receiver })
     }
 
-    /// Has the event shown beside those of the poll.
     pub fn tell(&self, told: Told) {
-        // Without a feed there is nobody to show it to.
+        // Ignored if the feed has ended.
         let _ = self.sender.send(Entry { told, when: clock::monotonic() });
     }
 }
 
 impl Reader {
-    /// Waits for what is told next; for ever once nobody is left to tell anything.
+    /// Waits for the next event; forever once all senders are dropped.
     pub(crate) async fn next(&mut self) -> Entry {
         match self.receiver.recv().await {
             Some(entry) => entry,
@@ -67,7 +65,6 @@ impl Reader {
         }
     }
 
-    /// What has been told since, without waiting.
     pub(crate) fn rest(&mut self) -> Vec<Entry> {
         std::iter::from_fn(|| self.receiver.try_recv().ok()).collect()
     }

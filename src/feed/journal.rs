@@ -1,5 +1,5 @@
-//! What the poll does, for the log that `--log` writes: how it connects, how long it takes, and what it cannot read. Where nobody
-//! writes a log nothing is worked out.
+//! Messages of the poll for `--log`: connections, durations, and sections that cannot be read. Without a log nothing is
+//! computed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,33 +10,28 @@ use crate::model::sections::SectionRead;
 use crate::model::snapshot::{Pooling, Snapshot};
 use crate::model::view::Slowed;
 
-/// A poll that takes longer is told, where the next one should have begun by then.
+/// A longer poll is logged if it also exceeds the interval.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// What was told last: only what is another thing by now is told again.
+/// The last logged state. Only changes are logged.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// What could not be read, and why.
     unread: BTreeMap<String, String>,
     slowed: Option<Slowed>,
-    /// The process id of the session that polls; none before it was told.
+    /// The process id of the polling session. `None` until it is logged.
     session: Option<i32>,
 }
 
 impl Journal {
-    /// Tells that a connection stands, and after how long.
     pub(super) fn connected(&mut self, target: &str, took: Duration) {
         self.session = None;
         info!("connected to {target} in {}", ms(took));
     }
 
-    /// Tells why an attempt to connect failed, and when the next one comes.
     pub(super) fn not_connected(why: &str, again: Duration) {
         warn!("no connection: {why}; next attempt in {}", ms(again));
     }
 
-    /// Tells what is new of a poll that was answered: a slow answer, another session, sections that cannot be
-    /// read.
     pub(super) fn polled(&mut self, snapshot: &Snapshot, took: Duration, interval: Duration) {
         if took > SLOW.max(interval) {
             warn!("a poll took {}", ms(took));
@@ -65,12 +60,10 @@ impl Journal {
         }
     }
 
-    /// Tells why a poll failed, and after how long.
     pub(super) fn failed(why: &str, took: Duration) {
         warn!("a poll failed after {}: {why}", ms(took));
     }
 
-    /// Polls are made less often than asked, or as often again.
     pub(super) fn slowed(&mut self, slowed: Option<Slowed>) {
         if self.slowed.map(|slowed| slowed.interval) != slowed.map(|slowed| slowed.interval) {
             let words = slowed.map(|Slowed { interval, cost }| {
@@ -100,7 +93,6 @@ fn ms(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-/// What could not be read in this snapshot, by its label, and why.
 fn unread(snapshot: &Snapshot) -> BTreeMap<String, String> {
     let reason = |read: &SectionRead<'_>| Some((read.label(), read.error.as_deref()?.to_owned()));
     snapshot.unread().iter().filter_map(reason).collect()

@@ -1,4 +1,4 @@
-//! The connections that are there for whoever acts: the spare one, and where that could not be had, the poll's.
+//! The connections for actions: the spare one, or the poll's if that is not available.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +13,17 @@ use crate::model::snapshot::Pooling;
 use crate::model::view::View;
 use crate::pg::poll::take_back;
 
-/// How long to wait for a connection that is just being opened.
+/// How long to wait for a connection that is being opened.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Longest wait for a sign of life of one. Names of locks may be read on it just then, in statements of 1.5 s at most.
+/// Longest wait for an answer to a check. Queries of lock names may be running on the connection, for at most 1.5 s each.
 const ANSWER: Duration = Duration::from_secs(4);
 
-/// The connections that actions may use, the one after the other.
+/// The connections for actions, in order of preference.
 #[derive(Debug, Clone)]
 pub struct Lines {
-    /// The connection that is kept open for actions.
     pub spare: Arc<Spare>,
-    /// The connection of the poll, for when the other is not to be had; none where it may not be used.
+    /// The poll's connection, used if the spare one is not available. `None` if it must not be used.
     pub poll: watch::Receiver<Option<Line>>,
 }
 
@@ -48,14 +47,14 @@ impl action::Lines for Lines {
     }
 }
 
-/// Leaves both connections as they were found where the next client of a pooler gets their sessions. To be called at the end.
+/// Resets both sessions at exit if a pooler will pass them to other clients.
 pub async fn leave(view: &View, poll: Option<Line>, spare: Option<&Spare>) {
     let server = view.snapshot.as_ref().and_then(|shot| shot.server());
     if server.is_none_or(|server| server.pooling != Pooling::Sessions) {
         return;
     }
     let spare = match spare {
-        // It may be on its way.
+        // It may be connecting.
         Some(spare) => spare.client(TIMEOUT).await.ok(),
         None => None,
     };
@@ -64,8 +63,8 @@ pub async fn leave(view: &View, poll: Option<Line>, spare: Option<&Spare>) {
     }
 }
 
-/// Whether anybody is at the other end. What is sent into silence may arrive when nobody wants it any more, and until then it would be in
-/// doubt what came of it: so nothing is sent then.
+/// Whether the server answers. A command sent to a silent server could be executed much later, and its result would be
+/// unknown until then, so nothing is sent in that case.
 async fn answers(client: &Client) -> bool {
     matches!(tokio::time::timeout(ANSWER, client.check_connection()).await, Ok(Ok(())))
 }

@@ -1,4 +1,4 @@
-//! The running poll: a snapshot every interval, a view for each, and a new connection when the old one is lost.
+//! The running poll: a snapshot per interval, a view for each, and a new connection when the old one is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,56 +26,48 @@ use crate::redis::RedisState;
 use pg_connect::Backoff;
 use pg_connect::conninfo::ConnInfo;
 
-/// What is polled, how far, and what is made of it.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The server that the views are of.
     pub target: TargetId,
-    /// How far a poll may go.
     pub limits: Limits,
-    /// From which values on the findings speak.
     pub thresholds: Thresholds,
-    /// Names of advisory keys, from the config.
     pub lock_names: LockNames,
-    /// More of them, as they are learned.
     pub learned: Option<watch::Receiver<Learned>>,
-    /// What is left out of statements, before anything is made of them; none where nothing is recorded.
+    /// Redaction of statements, applied before a snapshot is used. `None` if nothing is recorded.
     pub redaction: Option<Redaction>,
-    /// The Redis servers, as they are read beside the poll.
     pub redis: Option<watch::Receiver<RedisState>>,
-    /// The share of one core of the server that reading `pg_locks` may take; none where the interval is always as asked.
+    /// The share of one core of the server that reading `pg_locks` may take. `None` always uses the requested interval.
     pub server_load: Option<f64>,
 }
 
-/// What the screen asks of the poll. The newest word holds, and none is lost while the server does not answer.
+/// Requests of the screens to the poll. The newest value applies, and none is lost while the server does not answer.
 #[derive(Debug, Clone)]
 pub struct PollControl {
-    /// The pause from one poll to the next.
     pub interval: watch::Receiver<Duration>,
-    /// What somebody looks at of the job systems of others.
+    /// The parts of other job systems that are shown.
     pub shown: watch::Receiver<Parts>,
-    /// Which blockers are expected; none where that stays as the settings say.
+    /// The expected blockers. `None` keeps those of the settings.
     pub expected: Option<watch::Receiver<Arc<[ExpectedBlocker]>>>,
-    /// Has the next poll made at once.
+    /// Triggers a poll at once.
     pub refresh: Arc<Notify>,
 }
 
 impl PollControl {
-    /// The wish for a poll this often, and where to change it. It stays when the sender goes.
+    /// A control with this interval, and the sender to change it. The interval stays if the sender is dropped.
     pub fn every(interval: Duration) -> (watch::Sender<Duration>, Self) {
         let (sender, interval) = watch::channel(interval);
         let (_, shown) = watch::channel(Parts::ALL);
         (sender, Self { interval, shown, expected: None, refresh: Arc::default() })
     }
 
-    /// Where to say which blockers are expected from now on; at first these.
+    /// Returns the sender for expected blockers, with this initial value.
     pub fn expecting(&mut self, expected: Arc<[ExpectedBlocker]>) -> watch::Sender<Arc<[ExpectedBlocker]>> {
         let (sender, expected) = watch::channel(expected);
         self.expected = Some(expected);
         sender
     }
 
-    /// Where to say what somebody looks at; at first nothing of those. Without this it is everything.
+    /// Returns the sender for the shown parts, initially none. Without it all parts are read.
     pub fn showing(&mut self) -> watch::Sender<Parts> {
         let (sender, shown) = watch::channel(Parts::NONE);
         self.shown = shown;
@@ -83,45 +75,39 @@ impl PollControl {
     }
 }
 
-/// Why the rest between two polls is over.
 enum Wake {
-    /// The next poll is due, or wanted.
     Due,
-    /// The connection is lost, for this reason.
     Lost(PollError),
-    /// Nobody reads the views any more.
+    /// The receiver of views is dropped.
     Alone,
 }
 
-/// A connected server that is polled, with the views that are made of it.
 #[derive(Debug)]
 pub struct Live {
     info: ConnInfo,
     settings: Settings,
     session: Session,
-    /// The pooler in between, where a poll has found it out.
+    /// The pooler, if a poll has detected one.
     pooling: Option<Pooling>,
     digest: Digest,
-    /// What others tell, and where it is read.
+    /// Events from outside the poll: the sender, and its receiver.
     event_sender: EventSender,
     told: Reader,
-    /// What was left of the statements of the last snapshot, for a recorder.
     known: Known,
-    /// Who keeps the looks; none where nobody does.
     look_sender: Option<LookSender>,
-    /// What was remembered before the next snapshot.
+    /// The state before the next snapshot.
     past: Arc<Past>,
-    /// The connection of the poll, for whoever has no other; none while it is lost.
+    /// The poll's connection, for users without another one. `None` while it is lost.
     line: watch::Sender<Option<Line>>,
-    /// Since the last poll that was answered.
+    /// Reset by each answered poll.
     backoff: Backoff,
     throttle: Option<Throttle>,
     journal: Journal,
 }
 
 impl Live {
-    /// Connects. While the server has no connection free or is starting up (SQLSTATE 53300, 57P03) this goes on
-    /// trying, and tells `waiting` why each time.
+    /// Connects. Retries while the server has no free connection or is starting up (SQLSTATE 53300, 57P03), and passes each
+    /// error to `waiting`.
     pub async fn connect(
         info: ConnInfo,
         settings: Settings,
@@ -171,27 +157,23 @@ impl Live {
         }
     }
 
-    /// Where others tell of events, which are then in the next view.
     pub fn event_sender(&self) -> EventSender {
         self.event_sender.clone()
     }
 
-    /// From now on every look is handed over, after its picture.
     pub fn keep_looks(&mut self, look_sender: LookSender) {
         self.look_sender = Some(look_sender);
     }
 
-    /// The connection of the poll, which serves where there is no other.
     pub fn line(&self) -> watch::Receiver<Option<Line>> {
         self.line.subscribe()
     }
 
-    /// The view to begin with, which has no snapshot yet.
     pub fn view(&self) -> Arc<View> {
         self.digest.view()
     }
 
-    /// Polls until nobody listens any more.
+    /// Polls until the receiver of views is dropped.
     pub async fn run(mut self, mut control: PollControl, views: watch::Sender<Arc<View>>) {
         loop {
             let started = clock::monotonic();
@@ -244,7 +226,6 @@ impl Live {
         telling(digest, told, views, poll).await
     }
 
-    /// Hands the last look over to the history or the recorder.
     fn keep_look(&mut self) {
         if let Some(look_sender) = &self.look_sender {
             let past = std::mem::replace(&mut self.past, self.digest.past());
@@ -256,7 +237,6 @@ impl Live {
         self.settings.redaction.is_some_and(Redaction::hides_names)
     }
 
-    /// Takes names in that were learned since the last poll.
     fn take_names(&mut self) {
         if let Some(learned) = &mut self.settings.learned
             && learned.has_changed().is_ok_and(|changed| changed)
@@ -265,7 +245,6 @@ impl Live {
         }
     }
 
-    /// Polls as often as asked, or less often where that would cost the server too much.
     fn take_cost(&mut self, asked: Duration) {
         let Self { throttle, session, digest, journal, .. } = self;
         let slowed = throttle.as_mut().and_then(|throttle| {
@@ -277,14 +256,12 @@ impl Live {
         digest.refresh(slowed.map_or(asked, |slowed| Duration::from_secs_f64(slowed.interval)));
     }
 
-    /// Takes the newest state of the Redis servers in; it may be the same as before, and older.
     fn take_redis(&mut self) {
         if let Some(redis) = &mut self.settings.redis {
             self.digest.redis_read(redis.borrow_and_update().clone());
         }
     }
 
-    /// Waits until the next poll is due, or wanted.
     async fn rest(
         &mut self,
         started: std::time::Instant,
@@ -313,8 +290,8 @@ impl Live {
         telling(digest, told, views, std::pin::pin!(rest)).await
     }
 
-    /// Connects again, for as long as it takes; false when nobody listens any more. Until a poll is answered each
-    /// attempt comes later than the one before, also where the server lets us in every time.
+    /// Reconnects, for as long as necessary. Returns false if the receiver of views is dropped. The delay grows until a poll is
+    /// answered, even if every connection succeeds.
     async fn reconnect(
         &mut self,
         reason: &str,
@@ -326,7 +303,7 @@ impl Live {
         let (mut reason, mut silent) = (reason.to_owned(), false);
         loop {
             if self.hides_names() {
-                // It may say which host, and which role.
+                // The reason may contain a host or a role.
                 "the connection is lost".clone_into(&mut reason);
             }
             let delay = self.backoff.failed(silent);
@@ -367,7 +344,7 @@ impl Live {
     }
 }
 
-/// Waits for something, and publishes at once what is told meanwhile.
+/// Awaits a future, and publishes events that arrive meanwhile.
 async fn telling<T>(
     digest: &mut Digest,
     told: &mut Reader,
@@ -379,7 +356,7 @@ async fn telling<T>(
             done = &mut future => return done,
             first = told.next() => {
                 let entries = std::iter::once(first).chain(told.rest());
-                // That nobody listens any more is noticed elsewhere.
+                // A dropped receiver is detected elsewhere.
                 let _ = views.send(digest.told(entries));
             }
         }

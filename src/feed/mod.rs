@@ -1,5 +1,5 @@
-//! Every snapshot passes here before anybody sees it: what it adds to the ones before is worked out, and the result
-//! is published as a [`View`](crate::model::view::View), of which the newest wins.
+//! Turns every snapshot into a [`View`](crate::model::view::View), using the snapshots before it, and publishes it. The
+//! newest view replaces older ones.
 
 mod diff;
 pub mod digest;

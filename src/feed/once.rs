@@ -1,5 +1,3 @@
-//! One snapshot, as exact as the server can make it.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,22 +16,19 @@ use pg_connect::conninfo::ConnInfo;
 /// Longest time for learning names.
 const LEARNING: Duration = Duration::from_secs(2);
 
-/// Longest wait for the job systems of others.
+/// Longest wait for other job systems.
 const ADAPTERS: Duration = Duration::from_secs(5);
 
-/// Why there is no snapshot of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum OnceError {
-    /// The session with the server could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A poll of the session was not answered.
     #[error(transparent)]
     Poll(#[from] PollError),
 }
 
-/// Scans, asks the server about the waiters it saw, oldest first up to the limit, and scans again: only then can an
-/// answer be held against the scan before and the scan after it.
+/// Takes two scans and queries the server about the waiters in between, oldest first up to the limit: only then can an
+/// answer be checked against the scans before and after it.
 pub async fn once(
     info: &ConnInfo,
     limits: Limits,
@@ -45,8 +40,8 @@ pub async fn once(
     look(session, thresholds, learned, None).await
 }
 
-/// The same, with names for advisory keys that are learned first, on a connection of its own, for at most two seconds;
-/// and with the locks of some Redis servers, which are read meanwhile.
+/// Like `once`, after learning names of advisory lock keys on a separate connection for at most two seconds. Meanwhile the
+/// locks of the Redis servers are read.
 ///
 /// # Errors
 /// None for names that cannot be learned: those are findings.
@@ -95,7 +90,7 @@ async fn polled(
     polled
 }
 
-/// Several looks over one connection, and how long it took until the first answer was there. No names are learned: that takes a
+/// Several snapshots on one connection, and the time until the first answer. Names are not learned, since that needs a
 /// connection of its own.
 pub async fn looks(
     info: &ConnInfo,

@@ -1,4 +1,4 @@
-//! Who made others wait, counted from looks that were kept without it: those of an older program, and those whose names were taken out.
+//! Computes blame from stored snapshots without it: those of an older release, and those with hashed names.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::model::blame::{Blame, Counter};
 use crate::model::finding::Deadlocks;
 use crate::model::view::View;
 
-/// Counts look after look. How an episode ended it does not know.
+/// Counts snapshot by snapshot. It does not know how an episode ended.
 #[derive(Debug, Default)]
 pub struct Recount {
     counter: Counter,
@@ -14,14 +14,14 @@ pub struct Recount {
 }
 
 impl Recount {
-    /// For looks that are usually so many seconds apart.
+    /// `refresh` is the usual time between snapshots, in seconds.
     pub fn new(refresh: f64) -> Self {
         let mut counter = Counter::default();
         counter.refresh(refresh);
         Self { counter, counted: Arc::default() }
     }
 
-    /// What was counted up to a look and with it; they come in their order.
+    /// The blame up to and including a snapshot. Snapshots must come in order.
     pub fn count(&mut self, view: &View) -> Arc<Blame> {
         let look = view.with_snapshot();
         let tick = look.and_then(|look| self.counter.look(look, &Deadlocks::default()));

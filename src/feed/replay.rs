@@ -1,4 +1,4 @@
-//! A recording, and views of its looks made anew.
+//! Reads a recording, and restores views of its snapshots.
 
 mod player;
 mod segment;
@@ -23,44 +23,31 @@ pub use player::start;
 use segment::Segment;
 pub(super) use segment::last_whole;
 
-/// Looks that are passed over, where they cannot be read, before that is told: more than there are in a group.
+/// Most unreadable snapshots to skip before reporting an error; larger than a group.
 const DAMAGED: usize = 300;
 
-/// Why there is nothing to replay.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The file or folder cannot be read.
     #[error("{path}: {error}")]
-    Io {
-        /// The path of the file, as it was given.
-        path: String,
-        /// The error of the system.
-        error: io::Error,
-    },
-    /// It is something else, or of a later release.
+    Io { path: String, error: io::Error },
+    /// Not a recording, or one of a later release.
     #[error("{path}: {error}")]
-    Record {
-        /// The path of the file, as it was given.
-        path: String,
-        /// What is wrong with its records.
-        error: RecordError,
-    },
-    /// The file or folder of this name has no recording in it.
+    Record { path: String, error: RecordError },
     #[error("{0}: not a recording of locktop")]
     Nothing(String),
 }
 
-/// Looks that need nothing before them.
+/// Snapshots that can be decoded without earlier ones.
 #[derive(Debug)]
 struct FileGroup {
     segment: usize,
-    /// The place of the first among all looks.
+    /// The position of the first among all snapshots.
     first: usize,
-    /// Where the record of each is.
+    /// The offset of each record.
     records: Vec<u64>,
 }
 
-/// A recording. What is damaged in it is passed over.
+/// A recording. Damaged parts are skipped.
 #[derive(Debug)]
 pub struct Recording {
     segments: Vec<Segment>,
@@ -72,7 +59,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens a file, or all recordings of a folder.
+    /// Opens a file, or all recordings of a directory.
     pub fn open(path: &Path) -> Result<Self, ReplayError> {
         let io = |path: &Path, error| ReplayError::Io { path: path.display().to_string(), error };
         let paths = if path.is_dir() {
@@ -91,7 +78,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The same for files that are open; more may come behind the last record of the last.
+    /// Like `open`, for open files. Records can be appended to the last one.
     pub fn of(files: Vec<(File, PathBuf)>) -> Result<Self, ReplayError> {
         let mut recording = Self {
             segments: files.into_iter().map(|(file, path)| Segment::new(file, path)).collect(),
@@ -105,32 +92,31 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Seconds from one look to the next, usually.
+    /// The usual time between snapshots, in seconds.
     pub fn refresh(&self) -> f64 {
         self.about().map(|about| about.refresh).filter(|seconds| *seconds > 0.0).unwrap_or(1.0)
     }
 
-    /// What it says of itself; none where nothing is there yet.
+    /// The header. `None` if there is none yet.
     pub fn about(&self) -> Option<&About> {
         self.about.as_ref()
     }
 
-    /// Its looks, oldest first. Their numbers are their places, from 1 on.
+    /// The snapshots, oldest first. Their ids are their positions, from 1.
     pub fn moments(&self) -> &[Moment] {
         &self.moments
     }
 
-    /// Other limits for findings than its own.
     pub fn judge_by(&mut self, thresholds: Thresholds) {
         self.thresholds = Some(thresholds);
     }
 
-    /// Looks what has come since; whether anything has.
+    /// Reads appended records. Returns whether there is a new snapshot.
     pub fn look_on(&mut self) -> Result<bool, ReplayError> {
         let before = self.moments.len();
         for at in 0..self.segments.len() {
             while self.scan(at)? {}
-            // What was half written then may be something else later.
+            // A partially written record can change.
             if let Some(segment) = self.segments.get_mut(at) {
                 segment.forget();
             }
@@ -138,7 +124,7 @@ impl Recording {
         Ok(self.moments.len() > before)
     }
 
-    /// Takes the next record of a segment in; false where none is whole.
+    /// Reads the next record of a segment. Returns false if there is no complete one.
     fn scan(&mut self, at: usize) -> Result<bool, ReplayError> {
         let Some(segment) = self.segments.get_mut(at) else { return Ok(false) };
         let (offset, header, begin) = match segment.next() {
@@ -181,23 +167,21 @@ impl Recording {
         Ok(true)
     }
 
-    /// Reads the look at a place.
     pub fn read(&mut self, place: usize) -> Result<KeptLook, NotThere> {
         let (opened, at) = self.group(place)?;
         let mut look = opened.look(at)?;
-        // Who judges by something else judges by that alone.
+        // Other thresholds also replace the expected blockers.
         let expected = look.expected.take().filter(|_| self.thresholds.is_none());
         Ok(KeptLook { id: place as u64 + 1, expected, ..look })
     }
 
-    /// What was counted of waits up to a look, none where that was not kept, and the events that were kept with it: the first of a
-    /// group has some of before.
+    /// The stored blame of a snapshot, if any, and the events stored with it. The first of a group also has earlier events.
     pub fn glance(&mut self, place: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), NotThere> {
         let (opened, at) = self.group(place)?;
         Ok(opened.glance(at)?)
     }
 
-    /// The group of the look at a place, which is opened so far, and the place in it.
+    /// The group of a snapshot, decoded up to it, and the position in the group.
     fn group(&mut self, place: usize) -> Result<(&mut Group, usize), NotThere> {
         let number = self.groups.partition_point(|group| group.first <= place);
         let number = number.checked_sub(1).ok_or(NotThere::Nothing)?;
@@ -215,19 +199,18 @@ impl Recording {
         Ok((opened, at))
     }
 
-    /// The view of a look.
     pub fn view(&mut self, place: usize) -> Result<Arc<crate::model::view::View>, NotThere> {
         let kept = self.read(place)?;
         Ok(Digest::view_of(kept, TargetId::default(), &self.thresholds()))
     }
 
-    /// From when on something is a finding: the file's own limits, or those it is judged by.
+    /// The thresholds in use: those set by `judge_by`, otherwise those of the recording.
     pub fn thresholds(&self) -> Thresholds {
         let own = || self.about.as_ref().map(|about| about.thresholds.clone());
         self.thresholds.clone().or_else(own).unwrap_or_default()
     }
 
-    /// The look that a step from a view leads to; none where that is beyond the last. What is damaged on the way is passed over.
+    /// The snapshot that a step from a view leads to. `None` if it leads past the last. Skips damaged snapshots.
     pub fn go(&mut self, from: u64, step: Step) -> Result<Option<Arc<PastView>>, NotThere> {
         let Some(mut place) = find(&self.moments, from, step)? else { return Ok(None) };
         let is_back = matches!(step, Step::Looks(..0) | Step::Seconds(..0) | Step::TroubleBefore);

@@ -1,5 +1,3 @@
-//! From a part of a recording to what a report has to say.
-
 mod ddl;
 mod log;
 mod settings;
@@ -34,26 +32,24 @@ use tasks::Tasks;
 
 pub use log::add_log;
 
-/// Columns that the time line has at most.
 const COLUMNS: usize = 160;
 
-/// The sign of an operator's words.
+/// The sign of a user's note.
 const NOTE: char = 'n';
 
-/// Marks that are kept.
 const MARKS: usize = 1_000;
 
-/// Looks that are missing between two, from which on that is told.
+/// A gap between snapshots is reported from this multiple of the interval on.
 const MISSING: f64 = 3.0;
 
-/// Waits of the worst moment of which is told why they wait.
+/// Most waits at the worst moment that are explained.
 const WHY: usize = 8;
 
-/// Seconds that are shown before an episode and after it.
+/// Seconds shown before and after an episode.
 const AROUND: i64 = 30;
 
-/// The looks during which there was an episode, and some around them; none where there was no such episode. Of several runs of a
-/// recorder the last counts that had one of that number.
+/// The snapshots of an episode and some around it. `None` if there is no such episode. If several runs of a recorder have
+/// an episode of this number, the last one is used.
 pub fn of_episode(recording: &mut Recording, number: u64) -> Result<Option<Range<usize>>, NotThere> {
     let mut found: Option<(Timestamp, Timestamp)> = None;
     let mut reader = Reader::default();
@@ -72,10 +68,9 @@ pub fn of_episode(recording: &mut Recording, number: u64) -> Result<Option<Range
     }))
 }
 
-/// Reads what was counted, or counts where that was not kept.
+/// Reads the stored blame, or computes it.
 #[derive(Debug, Default)]
 struct Reader {
-    /// What was counted anew, for the looks whose records have no counts.
     anew: Option<Recount>,
 }
 
@@ -94,10 +89,9 @@ impl Reader {
     }
 }
 
-/// Which session waits for which in a snapshot.
 pub type Chains = fn(&View) -> Tree;
 
-/// What the looks of some places have to say; of the worst `chains` says who waited for whom.
+/// The report of some snapshots; `chains` renders the wait tree of the worst one.
 pub fn of(
     recording: &mut Recording,
     places: Range<usize>,
@@ -177,7 +171,6 @@ pub fn of(
     Ok(report)
 }
 
-/// Columns of the same length, from the first look to the last.
 fn columns(from: Timestamp, to: Timestamp, looks: usize) -> Vec<Column> {
     let count = i32::try_from(COLUMNS.min(looks).max(1)).unwrap_or(1);
     let step = (to - from) / count;
@@ -189,7 +182,7 @@ fn column_of(report: &mut Report, at: Timestamp) -> Option<&mut Column> {
     report.columns.get_mut(place.saturating_sub(1))
 }
 
-/// Looks do not come as evenly as columns: what has none is as it was at the look before, unless nobody looked or nothing can be read.
+/// Fills columns without a snapshot with the values of the column before, except in gaps and damaged parts.
 fn fill(columns: &mut [Column], holes: &[Hole]) {
     let mut before = Column::default();
     for column in columns {
@@ -202,7 +195,7 @@ fn fill(columns: &mut [Column], holes: &[Hole]) {
     }
 }
 
-/// The times between two looks that are longer than a few polls would be.
+/// Gaps of several polls between two snapshots.
 fn holes(looks: &[Timestamp], refresh: f64) -> Vec<Hole> {
     let pairs = looks.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
     let is_long =
@@ -210,7 +203,6 @@ fn holes(looks: &[Timestamp], refresh: f64) -> Vec<Hole> {
     pairs.filter(is_long).map(|(from, to)| Hole { from, to }).collect()
 }
 
-/// Puts an event where it belongs.
 fn note(report: &mut Report, event: &Event) {
     if event.kind == Kind::Deadlock && !event.more.is_empty() {
         report.victims.push((event.at, event.more.trim_start_matches("; ").to_owned()));
@@ -219,7 +211,7 @@ fn note(report: &mut Report, event: &Event) {
     let sign = trouble.map_or(if event.kind == Kind::Note { NOTE } else { '·' }, Trouble::sign);
     let mark = Mark { at: event.at, sign, text: event.text() };
     match event.kind {
-        // What others did is seen where it changes a table.
+        // Actions outside locktop are visible when they change a table.
         Kind::ActionAsked | Kind::ActionResult | Kind::TaskRecovered | Kind::TaskSwitched => {
             report.actions.push(mark.clone());
         }
@@ -230,7 +222,7 @@ fn note(report: &mut Report, event: &Event) {
         return;
     }
     if let Some(column) = column_of(report, event.at) {
-        // What is worse comes later in the order of troubles.
+        // The order of troubles is that of severity.
         let worse = |sign: Option<char>| sign.is_none_or(|sign| rank(sign) < rank(mark.sign));
         if worse(column.sign) {
             column.sign = Some(mark.sign);
@@ -248,14 +240,13 @@ fn rank(sign: char) -> Option<Trouble> {
     all.into_iter().find(|trouble| trouble.sign() == sign)
 }
 
-/// A look with what is left out of it.
 fn view_of(recording: &mut Recording, place: usize, redaction: Redaction) -> Option<Arc<View>> {
     let mut kept: KeptLook = recording.read(place).ok()?;
     redaction.apply_to_kept(&mut kept);
     Some(Digest::view_of(kept, TargetId::default(), &recording.thresholds()))
 }
 
-/// What the look says at which most waited: the chain, what was wrong, the server, and what would have helped.
+/// Adds the worst moment, with the most waiting sessions: wait tree, findings, server and helpful settings.
 fn look(
     report: &mut Report,
     recording: &mut Recording,
@@ -267,7 +258,7 @@ fn look(
     let Some(snapshot) = view.snapshot.as_deref() else { return };
     if let Some(server) = snapshot.server() {
         report.server = server_words(server);
-        // Names that were left out of the recording are hashes here.
+        // With hashed names, the place would consist of hashes.
         if report.redaction != "names" {
             report.place = place_of(server);
         }
@@ -291,7 +282,7 @@ fn look(
     report.settings = settings::settings(report, &view);
 }
 
-/// Why those wait behind whom the most others stand: of each queue the first.
+/// Explains the first waiter of each queue, those with the most sessions behind them first.
 fn in_words(view: &View) -> Vec<Why> {
     let nodes = view.graph.tree.nodes.iter();
     let mut firsts: Vec<(usize, usize, u32, Party)> = nodes
@@ -310,7 +301,7 @@ fn in_words(view: &View) -> Vec<Why> {
     said.filter(|why| !why.said.is_empty()).collect()
 }
 
-/// The process id and who that is, such as `4410 deploy@ci`.
+/// The process id with user and application, such as `4410 deploy@ci`.
 fn who(view: &View, party: Party) -> String {
     let backend = view.snapshot.as_deref().and_then(|snapshot| view.index.backend(snapshot, party.pid()));
     match backend.map(crate::model::words::who).filter(|who| !who.is_empty()) {
@@ -319,13 +310,13 @@ fn who(view: &View, party: Party) -> String {
     }
 }
 
-/// Version, role and database of the server: `PostgreSQL 17.2 primary, database shop`.
+/// For example `PostgreSQL 17.2 primary, database shop`.
 fn server_words(server: &Server) -> String {
     let role = if server.in_recovery { "standby" } else { "primary" };
     format!("PostgreSQL {} {role}, database {}", one_line(&server.version), one_line(&server.database))
 }
 
-/// `db1/shop`, `db1:5433/shop`; a socket is on the host of locktop.
+/// `db1/shop` or `db1:5433/shop`; a socket is shown as localhost.
 fn place_of(server: &Server) -> String {
     let host = if server.host.starts_with('/') { "localhost" } else { &*server.host };
     let port = if server.port == 5432 { String::new() } else { format!(":{}", server.port) };

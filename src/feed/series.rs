@@ -1,5 +1,3 @@
-//! The last minutes: how many waited at each poll.
-
 use crate::model::Timestamp;
 use crate::model::refusals::{Refusals, WINDOW};
 use crate::model::systems::Systems;
@@ -13,13 +11,12 @@ pub fn refused(series: &mut Series, at: Timestamp, systems: &Systems) {
     series.refusals.extend(Refusals::sampled(systems, at));
 }
 
-/// The series with one more sample, and without those older than `minutes` before it.
 pub fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32) -> Series {
     let oldest = at - chrono::TimeDelta::minutes(i64::from(minutes));
     let start = series.samples.partition_point(|sample| sample.at < oldest);
     let kept = series.samples.get(start..).unwrap_or_default();
     let mut samples = Vec::with_capacity(kept.len() + 1);
-    // A clock that was set back would leave samples of the future before this one.
+    // If the clock was set back, earlier samples may be in the future.
     samples.extend(kept.iter().filter(|sample| sample.at < at));
     samples.push(Sample { at, waiting: graph.waiting });
     let waiting_since =
@@ -27,7 +24,6 @@ pub fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32)
     Series { samples, waiting_since, refusals: series.refusals.clone() }
 }
 
-/// When the longest wait began; none where nobody waits.
 fn began(graph: &WaitGraph) -> Option<Timestamp> {
     graph.queues.iter().flat_map(|queue| &queue.waiters).filter_map(|waiter| waiter.wait_start).min()
 }

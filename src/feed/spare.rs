@@ -1,7 +1,7 @@
-//! The second connection: open from the start, so that it is there when all connections are taken. Actions use it,
-//! and between them names of advisory keys are read on it ([`super::learn`]). Each sends whole transactions in one
-//! message: none is ever open between two messages, so that nobody's statement ends up in another's. Whether the
-//! connection can be had or not never disturbs the poll.
+//! The second connection. It is opened at the start, so that it exists when all connections are in use. Actions use it,
+//! and between actions it reads the names of advisory lock keys ([`super::learn`]). Each user sends whole transactions
+//! in one message: no transaction is open between two messages, so statements of two users never share one. The poll
+//! does not depend on this connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +19,15 @@ use pg_connect::Backoff;
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 
-/// A connection that stood for this long was a good one.
+/// A connection that lasted this long resets the backoff.
 const LASTING: Duration = Duration::from_secs(10);
 
-/// How long to wait for an answer that any server has at once.
+/// Timeout for a query that any server answers at once.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The connection, or why there is none; none before the first attempt.
+/// The connection, or why there is none. None: not yet attempted.
 type Slot = Option<Result<Line, String>>;
 
-/// Keeps a connection open, and opens it again when it is lost.
 #[derive(Debug)]
 pub struct Spare {
     slot: watch::Receiver<Slot>,
@@ -36,17 +35,17 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// Opens the connection in the background. While the poll, whose views these are, has lost its own, none is
-    /// asked for: one that knocks is enough.
+    /// Opens the connection in the background. While the poll (the sender of `views`) has no connection, none is attempted:
+    /// one client that reconnects is enough.
     pub fn keep(info: ConnInfo, limits: Limits, views: watch::Receiver<Arc<View>>) -> Self {
         let (sender, slot) = watch::channel(None);
         Self { slot, keeper: tokio::spawn(keep(info, limits, views, sender)) }
     }
 
-    /// The connection. Waits while it is being opened, for at most `timeout`.
+    /// Waits for the connection while it is being opened, for at most `timeout`.
     ///
     /// # Errors
-    /// Why there is none at the moment, in one line.
+    /// Why there is no connection, in one line.
     pub async fn client(&self, timeout: Duration) -> Result<Arc<Client>, String> {
         let mut slot = self.slot.clone();
         let waited = tokio::time::timeout(timeout, slot.wait_for(|slot| usable(slot).is_some())).await;
@@ -63,22 +62,22 @@ impl Spare {
 }
 
 impl Spare {
-    /// The connection, if it can be had without another attempt. Waits only for one that is under way, for at most `timeout`.
+    /// The connection, without a further attempt: waits only for an attempt in progress, for at most `timeout`.
     ///
     /// # Errors
-    /// Why there is none, in one line.
+    /// Why there is no connection, in one line.
     pub async fn ready(&self, timeout: Duration) -> Result<Arc<Client>, String> {
         let mut slot = self.slot.clone();
         let _ = tokio::time::timeout(timeout, slot.wait_for(Option::is_some)).await;
         self.client(Duration::ZERO).await
     }
 
-    /// Whether a pooler lends its session by the transaction.
+    /// Whether a pooler in transaction mode serves this connection.
     pub fn is_lent(&self) -> bool {
         usable(&self.slot.borrow()).is_some_and(|line| line.pooling == Pooling::Transactions)
     }
 
-    /// The process that serves it; none without a connection, or where it is another one each time.
+    /// The process id of its backend. None without a connection, or if a pooler assigns a different backend each time.
     pub fn pid(&self) -> Option<i32> {
         usable(&self.slot.borrow()).and_then(|line| line.pid)
     }
@@ -94,7 +93,6 @@ fn usable(slot: &Slot) -> Option<&Line> {
     slot.as_ref()?.as_ref().ok().filter(|line| !line.client.is_closed())
 }
 
-/// The process that serves a connection; none where it does not say so in time.
 async fn pid(client: &Client) -> Option<i32> {
     let asked = client.simple_query("SELECT pg_catalog.pg_backend_pid()");
     let answer = tokio::time::timeout(TIMEOUT, asked).await.ok()?.ok()?;
@@ -104,14 +102,13 @@ async fn pid(client: &Client) -> Option<i32> {
     })
 }
 
-/// What the poll has before it; that need not be asked a second time.
+/// The pooling mode that the poll has already detected.
 async fn known(mut views: watch::Receiver<Arc<View>>) -> Option<Pooling> {
     let seen = tokio::time::timeout(TIMEOUT, views.wait_for(|view| view.snapshot.is_some())).await;
     let view = seen.ok()?.ok()?;
     Some(view.snapshot.as_ref()?.server()?.pooling)
 }
 
-/// Waits until the poll has found out that sessions are lent by the transaction.
 async fn is_lent(mut views: watch::Receiver<Arc<View>>) {
     let pooling = |view: &View| Some(view.snapshot.as_ref()?.server()?.pooling);
     if views.wait_for(|view| pooling(view) == Some(Pooling::Transactions)).await.is_err() {
@@ -139,7 +136,7 @@ async fn keep(
                 let line = Line { pid, client: Arc::new(client), pooling };
                 let client = Arc::clone(&line.client);
                 let _ = slot.send(Some(Ok(line)));
-                // One is ours, and one in the slot.
+                // One reference is held here, and one by the slot.
                 let in_use = || Arc::strong_count(&client) > 2;
                 let reason = tokio::select! {
                     ended = &mut driver => match ended {
@@ -157,7 +154,7 @@ async fn keep(
                     }
                 };
                 let _ = slot.send(Some(Err(reason)));
-                // A server that lets us in and hangs up is not to be asked twice a second.
+                // A server that accepts and closes connections must not be contacted twice a second.
                 if opened.elapsed() >= LASTING {
                     backoff = Backoff::default();
                 }

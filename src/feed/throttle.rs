@@ -1,42 +1,41 @@
-//! Polls less often where reading `pg_locks` would cost the server more than it may.
+//! Polls less often if reading `pg_locks` would cost the server more than the configured share.
 //!
-//! What is compared is the time of the server for the one statement that grows with its locks, and that holds up whoever wants a lock
-//! meanwhile: `pg_lock_status` takes all partitions of the lock table at once (`GetLockStatusData` in
-//! `src/backend/storage/lmgr/lock.c`). The least of the last few looks counts, so that a server that is busy with something else is
-//! not taken for a lock table that has grown.
+//! The cost is the server's time for the one statement that grows with the number of locks and that blocks lock requests
+//! meanwhile: `pg_lock_status` locks all partitions of the lock table at once (`GetLockStatusData` in
+//! `src/backend/storage/lmgr/lock.c`). The minimum of the last polls counts, so that other load on the server is not
+//! taken for a large lock table.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::model::view::Slowed;
 
-/// Of so many looks the least counts.
+/// The cost is the minimum of this many polls.
 const LOOKS: usize = 5;
 
-/// The intervals to choose from, in seconds.
+/// Selectable intervals, in seconds.
 const STEPS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
-/// It is made faster again where that would hold with so much to spare: it does not go to and fro between two steps.
+/// Hysteresis: the interval is shortened only if the shorter one would also be long enough for a cost higher by this
+/// factor.
 const SPARE: f64 = 1.3;
 
-/// How often to poll at least, by what the last looks cost.
 #[derive(Debug)]
 pub struct Throttle {
-    /// The share of the time of one core that is taken at most.
+    /// The maximum share of one core's time.
     share: f64,
-    /// What the last looks cost, in seconds.
+    /// Costs of the last polls, in seconds.
     costs: VecDeque<f64>,
-    /// Seconds between two polls, where what was asked for is too often.
+    /// The shortest allowed interval, in seconds.
     step: f64,
 }
 
 impl Throttle {
-    /// Takes no more than this share of one core; 1 and more is never reached.
+    /// `share` is a share of one core; 1 or more disables the limit.
     pub fn new(share: f64) -> Self {
         Self { share, costs: VecDeque::with_capacity(LOOKS + 1), step: 0.0 }
     }
 
-    /// A look cost the server so much.
     pub fn looked(&mut self, cost: Duration) {
         self.costs.push_back(cost.as_secs_f64());
         if self.costs.len() > LOOKS {
@@ -48,13 +47,13 @@ impl Throttle {
         self.step = step_for(wanted).max(self.step.min(step_for(wanted * SPARE)));
     }
 
-    /// What a look costs, in seconds; none while too few are known.
+    /// The cost of a poll, in seconds. None: too few polls are known.
     fn cost(&self) -> Option<f64> {
         let is_known = self.costs.len() == LOOKS;
         is_known.then(|| self.costs.iter().copied().fold(f64::INFINITY, f64::min))
     }
 
-    /// How often to poll where somebody asks for this interval; none for just that.
+    /// The interval to use instead of the requested one. None: the requested interval is allowed.
     pub fn slowed(&self, asked: Duration) -> Option<Slowed> {
         let cost = self.cost()?;
         (self.step > asked.as_secs_f64()).then_some(Slowed { interval: self.step, cost })
@@ -85,9 +84,8 @@ mod tests {
             (&[500; 5], 0.02, 1.0, Some(30.0)),
             (&[5000; 5], 0.02, 1.0, Some(60.0)),
             (&[5000; 5], 1.0, 60.0, None),
-            // A server that was busy once.
             (&[4, 900, 4, 900, 900], 0.02, 1.0, None),
-            // The locks are gone: at once.
+            // The locks were released: the interval is shortened at once.
             (&[500, 500, 500, 500, 500, 3], 0.02, 1.0, None),
         ] {
             assert_eq!(after(costs, share, asked), expected, "{costs:?} {share} {asked}");
@@ -98,7 +96,7 @@ mod tests {
     fn it_does_not_go_to_and_fro() {
         let mut throttle = Throttle::new(0.02);
         let mut steps = Vec::new();
-        // Around the 40 ms at which 2 s become 5.
+        // Around 40 ms, where the interval changes from 2 s to 5 s.
         for cost in [39, 39, 39, 39, 39, 41, 41, 41, 41, 41, 39, 41, 39, 41, 10] {
             throttle.looked(Duration::from_millis(cost));
             steps.push(throttle.slowed(Duration::from_secs(1)).map_or(1.0, |slowed| slowed.interval));

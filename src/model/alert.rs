@@ -1,36 +1,34 @@
-//! Telling whoever does not look that something has become critical.
+//! Notifies an operator who does not watch the screen that something has become critical.
 
 use rustc_hash::FxHashMap;
 
 use super::Timestamp;
 use super::finding::{Finding, Severity, Subject};
 
-/// What is gone for less than so many seconds and comes back is not new.
+/// A finding that reappears within this many seconds is not new.
 const FORGOTTEN: i64 = 60;
 
-/// How it is told. All off: nobody is disturbed who did not ask for it.
+/// How to notify. All off by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
 pub struct Ways {
-    /// BEL (`\a`), which the terminal makes a sound, a flash or a mark of.
+    /// BEL (`\a`), which the terminal turns into a sound, a flash or a mark.
     pub bell: bool,
-    /// The title of the terminal's window says what is wrong.
     pub title: bool,
-    /// A notification of the desktop, as iTerm2 takes it.
+    /// A desktop notification in the form that iTerm2 accepts.
     pub osc9: bool,
-    /// A notification of the desktop, as urxvt takes it.
+    /// A desktop notification in the form that urxvt accepts.
     pub osc777: bool,
 }
 
-/// What is critical, and since when that is known.
 #[derive(Debug, Default)]
 pub struct Alerts {
-    /// When each was there last; none before the first look, whose findings are on the screen that somebody has just opened.
+    /// When each was last seen. None before the first poll: its findings are already on the screen just opened.
     seen: Option<FxHashMap<(&'static str, Subject), Timestamp>>,
 }
 
 impl Alerts {
-    /// The worst of those that became critical at this look.
+    /// The worst finding that became critical in this poll.
     pub fn look<'a>(&mut self, findings: &'a [Finding], at: Timestamp) -> Option<&'a Finding> {
         let is_first = self.seen.is_none();
         let seen = self.seen.get_or_insert_default();

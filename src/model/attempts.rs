@@ -1,4 +1,4 @@
-//! Requests for a lock that are answered at once and so are never seen to wait.
+//! Lock requests that never wait and so are not visible as waits.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use super::view::SnapshotView;
 use super::{QueryText, Timestamp};
 use crate::text;
 
-/// Seconds before a snapshot in which a statement has begun that is counted.
+/// A statement counts if it began at most this many seconds before the snapshot.
 const WINDOW: f64 = 60.0;
 
-/// Bytes of a statement that are read: a call of a function stands at its beginning.
+/// Bytes of a statement that are read: a function call is at its beginning.
 const READ: usize = 1000;
 
-/// Functions of locktop's schema, and of the published tables, that refuse or try again instead of waiting.
+/// Functions of locktop's schema, and of the published tables, that refuse or retry instead of waiting.
 const FUNCTIONS: [&str; 8] = [
     "check_rate_limit",
     "take_rate_limit",
@@ -27,8 +27,8 @@ const FUNCTIONS: [&str; 8] = [
     "lease_acquire",
 ];
 
-/// The requests of the last minute that never wait, by function or clause: `check_rate_limit ≥200, pg_try_advisory_lock ≥14: requests in 1m
-/// that never wait`. Lower bounds: of each session the server keeps only the latest statement.
+/// The requests of the last minute that never wait, by function or clause: `check_rate_limit ≥200, pg_try_advisory_lock
+/// ≥14: requests in 1m that never wait`. Lower bounds: the server keeps only the latest statement of each session.
 /// None if there is no such request, or if the sessions could not be read.
 pub fn seen(view: SnapshotView<'_>) -> Option<String> {
     let Observed::Read(backends) = view.snapshot.backends.observed() else { return None };
@@ -46,10 +46,9 @@ pub fn seen(view: SnapshotView<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: requests in 1m that never wait", parts.join(", ")))
 }
 
-/// The function or clause with which it asks; none if it waits, or asks for nothing.
 fn asks(query: &QueryText) -> Option<String> {
     let text = beginning(query.unredacted(), READ);
-    // Few statements have such a word, and reading one takes longer than this.
+    // Cheap filter: few statements contain such a word.
     let lower = text.to_ascii_lowercase();
     if !["pg_try_", "nowait"].iter().chain(&FUNCTIONS).any(|word| lower.contains(word)) {
         return None;

@@ -1,5 +1,6 @@
-//! The locks that sessions wait for, each once. The waits for a row are in two queues of the server: the first session waits for the end of
-//! the transaction that changed the row, the others for the tuple lock that the first one holds meanwhile. Here they are one.
+//! The locks that sessions wait for, each once. Waits for a row are in two queues of the server: the first session waits
+//! for the end of the transaction that changed the row, the others for the tuple lock that the first one holds meanwhile.
+//! Here they are one.
 
 use std::cmp::Reverse;
 
@@ -10,49 +11,40 @@ use super::awaited_rows::AwaitedRows;
 use super::lock::{LockMode, LockTag, LockType};
 use super::wait_graph::{Holder, Party, Queue, WaitGraph, Waiter};
 
-/// A lock that at least one session waits for.
 #[derive(Debug, Clone)]
 pub struct AwaitedLock {
     /// The locked object; for a row, its tuple lock.
     pub tag: LockTag,
-    /// The holders that conflict with a request. None: the lock has just been released.
+    /// The holders that conflict with a request. Empty: the lock has just been released.
     pub holders: Vec<Hold>,
-    /// The places of the waiters in the queues of the graph, the next one to get the lock first.
+    /// Queue and waiter indexes in the graph, the next one to get the lock first.
     waiters: Vec<(usize, usize)>,
-    /// The requested modes with the number of requests, the commonest first.
+    /// The requested modes with the number of requests, the most frequent first.
     pub modes: Vec<(LockMode, usize)>,
-    /// The start of the longest wait.
     pub since: Option<Timestamp>,
 }
 
-/// A lock that a party holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
-    /// The session or the prepared transaction.
     pub party: Party,
     /// For a row, the lock of the holder's transaction on its own id.
     pub tag: LockTag,
-    /// The strongest of its modes.
     pub mode: LockMode,
 }
 
 impl AwaitedLock {
-    /// Those that wait for it, the next one to get the lock first.
     pub fn waiters<'a>(&'a self, graph: &'a WaitGraph) -> impl Iterator<Item = &'a Waiter> {
         self.waiters.iter().filter_map(|(queue, waiter)| graph.queues.get(*queue)?.waiters.get(*waiter))
     }
 
-    /// How many sessions wait for it.
     pub fn queued(&self) -> usize {
         self.waiters.len()
     }
 
-    /// The holder if there is exactly one.
     pub fn only_holder(&self) -> Option<Hold> {
         if let [holder] = self.holders.as_slice() { Some(*holder) } else { None }
     }
 
-    /// Whether a party holds it in a mode that conflicts with a request.
     pub fn is_held_by(&self, party: Party) -> bool {
         self.holders.iter().any(|hold| hold.party == party)
     }
@@ -90,7 +82,7 @@ impl AwaitedLock {
     }
 }
 
-/// The locks that sessions wait for: the longest queue first, then the longest wait.
+/// The longest queue first, then the longest wait.
 #[derive(Debug, Clone, Default)]
 pub struct AwaitedLocks {
     locks: Vec<AwaitedLock>,
@@ -129,12 +121,10 @@ impl AwaitedLocks {
         }
     }
 
-    /// All of them, in their order.
     pub fn all(&self) -> &[AwaitedLock] {
         &self.locks
     }
 
-    /// The lock with this tag; none if no session waits for it.
     pub fn get(&self, tag: &LockTag) -> Option<&AwaitedLock> {
         self.locks.get(*self.places.get(tag)?)
     }

@@ -1,5 +1,6 @@
-//! The rows behind waits for a transaction. Who waits to change a row that somebody else changed waits for that one's
-//! transaction, and holds the row's tuple lock meanwhile (`src/backend/access/heap/README.tuplock` of the server).
+//! The rows behind waits for a transaction. A session that waits to change a row changed by another session waits for that
+//! session's transaction, and holds the row's tuple lock meanwhile (`src/backend/access/heap/README.tuplock` of the
+//! server).
 
 use rustc_hash::FxHashMap;
 
@@ -7,14 +8,13 @@ use super::lock::{LockTag, LockType};
 use super::snapshot::Snapshot;
 use super::wait_graph::WaitGraph;
 
-/// The tuple locks that are held, by their holder; nothing when nobody waits for a transaction.
+/// The held tuple locks, by their holder; empty if no session waits for a transaction.
 #[derive(Debug, Clone, Default)]
 pub struct AwaitedRows {
     tuples: FxHashMap<i32, LockTag>,
 }
 
 impl AwaitedRows {
-    /// Looks through the locks once, if it is worth it.
     pub fn of(snapshot: &Snapshot, graph: &WaitGraph) -> Self {
         if !graph.queues.iter().any(|queue| queue.tag.locktype() == LockType::TransactionId) {
             return Self::default();
@@ -24,7 +24,7 @@ impl AwaitedRows {
         Self { tuples: held.collect() }
     }
 
-    /// What `waiter` waits for: the row where its tuple lock tells, else what is awaited itself.
+    /// What `waiter` waits for: the row if its tuple lock shows it, otherwise the awaited lock itself.
     pub fn awaited<'a>(&'a self, tag: &'a LockTag, waiter: i32) -> &'a LockTag {
         match tag.locktype() {
             LockType::TransactionId => self.tuples.get(&waiter).unwrap_or(tag),

@@ -1,6 +1,7 @@
-//! What cancel and terminate do to a session, decided in one place from its kind, its state, its statement and what it waits for.
+//! The effect of cancel and terminate on a session, determined in one place from its kind, its state, its statement and
+//! what it waits for.
 //!
-//! The question, the finding and the detail page repeat this; the shortcut that helps follows from it.
+//! The confirmation, the finding and the detail page show this; the recommended shortcut follows from it.
 
 use super::backend::{Backend, State};
 use super::plan::Verb;
@@ -10,44 +11,36 @@ use super::words;
 use super::written::{Written, awaits_whole_relation, written};
 use crate::text;
 
-/// What a verb does to a session and to its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consequence {
-    /// What kind of effect it is.
     pub effect: Effect,
-    /// The effect on data, in one harmless line: `rolls back its transaction, 3m12s old; it may have written`.
+    /// The effect on data, in one printable line: `rolls back its transaction, 3m12s old; it may have written`.
     pub words: String,
 }
 
-/// The effect of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// It is not possible: the signal is refused, or is without effect on this kind of process.
+    /// Not possible: the signal is refused, or has no effect on this kind of process.
     Refused,
-    /// It is without effect until the client of the session reads or sends.
+    /// No effect until the client of the session reads or sends.
     NoneYet,
-    /// Nothing is rolled back: it is in no transaction.
     Nothing,
     /// Whether it is in a transaction is hidden from this role.
     Unknown,
-    /// Its transaction is rolled back.
     RollsBack,
-    /// Its transaction has failed before: what is left of it is rolled back.
+    /// Its transaction has already failed: the rest of it is rolled back.
     Failed,
-    /// Its transaction is committed here already, and stays so.
+    /// Its transaction is already committed locally, and remains committed.
     Committed,
-    /// Its database is left invalid.
     InvalidDatabase,
-    /// An index is left invalid, or a partition half detached.
+    /// An index is left invalid, or a partition partially detached.
     HalfDone,
-    /// It stops; what it has finished stays.
+    /// It stops; finished work is kept.
     Stops,
-    /// It stops, and the server starts it again.
     Restarts,
 }
 
 impl Effect {
-    /// The effect on data in few words; none if only the whole sentence tells it.
     pub fn short(self) -> Option<&'static str> {
         Some(match self {
             Self::RollsBack => "rolls back",
@@ -61,19 +54,17 @@ impl Effect {
         })
     }
 
-    /// Whether it leaves damage that must be repaired.
     pub fn leaves_damage(self) -> bool {
         matches!(self, Self::InvalidDatabase | Self::HalfDone)
     }
 }
 
-/// What a statement is, as far as its end is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Statement {
     DropDatabase,
-    /// `CREATE INDEX CONCURRENTLY` and its like, and what a cancel leaves.
+    /// `CREATE INDEX CONCURRENTLY` and similar, with what a cancel leaves behind.
     Concurrent(&'static str),
-    /// VACUUM, which has transactions of its own for each table.
+    /// VACUUM, which uses separate transactions for each table.
     Vacuum,
     BaseBackup,
     CreateSlot,
@@ -81,7 +72,6 @@ enum Statement {
 }
 
 impl SnapshotView<'_> {
-    /// What a verb does to a session.
     pub fn consequence(self, verb: Verb, backend: &Backend) -> Consequence {
         let of = |effect: Effect, words: String| Consequence { effect, words };
         if let Some(why) = backend.backend_type.as_deref().and_then(of_the_server) {
@@ -122,7 +112,7 @@ impl SnapshotView<'_> {
     }
 
     fn of_transaction(self, backend: &Backend) -> Consequence {
-        // The server forgets the start of a transaction when it fails.
+        // The server does not keep the start of a transaction that has failed.
         if backend.state == Some(State::IdleInTransactionAborted) {
             let words = "ends its transaction, which has failed: nothing in it can be committed";
             return Consequence { effect: Effect::Failed, words: words.to_owned() };
@@ -149,8 +139,8 @@ impl SnapshotView<'_> {
         }
     }
 
-    /// The shortcut that helps against a session that blocks others, or the reason why there is none. `keeps` says that what others
-    /// wait for is an advisory lock, which may belong to the session.
+    /// The recommended verb for a session that blocks others, or the reason why there is none. `keeps`: the awaited lock is an
+    /// advisory lock, which may be held at session level.
     pub fn remedy(self, backend: &Backend, keeps: bool) -> Result<Verb, String> {
         let kind = backend.backend_type.as_deref();
         let cancel = || self.consequence(Verb::Cancel, backend);
@@ -177,8 +167,8 @@ impl SnapshotView<'_> {
         }
     }
 
-    /// Why the program of a session waits for itself: another session of it, with the same role, database and address, goes through a
-    /// list of transactions in which this one is.
+    /// Why the program of a session waits for itself: another session of it, with the same role, database and address, waits
+    /// for a list of transactions that includes this one.
     pub fn waits_for_itself(self, party: Party) -> Option<String> {
         let own = self.backend(party.pid())?;
         let application = own.application.as_deref().filter(|name| !name.is_empty())?;
@@ -207,8 +197,8 @@ impl SnapshotView<'_> {
 pub const KEPT: &str =
     "its last query did not take the lock: the session keeps it, whichever client a pool gives it to";
 
-/// Processes of the server itself. `pg_signal_backend` in `src/backend/storage/ipc/signalfuncs.c` does not even find most of
-/// them; the launchers it would signal, to no use.
+/// Server processes. `pg_signal_backend` in `src/backend/storage/ipc/signalfuncs.c` does not find most of them; it would
+/// signal the launchers, without effect.
 pub fn of_the_server(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "startup" => {
@@ -227,7 +217,7 @@ pub fn of_the_server(kind: &str) -> Option<&'static str> {
     })
 }
 
-/// Cancelling a session without a query is answered with true, and does nothing.
+/// For a session without a query, `pg_cancel_backend` returns true but does nothing.
 pub fn has_query(backend: &Backend) -> Result<(), &'static str> {
     Err(match backend.state {
         Some(State::Active) => return Ok(()),
@@ -247,8 +237,9 @@ pub fn has_query(backend: &Backend) -> Result<(), &'static str> {
     })
 }
 
-/// What does not answer to a cancel: while a statement sends to its client or reads from it, the server acts on nothing but the end of the
-/// session (`ProcessClientWriteInterrupt` and `ProcessClientReadInterrupt` in `src/backend/tcop/postgres.c`).
+/// Sessions that ignore a cancel: while a statement sends to its client or reads from it, the server handles only a
+/// termination of the session (`ProcessClientWriteInterrupt` and `ProcessClientReadInterrupt` in
+/// `src/backend/tcop/postgres.c`).
 pub(super) fn ignores_cancel(backend: &Backend) -> Option<&'static str> {
     if !matches!(backend.backend_type.as_deref()?, "client backend" | "walsender") {
         return None;
@@ -264,12 +255,11 @@ pub(super) fn ignores_cancel(backend: &Backend) -> Option<&'static str> {
     }
 }
 
-/// Whoever waits for a standby has committed already (`SyncRepWaitForLSN` in `src/backend/replication/syncrep.c`).
+/// A session that waits for a standby has already committed (`SyncRepWaitForLSN` in `src/backend/replication/syncrep.c`).
 pub fn awaits_standby(backend: &Backend) -> bool {
     backend.wait_event.as_deref() == Some("SyncRep")
 }
 
-/// What happens to a process that is no client's.
 fn of_kind(verb: Verb, backend: &Backend, statement: Statement) -> Option<Consequence> {
     let (effect, words) = match backend.backend_type.as_deref()? {
         "client backend" | "parallel worker" => return None,
@@ -338,7 +328,6 @@ fn statement(backend: &Backend) -> Statement {
     }
 }
 
-/// The first words of a query, without its comments.
 fn upper_words(query: &str) -> Vec<String> {
     const HEAD: usize = 2_000;
     const WORDS: usize = 24;

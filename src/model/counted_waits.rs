@@ -1,29 +1,25 @@
-//! Waits that the schema's `observe_lock_waits()` has counted, whoever looked: rows of `contended_locks`. What locktop itself saw is in
-//! [`lock_waits`](super::lock_waits).
+//! Waits counted by the schema's `observe_lock_waits()`, from any source: rows of `contended_locks`. Waits that locktop
+//! itself saw are in [`lock_waits`](super::lock_waits).
 
 use super::Timestamp;
 use super::lock::{LockMode, LockTag, LockType};
 
-/// A lock that was waited for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountedWaits {
-    /// What is locked, as [`contended`](super::lock_waits::contended) gives it.
+    /// What is locked, as [`contended`](super::lock_waits::contended) returns it.
     pub tag: LockTag,
-    /// Waits that were seen, each once (`waits`).
     pub waits: u64,
-    /// How long all of them have lasted together, in seconds.
+    /// The total duration of the waits, in seconds.
     pub total: f64,
-    /// How long the longest of them has lasted, in seconds.
+    /// The duration of the longest wait, in seconds.
     pub longest: f64,
-    /// The mode that the longest wait asked for (`longest_mode`); none where no name of a mode stands there.
+    /// The mode that the longest wait requested (`longest_mode`). None if it is not the name of a mode.
     pub longest_mode: Option<LockMode>,
-    /// When the first of the waits began.
     pub first: Option<Timestamp>,
-    /// When the last one was last seen.
     pub last: Option<Timestamp>,
 }
 
-/// What is locked, of columns in which 0 stands for NULL.
+/// The lock tag of columns in which 0 stands for NULL.
 pub fn tag(
     locktype: LockType,
     database: u32,

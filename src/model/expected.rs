@@ -1,5 +1,3 @@
-//! Blockers that are meant to block: a migration at night, a backup.
-
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -8,43 +6,41 @@ use super::backend::Backend;
 use super::lock::Prepared;
 use crate::text;
 
-/// An entry of the config's `[[expected]]`: a blocker that meets all its conditions is no trouble. One without any
-/// condition meets nobody.
+/// An entry of the config's `[[expected]]`: a blocker that meets all its conditions is not a problem. An entry without
+/// conditions matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExpectedBlocker {
-    /// `pg_stat_activity.application_name`, in full; none: any.
+    /// `pg_stat_activity.application_name`, in full. None: any.
     pub application: Option<Text>,
-    /// The role that the session is of (`usename`), or the owner of a prepared transaction; none: any.
+    /// The role of the session (`usename`), or the owner of a prepared transaction. None: any.
     pub user: Option<Text>,
-    /// The database that it is connected to; none: any.
     pub database: Option<Text>,
-    /// The only lock for which others wait behind it: the name of an advisory lock, or a relation.
+    /// The only lock that others wait for behind it: the name of an advisory lock, or a relation.
     pub lock: Option<Text>,
-    /// A part of the statement that it runs, or ran last; ASCII letters of either case are the same.
+    /// A part of its current or last statement; the case of ASCII letters is ignored.
     pub statement: Option<Text>,
-    /// No longer than this has anybody waited behind it; no condition by itself.
+    /// The maximum duration of the waits behind it; not a condition on its own.
     pub longest_wait: Option<Duration>,
     /// Why it may block, in the operator's words: findings and screens show it after `expected`.
     pub reason: Option<Text>,
 }
 
-/// Who blocks, as far as that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Blocker<'a> {
-    /// Its `application_name`; none for a prepared transaction.
+    /// `application_name`. None for a prepared transaction.
     pub application: Option<&'a str>,
-    /// `usename` of a session, the owner of a prepared transaction; none where the server does not say it.
+    /// `usename` of a session, the owner of a prepared transaction. None if the server does not report it.
     pub user: Option<&'a str>,
-    /// The database of the session or prepared transaction; none of a session that has none.
+    /// None for a session without a database.
     pub database: Option<&'a str>,
-    /// What it runs, or ran last; none for a prepared transaction, and where the role may not see it.
+    /// The current or last statement. None for a prepared transaction, and if hidden from the role.
     pub statement: Option<&'a str>,
-    /// Seconds for which somebody has waited behind it.
+    /// Seconds that others have waited behind it.
     pub waited: f64,
 }
 
 impl<'a> Blocker<'a> {
-    /// What is known of a session, with a wait of 0 s: who asks fills in how long others have waited.
+    /// The facts of a session, with a wait of 0 s: the caller fills in how long others have waited.
     pub fn of(backend: &'a Backend) -> Self {
         Self {
             application: backend.application.as_deref(),
@@ -55,14 +51,14 @@ impl<'a> Blocker<'a> {
         }
     }
 
-    /// A prepared transaction: no application has it any more, and it runs nothing.
     pub fn of_prepared(row: &'a Prepared) -> Self {
         Self { user: row.owner.as_deref(), database: row.database.as_deref(), ..Self::default() }
     }
 }
 
 impl ExpectedBlocker {
-    /// Whether a blocker meets the conditions; `holds` tells whether a lock of that name is all that others wait for.
+    /// Whether a blocker meets the conditions; `holds` returns whether a lock of that name is the only one that others wait
+    /// for.
     pub fn is_met(&self, blocker: Blocker<'_>, holds: impl FnOnce(&str) -> bool) -> bool {
         let conditions = [
             (&self.application, blocker.application),
@@ -77,14 +73,13 @@ impl ExpectedBlocker {
             && self.lock.as_deref().is_none_or(holds)
     }
 
-    /// Whether it does not expect just everybody.
+    /// `longest_wait` alone is not a condition.
     pub fn has_condition(&self) -> bool {
         [&self.application, &self.user, &self.database, &self.lock, &self.statement]
             .into_iter()
             .any(Option::is_some)
     }
 
-    /// The entry as it stands in the config, a line for each of its keys.
     pub fn toml(&self) -> String {
         let longest = self.longest_wait.map(|longest| Text::from(format!("{}s", longest.as_secs_f64())));
         let keys = [
@@ -98,7 +93,7 @@ impl ExpectedBlocker {
         ];
         let mut table = "[[expected]]\n".to_owned();
         for (key, value) in keys.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?))) {
-            // A text takes what is written to it.
+            // Writing to a string does not fail.
             let _ = writeln!(table, "{key} = {}", quoted(value));
         }
         table
@@ -110,14 +105,13 @@ impl ExpectedBlocker {
     }
 }
 
-/// Whether a statement has that in it, whatever the case of its ASCII letters.
 fn contains(statement: &str, part: &str) -> bool {
     let part = part.as_bytes();
     !part.is_empty()
         && statement.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
 }
 
-/// A string of TOML. Whatever would steer a terminal, or look like something else there, is a number.
+/// A TOML string. Characters that would control a terminal or be displayed misleadingly are escaped as numbers.
 fn quoted(value: &str) -> String {
     let mut text = String::with_capacity(value.len() + 2);
     text.push('"');

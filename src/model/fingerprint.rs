@@ -1,15 +1,16 @@
-//! Statements that are alike: what of one stays when its literals are left out, and what its comments say of where it came from.
+//! Statements that differ only in their literals, and the origin given in their comments.
 
 use super::statement::forms;
 use super::statement::redacted::redacted_pieces;
 use super::statement::scan::{Piece, pieces};
 use super::statement::secrets::{speaks_of_secret, without_userinfo};
 
-/// Characters of a fingerprint; what is alike so far is taken together.
+/// Maximum characters of a fingerprint; statements that are equal up to there are grouped.
 const LENGTH: usize = 200;
 
-/// Keys of a comment that say which part of a program a statement is of, as sqlcommenter, Marginalia and Rails write them
-/// (<https://google.github.io/sqlcommenter/spec/>, <https://guides.rubyonrails.org/configuring.html>). Others change with each request.
+/// Comment keys that identify a part of a program, as written by sqlcommenter, Marginalia and Rails
+/// (<https://google.github.io/sqlcommenter/spec/>, <https://guides.rubyonrails.org/configuring.html>). Other keys change
+/// with each request.
 const TAGS: [&str; 10] = [
     "application",
     "service",
@@ -23,13 +24,13 @@ const TAGS: [&str; 10] = [
     "framework",
 ];
 
-/// One harmless line that statements have in common which differ in their literals, their comments and their layout, and in how
-/// many values a list has.
+/// One printable line that is equal for statements that differ only in their literals, their comments, their layout, and in
+/// the number of values in a list.
 pub fn fingerprint(statement: &str) -> String {
     if is_number(statement) || is_hash(statement) {
         return statement.to_owned();
     }
-    // Longer ones are cut before anybody reads them.
+    // Longer statements are cut before they are parsed.
     let begin = statement
         .char_indices()
         .nth(20 * LENGTH)
@@ -42,7 +43,6 @@ pub fn fingerprint(statement: &str) -> String {
     crate::text::one_line_prefix(&without_lists(&without_userinfo(&words)), LENGTH).into_owned()
 }
 
-/// `(?, ?, ?)` is `(?)`.
 fn without_lists(words: &str) -> String {
     let mut short = String::with_capacity(words.len());
     let mut rest = words;
@@ -60,8 +60,7 @@ fn without_lists(words: &str) -> String {
     short + rest
 }
 
-/// What the comments of a statement say of where it came from: `controller=users action=show`; nothing where they say nothing
-/// that others have in common.
+/// The origin given in the comments of a statement: `controller=users action=show`. Empty if they contain no key of `TAGS`.
 pub fn tag(statement: &str) -> String {
     let mut found: Vec<String> = Vec::new();
     let comments =
@@ -80,13 +79,12 @@ pub fn tag(statement: &str) -> String {
     crate::text::one_line_prefix(&found.join(" "), LENGTH / 2).into_owned()
 }
 
-/// Whether that is all that was kept of a statement.
 pub fn is_number(query: &str) -> bool {
     let number = query.strip_prefix("query ");
     number.is_some_and(|number| number.len() == 8 && number.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Whether that is the form of a statement and the hash of it, `UPDATE query-0f3a91c27e`, as `--redact names` leaves them.
+/// Whether it is the form of a statement and its hash, `UPDATE query-0f3a91c27e`, as `--redact names` leaves them.
 pub fn is_hash(query: &str) -> bool {
     let is_form = |form: &str| form.is_empty() || forms().iter().any(|(known, _)| known.name == form);
     query.len() < LENGTH

@@ -1,17 +1,16 @@
-//! How large a log has become, by the planner's statistics: an estimate that opens no table.
+//! The size of a log by the planner's statistics: an estimate that opens no table.
 
-/// The size of a table that grows, and what of it is past its retention.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Growth {
-    /// About how many rows there are (`pg_class.reltuples`); 0 where nobody has counted.
+    /// Estimated number of rows (`pg_class.reltuples`); 0 if the table was never analyzed.
     pub rows: u64,
-    /// Whether a setting of the database says how long rows are kept.
+    /// Whether a setting of the database defines the retention.
     pub is_limited: bool,
-    /// About how many rows are older than that; none where it cannot be told.
+    /// Estimated number of rows past the retention. None if not known.
     pub old: Option<u64>,
 }
 
-/// A table is the same one however large it is.
+/// Always equal: a table is the same whatever its size.
 impl PartialEq for Growth {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -1,5 +1,3 @@
-//! Since when a lock is held.
-
 use rustc_hash::FxHashMap;
 
 use super::Timestamp;
@@ -7,26 +5,26 @@ use super::lock::{LockTag, LockType};
 use super::snapshot::Snapshot;
 use super::task::{Board, TaskState};
 
-/// Since when a process has held an advisory lock, as far as that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeldSince {
-    /// Surely without a break from then on: the age is a lower bound.
+    /// Held without interruption from then on: the age is a lower bound.
     pub proved: Timestamp,
-    /// It was seen at every look from then on. In between it may have been released and taken again.
+    /// Seen in every poll from then on. In between it may have been released and taken again.
     pub seen: Timestamp,
 }
 
-/// Holders and their advisory locks, in order, and each time once: there may be a hundred thousand locks, and few times.
+/// Holders and their advisory locks, sorted, with each time stored once: there may be a hundred thousand locks, but few
+/// times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldLocks {
     pub(crate) keys: Vec<(Key, u32)>,
     pub(crate) times: Vec<HeldSince>,
 }
 
-/// The process, and what tells one advisory lock from another: database, both halves, and the class of the key.
+/// The process, and the identity of the advisory lock: database, both halves, and the class of the key.
 pub(crate) type Key = (i32, u32, u32, u32, u16);
 
-/// An advisory lock has all of them.
+/// An advisory lock has all these fields.
 fn key((pid, tag): &(i32, LockTag)) -> Key {
     let number = Option::unwrap_or_default;
     let (class, object) = (number(tag.classid()), number(tag.objid()));
@@ -34,13 +32,11 @@ fn key((pid, tag): &(i32, LockTag)) -> Key {
 }
 
 impl HeldLocks {
-    /// Since when that process has held that advisory lock.
     pub fn get(&self, lock: &(i32, LockTag)) -> Option<HeldSince> {
         let at = self.keys.binary_search_by_key(&key(lock), |(key, _)| *key).ok()?;
         self.times.get(self.keys.get(at)?.1 as usize).copied()
     }
 
-    /// Since when each is held, in the order of process id and key.
     pub fn values(&self) -> impl Iterator<Item = HeldSince> {
         self.keys.iter().filter_map(|(_, at)| self.times.get(*at as usize).copied())
     }
@@ -64,10 +60,9 @@ impl FromIterator<((i32, LockTag), HeldSince)> for HeldLocks {
     }
 }
 
-/// Locks that are the keys of what runs, by who holds them, and when that began: for these the time is exact.
+/// Locks that are the keys of running work, by holder, and the start of that work: for these the time is exact.
 pub type RunLocks = FxHashMap<(i32, LockTag), Timestamp>;
 
-/// The keys of what runs, held by the session of its worker.
 pub fn runs(tasks: &Board, snapshot: &Snapshot) -> RunLocks {
     let runs = tasks.rows.iter().filter(|row| matches!(row.state, TaskState::Running | TaskState::Slow));
     let key = |row: &super::task::TaskRow| {

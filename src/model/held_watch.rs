@@ -1,9 +1,8 @@
-//! Since when each advisory lock is held, as far as that is known: a lower bound, which is never too high, and since when it has been
-//! seen at every look.
+//! Since when each advisory lock is held: a lower bound of that time, and since when it has been seen in every poll.
 //!
-//! A lock that is there in two scans may have been released and taken again in between. It was not where the holder is
-//! in one transaction all the time, or has begun nothing and ended nothing. (A session that releases a lock and takes
-//! it again within one transaction goes unnoticed: no view tells that.)
+//! A lock that is in two scans may have been released and taken again in between. It was not if the holder was in one
+//! transaction all the time, or started and ended nothing. (A session that releases a lock and takes it again within one
+//! transaction goes unnoticed: no view shows that.)
 
 use std::sync::Arc;
 
@@ -15,7 +14,6 @@ use super::held::{HeldLocks, HeldSince};
 use super::lock::{Lock, LockTag, LockType};
 use super::snapshot::Snapshot;
 
-/// What a holder was doing at a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Doing {
     pub(crate) backend_start: Timestamp,
@@ -24,7 +22,7 @@ pub(crate) struct Doing {
 }
 
 impl Doing {
-    /// None for a backend that we may not see, and one that began this only while the scan went on: the locks may have
+    /// None for a backend that is hidden from the role, and for one whose activity began during the scan: the locks may have
     /// been read before.
     fn of(backend: &Backend, scan: Timestamp) -> Option<Self> {
         let Backend { backend_start, xact_start, state_change, .. } = backend;
@@ -34,7 +32,7 @@ impl Doing {
         (since <= scan).then_some(doing)
     }
 
-    /// Whether it went on with that until `later`, without an end of a transaction in between.
+    /// Whether the activity continued until `later`, without the end of a transaction in between.
     fn goes_on_in(self, later: &Backend) -> bool {
         Some(self.backend_start) == later.backend_start
             && self.xact_start == later.xact_start
@@ -42,19 +40,16 @@ impl Doing {
     }
 }
 
-/// The table, and what is needed to go on with it.
 #[derive(Debug, Clone, Default)]
 pub struct HeldWatch {
     pub(crate) since: Arc<HeldLocks>,
-    /// The rows that the table was made of; without them it is made anew, which comes to the same.
+    /// The rows from which the table was made; without them it is rebuilt, with the same result.
     locks: Arc<Vec<Lock>>,
     pub(crate) holders: FxHashMap<i32, Option<Doing>>,
-    /// When each session began, where this role may see it.
     pub(crate) starts: FxHashMap<i32, Timestamp>,
 }
 
 impl HeldWatch {
-    /// Goes on from a table that was kept.
     pub(crate) fn restored(
         since: HeldLocks,
         holders: FxHashMap<i32, Option<Doing>>,
@@ -63,7 +58,7 @@ impl HeldWatch {
         Self { since: Arc::new(since), locks: Arc::default(), holders, starts }
     }
 
-    /// The table for a snapshot. Without locks of this moment it stays as it was.
+    /// The table for a snapshot. It is unchanged if the snapshot has no current locks.
     pub fn look(&mut self, snapshot: &Snapshot) -> Arc<HeldLocks> {
         if snapshot.locks.is_known() {
             self.update(snapshot);
@@ -71,13 +66,13 @@ impl HeldWatch {
         Arc::clone(&self.since)
     }
 
-    /// Whether it is what the other one is, as one sees without looking at each lock. A look in which nobody took or gave back an advisory
-    /// lock, or ended a transaction that holds one, shares the table of the look before.
+    /// A cheap comparison that does not visit each lock. A poll in which no advisory lock was taken or released, and no
+    /// transaction of a holder ended, shares the table of the previous poll.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.since, &other.since) && self.holders == other.holders && self.starts == other.starts
     }
 
-    /// Nothing is known of the time without a connection.
+    /// The time without a connection is unknown.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
@@ -87,7 +82,7 @@ impl HeldWatch {
         let fresh = snapshot.backends.is_known();
         let backends = if fresh { &snapshot.backends.last_rows()[..] } else { &[] };
         let scan = snapshot.taken_at - seconds(snapshot.poll_seconds);
-        // Those who hold something are few, whatever number of locks they have.
+        // There are few holders, even with many locks.
         let mut same = 0;
         let mut now: FxHashMap<i32, (bool, Option<Doing>)> = FxHashMap::default();
         for backend in backends {
@@ -107,7 +102,7 @@ impl HeldWatch {
         let goes_on = |pid: i32| now.get(&pid).is_some_and(|(goes_on, _)| *goes_on);
         let starts: FxHashMap<i32, Timestamp> =
             backends.iter().filter_map(|backend| Some((backend.pid, backend.backend_start?))).collect();
-        // Where a start is hidden from this role nothing speaks against it.
+        // If a start is hidden from the role, the session is assumed to be the same.
         let is_same =
             |pid: i32| self.starts.get(&pid).zip(starts.get(&pid)).is_none_or(|(before, now)| before == now);
         let mut holders: FxHashMap<i32, Option<Doing>> = FxHashMap::default();
@@ -131,7 +126,7 @@ impl HeldWatch {
     }
 }
 
-/// Who has nothing to do takes no lock: what an idle session holds it has held since before it became idle.
+/// An idle session takes no lock: it has held its locks since before it became idle.
 fn idle_since(backend: &Backend, scan: Timestamp) -> Option<Timestamp> {
     let state = backend.state.filter(|state| *state == State::Idle || state.is_idle_in_transaction());
     state.and(backend.state_change).filter(|since| *since <= scan)

@@ -1,8 +1,8 @@
-//! Who waited for which lock since locktop began to look: how often and for how long. The server keeps no such numbers.
+//! Number and duration of the waits for each lock since locktop began to poll. The server keeps no such numbers.
 //!
-//! A wait counts for as long as it had lasted at the last look that saw it, and one that came and went between two looks
-//! is not seen: in truth the numbers are at least as large. Locks whose id says nothing the next time are taken
-//! together, as `lock_contention` of the schema does: the rows of a table, and the ends of transactions.
+//! A wait counts for its duration at the last poll that saw it, and a wait that begins and ends between two polls is
+//! missed: the true numbers are at least as large. Locks whose id is not reused are counted together, as in
+//! `lock_contention` of the schema: the rows of a table, and the ends of transactions.
 
 use std::sync::Arc;
 
@@ -16,57 +16,48 @@ use super::snapshot_index::SnapshotIndex;
 use super::wait_graph::{WaitGraph, Waiter};
 use super::{Text, Timestamp, words};
 
-/// So many locks are kept; of more, those are forgotten that cost the least.
+/// Maximum number of locks kept. Beyond it, the locks with the least total wait time are dropped.
 const MOST: usize = 1000;
 
-/// The locks that were waited for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LockWaits {
-    /// When the locks were read for the first time, by the server's clock; none before that.
+    /// The time when the locks were first read, by the server's clock; `None` before that.
     pub since: Option<Timestamp>,
-    /// In the order in which they were first waited for.
     pub locks: Vec<WaitedLock>,
-    /// How many more there were, which are forgotten.
     pub forgotten: u64,
 }
 
-/// A lock that was waited for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitedLock {
-    /// What is locked, as [`contended`] gives it.
     pub tag: LockTag,
-    /// The same in words, as they were when a wait for it last began: text of the server.
+    /// The name of the lock when a wait for it last began: text of the server.
     pub name: Text,
-    /// Waits that were seen at one look or more, each once.
+    /// Waits seen at one or more polls, each counted once.
     pub waits: u64,
-    /// How long all of them have lasted together, in seconds.
+    /// Total duration of all waits, in seconds.
     pub total: f64,
-    /// How long the longest of them has lasted, in seconds.
+    /// Duration of the longest wait, in seconds.
     pub longest: f64,
-    /// The mode that the longest wait asked for.
     pub longest_mode: LockMode,
-    /// Sessions that waited for it at the last look.
     pub waiting: u32,
-    /// When the first of the waits began.
     pub first: Timestamp,
-    /// When the last one was last seen.
     pub last: Timestamp,
 }
 
 impl LockWaits {
-    /// How long everybody has waited for any lock, in seconds.
+    /// Total wait time for all locks, in seconds.
     pub fn total(&self) -> f64 {
         self.locks.iter().map(|lock| lock.total).sum()
     }
 
-    /// A lock; none when it was never waited for, or is forgotten.
+    /// `None` if the lock was never waited for or has been dropped.
     pub fn get(&self, tag: &LockTag) -> Option<&WaitedLock> {
         self.locks.iter().find(|lock| lock.tag == *tag)
     }
 }
 
-/// What waits are counted by. Of rows and pages the table is left, since their places change with every update, and of a
-/// transaction nothing: its number never comes again.
+/// The tag by which waits are counted. Rows and pages are reduced to their table, since their positions change with every
+/// update. Transactions are reduced to their type, since a transaction id does not recur.
 pub fn contended(awaited: &LockTag) -> LockTag {
     let (database, relation) = (awaited.database(), awaited.relation());
     let anew = LockTag::new(awaited.locktype());
@@ -81,25 +72,23 @@ pub fn contended(awaited: &LockTag) -> LockTag {
     }
 }
 
-/// A wait that goes on: how much of it has been counted, and at which look it was seen last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted {
     pub(crate) seconds: f64,
     look: u64,
 }
 
-/// Counts the waits, look by look.
 #[derive(Debug, Clone, Default)]
 pub struct WaitCounter {
     pub(crate) waits: Arc<LockWaits>,
     places: FxHashMap<LockTag, usize>,
-    /// By process and start: a process waits for one lock at a time.
+    /// By process id and start of the wait: a process waits for one lock at a time.
     pub(crate) going_on: FxHashMap<(i32, Timestamp), Counted>,
     looks: u64,
 }
 
 impl WaitCounter {
-    /// Goes on from what was counted, and with the waits that went on then: how much of each, in seconds.
+    /// Continues from the counts of a recording and its ongoing waits, with the seconds already counted for each.
     pub(crate) fn restored(
         waits: LockWaits,
         going_on: impl IntoIterator<Item = ((i32, Timestamp), f64)>,
@@ -115,7 +104,7 @@ impl WaitCounter {
         }
     }
 
-    /// What has been counted up to a snapshot. Where its locks could not be read nothing is counted.
+    /// Returns the counts up to this snapshot. A snapshot without readable locks adds nothing.
     pub fn look(
         &mut self,
         snapshot: &Snapshot,
@@ -141,7 +130,7 @@ impl WaitCounter {
         }
         for queue in &graph.queues {
             let holder = queue.holders.first().and_then(|holder| index.backend(snapshot, holder.party.pid()));
-            // Whose time is not there yet has just begun to wait.
+            // A wait without a start time has only just begun.
             for (waiter, start) in queue.waiters.iter().filter_map(|one| Some((one, one.wait_start?))) {
                 let awaited = index.awaited(&queue.tag, waiter.pid);
                 let seen = SeenWait { awaited, waiter, start, now };
@@ -159,7 +148,6 @@ impl WaitCounter {
     }
 }
 
-/// A wait at one look, with what was counted of it before.
 struct SeenWait<'a> {
     awaited: &'a LockTag,
     waiter: &'a Waiter,
@@ -168,7 +156,7 @@ struct SeenWait<'a> {
 }
 
 impl SeenWait<'_> {
-    /// Adds to its lock what was not counted yet; gives how long it has lasted so far, in seconds.
+    /// Adds the time not yet counted to the lock; returns the duration of the wait so far, in seconds.
     fn add(
         &self,
         waits: &mut LockWaits,
@@ -176,7 +164,7 @@ impl SeenWait<'_> {
         counted: Option<f64>,
         name: impl Fn() -> Text,
     ) -> f64 {
-        // A clock that was set back takes nothing away.
+        // A clock that was set back must not reduce the count.
         let length = (self.now - self.start).as_seconds_f64().max(counted.unwrap_or_default()).max(0.0);
         let tag = contended(self.awaited);
         if tag.relation().is_some() && !places.contains_key(&tag) {
@@ -188,7 +176,7 @@ impl SeenWait<'_> {
         }
         let Some(lock) = waits.locks.get_mut(at) else { return length };
         if counted.is_none() {
-            // Who holds it now may tell more than who did; once a look is enough.
+            // The current holder may give a better name than the previous one; once per poll is enough.
             if lock.waits > 0 && lock.waiting == 0 {
                 lock.name = name();
             }
@@ -221,12 +209,12 @@ impl SeenWait<'_> {
     }
 }
 
-/// Whether its table had no name yet: the number stands for it.
 fn has_no_name(lock: &WaitedLock) -> bool {
     lock.tag.relation().is_some_and(|oid| lock.name.ends_with(&format!("relation {oid}")))
 }
 
-/// A table that was dropped and made anew has another number: to people it is the one that nobody waits for any more.
+/// A table that was dropped and created again has a new OID: it takes over the entry of the same name that no session waits
+/// for.
 fn take_over(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>, (tag, name): (LockTag, &Text)) {
     let kind = |tag: &LockTag| (tag.locktype(), tag.database());
     let is_old = |lock: &WaitedLock| lock.waiting == 0 && lock.name == *name && kind(&lock.tag) == kind(&tag);
@@ -239,7 +227,8 @@ fn take_over(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>, (tag
     }
 }
 
-/// `accounts`, `rows of accounts`, `Prisma Migrate`, `ends of transactions`: text of the server. Who holds it may tell more.
+/// `accounts`, `rows of accounts`, `Prisma Migrate`, `ends of transactions`: text of the server. The holder may provide a
+/// better name for an advisory lock.
 pub fn name(snapshot: &Snapshot, names: &LockNames, holder: Option<&Backend>, awaited: &LockTag) -> Text {
     let relation = |what: &str| {
         let tag = contended(awaited).with_locktype(LockType::Relation);
@@ -256,7 +245,7 @@ pub fn name(snapshot: &Snapshot, names: &LockNames, holder: Option<&Backend>, aw
     }
 }
 
-/// Forgets a tenth of the locks: those that cost the least, and none that somebody waits for now.
+/// Drops a tenth of the locks: those with the least total wait time, and none that a session waits for now.
 fn forget(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>) {
     let mut quiet: Vec<&WaitedLock> = waits.locks.iter().filter(|lock| lock.waiting == 0).collect();
     quiet.sort_by(|a, b| a.total.total_cmp(&b.total));
@@ -272,7 +261,7 @@ mod tests {
     use crate::model::backend::State;
     use crate::sample::{Builder, advisory, at, relation};
 
-    /// Sessions from 1 on that wait for a lock which 100 holds, each for so many seconds at the moment `now`.
+    /// Sessions 1, 2, … wait for a lock that session 100 holds, each for the given seconds at `now`.
     fn looked(counter: &mut WaitCounter, now: f64, tag: LockTag, waits: &[f64]) -> Arc<LockWaits> {
         looked_with(counter, Builder { now, ..Builder::default() }, tag, waits)
     }

@@ -1,8 +1,9 @@
-//! Modes of table locks in words: what takes each, and what others can do meanwhile (documentation, "Explicit Locking", table 13.2).
+//! Table lock modes in words: the statements that take each, and what it allows to others (documentation, "Explicit
+//! Locking", table 13.2).
 
 use super::lock::{LockMode, LockModes};
 
-/// Modes of table locks, weakest first.
+/// Table lock modes, weakest first.
 pub const MODES: [LockMode; 8] = [
     LockMode::AccessShare,
     LockMode::RowShare,
@@ -14,7 +15,6 @@ pub const MODES: [LockMode; 8] = [
     LockMode::AccessExclusive,
 ];
 
-/// The commonest statements that take a mode.
 pub const fn taken_by(mode: LockMode) -> &'static str {
     match mode {
         LockMode::AccessShare => "SELECT",
@@ -29,7 +29,6 @@ pub const fn taken_by(mode: LockMode) -> &'static str {
     }
 }
 
-/// What a session does with a table when it takes a mode.
 const fn activity(mode: LockMode) -> &'static str {
     match mode {
         LockMode::AccessShare | LockMode::SIRead => "read it",
@@ -43,10 +42,10 @@ const fn activity(mode: LockMode) -> &'static str {
     }
 }
 
-/// `others can read it and lock its rows (FOR UPDATE), but not change its rows, vacuum or analyze it, …`: what runs together with a
-/// mode on a table, and what waits.
+/// What other sessions can do while a mode is held on a table, and what waits:
+/// `others can read it and lock its rows (FOR UPDATE), but not change its rows, vacuum or analyze it, …`.
 pub fn beside(mode: LockMode) -> String {
-    // Only materialized views are refreshed: it says nothing of a table.
+    // Only materialized views are refreshed: `Exclusive` says nothing about a table.
     let all =
         || MODES.into_iter().filter(|other| *other != LockMode::Exclusive || mode == LockMode::Exclusive);
     let waits = |other: &LockMode| other.conflicts_with(LockModes::of(mode));
@@ -60,7 +59,7 @@ pub fn beside(mode: LockMode) -> String {
     }
 }
 
-/// The same of a query, which also locks single rows.
+/// The same for a query, which also locks single rows.
 pub fn beside_rows(mode: LockMode) -> String {
     match mode {
         LockMode::RowShare => {
@@ -71,7 +70,6 @@ pub fn beside_rows(mode: LockMode) -> String {
     }
 }
 
-/// The same of a sequence.
 pub const fn beside_sequence(mode: LockMode) -> &'static str {
     match mode {
         LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
@@ -85,7 +83,6 @@ pub const fn beside_sequence(mode: LockMode) -> &'static str {
     }
 }
 
-/// The same of an object that is no relation.
 pub const fn beside_object(mode: LockMode) -> &'static str {
     match mode {
         LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
@@ -112,7 +109,7 @@ fn listed(items: &[&str], last: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Table 13.2 of the documentation: a row for what is asked for, a column for what another has.
+    /// Table 13.2 of the documentation: a row for the requested mode, a column for the held mode.
     const DOCUMENTED: [&str; 8] =
         [".......X", "......XX", "....XXXX", "...XXXXX", "..XX.XXX", "..XXXXXX", ".XXXXXXX", "XXXXXXXX"];
 

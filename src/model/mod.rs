@@ -1,6 +1,6 @@
-//! The pure floor: what locktop knows of a server at one moment, and what follows from it.
+//! The pure layer: the state of a server at one moment, and what follows from it.
 //!
-//! Nothing here reads a clock, a file or a socket; a test, a replay and the live program run the same code.
+//! Nothing here reads a clock, a file or a socket; tests, replay and the live program run the same code.
 
 pub mod adapter;
 pub mod alert;
@@ -61,7 +61,6 @@ pub use ::wait_graph;
 pub use locktop_base::{QueryText, Text, Timestamp, namespace};
 pub use wait_graph::{backend, lock};
 
-/// Keys of advisory locks, as the locks and the tables have them.
 pub mod lock_key {
     pub use locktop_base::LockKey;
 }

@@ -1,5 +1,3 @@
-//! Whose statement and application tell what a lock is called.
-
 use std::cell::OnceCell;
 
 use super::backend::Backend;
@@ -8,12 +6,12 @@ use super::lock_name::LockNames;
 use super::view::SnapshotView;
 use super::words;
 
-/// Waiters whose statements and applications may tell the name of a key.
+/// Number of holders, and of waiters, that are tried for the name of a key.
 const ASKED: usize = 4;
 
 impl<'a> SnapshotView<'a> {
-    /// The session that tells what a lock is called, for every screen: `pid`, which holds it or waits for it; of an advisory lock else one of the
-    /// first that wait for it.
+    /// The session that provides the name of a lock, on every screen: `pid`, which holds it or waits for it. For an advisory
+    /// lock, the first of `pid`, its holders and its waiters that gives a certain name.
     pub fn namer(self, names: &LockNames, tag: &LockTag, pid: Option<i32>) -> Option<&'a Backend> {
         let own = pid.and_then(|pid| self.backend(pid));
         if tag.locktype() != LockType::Advisory {

@@ -1,4 +1,4 @@
-//! The catalogs that a lock of type `object` may be of. Their OIDs are fixed (`CATALOG(…)` in `src/include/catalog/*.h`).
+//! Catalogs that a lock of type `object` may refer to. Their OIDs are fixed (`CATALOG(…)` in `src/include/catalog/*.h`).
 
 /// `pg_database`, as `classid` of a lock.
 pub(crate) const DATABASE: u32 = 1262;
@@ -43,12 +43,11 @@ const CLASSES: [(u32, &str); 37] = [
     (6104, "publication"),
 ];
 
-/// What the rows of a catalog are, for people.
 pub(crate) fn class(oid: u32) -> Option<&'static str> {
     CLASSES.iter().find(|(class, _)| *class == oid).map(|(_, words)| *words)
 }
 
-/// Whether the server can be asked for the name of such an object: it refuses catalogs that it does not know.
+/// Whether the server can be asked for the name of such an object: it rejects catalogs that it does not know.
 pub(crate) fn has_name(oid: u32) -> bool {
     oid != 2613 && class(oid).is_some()
 }

@@ -1,7 +1,7 @@
-//! What of a statement is printed where: every statement that leaves the program passes [`shown`].
+//! What is printed of a statement, and where: every statement that leaves the program passes [`shown`].
 //!
-//! A statement of another session is a [`QueryText`], whose text is only read by what recognizes or stores it. A new place that prints one
-//! gets a channel here; `tests/offline/statements.rs` refuses it otherwise. Passwords are removed in every channel.
+//! A statement of another session is a [`QueryText`]; its text is read only by code that recognizes or stores it. New code
+//! that prints one must get a channel here, or `tests/offline/statements.rs` fails. Passwords are removed in every channel.
 
 use std::borrow::Cow;
 
@@ -9,57 +9,42 @@ use super::statement::redacted::redacted_pieces;
 use super::statement::secrets::{speaks_of_secret, without_userinfo};
 use super::{QueryText, Text, fingerprint};
 
-/// What is left out of the statements of a recording or of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub enum Mode {
-    /// Passwords.
+    /// Only passwords.
     None,
     /// Strings, numbers and comments.
     Literals,
-    /// Everything but a number, which is equal for statements that differ only in literals.
+    /// Everything except a number, which is equal for statements that differ only in literals.
     Queries,
-    /// Strings, numbers and comments; what is left is made into a hash by the recorder, which has the salt.
+    /// Strings, numbers and comments; the recorder, which has the salt, hashes the rest.
     Names,
 }
 
-/// A way on which text leaves the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// Panes, pages and questions of the dashboard, also over a recording; the panes of `snapshot` and of a report.
+    /// Panes, pages and dialogs of the dashboard, also in a replay; the panes of `snapshot` and of a report.
     Screen,
-    /// What `y` puts on the clipboard.
     Clipboard,
-    /// The findings of `snapshot`, and of `snapshot --watch`.
     Snapshot,
-    /// `snapshot --format json`, one or many, and `replay --export jsonl`.
+    /// `snapshot --format json`, single or repeated, and `replay --export jsonl`.
     Json,
-    /// `replay --export csv`.
     Csv,
-    /// `check`, in each of its formats.
     Check,
-    /// `lock-of`, as text and as JSON, also what it says of a statement that it does not know.
     LockOf,
-    /// Events: on the screen, in recordings, in reports.
     Events,
-    /// The statements that are kept with what a session was blamed for.
     Blame,
-    /// `report`, and what it takes from the server's log.
     Report(Mode),
     /// `record`, `cut`, and the history that `o` saves.
     Recording(Mode),
-    /// The sentences that say why a session waits.
     Why,
-    /// A notification of the desktop.
     Notification,
-    /// The title of the terminal's window.
     Title,
     /// The file of `--log`.
     Log,
-    /// The file and the table with the record of actions.
     Audit,
 }
 
-/// How much of a statement is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
     /// All but passwords.
@@ -68,14 +53,12 @@ pub enum Left {
     NoLiterals,
     /// One line without literals, comments and lists.
     Fingerprint,
-    /// A number.
+    /// A number that identifies the statement.
     Number,
-    /// Nothing.
     Nothing,
 }
 
 impl Channel {
-    /// How much of a statement it shows.
     pub const fn left(self) -> Left {
         match self {
             Self::Screen
@@ -98,16 +81,17 @@ impl Channel {
     }
 }
 
-/// What a channel shows of a statement. It is not yet fit for a screen: it has the line ends and the control characters of the statement.
+/// The text of a statement that a channel shows. It still has line ends and control characters: it is not safe for a
+/// screen.
 pub fn shown(channel: Channel, statement: &QueryText) -> Cow<'_, str> {
     shown_text(channel, statement.unredacted())
 }
 
-/// The same of a statement that is no session's: of the server's log, of the command line, of an earlier recording.
+/// The same for a statement of no session: from the server log, the command line or an earlier recording.
 pub fn shown_text(channel: Channel, statement: &str) -> Cow<'_, str> {
     match channel.left() {
         Left::Nothing => Cow::Borrowed(""),
-        // What was taken out once stays as it is.
+        // A statement that was already replaced by a number or hash stays as it is.
         _ if fingerprint::is_number(statement) || fingerprint::is_hash(statement) => Cow::Borrowed(statement),
         Left::NoSecrets if !speaks_of_secret(statement) => Cow::Borrowed(statement),
         Left::NoSecrets | Left::NoLiterals => Cow::Owned(without_literals(statement)),
@@ -118,7 +102,7 @@ pub fn shown_text(channel: Channel, statement: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same as a text to keep; the one that there is where nothing is taken out.
+/// The same, to be stored; the original is reused if nothing is removed.
 pub fn kept(channel: Channel, statement: &Text) -> Text {
     match shown_text(channel, statement) {
         Cow::Borrowed(left) if left.len() == statement.len() => Text::clone(statement),
@@ -126,7 +110,8 @@ pub fn kept(channel: Channel, statement: &Text) -> Text {
     }
 }
 
-/// A statement with `?` for its strings and numbers, and without what its comments say; without passwords in any quotes, or in none.
+/// The statement with `?` for strings and numbers, without the text of comments, and without passwords, quoted in any way
+/// or not.
 pub fn without_literals(statement: &str) -> String {
     let mut left = String::with_capacity(statement.len());
     left.extend(redacted_pieces(statement).map(|(_, shown)| shown));

@@ -1,31 +1,31 @@
-//! Whose a table is, and whether its owner is trusted.
+//! The owner of a table, and whether the owner is trusted.
 //!
-//! To use a table is to run what its owner wrote, with the rights of the role that is connected. What is not trusted is shown as
-//! far as that runs nothing, and never acted on.
+//! Using a table runs code of its owner with the privileges of the connected role. A table of an untrusted owner is shown
+//! only as far as no such code runs, and is never acted on.
 
 use locktop_tasks::trust::remedy;
 
 use super::Text;
 
-/// The owner of a table, and whether he is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Owner {
-    /// What the role is called; empty where it is not known.
+    /// Name of the role; empty if unknown.
     pub name: Text,
-    /// Who owns the table, its schema or a part of it without being trusted: none where all of them are.
+    /// An untrusted owner of the table, its schema or a part of it; `None` if all owners are trusted.
     pub stranger: Option<Text>,
-    /// The table of another role that a bare name would mean, if this one of a stranger were not before it on the search path.
+    /// A table of another role that an unqualified name would mean if this untrusted table did not precede it on the search
+    /// path.
     pub hides: Option<Text>,
 }
 
 impl Owner {
-    /// Why nothing is done to a table of this name, where nothing is.
+    /// Why no action is taken on the table; `None` if actions are allowed.
     pub fn refusal(&self, table: &str) -> Option<String> {
         let stranger = self.stranger.as_deref()?;
         Some(format!("{table} belongs to {stranger}, who is not trusted; {}", remedy(stranger)))
     }
 
-    /// The fact for a question: none where the owner is not known.
+    /// The fact shown in the dialog; `None` if the owner is unknown.
     pub fn fact(&self, table: &str) -> Option<String> {
         (!self.name.is_empty()).then(|| format!("table {table} of {}", self.name))
     }

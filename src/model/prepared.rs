@@ -1,19 +1,16 @@
-//! Which prepared transaction a row of `pg_locks` without a process belongs to.
-
 use rustc_hash::FxHashMap;
 
 use super::lock::{LockType, Prepared, VirtualTransaction};
 use super::snapshot::Snapshot;
 
-/// The prepared transactions of a snapshot by what identifies them in `pg_locks`: positions in `snapshot.prepared`.
 #[derive(Debug, Clone, Default)]
 pub struct PreparedIndex {
     by_virtual: FxHashMap<VirtualTransaction, usize>,
 }
 
 impl PreparedIndex {
-    /// A prepared transaction holds the lock on its transaction id without a process; that row leads from the
-    /// `virtualtransaction` of its locks to its row in `pg_prepared_xacts`.
+    /// A prepared transaction holds the lock on its transaction id without a process; that row links the `virtualtransaction`
+    /// of its locks to its row in `pg_prepared_xacts`.
     pub fn of(snapshot: &Snapshot) -> Self {
         if snapshot.prepared.last_rows().is_empty() {
             return Self::default();
@@ -28,7 +25,6 @@ impl PreparedIndex {
         Self { by_virtual: own.filter_map(pair).collect() }
     }
 
-    /// The prepared transaction behind a virtual transaction of the same snapshot.
     pub fn get<'a>(&self, snapshot: &'a Snapshot, xact: VirtualTransaction) -> Option<&'a Prepared> {
         snapshot.prepared.last_rows().get(*self.by_virtual.get(&xact)?)
     }

@@ -1,7 +1,8 @@
-//! What the end of a session does to those that wait behind it, in numbers and words: the same for findings, screens, the question,
-//! `check`, JSON and the report.
+//! The effect of the end of a session on the sessions behind it, in numbers and words: the same for findings, screens, the
+//! dialog, `check`, JSON and the report.
 //!
-//! `now` is a promise: each of those sessions continues at once. `in turn` assumes that each session finishes its transaction.
+//! `now` is a promise: each of those sessions continues at once. `in turn` assumes that each session finishes its
+//! transaction.
 
 use std::fmt::Write;
 
@@ -12,10 +13,10 @@ use super::view::SnapshotView;
 use super::wait_graph::{End, Party, Release, Root};
 use crate::text::count;
 
-/// The numbers. The last four add up to `blocked`.
+/// The four numbers after `blocked` add up to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Promise {
-    /// Sessions that wait behind it, however far.
+    /// Sessions that wait behind it, directly or indirectly.
     pub blocked: u32,
     /// Continue at once.
     pub now: u32,
@@ -25,11 +26,12 @@ pub struct Promise {
     pub still: u32,
     /// May stay blocked.
     pub unsure: u32,
-    /// How many others must end before those that stay blocked continue; none if that is not known.
+    /// How many others must end before the sessions that stay blocked continue; `None` if unknown.
     pub others: Option<u32>,
-    /// This role does not see the session, and so not all that waits for it.
+    /// This role cannot see the session, and so not everything that waits for it.
     pub is_hidden: bool,
-    /// For a cancel: the sessions that continue now and in turn, unless the session keeps a lock after it; none if that is certain.
+    /// For a cancel: the sessions that continue now and in turn, unless the session keeps a lock afterwards; `None` if that is
+    /// certain.
     pub perhaps: Option<(u32, u32)>,
 }
 
@@ -68,7 +70,6 @@ impl From<&Release> for Promise {
 }
 
 impl SnapshotView<'_> {
-    /// What a verb does to those that wait behind some parties.
     pub fn release(self, verb: Verb, parties: &[Party]) -> Release {
         let graph = &self.graph;
         if verb != Verb::Cancel {
@@ -83,7 +84,7 @@ impl SnapshotView<'_> {
         if ends.len() == parties.len() {
             return release;
         }
-        // What others wait for stays as it is for as long as the client does nothing.
+        // The locks that others wait for are kept as long as the client does nothing.
         let lists = [&release.now, &release.in_turn, &release.still, &release.unsure];
         let all = graph.blocked_by_all(parties).into_iter();
         let stay = all.filter(|party| !lists.iter().any(|list| list.contains(party)));
@@ -93,7 +94,6 @@ impl SnapshotView<'_> {
         Release { still, others, ..release }
     }
 
-    /// The numbers for a verb.
     pub fn promise_of(self, verb: Verb, parties: &[Party]) -> Promise {
         let is_hidden = parties.iter().any(|party| self.hides(self.backend(party.pid())));
         let promise = Promise::from(&self.release(verb, parties));
@@ -104,20 +104,19 @@ impl SnapshotView<'_> {
         Promise { is_hidden, perhaps, ..promise }
     }
 
-    /// The numbers of a root.
     pub fn promise(self, root: &Root) -> Promise {
         Promise { is_hidden: self.hides(self.backend(root.party.pid())), ..Promise::from(root) }
     }
 
-    /// Whether a session is one of which this role sees neither state nor statement.
+    /// Whether this role can see neither state nor start of the session.
     pub fn hides(self, backend: Option<&Backend>) -> bool {
         let is_hidden = backend.is_some_and(|row| row.state.is_none() && row.backend_start.is_none());
         is_hidden && self.snapshot.server().is_some_and(|server| !server.sees_all)
     }
 }
 
-/// Whether a query began its transaction, in which no savepoint can be older than it: both are the start of the same message of the
-/// client (`StartTransaction` takes the statement's).
+/// Whether a query began its transaction, so that no savepoint can be older than it: both times are the start of the same
+/// client message (`StartTransaction` takes that of the statement).
 fn is_one_statement(backend: &Backend) -> bool {
     let is_first = backend.xact_start.is_some() && backend.xact_start == backend.query_start;
     is_first && backend.state == Some(State::Active)

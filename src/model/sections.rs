@@ -1,5 +1,3 @@
-//! All sections of a snapshot: what was read when, what could not be read, and why.
-
 use std::borrow::Cow;
 
 use super::Timestamp;
@@ -9,28 +7,26 @@ use super::section::NOT_YET;
 use super::snapshot::{Section, Snapshot};
 use super::systems::TableRows;
 
-/// When a section was read, and why its last attempt failed.
 #[derive(Debug, Clone)]
 pub struct SectionRead<'a> {
-    /// Its name in the JSON and in findings: `locks`, `leases`, `adapters`.
+    /// Name in JSON and in findings: `locks`, `leases`, `adapters`.
     pub section: &'static str,
-    /// The table, job system or server, for a section that several of them have.
+    /// The table, job system or server, for a section that exists several times.
     pub of: Option<Cow<'a, str>>,
     /// The part of a job system: `running`.
     pub part: Option<&'static str>,
-    /// Server time of its rows; none if it was never read.
+    /// Server time of the rows; `None` if they were never read.
     pub taken_at: Option<Timestamp>,
-    /// Why it is not known, in one line; none if it is.
+    /// Why it is unknown, in one line; `None` if it is known.
     pub error: Option<Cow<'a, str>>,
 }
 
 impl SectionRead<'_> {
-    /// What tells it from the others.
     pub fn name(&self) -> (&'static str, Option<&str>, Option<&'static str>) {
         (self.section, self.of.as_deref(), self.part)
     }
 
-    /// The same for people and for the config: `leases public.distlock`, `adapters River running`.
+    /// The same as text, also for the config: `leases public.distlock`, `adapters River running`.
     pub fn label(&self) -> String {
         let parts = [Some(self.section), self.of.as_deref(), self.part];
         crate::text::one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" ")).into_owned()
@@ -38,7 +34,6 @@ impl SectionRead<'_> {
 }
 
 impl Snapshot {
-    /// All sections, in the order in which they are read.
     pub fn sections(&self) -> Vec<SectionRead<'_>> {
         let mut all = vec![
             read("server", None, &self.server),
@@ -72,15 +67,14 @@ impl Snapshot {
         all
     }
 
-    /// The sections that are not known.
     pub fn unread(&self) -> Vec<SectionRead<'_>> {
         let mut all = self.sections();
         all.retain(|section| section.error.is_some());
         all
     }
 
-    /// The same snapshot in which the excluded sections that cannot be read count as read and empty. A section is named by its label, or by the
-    /// front of it: `rate_limits`, `adapters River`.
+    /// The same snapshot, where excluded sections that cannot be read count as read and empty. A section is named by its label
+    /// or by a prefix of it: `rate_limits`, `adapters River`.
     pub fn excluding(&self, excluded: &[String]) -> Self {
         let unread: Vec<_> = self.unread().iter().map(SectionRead::label).collect();
         let is_named = |label: &str| {
@@ -118,7 +112,7 @@ impl Snapshot {
         empty(&mut systems.contended, |name| is_excluded("lock_waits", Some(name)), at);
         empty(&mut systems.refusals, |name| is_excluded("refusals", Some(name)), at);
         let label = |rows: &InstallationRows| format!("adapters {}", rows.installation.label());
-        // A job system without parts is one of which nothing is expected.
+        // A job system without parts is one from which nothing is expected.
         for rows in
             std::sync::Arc::make_mut(&mut snapshot.adapters).iter_mut().filter(|rows| is_named(&label(rows)))
         {
@@ -132,18 +126,17 @@ impl Snapshot {
         snapshot
     }
 
-    /// The tables of one kind: absent only if the search for tables succeeded and found none.
+    /// The tables of one kind; absent only if the search for tables succeeded and found none.
     pub fn tables<'a, T>(&self, tables: &'a [T]) -> Observed<&'a [T]> {
         listed(tables, &self.detection.tables)
     }
 
-    /// The job systems of others: absent only if the search for them succeeded and found none.
+    /// Job systems of other software; absent only if the search for them succeeded and found none.
     pub fn installations(&self) -> Observed<&[InstallationRows]> {
         listed(&self.adapters, &self.detection.adapters)
     }
 }
 
-/// Has the excluded ones of these tables read and empty.
 fn empty<T>(tables: &mut [TableRows<T>], is_excluded: impl Fn(&str) -> bool, at: Timestamp) {
     for table in tables.iter_mut().filter(|table| is_excluded(&table.source.name)) {
         table.section = Section::fresh(Vec::new(), at);
@@ -159,7 +152,7 @@ fn listed<'a, T>(found: &'a [T], search: &Section<()>) -> Observed<&'a [T]> {
 }
 
 fn read<'a, T>(section: &'static str, of: Option<&'a str>, rows: &'a Section<T>) -> SectionRead<'a> {
-    // A section that no attempt has ended for yet is not known, and is no error.
+    // A section for which no attempt has finished yet is unknown, but not an error.
     let error = rows.error.as_deref().map(Cow::Borrowed);
     SectionRead { section, of: of.map(Cow::Borrowed), part: None, taken_at: rows.taken_at, error }
 }
@@ -168,7 +161,6 @@ fn tables<'a, T>(section: &'static str, tables: &'a [TableRows<T>]) -> impl Iter
     tables.iter().map(move |table| read(section, Some(&table.source.name), &table.section))
 }
 
-/// The parts of a job system of others: one for all of it if it is not read at all.
 fn parts(rows: &InstallationRows) -> Vec<SectionRead<'_>> {
     let installation = &rows.installation;
     let of = |part, taken_at, error| SectionRead {
@@ -186,7 +178,7 @@ fn parts(rows: &InstallationRows) -> Vec<SectionRead<'_>> {
 }
 
 impl InstallationRows {
-    /// When a part was read, and why it is not known: no query of it may run here, or the last attempt failed.
+    /// When a part was read, and why it is unknown: none of its queries may run here, or the last attempt failed.
     fn state_of<'a>(&'a self, choice: &'a Choice) -> (Option<Timestamp>, Option<Cow<'a, str>>) {
         if let Some(reason) = choice.refusal() {
             return (None, Some(Cow::Borrowed(reason)));
@@ -195,7 +187,7 @@ impl InstallationRows {
         (taken_at, error.map(Cow::Borrowed))
     }
 
-    /// The same of the rows of a part: a part that was never read has neither.
+    /// The same for the rows of a part; a part that was never read has neither.
     fn read_of(&self, part: super::adapter::Part) -> (Option<Timestamp>, Option<&str>) {
         use super::adapter::Part;
         fn of<T>(rows: &PartRows<T>) -> (Option<Timestamp>, Option<&str>) {
@@ -211,7 +203,7 @@ impl InstallationRows {
         }
     }
 
-    /// Whether a part is known, does not exist in this system, or is not known. Not known is also a part that was not read yet.
+    /// Whether a part is known, does not exist in this system, or is unknown. A part that was not read yet is unknown.
     pub fn observed(&self, part: super::adapter::Part) -> Observed<()> {
         if let Some(reason) = &self.installation.refused {
             return Observed::Unknown(reason.clone());

@@ -1,7 +1,7 @@
-//! The tables of the other lock systems, as they were read: leases, the work queue, rate limits and id generators.
+//! The tables of the other lock systems: leases, the work queue, rate limits and id generators.
 //!
-//! A database may have several of each at once, the published one and that of `locktop schema install`. Every column that
-//! a table lacks, and every NULL, is simply not known.
+//! A database may have several of each at once: the published one and that of `locktop schema install`. A missing column
+//! and a NULL both count as unknown.
 
 use std::sync::Arc;
 
@@ -21,34 +21,29 @@ use super::task_worker::TaskWorker;
 pub use super::text_id::TextId;
 use super::work_queue::{Item, StateCount};
 
-/// A table of the database that locktop is connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
-    /// Its OID; 0 where there is no such table.
+    /// OID of the table; 0 if there is no such table.
     pub table: u32,
-    /// `schema.table`, unquoted, for people and for telling one table from another.
+    /// `schema.table`, unquoted: for display, and as the identity of the table.
     pub name: Text,
-    /// Whether it is one of locktop's own: its rows are locked by keys of a namespace of their own, not by raw ids, and changed by
-    /// the functions of its schema.
+    /// Whether it is one of locktop's own: its rows are locked by keys in a separate namespace, not by raw ids, and changed by
+    /// functions of its schema.
     pub own_keys: bool,
-    /// What is locked for a row, where `own_keys` does not say it.
     pub key_rule: KeyRule,
-    /// A function in its schema takes advisory locks and names the table.
+    /// A function in its schema acquires advisory locks and names the table.
     pub has_function: bool,
-    /// Whose it is, and whether that role is trusted: tables of strangers are shown, never acted on.
+    /// The owner, and whether it is trusted: tables of untrusted owners are shown, but never acted on.
     pub owner: Owner,
     /// Rows, bytes and what would be purged, by the planner's statistics.
     pub growth: Growth,
 }
 
-/// A table and what was read of it.
 #[derive(Debug, Clone)]
 pub struct TableRows<T> {
-    /// The table that the rows are of.
     pub source: Arc<Source>,
-    /// What was read of it, with its age and error; not all of it where `is_cut` says so.
+    /// The rows, with age and error; incomplete if `is_cut`.
     pub section: Section<T>,
-    /// There are more rows than were read.
     pub is_cut: bool,
 }
 
@@ -59,37 +54,35 @@ impl<T> Default for TableRows<T> {
 }
 
 impl<T> TableRows<T> {
-    /// The same rows, marked as old.
     pub fn stale(&self, error: Text) -> Self {
         Self { source: Arc::clone(&self.source), section: self.section.stale(error), is_cut: self.is_cut }
     }
 }
 
-/// What was read of each of these tables; of a kind there may be several, in several schemas.
+/// The tables of each kind, of which there may be several in different schemas.
 #[derive(Debug, Clone, Default)]
 pub struct Systems {
-    /// Tables of leases: `distlock`, or what `[tables]` of the config calls so.
+    /// `distlock`, or the tables under that name in `[tables]` of the config.
     pub leases: Vec<TableRows<Lease>>,
-    /// `task_queue`: how many items there are of each status.
+    /// `task_queue`: number of items in each status.
     pub counts: Vec<TableRows<StateCount>>,
-    /// `task_queue`: the items that somebody should see.
+    /// `task_queue`: the items that need attention.
     pub items: Vec<TableRows<Item>>,
-    /// Tables of rate limits: `rate_limit`.
     pub limits: Vec<TableRows<RateLimit>>,
-    /// Tables of snowflake ids, a row for each worker: `id_generator`.
+    /// `id_generator`: snowflake ids, one row per worker.
     pub generators: Vec<TableRows<IdGenerator>>,
-    /// `locktop_workers`: who takes which types of work.
+    /// `locktop_workers`: the types of work that each worker takes.
     pub workers: Vec<TableRows<TaskWorker>>,
-    /// `contended_locks`: the locks that were waited for the longest, as the schema has counted.
+    /// `contended_locks`: the locks with the longest waits, as counted by the schema.
     pub contended: Vec<TableRows<CountedWaits>>,
     /// `refusals`: what the schema's functions refused, one row a table.
     pub refusals: Vec<TableRows<Refusals>>,
-    /// Locks that are kept in Redis; without servers where none is configured.
+    /// Locks in Redis; without servers if none is configured.
     pub redis: Arc<RedisLeases>,
 }
 
 impl Systems {
-    /// What was counted for a lock, where anything was; of several tables the first.
+    /// The counts for a lock, if any; if several tables have it, the first.
     pub fn counted(&self, tag: &LockTag) -> Option<&CountedWaits> {
         let mut rows = self.contended.iter().flat_map(|table| table.section.last_rows().iter());
         rows.find(|counted| counted.tag == *tag)

@@ -1,7 +1,7 @@
-//! Who takes which types of work.
+//! Which workers take which types of work.
 //!
-//! That nobody takes a type can only be told where everybody has said what he takes. A worker that has not, of an older version or of one's own, is
-//! seen by the name that it holds or by what it works on; then it may be the one.
+//! That no worker takes a type is known only if all workers have announced their types. A worker that has not, of an older
+//! version or of other software, is detected by the name it holds or by what it works on; it may then be the one.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::task_worker::TaskWorker;
 use super::view::View;
 
 impl TaskWorker {
-    /// Whether its session is still there. Of one whose start may not be seen the process id has to do.
+    /// Whether its session is connected. If the start of the session is hidden, only the process id is compared.
     pub fn lives(&self, snapshot: &Snapshot, index: &SnapshotIndex) -> bool {
         index
             .backend(snapshot, self.pid)
@@ -24,30 +24,25 @@ impl TaskWorker {
     }
 }
 
-/// The table that the work is a row of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Scheduled tasks, of `scheduled_tasks`.
     Tasks,
-    /// Items of the queue, of `task_queue`.
     Items,
 }
 
 /// All workers of a schema that work on its tasks, or on its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Takers {
-    /// Workers with a session that take work of this table, whatever its type.
     pub workers: usize,
-    /// Every type that one of them takes.
     pub types: BTreeSet<String>,
 }
 
 impl Takers {
-    /// Those of the schema that this table is in; none where it cannot be told that there are no others, or where one takes all types.
+    /// The workers of the schema of this table; `None` if there may be others, or if one takes all types.
     pub fn of(snapshot: &Snapshot, index: &SnapshotIndex, table: &str, work: Work) -> Option<Self> {
         let tables: Vec<_> = tables(snapshot).collect();
         let unread = tables.iter().any(|table| !table.section.is_known());
-        // A worker that has announced nothing is only seen by what it works on.
+        // A worker that has announced nothing is detected only by what it works on.
         let is_read = snapshot.task_sets.iter().all(|set| set.executions.is_known())
             && snapshot.systems.items.iter().all(|table| table.section.is_known());
         let is_seen = snapshot.backends.is_known() && snapshot.locks.is_known();
@@ -75,18 +70,18 @@ impl Takers {
         (takers.workers > 0).then_some(takers)
     }
 
-    /// Whether nobody takes work of this type from this table; false also where it cannot be told.
+    /// Whether no worker takes work of this type from this table; false if unknown.
     pub fn lacks(view: &View, snapshot: &Snapshot, (table, work): (&str, Work), kind: Option<&str>) -> bool {
         Self::of(snapshot, &view.index, table, work).is_some_and(|takers| !takers.takes(kind))
     }
 
-    /// Whether one of them takes work of this type. What has none is taken only by who takes all.
+    /// Work without a type is taken only by workers that take all types.
     pub fn takes(&self, kind: Option<&str>) -> bool {
         kind.is_some_and(|kind| self.types.contains(kind))
     }
 }
 
-/// The tables of workers that are beside tasks or a queue of a schema of ours: what somebody else calls so says nothing.
+/// Worker tables in schemas that have locktop's own tasks or queue: a table of the same name elsewhere means nothing.
 pub fn tables(snapshot: &Snapshot) -> impl Iterator<Item = &TableRows<TaskWorker>> {
     let tasks = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);
     let items = snapshot.systems.items.iter().filter(|table| table.source.own_keys);
@@ -97,12 +92,11 @@ pub fn tables(snapshot: &Snapshot) -> impl Iterator<Item = &TableRows<TaskWorker
     snapshot.systems.workers.iter().filter(move |table| ours.contains(schema(&table.source.name)))
 }
 
-/// The schema of `schema.table`, empty where there is no dot: `jobs` of `jobs.scheduled_tasks`.
+/// `jobs` of `jobs.scheduled_tasks`; empty without a dot.
 fn schema(table: &str) -> &str {
     table.rsplit_once('.').map_or("", |(schema, _)| schema)
 }
 
-/// Whether somebody works here who has not said what he takes.
 fn is_one_silent(snapshot: &Snapshot, index: &SnapshotIndex, said: &FxHashSet<i32>) -> bool {
     let database = snapshot.server().map(|server| server.datid);
     let is_name = |lock: &&super::lock::Lock| {

@@ -1,28 +1,24 @@
-//! Workers of locktop's schema, and which types of work each takes: what it said when it connected (`announce_worker()`).
+//! Workers of locktop's schema and the types of work that they announced (`announce_worker()`).
 
 use super::{Text, Timestamp};
 
-/// A row of `locktop_workers`: what one session has announced.
+/// A row of `locktop_workers`: the announcement of one session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TaskWorker {
-    /// `pg_backend_pid()` of its session.
     pub pid: i32,
-    /// `backend_start` of that session, which tells it from a later one with the same process id.
+    /// `backend_start`, which distinguishes the session from a later one with the same process ID.
     pub start: Option<Timestamp>,
-    /// What the worker calls itself; none where it gave no name.
+    /// The name that the worker gives itself; None if it gave no name.
     pub name: Option<Text>,
-    /// Whether it runs the tasks of `scheduled_tasks`.
     pub takes_tasks: bool,
-    /// Whether it works off the items of `task_queue`.
     pub takes_items: bool,
-    /// The types as a list of JSON; none: all of them.
+    /// The types as a JSON list; None means all types.
     pub types: Option<Text>,
-    /// The server's clock when it announced itself.
+    /// By the server's clock.
     pub announced_at: Option<Timestamp>,
 }
 
 impl TaskWorker {
-    /// The types that it takes; none: all of them.
     pub fn types(&self) -> Option<Vec<String>> {
         serde_json::from_str(self.types.as_deref()?).ok()
     }

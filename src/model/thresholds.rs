@@ -1,5 +1,3 @@
-//! From when on something is worth a finding.
-
 use super::expected::ExpectedBlocker;
 
 /// Limits for [`super::finding`], from the config's `[thresholds]`. Durations are in seconds.
@@ -11,13 +9,13 @@ pub struct Thresholds {
     pub idle_in_transaction: f64,
     /// A root that blocks at least this many is critical.
     pub blocked: u32,
-    /// A convoy has at least this many behind one request that waits itself.
+    /// A convoy has at least this many waiters behind one request that itself waits.
     pub convoy: u32,
-    /// Waiting on LWLock, SyncRep or IO: a pile-up from this many backends on one event.
+    /// A pile-up has at least this many backends waiting on one LWLock, SyncRep or IO event.
     pub pile_up: u32,
     /// Share of `max_connections` in use, 0 to 1.
     pub connections: f64,
-    /// An idle session that holds a session lock for longer than this.
+    /// An idle session that holds a session-level lock for longer than this is a finding.
     pub idle_lock: f64,
     /// A task without a limit of its own is slow when it runs for longer than this.
     pub task_timeout: f64,
@@ -25,11 +23,11 @@ pub struct Thresholds {
     pub orphan_grace: f64,
     /// A task that has been due for longer than this, and was not started, is overdue.
     pub task_overdue: f64,
-    /// An item of the work queue that nobody has taken for longer than this.
+    /// A queue item that no worker has taken for longer than this is a finding.
     pub queue_pending: f64,
-    /// An id generator that is further ahead of the server's clock than this.
+    /// An id generator further ahead of the server's clock than this is a finding.
     pub id_ahead: f64,
-    /// Blockers that are no trouble, from `[[expected]]`.
+    /// Expected blockers, from `[[expected]]`.
     pub expected: Vec<ExpectedBlocker>,
 }
 

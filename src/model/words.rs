@@ -1,4 +1,4 @@
-//! What is locked, in words: one wording for the screens, the findings and the table.
+//! Descriptions of locked objects, shared by the screens, the findings and the table.
 
 use super::backend::{Backend, State};
 use super::lock::{LockMode, LockTag, LockType};
@@ -7,7 +7,7 @@ use super::lock_name::{Context, LockName, LockNames};
 use super::snapshot::Snapshot;
 use super::{Text, id_generator, namespace, object_class, task, work_queue};
 
-/// The name of an advisory lock that `holder` holds or awaits: its application corroborates a guess.
+/// The name of an advisory lock that `holder` holds or waits for; its application name corroborates a guess.
 pub fn lock_name(
     snapshot: &Snapshot,
     lock_names: &LockNames,
@@ -17,7 +17,7 @@ pub fn lock_name(
     lock_name_or(snapshot, lock_names, (tag, holder), || hashed_name(snapshot, tag))
 }
 
-/// The same for several holders of one lock, of which what is hashed is the same.
+/// The same for several holders of one lock, for which `hashed` gives the same result.
 pub(super) fn lock_name_or(
     snapshot: &Snapshot,
     lock_names: &LockNames,
@@ -39,7 +39,7 @@ pub(super) fn lock_name_or(
     if known.as_ref().is_some_and(|known| !known.uncertain) {
         return known;
     }
-    // Among guesses that the database itself has such a task is the better one; better still what the statement says.
+    // Among guesses, a task of the database is better than others, and a name in the statement is better still.
     let statement = holder.and_then(|backend| backend.query.as_ref());
     let said = || lock_names.in_statement(tag.advisory_key()?, statement?);
     let row = row_name(snapshot, tag, statement.map(|query| &**query.unredacted()));
@@ -52,10 +52,10 @@ pub(super) fn lock_name_or(
 /// Numbers below this are ids rather than hashes.
 const SMALLEST_HASH: u64 = 1 << 20;
 
-/// Tasks that are looked through: a name is looked for whenever a lock is shown.
+/// Limit of the tasks searched: a name is looked up each time a lock is shown.
 const HASHED: usize = 1_000;
 
-/// The task of whose name or type, or the rate limit of whose key, a key of the own database is the hash.
+/// The task (its name or type) or the rate limit (its key) whose hash is this key of the connected database.
 pub(super) fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     let key = tag
         .advisory_key()
@@ -74,7 +74,7 @@ pub(super) fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName
     LockNames::of_hashed(key, texts.chain(limits.map(|limit| ("", &*limit.key))))
 }
 
-/// What runs the statement of a task or of a queue item holds a key of its own while it does.
+/// A session that runs the statement of a task or a queue item holds a separate key meanwhile.
 fn statement_of(snapshot: &Snapshot, number: i64) -> Option<LockName> {
     let in_space = |of: i64| namespace::id_in(u16::try_from(of >> 48).ok()?, number);
     let task = in_space(task::statement_number(0)).and_then(task::TaskKey::own);
@@ -87,8 +87,8 @@ fn statement_of(snapshot: &Snapshot, number: i64) -> Option<LockName> {
     Some(LockName { name: format!("statement of {}", of.name).into(), ..of })
 }
 
-/// The task, queue item or id generator behind a key of the database that locktop is connected to. Among raw numbers what is
-/// in progress comes before what merely has the same number.
+/// The task, queue item or id generator behind a key of the connected database. For a raw number, a row in progress comes
+/// before a row that merely has the same number.
 fn row_name(snapshot: &Snapshot, tag: &LockTag, statement: Option<&str>) -> Option<LockName> {
     if tag.database() != Some(snapshot.server()?.datid) {
         return None;
@@ -99,7 +99,7 @@ fn row_name(snapshot: &Snapshot, tag: &LockTag, statement: Option<&str>) -> Opti
     let task = || task::name_of(&snapshot.task_sets, number);
     let item = || work_queue::name_of(&systems.items, number);
     let generator = || id_generator::name_of(&systems.generators, number);
-    // Which of the published functions takes it, the statement says; so it does for a number that several rows have.
+    // The statement shows which published function takes the key, also if several rows have the number.
     let calls = |function: &str| statement.is_some_and(|text| text.contains(function));
     let named = match () {
         () if calls("generate_snowflake_id") => generator().or_else(task),
@@ -110,8 +110,8 @@ fn row_name(snapshot: &Snapshot, tag: &LockTag, statement: Option<&str>) -> Opti
     named.or_else(|| statement_of(snapshot, number))
 }
 
-/// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 4004 (Marten migrations?)`, `transaction of 4312`:
-/// text of the server, not yet fit for a screen. A guess never hides the key itself.
+/// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 4004 (Marten migrations?)`,
+/// `transaction of 4312`: raw server text, not yet fit for a screen. A guess never hides the key itself.
 pub fn target(
     snapshot: &Snapshot,
     lock_names: &LockNames,
@@ -145,7 +145,7 @@ pub fn target(
     }
 }
 
-/// The process whose transaction this is: it holds the lock on its own id.
+/// The process of the transaction: it holds the lock on its own transaction ID.
 fn owner(snapshot: &Snapshot, tag: &LockTag) -> Option<i32> {
     let own = snapshot.locks.last_rows().iter().find(|lock| lock.granted && lock.tag == *tag);
     own.and_then(|lock| lock.pid)
@@ -156,7 +156,7 @@ fn object(snapshot: &Snapshot, tag: &LockTag) -> String {
     let (Some(class), Some(id)) = (tag.classid(), tag.objid()) else { return "object".to_owned() };
     let database = || snapshot.names.databases.get(&id).filter(|_| class == object_class::DATABASE);
     let words = match (class, id) {
-        // The lock of the whole server that commits with NOTIFY take in turn (`PreCommit_Notify` in `async.c`).
+        // The server-wide lock that commits with NOTIFY take in turn (`PreCommit_Notify` in `async.c`).
         (object_class::DATABASE, 0) => return "NOTIFY queue".to_owned(),
         _ => match (snapshot.names.object(tag), database()) {
             (Some(name), _) => name.to_string(),
@@ -173,7 +173,7 @@ fn object(snapshot: &Snapshot, tag: &LockTag) -> String {
     }
 }
 
-/// The same within a sentence: the name of an advisory lock stands in quotes.
+/// `target` within a sentence: the name of an advisory lock is quoted.
 pub fn quoted(
     snapshot: &Snapshot,
     lock_names: &LockNames,
@@ -192,7 +192,7 @@ pub fn quoted(
     }
 }
 
-/// A request for a lock: `AccessShare on accounts`. A row and a transaction are locked in one way only: `row of accounts (0,7)`.
+/// A lock request: `AccessShare on accounts`. Rows and transactions are locked in one mode only: `row of accounts (0,7)`.
 pub fn request(mode: LockMode, tag: &LockTag, target: &str) -> String {
     match tag.locktype() {
         LockType::Tuple | LockType::TransactionId | LockType::VirtualXid | LockType::SafeSnapshot => {
@@ -202,7 +202,7 @@ pub fn request(mode: LockMode, tag: &LockTag, target: &str) -> String {
     }
 }
 
-/// Whether locktop shows a lock under that name; a lock of a row or a page has the name of its relation, too.
+/// Whether locktop shows a lock under that name. A row or page lock also has the name of its relation.
 pub fn is_called(
     snapshot: &Snapshot,
     lock_names: &LockNames,
@@ -226,7 +226,7 @@ fn relation(snapshot: &Snapshot, tag: &LockTag) -> String {
     }
 }
 
-/// The name of the lock's database when it is not the one locktop is connected to.
+/// The name of the lock's database, if it is not the connected one.
 fn other_database(snapshot: &Snapshot, tag: &LockTag) -> Option<String> {
     let oid = tag.database().filter(|oid| *oid != 0)?;
     if snapshot.server().is_some_and(|server| server.datid == oid) {
@@ -250,7 +250,7 @@ fn advisory(tag: &LockTag, name: Option<LockName>) -> String {
     }
 }
 
-/// Who that is, as one harmless line: role and application, `app@web`; the kind of process where it is no client.
+/// Role and application as one sanitized line, `app@web`; the backend type if it is not a client.
 pub fn who(backend: &Backend) -> String {
     let shown = |text: &Option<Text>| {
         text.as_deref().filter(|text| !text.is_empty()).map(|text| crate::text::one_line(text).into_owned())

@@ -1,22 +1,19 @@
-//! Whether a transaction has written, as far as that is seen from outside.
-
 use super::backend::Backend;
 use super::lock::{LockMode, LockType};
 use super::wait_graph::{Party, WaitGraph};
 
-/// What is known of what a transaction has written. A transaction ID proves no write: `SELECT … FOR UPDATE` takes one, too.
+/// Knowledge about the writes of a transaction. A transaction ID proves no write: `SELECT … FOR UPDATE` assigns one, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// It has no transaction ID.
     No,
-    /// It has one, perhaps only for the lock that it waits for: who asks for `AccessExclusiveLock` on a relation gets one before the
-    /// lock (`LogAccessExclusiveLockPrepare`, called by `LockAcquireExtended` in `src/backend/storage/lmgr/lock.c`).
+    /// It has one, perhaps only for the lock that it waits for: a request for `AccessExclusiveLock` on a relation assigns one
+    /// before the lock (`LogAccessExclusiveLockPrepare`, called by `LockAcquireExtended` in
+    /// `src/backend/storage/lmgr/lock.c`).
     ForLock,
-    /// It has one.
+    /// It has a transaction ID.
     Maybe,
 }
 
-/// What is known of it, from outside.
 pub fn written(graph: &WaitGraph, backend: &Backend) -> Written {
     match backend.backend_xid {
         None => Written::No,
@@ -25,7 +22,6 @@ pub fn written(graph: &WaitGraph, backend: &Backend) -> Written {
     }
 }
 
-/// Whether it waits for `AccessExclusiveLock` on a relation.
 pub(super) fn awaits_whole_relation(graph: &WaitGraph, pid: i32) -> bool {
     let wait = graph.wait_of(Party::Backend(pid));
     wait.is_some_and(|(queue, place)| {
@@ -46,7 +42,7 @@ mod tests {
             let mut b = Builder::default();
             b.session(1, "app@web", State::Active, 5.0, "SELECT 1");
             b.lock(1, relation(9), LockMode::AccessShare, None);
-            // A BEGIN of its own came before: its transaction is older than its statement.
+            // An explicit BEGIN came before: the transaction is older than its statement.
             let waiter = b.session(2, "ops@psql", State::Active, 60.0, "ALTER TABLE t ADD x int");
             (waiter.backend_xid, waiter.xact_start) = (xid, Some(at(-90.0)));
             b.lock(2, relation(9), mode, Some(60.0));

@@ -1,29 +1,27 @@
-//! Time zone of input and output: summer and winter each as they are there.
+//! Time zone of input and output, with daylight saving time.
 
 use chrono::{FixedOffset, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc, offset::LocalResult};
 
 use super::Timestamp;
 
-/// A time zone, which has an offset from UTC for each moment.
 #[derive(Debug, Clone, Copy)]
 pub enum Zone {
-    /// The same offset all year, as `+02:00` says it.
+    /// A fixed offset such as `+02:00`.
     Fixed(FixedOffset),
-    /// That of this machine, by `TZ` or `/etc/localtime`.
+    /// The zone of this machine, from `TZ` or `/etc/localtime`.
     Local,
-    /// One of the IANA's, as the system has it. It stays as long as the program runs.
+    /// An IANA zone from the system's database. It is kept until the program ends.
     Named(&'static tz::TimeZone),
 }
 
 impl Zone {
-    /// One of the files below `/usr/share/zoneinfo`; none where it is no such file.
+    /// Parses a file below `/usr/share/zoneinfo`; None if it is not such a file.
     pub fn of_file(bytes: &[u8]) -> Option<Self> {
         let zone = tz::TimeZone::from_tz_data(bytes).ok()?;
-        // A program has one zone.
+        // Leaked on purpose: a program has one zone.
         Some(Self::Named(Box::leak(Box::new(zone))))
     }
 
-    /// What is there at a moment.
     fn at(self, moment: NaiveDateTime) -> FixedOffset {
         match self {
             Self::Fixed(offset) => offset,
@@ -35,14 +33,13 @@ impl Zone {
         }
     }
 
-    /// The moment of a local time. An hour that there is twice is that within the span, else the first; one that the clocks leave out is
-    /// none.
+    /// The moment of a local time. For a repeated hour, the moment within the span, else the first; None for a skipped hour.
     pub fn moment(self, local: NaiveDateTime, (first, last): (Timestamp, Timestamp)) -> Option<Timestamp> {
         let within = self.moments(local).find(|at| (first..=last).contains(at));
         within.or_else(|| self.moments(local).next())
     }
 
-    /// The moments of a local time, the first first: two of an hour that there is twice, none of one that the clocks leave out.
+    /// The moments of a local time in order: two for a repeated hour, none for a skipped one.
     pub fn moments(self, local: NaiveDateTime) -> impl DoubleEndedIterator<Item = Timestamp> {
         let found = local.and_local_timezone(self);
         let second = found.latest().filter(|_| matches!(found, LocalResult::Ambiguous(..)));
@@ -96,7 +93,7 @@ impl TimeZone for Zone {
 pub(crate) mod tests {
     use super::*;
 
-    /// Central Europe by the rule alone, as the end of a file of version 2 has it.
+    /// Central Europe by the rule alone, as at the end of a version 2 file.
     pub(crate) fn berlin() -> Zone {
         let rule = "CET-1CEST,M3.5.0,M10.5.0/3";
         let zone = tz::TimeZoneSettings::new(&[], |_| Err("no files".into()));

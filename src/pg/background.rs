@@ -1,4 +1,4 @@
-//! What is done beside the polls, on their connection, and when tables are looked for again.
+//! Work between the polls, on their connection, and when tables are searched again.
 
 use std::time::{Duration, Instant};
 
@@ -9,28 +9,29 @@ use crate::clock;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
 
-/// What is known is looked for again after this long.
+/// Time until what is known is searched again.
 pub(super) const RENEW: Duration = Duration::from_secs(30);
-/// After a failure sooner, but not before this; after each further one in a row twice as long.
+/// Shortest pause after a failure; it doubles with each further consecutive one.
 pub(super) const REST: Duration = Duration::from_secs(2);
-/// How often as long as it took a search rests, so that it costs a hundredth of a core at most, whatever is in the catalogs.
+/// A search pauses for this many times as long as it took, so that it costs at most a hundredth of a core, whatever the
+/// catalogs contain.
 const PAUSE: u32 = 100;
-/// No search rests longer.
+/// Longest pause of a search.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// How long a search rests that took so long and is not to be repeated before `least`.
+/// Pause of a search that took this long and must not be repeated before `least`.
 pub(super) fn rest(least: Duration, took: Duration) -> Duration {
     least.max(took.saturating_mul(PAUSE)).min(LONGEST)
 }
 
-/// What a piece of work brought, or why it failed, and how long it took.
+/// Result of a piece of work, and how long it took.
 #[derive(Debug)]
 pub(super) struct Brought<T> {
     pub(super) result: Result<T, Text>,
     pub(super) took: Duration,
 }
 
-/// One piece of work at a time, in a task of its own, which ends with this.
+/// One piece of work at a time, in a separate task.
 #[derive(Debug)]
 pub(super) struct Background<T>(Option<JoinHandle<Brought<T>>>);
 
@@ -41,12 +42,11 @@ impl<T> Default for Background<T> {
 }
 
 impl<T: Send + 'static> Background<T> {
-    /// Whether work was begun of which nobody has taken what it brought.
+    /// Whether work was started and its result not yet taken.
     pub(super) fn is_begun(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether it goes on just now.
     pub(super) fn is_running(&self) -> bool {
         self.0.as_ref().is_some_and(|work| !work.is_finished())
     }
@@ -59,7 +59,7 @@ impl<T: Send + 'static> Background<T> {
         }));
     }
 
-    /// What it brought, waited for no longer than `timeout`; None where it goes on, or nothing was begun.
+    /// Waits at most `timeout` for the result; None if the work is still in progress or none was started.
     pub(super) async fn take(&mut self, timeout: Duration) -> Option<Brought<T>> {
         let work = self.0.as_mut()?;
         let brought = tokio::time::timeout(timeout, work).await.ok()?;
@@ -73,11 +73,10 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
-/// When something was last found, and why the last search for it failed.
 #[derive(Debug, Default)]
 pub(super) struct Detected {
     found: Section<()>,
-    /// What was found counts from the next snapshot on.
+    /// The result counts from the next snapshot on.
     is_new: bool,
 }
 
@@ -91,12 +90,12 @@ impl Detected {
         self.is_new = false;
     }
 
-    /// Why it is not known, when no search of this session has succeeded.
+    /// Why it is not known, if no search of this session has succeeded.
     pub(super) fn unknown(&self) -> Option<&Text> {
         self.found.error.as_ref().filter(|_| self.found.taken_at.is_none())
     }
 
-    /// For a snapshot of this time; `before` is that of the snapshot before, which may be of an earlier session.
+    /// For a snapshot of this time. `before` is from the previous snapshot, which may be from an earlier session.
     pub(super) fn at(&mut self, taken_at: Timestamp, before: Option<&Section<()>>) -> Section<()> {
         if std::mem::take(&mut self.is_new) {
             self.found = Section::fresh(Vec::new(), taken_at);
@@ -108,16 +107,13 @@ impl Detected {
     }
 }
 
-/// When tables are looked for again.
 #[derive(Debug, Default)]
 pub(super) struct Renewal {
-    /// When the last search began; None before the first.
+    /// Start of the last search; None before the first.
     began: Option<Instant>,
-    /// How long the last one took that has ended.
     took: Duration,
-    /// How many have failed in a row.
     failures: u32,
-    /// What it found may not be what it was.
+    /// The result may be outdated.
     is_doubtful: bool,
 }
 
@@ -135,7 +131,6 @@ impl Renewal {
         rest(least, self.took)
     }
 
-    /// A search begins now.
     pub(super) fn begin(&mut self) {
         self.began = Some(clock::monotonic());
         self.is_doubtful = false;
@@ -149,7 +144,7 @@ impl Renewal {
         (self.took, self.failures) = (took, self.failures.saturating_add(1));
     }
 
-    /// What it found may not be what it was.
+    /// The result may be outdated: the next search is sooner.
     pub(super) fn doubt(&mut self) {
         self.is_doubtful = true;
     }

@@ -1,4 +1,4 @@
-//! The relations and objects that a statement names, as the catalogs have them. None of them is opened.
+//! The relations and objects that a statement names, from the catalogs. None of them is opened.
 
 use std::time::Duration;
 
@@ -13,21 +13,20 @@ use pg_connect::message;
 /// Longest wait for an answer; the server ends its statement before that.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why it is not known what the names lead to.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
-    /// The server refused, or the connection failed; in one line.
+    /// The server refused, or the connection failed; one line.
     #[error("{0}")]
     Server(String),
-    /// No answer came within five seconds.
     #[error("the server did not answer within 5 s which relations these are")]
     Time,
 }
 
-/// What there is of each; where the search path leads to nothing of that name, the schemas that have one. In one message, which is one transaction: through a pooler, too.
+/// The object of each name or, if the search path has none, the schemas that have one. One message, so one transaction:
+/// this works through a pooler, too.
 ///
 /// # Errors
-/// When the server refuses or does not answer.
+/// If the server refuses or does not answer.
 pub async fn places(client: &Client, targets: &[Target]) -> Result<Vec<Place>, LookError> {
     let mut found: Vec<Place> = targets.iter().map(unasked).collect();
     let queries = queries(targets);
@@ -58,12 +57,12 @@ pub async fn places(client: &Client, targets: &[Target]) -> Result<Vec<Place>, L
     Ok(found)
 }
 
-/// What is known of it before the server is asked.
+/// The state before the server is asked.
 fn unasked(target: &Target) -> Place {
     match target {
         Target::Relation(_) => Place::Missing(Elsewhere::default()),
         Target::Object(object) => match (object.kind.columns, object.name.parse()) {
-            // A large object is its OID.
+            // A large object is identified by its OID.
             (["", ..], Ok(oid)) => Place::Object(vec![oid], Vec::new()),
             (["", ..], Err(_)) => Place::NotLookedFor,
             _ => Place::Missing(Elsewhere::default()),
@@ -127,7 +126,7 @@ fn value(row: &SimpleQueryRow, column: usize) -> Option<&str> {
     row.try_get(column).ok().flatten()
 }
 
-/// One row: of relations, of what they lead to, or of schemas that have the name.
+/// One row: a relation, what it leads to, or a schema that has the name.
 fn read(one: &mut Place, row: &SimpleQueryRow) {
     match (row.len(), &mut *one) {
         (7, _) => {

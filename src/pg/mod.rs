@@ -1,5 +1,3 @@
-//! Talking to PostgreSQL.
-
 pub mod adapters;
 mod background;
 pub mod decode;

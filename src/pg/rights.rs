@@ -1,5 +1,3 @@
-//! What the role of a connection may do and see.
-
 use tokio_postgres::Row;
 
 use super::decode::encoding::Encoding;
@@ -8,10 +6,10 @@ use super::poll::raw;
 use crate::model::Text;
 use crate::model::plan::Rights;
 
-/// Roles of a kind that are taken; the statement (`assets/sql/rights.sql`) answers with one more.
+/// Limit of roles of a kind; the statement (`assets/sql/rights.sql`) returns one more.
 const ROLES: usize = 1000;
 
-/// Puts the rows together; none where the role itself is not among them.
+/// None if the role itself is not among the rows.
 pub(super) fn rights_of(rows: &[Row], encoding: Encoding) -> Option<Rights> {
     of(rows.iter().filter_map(|row| Some((text(raw(row, 0))?, encoding.shared(raw(row, 1)?)))))
 }

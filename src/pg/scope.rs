@@ -1,26 +1,23 @@
-//! Whose transaction a statement runs in.
-
 use futures_util::future::join3;
 use tokio_postgres::{Client, Error};
 
-/// Whose transaction the statements of a session run in.
+/// The transaction in which the statements of a session run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Each in one of its own.
     Own,
-    /// All of them in one that is open, behind a pooler that lends a session for no longer ([`super::poll`]).
+    /// All in one open transaction, behind a pooler in transaction mode ([`super::poll`]).
     Open,
 }
 
 impl Scope {
-    /// Runs a statement so that no other fails with it, and that what it has set or locked goes with it. In an open transaction that
-    /// takes a savepoint, to which it returns in any case. The statement has to be sent when it is polled first, and be one message
-    /// or one that is prepared already: what is around it is sent just before and just after.
+    /// Runs a statement so that its failure affects no other, and its settings and locks end with it. In an open transaction
+    /// this takes a savepoint, which is always rolled back to. The statement must be sent on its first poll, as one message
+    /// or already prepared: the savepoint commands are sent just before and just after it.
     pub(super) async fn alone<T>(self, client: &Client, statement: impl Future<Output = T>) -> T {
         match self {
             Self::Own => statement.await,
             Self::Open => {
-                // Where the connection is lost the statement says so itself.
+                // If the connection is lost, the statement reports that itself.
                 let (_, done, _) =
                     join3(client.batch_execute(BEFORE), statement, client.batch_execute(AFTER)).await;
                 done
@@ -28,7 +25,7 @@ impl Scope {
         }
     }
 
-    /// The same for several statements, one after the other.
+    /// The same for several statements in sequence.
     pub(super) async fn apart<T>(
         self,
         client: &Client,

@@ -1,27 +1,22 @@
-//! Why a part of a look could not be read.
-
 use tokio_postgres::error::SqlState;
 
 use super::decode::DecodeError;
 use crate::model::Text;
 use pg_connect::{message, refusal};
 
-/// Why a section could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SectionError {
-    /// The server refused, or the connection broke.
     #[error("{}", reason(.0))]
     Server(#[from] tokio_postgres::Error),
-    /// There are more rows than are kept, in MB.
+    /// More rows than the limit, in MB.
     #[error("the server sent more rows than the {0} MB that are kept of them")]
     TooMuch(usize),
-    /// The answer is not what the protocol promises.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }
 
 impl SectionError {
-    /// Whether the connection itself is at fault, and not only a statement.
+    /// Whether the connection failed, and not only a statement.
     pub(in crate::pg) fn is_fatal(&self) -> bool {
         self.is_last_word() || matches!(self, Self::Server(error) if error.as_db_error().is_none())
     }
@@ -31,13 +26,12 @@ impl SectionError {
         !self.is_fatal() && matches!(self, Self::Server(_))
     }
 
-    /// Whether the server ended the connection with this (severity FATAL or PANIC).
+    /// Whether the server ended the connection with this error (severity FATAL or PANIC).
     pub(in crate::pg) fn is_last_word(&self) -> bool {
         let Self::Server(error) = self else { return false };
         error.as_db_error().is_some() && refusal(error).is_none()
     }
 
-    /// The SQLSTATE of the server's answer.
     pub(in crate::pg) fn code(&self) -> Option<&tokio_postgres::error::SqlState> {
         match self {
             Self::Server(error) => error.code(),
@@ -51,8 +45,8 @@ impl SectionError {
     }
 }
 
-/// The same for a statement of the poll. None of them waits for a lock, unless the server has to read a catalog anew
-/// before it can run any statement at all, and somebody holds that.
+/// The same for a statement of the poll. None of them waits for a lock, unless the server must first read a catalog again
+/// to run any statement, and that catalog is locked.
 fn reason(error: &tokio_postgres::Error) -> String {
     let said = message(error);
     if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {

@@ -1,30 +1,24 @@
-//! Every statement that finds, counts or reads, by name: what is done when one fails is tested for each of them.
+//! All statements that search, count or read, by name: the handling of a failure is tested for each of them.
 //!
-//! A message is recognized by what only this statement has in its text, as it is sent.
+//! A message is recognized by text that occurs only in this statement, as sent.
 
-/// When a statement is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// While a connection is made ready.
     Connecting,
-    /// While it is made ready, and again when it is time.
+    /// While connecting, and again at intervals.
     Detecting,
-    /// At each poll.
     Polling,
-    /// At each poll, or after some that are let pass: a table of tasks, leases and the other lock systems.
+    /// At each poll, or after some skipped polls: a table of tasks, leases and the other lock systems.
     Table,
-    /// Between two polls: job systems of others, and names.
+    /// Between two polls: job systems of other software, and names.
     Between,
-    /// By a command.
     Command,
 }
 
-/// A statement that reads.
 #[derive(Debug)]
 pub struct ReadingStatement {
-    /// What it is called: the name of its file in `assets/sql`, if it has one of its own.
+    /// The name of its file in `assets/sql`, if it has its own.
     pub name: &'static str,
-    /// When it is sent.
     pub when: When,
     has: &'static [&'static str],
     lacks: &'static [&'static str],
@@ -34,7 +28,7 @@ const fn statement(name: &'static str, when: When, has: &'static [&'static str])
     ReadingStatement { name, when, has, lacks: &[] }
 }
 
-/// The query of one kind of table, behind its guard.
+/// The query of one kind of table, after its guard.
 const fn table(
     name: &'static str,
     has: &'static [&'static str],
@@ -43,7 +37,6 @@ const fn table(
     ReadingStatement { name, when: When::Table, has, lacks }
 }
 
-/// All of them.
 pub const STATEMENTS: &[ReadingStatement] = &[
     statement("identity", When::Connecting, &["pg_catalog.pg_postmaster_start_time()"]),
     statement("databases", When::Detecting, &["pg_catalog.pg_encoding_to_char(encoding)"]),
@@ -99,10 +92,10 @@ pub const STATEMENTS: &[ReadingStatement] = &[
     statement("lock_of_objects", When::Command, &["SELECT a.number, 'object' AS role, c.oid"]),
 ];
 
-/// Goes before the query of a table (`crates/locktop-tasks/assets/sql/trust/table.sql`).
+/// Precedes the query of a table (`crates/locktop-tasks/assets/sql/trust/table.sql`).
 const GUARD: &str = "EXECUTE locktop_guard_";
 
-/// Which statement a message is, or has in it; None for one that reads nothing.
+/// The statement that a message is or contains; None if it reads nothing.
 pub fn named(sql: &str) -> Option<&'static ReadingStatement> {
     let is = |statement: &&ReadingStatement| {
         statement.has.iter().all(|mark| sql.contains(mark))

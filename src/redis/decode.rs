@@ -1,4 +1,4 @@
-//! From answers to the model. What does not fit is left out or told as it is; nothing here fails.
+//! Decodes answers into the model. Unexpected values are left out or shown as they are; nothing here fails.
 
 use std::time::Duration;
 
@@ -8,19 +8,17 @@ use locktop_locks::redis::Reply;
 /// Bytes of a string that are read.
 pub(super) const LONGEST_VALUE: usize = 1024;
 
-/// The type of a key, as `TYPE` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeyType {
-    /// A string, as a lock by `SET key value NX PX` has.
     Text,
-    /// A hash, as a lock of Redisson has.
+    /// A hash, as used by a lock of Redisson.
     Hash,
     /// A list, a set, a stream, a module's type.
     Other(String),
 }
 
 impl KeyType {
-    /// None for a key that is not there.
+    /// None for a missing key.
     pub(super) fn of(kind: &[u8]) -> Option<Self> {
         match kind {
             b"none" => None,
@@ -31,7 +29,7 @@ impl KeyType {
     }
 }
 
-/// What `PTTL` says: milliseconds, -1 for a key without a term, -2 for none.
+/// The answer of `PTTL`: milliseconds, -1 for a key without expiry, -2 for a missing key.
 pub(super) fn expiry(reply: &Reply) -> Option<Expiry> {
     match reply.as_number()? {
         -1 => Some(Expiry::Never),
@@ -39,7 +37,7 @@ pub(super) fn expiry(reply: &Reply) -> Option<Expiry> {
     }
 }
 
-/// The value behind a key, from the second and third answer about it.
+/// The value of a key, from the second and third answer about it.
 pub(super) fn value(kind: &KeyType, [value, length]: [&Reply; 2]) -> Option<LockValue> {
     match kind {
         KeyType::Text => {
@@ -52,12 +50,12 @@ pub(super) fn value(kind: &KeyType, [value, length]: [&Reply; 2]) -> Option<Lock
     }
 }
 
-/// A hash as Redisson writes it: a count for each holder, and perhaps the mode. A count must be a number above zero, so
-/// that somebody's hash of other things is not taken for a lock.
+/// A hash as Redisson writes it: a count per holder, and possibly the mode. A count must be above zero, so that an
+/// unrelated hash is not taken for a lock.
 pub(super) fn hash(content: &Reply) -> Option<LockValue> {
     let Reply::Several(parts) = content else { return None };
     if parts.is_empty() {
-        // Gone in between.
+        // Removed in between.
         return None;
     }
     let (mut holders, mut mode) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! Ending a lock that is another's, because somebody who looked at it wants that: only exactly what was shown is deleted.
+//! Ends a lock of another holder on request of the operator: only exactly what was shown is deleted.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use super::{Command, Connection, RedisFault, RedisUrl, Reply, Unlock};
 use crate::model::redis_lease::{LockValue, RedisLease};
 
-/// Deletes a string that has this value: 1; 0 when the key is not there, -1 when it is something else by now.
+/// Deletes a string that has this value: 1; 0 if the key does not exist, -1 if it has changed.
 const STRING: &str = "\
     local kind = redis.call('TYPE', KEYS[1]).ok \
     if kind == 'none' then return 0 end \
@@ -24,9 +24,9 @@ const HASH: &str = "\
     end \
     return redis.call('DEL', KEYS[1])";
 
-/// Deletes a lock on every server, if it still is what the row shows there. The servers are those of its set
-/// ([`RedisLease::members`]), in the same order. On one that did not have it, or did not answer, the holder's value is what is compared with.
-/// Each has as long as `timeout` to answer; one that does not answer may have done it all the same.
+/// Deletes a lock on every server, if it is still what the row shows there. The servers are those of its set
+/// ([`RedisLease::members`]), in the same order. For a server that did not have it, or did not answer, the holder's value
+/// is compared. Each server has `timeout` to answer; one that does not answer may still have deleted it.
 pub async fn force_unlock(lease: &RedisLease, servers: &[RedisUrl], timeout: Duration) -> Vec<Unlock> {
     let unlock = |(at, server): (usize, &RedisUrl)| {
         let place = lease.places.iter().find(|place| place.server == at);
@@ -54,7 +54,7 @@ async fn unlock(server: &RedisUrl, command: &Command, timeout: Duration) -> Resu
     }
 }
 
-/// The script for a value; none for what cannot be compared.
+/// The script for a value; None if the value cannot be compared.
 fn compare_and_delete(key: &[u8], value: &LockValue) -> Option<Command> {
     let script = |script| Command::new("EVAL").arg(script).number(1).arg(key);
     match value {

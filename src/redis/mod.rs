@@ -1,5 +1,5 @@
-//! Redis: reading the locks that are kept there. Nothing here is part of a poll of PostgreSQL: a Redis
-//! that is slow, dead or full of strange things delays nothing but its own rows.
+//! Redis: reads the locks that are stored there. Nothing here is part of a poll of PostgreSQL: a slow, failed or
+//! misconfigured Redis delays only its own rows.
 
 mod options;
 mod sets;

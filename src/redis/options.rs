@@ -1,4 +1,4 @@
-//! What is asked of the servers, and what is known of them afterwards.
+//! Options for reading the servers, and the resulting state.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use crate::model::redis_lease::RedisLeases;
 /// Which keys are read as locks, how often, and how much of a server's time that may take.
 #[derive(Debug, Clone)]
 pub struct RedisOptions {
-    /// Which keys are locks, as globs of Redis.
+    /// Redis glob patterns of the keys that are locks.
     pub patterns: Vec<String>,
-    /// From the beginning of one round to that of the next.
+    /// From the start of one round to the start of the next.
     pub interval: Duration,
     /// Longest wait for a connection, and for each answer.
     pub timeout: Duration,
-    /// Keys that are looked at; of more than these the rest is left out.
+    /// Limit of keys that are read; the rest is left out.
     pub most_keys: usize,
-    /// Keys that a server looks through in one step.
+    /// Keys that a server scans in one step.
     pub step: u32,
-    /// Steps that a server takes in one round.
+    /// Steps of a server in one round.
     pub steps: u32,
 }
 
@@ -36,28 +36,26 @@ impl Default for RedisOptions {
     }
 }
 
-/// What the last round over all servers found.
 #[derive(Debug, Clone, Default)]
 pub struct RedisState {
-    /// Number of the round, from 1 on; 0 before the first.
+    /// Number of the round, from 1; 0 before the first.
     pub round: u64,
-    /// The locks, and how each server is. While no server answers, the rows of the last time stay, with their time.
+    /// The locks and the state of each server. While no server answers, the last rows and their time are kept.
     pub leases: Arc<RedisLeases>,
-    /// When the rows were read, by the monotonic clock here.
+    /// When the rows were read, by the local monotonic clock.
     pub read: Option<Instant>,
 }
 
-/// What became of a lock on one server.
+/// Result of the deletion on one server.
 #[derive(Debug, Clone)]
 pub enum Unlock {
-    /// It was what was shown, and is deleted.
+    /// It matched what was shown, and was deleted.
     Freed,
-    /// The key was not there any more.
     Gone,
-    /// It is another's by now, or was renewed with another count: nothing was deleted.
+    /// It has another holder, or was renewed with another count: nothing was deleted.
     Changed,
-    /// What was shown is not all of the value, or no lock: nothing was asked.
+    /// The shown value is incomplete, or not a lock: no command was sent.
     NotComparable,
-    /// What became of it is not known: the server refused or did not answer.
+    /// The result is not known: the server refused or did not answer.
     Failed(RedisFault),
 }

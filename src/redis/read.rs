@@ -1,25 +1,25 @@
-//! Reading what is stored under some keys: at most a kilobyte of a string, and of a hash only a small one.
+//! Reads the values of keys: at most a kilobyte of a string, and only small hashes.
 
 use super::decode::{self, KeyType};
 use crate::model::redis_lease::{Bytes, KeyReading};
 use locktop_locks::redis::RedisFault;
 use locktop_locks::redis::{Command, Connection, Reply};
 
-/// Keys that are asked for in one message.
+/// Keys requested in one message.
 const BATCH: usize = 100;
-/// Fields that a hash may have to be taken for a lock.
+/// Largest number of fields of a hash that may be a lock.
 const MOST_FIELDS: i64 = 16;
-/// Bytes that such a hash may take up.
+/// Largest size of such a hash in bytes.
 const LARGEST_HASH: i64 = 16 * 1024;
 
-/// What is stored under each key that is there. `PTTL` goes with the value in one message, so that the two belong
-/// together; a key that changed its type in between is left out, until the next time.
+/// The value of each existing key. `PTTL` is in the same message as the value, so that the two belong together; a key
+/// that changed its type in between is left out until the next round.
 pub(super) async fn read(connection: &Connection, keys: &[Bytes]) -> Result<Vec<KeyReading>, RedisFault> {
     let mut readings = Vec::new();
     for keys in keys.chunks(BATCH) {
         let types: Vec<_> = keys.iter().map(|key| Command::new("TYPE").arg(key)).collect();
         let types = connection.run_all(&types).await?;
-        // What is refused (a cluster that has the key elsewhere, a role that may not see it) is not there for us.
+        // Refused keys (another node of the cluster has them, or the role may not read them) are treated as missing.
         let kinds: Vec<_> = keys
             .iter()
             .zip(&types)
@@ -48,7 +48,7 @@ pub(super) async fn read(connection: &Connection, keys: &[Bytes]) -> Result<Vec<
     Ok(readings)
 }
 
-/// Three questions about a key, the first for its time left.
+/// Three questions about a key, the first for its remaining time.
 fn questions(key: &Bytes, kind: &KeyType) -> [Command; 3] {
     let ask = |name| Command::new(name).arg(key);
     match kind {
@@ -61,7 +61,6 @@ fn questions(key: &Bytes, kind: &KeyType) -> [Command; 3] {
     }
 }
 
-/// Whether a hash can be read: how many fields, and how many bytes.
 fn is_small(fields: &Reply, bytes: &Reply) -> bool {
     fields.as_number().is_some_and(|fields| fields <= MOST_FIELDS)
         && bytes.as_number().is_some_and(|bytes| bytes <= LARGEST_HASH)

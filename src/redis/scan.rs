@@ -1,5 +1,3 @@
-//! Looking through the key space, a step at a time.
-
 use std::time::Duration;
 
 use crate::clock;
@@ -7,31 +5,26 @@ use crate::model::redis_lease::Bytes;
 use locktop_locks::redis::RedisFault;
 use locktop_locks::redis::{Command, Connection, Reply};
 
-/// Names of keys longer than this are no names of locks.
+/// Longer keys are ignored: they are not names of locks.
 const LONGEST_KEY: usize = 1024;
 
-/// How far one look goes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Keys that the server looks at in one step (`COUNT`): it does nothing else meanwhile.
+    /// `COUNT` of one `SCAN` step. The server does nothing else during a step.
     pub(super) step: u64,
-    /// Steps that one look takes at most.
     pub(super) steps: u32,
-    /// Time for all steps of one look together.
     pub(super) time: Duration,
 }
 
-/// Where a look through the key space has got to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cursor {
-    /// What `SCAN` said last; none at the beginning.
+    /// Cursor that the last `SCAN` returned; `None` at the beginning.
     at: Option<Vec<u8>>,
-    /// Whether everything has been seen once.
     pub(super) complete: bool,
 }
 
-/// Goes on from the cursor: until the end of the key space, or as far as the limits let it. Returns the keys that fit the
-/// pattern; some may be there twice, and some may be gone by now.
+/// Continues from the cursor until the end of the key space or a limit. The keys that match the pattern can contain
+/// duplicates, and keys that no longer exist.
 pub(super) async fn scan(
     connection: &Connection,
     cursor: &mut Cursor,
@@ -58,7 +51,6 @@ pub(super) async fn scan(
     Ok(found)
 }
 
-/// The next cursor, and the keys.
 fn split(reply: Reply) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     let Reply::Several(parts) = reply else { return None };
     let mut parts = parts.into_iter();

@@ -1,20 +1,18 @@
-//! Servers that decide together, and servers that do not.
-
 use super::{RedisUrl, RedisUrlError};
 
-/// The schemes of URLs, behind which one may begin after a comma.
+/// URL schemes that start a new URL after a comma.
 const SCHEMES: [&str; 7] =
     ["redis://", "rediss://", "valkey://", "valkeys://", "redis+unix://", "valkey+unix://", "unix://"];
 
-/// The servers to look at, in sets: a lock is held by whoever has it on most servers of a set. A server is in one of them.
+/// Sets of servers; a server is in exactly one set. A lock is held by the client that has it on most servers of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RedisSets(Vec<Vec<RedisUrl>>);
 
 impl RedisSets {
-    /// One more set; one without servers is none.
+    /// Adds a set; an empty one is ignored.
     ///
     /// # Errors
-    /// When a server is in it twice, or in another set: the first such.
+    /// The first URL that is in the set twice, or already in another set.
     pub fn add(&mut self, set: Vec<RedisUrl>) -> Result<(), RedisUrl> {
         for (at, url) in set.iter().enumerate() {
             if self.servers().any(|other| other == url) || set.iter().take(at).any(|other| other == url) {
@@ -27,30 +25,26 @@ impl RedisSets {
         Ok(())
     }
 
-    /// All servers, one set after the other.
     pub fn servers(&self) -> impl Iterator<Item = &RedisUrl> {
         self.0.iter().flatten()
     }
 
-    /// How many servers each set has.
     pub fn sizes(&self) -> Vec<usize> {
         self.0.iter().map(Vec::len).collect()
     }
 
-    /// Whether there is no server.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl From<Vec<RedisUrl>> for RedisSets {
-    /// All of them are one set.
     fn from(set: Vec<RedisUrl>) -> Self {
         Self(if set.is_empty() { Vec::new() } else { vec![set] })
     }
 }
 
-/// The URLs of a list with commas. A comma that no URL follows is a part of the one before, perhaps of its password.
+/// Parses a comma-separated list. A comma without a URL after it belongs to the URL before it, for example to its password.
 pub fn parse_list(text: &str) -> Result<Vec<RedisUrl>, RedisUrlError> {
     let mut parts: Vec<String> = Vec::new();
     for part in text.split(',') {

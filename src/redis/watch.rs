@@ -1,8 +1,8 @@
-//! Reading all configured servers again and again, beside everything else that locktop does.
+//! Reads all configured servers repeatedly, in the background.
 //!
-//! A round has two parts, each of which all servers take at the same time: every server looks a little further through
-//! its key space, then every server is asked for all keys that any of them has. So a key is known on all servers as
-//! soon as on one, and none seems to be missing somewhere only because the look has not got there.
+//! A round has two phases, each on all servers concurrently: every server scans a little more of its key space, then every
+//! server is asked for all keys that any of them has. So a key is known on all servers as soon as it is found on one, and
+//! no key seems to be missing on a server only because its scan has not reached it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use locktop_locks::redis::Connection;
 use locktop_locks::redis::RedisFault;
 use locktop_locks::redis::RedisUrl;
 
-/// Begins to read the servers in the background, until nobody listens any more. What is received is always the newest
-/// state. A plain list of servers is one set.
+/// Reads the servers in the background until the receiver is dropped. The channel always holds the newest state.
+/// A plain list of servers is one set.
 pub fn watch(servers: impl Into<RedisSets>, options: RedisOptions) -> (Receiver<RedisState>, JoinHandle<()>) {
     let (sender, receiver) = channel(RedisState::default());
     (receiver, tokio::spawn(run(servers.into(), options, sender)))
 }
 
-/// One round and its result, for a single look: as far through the key spaces as half the timeout lets it.
+/// Runs a single round, which scans the key spaces for up to half the timeout.
 pub async fn read_once(servers: impl Into<RedisSets>, options: RedisOptions) -> RedisState {
     let mut round = Round::new(&servers.into(), RedisOptions { steps: u32::MAX, ..options });
     let leases = Arc::new(round.go().await);
@@ -59,7 +59,6 @@ async fn run(servers: RedisSets, options: RedisOptions, states: Sender<RedisStat
     }
 }
 
-/// What was read, or, when no server has answered, the rows of the time before.
 fn or_the_last(leases: RedisLeases, last: &RedisLeases) -> RedisLeases {
     if leases.read_at.is_some() {
         leases
@@ -68,14 +67,11 @@ fn or_the_last(leases: RedisLeases, last: &RedisLeases) -> RedisLeases {
     }
 }
 
-/// All servers, and the keys that are known.
 #[derive(Debug)]
 struct Round {
     members: Vec<Member>,
-    /// How many of them each set has.
     sets: Vec<usize>,
     keys: BTreeSet<Bytes>,
-    /// The observed holder of each lock, by set and key.
     held: FxHashMap<(usize, Bytes), Held>,
     options: RedisOptions,
 }
@@ -112,7 +108,7 @@ impl Round {
         if leases.down() < leases.servers.len() {
             leases.read_at = Some(clock::wall());
             self.remember(&mut leases);
-            // What no server has is forgotten; one that was down finds its own again.
+            // Forgets keys that no server has. A server that was down finds its own keys again.
             self.keys = leases.rows.iter().map(|row| row.key.clone()).collect();
         }
         let looking = |member: &Member| member.connection.is_ok() && !member.is_complete();
@@ -120,7 +116,7 @@ impl Round {
         leases
     }
 
-    /// Adds to each lock how long its holder has been observed, and the longest remaining time: Redis records neither.
+    /// Adds how long the holder of each lock has been observed and the longest remaining time, since Redis records neither.
     fn remember(&mut self, leases: &mut RedisLeases) {
         let millis = |time: Duration| i64::try_from(time.as_millis()).ok();
         let now = clock::monotonic();
@@ -136,17 +132,14 @@ impl Round {
     }
 }
 
-/// One server, with its connection and how far its keys have been looked through.
 #[derive(Debug)]
 struct Member {
     server: RedisUrl,
-    /// Or why there is none.
+    /// The connection, or why there is none. `Err(None)`: not tried yet.
     connection: Result<Connection, Option<RedisFault>>,
-    /// For each pattern.
     cursors: Vec<Cursor>,
-    /// Failures in a row since the last answer.
     failures: u32,
-    /// When it may be tried again.
+    /// Earliest time of the next connection attempt.
     again: Instant,
 }
 
@@ -156,12 +149,11 @@ impl Member {
         Self { server, connection: Err(None), cursors: Vec::new(), failures: 0, again }
     }
 
-    /// Whether its whole key space has been searched once for each pattern.
     fn is_complete(&self) -> bool {
         !self.cursors.is_empty() && self.cursors.iter().all(|cursor| cursor.complete)
     }
 
-    /// Searches a little further through its key space. The patterns share what a round may take.
+    /// Scans a little more of the key space. The patterns share the limits of a round.
     async fn look(&mut self, options: &RedisOptions) -> Vec<Bytes> {
         if self.connection.is_err() && clock::monotonic() >= self.again {
             match Connection::open(&self.server, options.timeout).await {
@@ -190,8 +182,8 @@ impl Member {
         found
     }
 
-    /// Reads what it has under these keys. Many answers that are each just in time are too late together: the other
-    /// servers' rows wait for them.
+    /// Reads the values of these keys. The timeout covers all answers together, because the rows of the other servers wait
+    /// for them.
     async fn read(&mut self, keys: &[Bytes], timeout: Duration) -> ServerReading {
         let server = self.server.to_string().into();
         if let Ok(connection) = &self.connection {
@@ -213,7 +205,7 @@ impl Member {
         ServerReading { server, keys: Err(why.into()) }
     }
 
-    /// After a failure the server is skipped: for half a second, and up to ten if it goes on.
+    /// Skips the server after a failure: for half a second at first, then for up to ten seconds.
     fn failed(&mut self, fault: RedisFault) {
         let delay = Duration::from_millis(500) * 2u32.saturating_pow(self.failures.min(5));
         self.failures = self.failures.saturating_add(1);

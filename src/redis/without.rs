@@ -1,4 +1,4 @@
-//! In place of what reads Redis, in a build without the feature `redis`: no URL is accepted, and so there is no server.
+//! Stub for builds without the feature `redis`: it accepts no URL, so there is no server.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,21 +9,17 @@ use tokio::task::JoinHandle;
 use super::{RedisOptions, RedisSets, RedisState, Unlock};
 use crate::model::redis_lease::RedisLease;
 
-/// The address of a server: none can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisUrl(());
 
-/// Why no URL is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this locktop was built without Redis: build it with `--features redis`")]
 pub struct RedisUrlError;
 
-/// A server that did not answer: there is none.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RedisFault {}
 
 impl RedisUrl {
-    /// Refuses every text.
     pub fn parse(_: &str) -> Result<Self, RedisUrlError> {
         Err(RedisUrlError)
     }
@@ -35,17 +31,14 @@ impl fmt::Display for RedisUrl {
     }
 }
 
-/// The state of no servers, which never changes.
 pub fn watch(_: impl Into<RedisSets>, _: RedisOptions) -> (Receiver<RedisState>, JoinHandle<()>) {
     (channel(RedisState::default()).1, tokio::spawn(async {}))
 }
 
-/// The state of no servers.
 pub async fn read_once(_: impl Into<RedisSets>, _: RedisOptions) -> RedisState {
     RedisState::default()
 }
 
-/// No servers, no outcomes.
 pub async fn force_unlock(_: &RedisLease, _: &[RedisUrl], _: Duration) -> Vec<Unlock> {
     Vec::new()
 }

@@ -1,12 +1,10 @@
-//! What a terminal is sent to tell whoever does not look at it.
-
 use std::fmt::Write;
 
 use crate::model::alert::Ways;
 
-/// The bell, and a notification of the desktop: OSC 9 as iTerm2 has it ("Proprietary Escape Codes" of its documentation), OSC 777 as
-/// urxvt has it (its extension "notify"). tmux hands such a sequence on where it is wrapped and `allow-passthrough` is on
-/// ("allow-passthrough" in tmux(1)); without that it drops it.
+/// The bell and a desktop notification: OSC 9 as in iTerm2 ("Proprietary Escape Codes" of its documentation), OSC 777 as in
+/// urxvt (its extension "notify"). tmux passes such a sequence on only if it is wrapped and `allow-passthrough` is on
+/// ("allow-passthrough" in tmux(1)); otherwise it drops it.
 pub(super) fn sequences(ways: Ways, text: &str, in_tmux: bool) -> String {
     let mut out = String::new();
     if ways.bell {
@@ -14,11 +12,11 @@ pub(super) fn sequences(ways: Ways, text: &str, in_tmux: bool) -> String {
     }
     let mut told = Vec::new();
     if ways.osc9 {
-        // A number first would be a command of ConEmu's.
+        // ConEmu would read a leading number as a command.
         told.push(format!("\x1b]9;locktop: {text}\x07"));
     }
     if ways.osc777 {
-        // A semicolon would begin another part.
+        // A semicolon would start another field.
         told.push(format!("\x1b]777;notify;locktop;{}\x07", text.replace(';', ",")));
     }
     for sequence in told {
@@ -31,13 +29,12 @@ pub(super) fn sequences(ways: Ways, text: &str, in_tmux: bool) -> String {
     out
 }
 
-/// Keeps the title of the window, and sets another (XTWINOPS 22 and OSC 2 in xterm's ctlseqs).
+/// Sets the window title; the first call saves the old one (XTWINOPS 22 and OSC 2 in xterm's ctlseqs).
 pub(super) fn title(text: &str, is_first: bool) -> String {
     let keep = if is_first { "\x1b[22;2t" } else { "" };
     format!("{keep}\x1b]2;{text}\x07")
 }
 
-/// Brings the title back that the window had.
 pub(super) const OLD_TITLE: &str = "\x1b[23;2t";
 
 #[cfg(test)]

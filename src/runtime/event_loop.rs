@@ -1,5 +1,3 @@
-//! Messages in, frames out.
-
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,65 +31,51 @@ const SETTLES: Duration = Duration::from_millis(500);
 /// At most 30 frames a second.
 const FRAME: Duration = Duration::from_millis(33);
 
-/// What Ctrl-Z says where nobody could continue the program.
 const NO_SHELL: &str = "no shell to return to: locktop was not started from one";
 
-/// Where the views come from, and what can be asked of it.
 pub struct Source {
-    /// The newest view, whenever there is another.
     pub views: watch::Receiver<Arc<View>>,
-    /// Has the server polled at once.
     pub refresh: Box<dyn Fn() + Send>,
-    /// Poll at another interval, in seconds.
+    /// Sets the poll interval, in seconds.
     pub set_interval: Box<dyn Fn(f64) + Send>,
-    /// Somebody looks at these parts of job systems of others.
+    /// Reports which parts of other job systems are on the screen.
     pub watch: Box<dyn Fn(Parts) + Send>,
-    /// Who carries out what somebody confirms; none where nobody may act.
+    /// Executes confirmed actions; `None` if actions are not possible.
     pub executor: Option<Executor>,
-    /// The looks that are kept; none where none are.
+    /// The kept snapshots; `None` if none are kept.
     pub history: Option<History>,
-    /// What a file says of itself into which looks are written.
     pub about: About,
-    /// Who is told which blockers are expected.
     pub expecting: Expecting,
-    /// Takes a note of the operator's among the events.
     pub note: Box<dyn Fn(String) + Send>,
-    /// Is told whether a question is open, or what was confirmed is not done yet.
+    /// Reports whether a question is open or a confirmed action is not finished.
     pub asking: Box<dyn Fn(bool) + Send>,
-    /// Is told how the screens are left, where somebody quits.
+    /// Receives the layout of the screens when the operator quits.
     pub leaving: Box<dyn Fn(Layout) + Send>,
 }
 
-/// All blockers that are expected from now on, and those of them that are added to the config file, too.
+/// Takes all blockers that are expected from now on, and those of them to add to the config file.
 type SayExpected = Box<dyn Fn(Arc<[ExpectedBlocker]>, Vec<ExpectedBlocker>) + Send>;
 
-/// Who is told which blockers are expected, and what came of writing that.
 pub struct Expecting {
-    /// Tells which are, and which to write.
     pub say: SayExpected,
-    /// What came of adding to the config file.
     pub written: mpsc::UnboundedReceiver<String>,
 }
 
 impl Expecting {
-    /// Nobody is told, as of a recording.
     pub fn nobody() -> Self {
         Self { say: Box::new(|_, _| {}), written: mpsc::unbounded_channel().1 }
     }
 }
 
-/// How the screens came to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Somebody quit by a key.
     Quit,
-    /// A signal ended it; its number.
     Signal(u8),
-    /// The source of views ended by itself, or another part of the program panicked, which none ever should.
+    /// The source of views ended, or another part of the program panicked. Neither should happen.
     Source,
 }
 
-/// What the end of the terminal is: it also sends SIGHUP.
+/// The terminal was closed, which also sends SIGHUP.
 const HANGUP: Exit = Exit::Signal(1);
 
 struct Loop {
@@ -101,14 +85,13 @@ struct Loop {
     viewport: Viewport,
     events: Option<EventStream>,
     source: Source,
-    /// When the newest live view arrived.
     heard: std::time::Instant,
     dirty: bool,
-    /// A frame was drawn, and the screens were not told yet.
+    /// A frame was drawn and not yet reported to the screens.
     fresh: bool,
 }
 
-/// Runs the screens until somebody ends them. The terminal is given back in any case.
+/// Runs the screens until they end. The terminal is restored in any case.
 pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     let mut signals = signals::listen()?;
     let exit = Box::pin(show(app, theme, source, &mut signals)).await;
@@ -119,8 +102,8 @@ pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     }
 }
 
-/// Why reading or drawing failed: where the terminal is closed there is nobody to tell, and a signal says so, which may
-/// come after the failure.
+/// Why reading or drawing failed. If the terminal is closed, no error can be shown; the signal that reports it can arrive
+/// after the failure.
 async fn reason(error: io::Error, signals: &mut mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
     match tokio::time::timeout(Duration::from_millis(200), signals.recv()).await {
         Ok(Some(End(number))) => Ok(Exit::Signal(number)),
@@ -156,7 +139,6 @@ async fn show(
     exit
 }
 
-/// What the executor answers next; never where there is none.
 async fn answer(executor: &mut Option<Executor>) -> Option<ExecutorReply> {
     match executor {
         Some(executor) => executor.answer().await,
@@ -164,7 +146,6 @@ async fn answer(executor: &mut Option<Executor>) -> Option<ExecutorReply> {
     }
 }
 
-/// The look that was asked for; never where none are kept.
 async fn look(history: &mut Option<History>) -> history::Reply {
     match history {
         Some(history) => history.answer().await,
@@ -174,7 +155,7 @@ async fn look(history: &mut Option<History>) -> history::Reply {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // Before the screen is dropped, which would write to the terminal, and panic where that fails.
+        // Before the screen is dropped, which would write to the terminal and panic if that fails.
         terminal::give_back();
     }
 }
@@ -191,7 +172,7 @@ impl Loop {
                 settling = (exchange, Instant::from_std(clock::monotonic()) + SETTLES);
             }
             let Some(events) = &mut self.events else { return Ok(Exit::Quit) };
-            // Everything that is there already is taken in before a frame is drawn.
+            // All available input is processed before a frame is drawn.
             tokio::select! {
                 biased;
                 () = panics::told() => return Ok(Exit::Source),
@@ -253,7 +234,7 @@ impl Loop {
                     self.draw()?;
                     frame_due = Instant::from_std(clock::monotonic()) + FRAME;
                 }
-                // Keys that were on their way while the frame was drawn were pressed by somebody who had not seen it.
+                // Keys that arrived while the frame was drawn were pressed before the operator saw it.
                 () = tokio::time::sleep_until(frame_due), if self.fresh && !self.dirty => {
                     if terminal::has_unread() {
                         frame_due = Instant::from_std(clock::monotonic()) + FRAME;
@@ -315,7 +296,6 @@ impl Loop {
         Ok(None)
     }
 
-    /// Hands an order over. Where that cannot be, the screens hear of it at once.
     fn order(&mut self, order: Order) -> io::Result<()> {
         let answer = match &self.source.executor {
             Some(executor) => executor.order(order),
@@ -328,14 +308,14 @@ impl Loop {
         Ok(())
     }
 
-    /// Our own sessions come and go; none of them is ever acted on.
+    /// Updates the process ids of locktop's own sessions, on which it never acts.
     fn know_ourselves(&mut self) {
         if let Some(executor) = &self.source.executor {
             self.app.own_pids = executor.own_pids();
         }
     }
 
-    /// What the executor answers; after a command everything may be different.
+    /// Converts an answer of the executor. After a command, polls at once, because everything can be different.
     fn answered(&self, answer: ExecutorReply) -> Message {
         match answer {
             ExecutorReply::Progress(number, done) => Message::Progress(number, done),
@@ -347,8 +327,8 @@ impl Loop {
         }
     }
 
-    /// Clears, and lets the next frame draw everything. `Terminal::clear` would ask the terminal for its cursor and wait
-    /// for the answer.
+    /// Clears the screen, so that the next frame draws everything. `Terminal::clear` would ask the terminal for its cursor and
+    /// wait for the answer.
     fn clear(&mut self) -> io::Result<()> {
         let size = self.screen.size()?;
         self.screen.resize(size.into())
@@ -356,7 +336,7 @@ impl Loop {
 
     fn draw(&mut self) -> io::Result<()> {
         self.dirty = false;
-        // A task that panicked gave it back, and its message is on it.
+        // A task that panicked has restored the terminal and written its message there.
         if !terminal::is_taken() {
             return Ok(());
         }
@@ -369,16 +349,17 @@ impl Loop {
         Ok(())
     }
 
-    /// Gives the terminal to the shell, and takes it back when somebody continues the program. Goes on where nobody would.
+    /// Gives the terminal to the shell, and takes it again when the program is continued. Does not stop if no shell could
+    /// continue it.
     fn suspend(&mut self) -> io::Result<()> {
         if !job::has_shell() {
             self.dirty |= self.app.say(NO_SHELL).redraw;
             return Ok(());
         }
-        // Its thread would go on reading the shell's keys.
+        // Its thread would continue to read the shell's keys.
         self.events = None;
         terminal::give_back();
-        // The whole job stops, as it does when the terminal sends the signal itself.
+        // The whole job stops, as it does when the terminal itself sends the signal.
         rustix::process::kill_current_process_group(Raise::STOP)?;
         self.resume()
     }

@@ -1,4 +1,4 @@
-//! Panics on request, in debug builds alone: the tests look at what a panic leaves of the terminal.
+//! Panics on request, in debug builds only: the tests check the state in which a panic leaves the terminal.
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -6,18 +6,18 @@ fn is_asked(place: &str) -> bool {
     cfg!(debug_assertions) && std::env::var_os("LOCKTOP_PANIC").is_some_and(|asked| asked == place)
 }
 
-/// Panics where `LOCKTOP_PANIC` names this place.
+/// Panics if `LOCKTOP_PANIC` names this place.
 ///
 /// # Panics
-/// That is what it is for.
+/// On purpose.
 pub fn panic_if_asked(place: &str) {
     assert!(!is_asked(place), "LOCKTOP_PANIC={place} asks for a panic");
 }
 
-/// The same when SIGUSR1 arrives. Never ends otherwise.
+/// Panics when SIGUSR1 arrives, if `LOCKTOP_PANIC` names this place. Never returns otherwise.
 ///
 /// # Panics
-/// That is what it is for.
+/// On purpose.
 pub async fn panic_at_signal(place: &str) {
     if is_asked(place)
         && let Ok(mut asked) = signal(SignalKind::user_defined1())

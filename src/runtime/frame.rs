@@ -1,17 +1,15 @@
-//! One frame, one write.
-
 use std::io::{self, Write};
 
-/// Begin and end of a synchronized update (DEC mode 2026): a terminal that knows it never shows half a frame, others
+/// Begin and end of a synchronized update (DEC mode 2026): a terminal that supports it never shows half a frame, others
 /// ignore it.
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
 
-/// What drawing writes when nothing has changed: default colours, no attributes, no cursor.
+/// Output of an unchanged frame: default colours, no attributes, no cursor.
 const NOTHING: &[u8] = b"\x1b[39m\x1b[49m\x1b[59m\x1b[0m\x1b[?25l";
 
-/// Collects what a frame writes and hands it to the terminal in one piece; a frame that changes nothing costs
-/// nothing. (One that hides a cursor which was shown changes the line that was typed in, too.)
+/// Collects the output of a frame and passes it to the terminal in one write; an unchanged frame writes nothing. (A frame
+/// that hides a visible cursor also changes the input line, so it is not mistaken for an unchanged one.)
 #[derive(Debug)]
 pub struct FrameWriter<W: Write> {
     inner: W,
@@ -19,7 +17,6 @@ pub struct FrameWriter<W: Write> {
 }
 
 impl<W: Write> FrameWriter<W> {
-    /// Collects for `inner`, with room for a frame of usual size.
     pub fn new(inner: W) -> Self {
         Self { inner, pending: Vec::with_capacity(32 * 1024) }
     }
@@ -41,7 +38,7 @@ impl<W: Write> Write for FrameWriter<W> {
         whole.extend_from_slice(&self.pending);
         whole.extend_from_slice(END);
         self.pending.clear();
-        // One giant frame must not keep its memory for ever.
+        // A single huge frame must not keep its memory allocated.
         self.pending.shrink_to(64 * 1024);
         self.inner.write_all(&whole)?;
         self.inner.flush()
@@ -57,7 +54,6 @@ mod tests {
 
     use super::*;
 
-    /// What has been written, also while the terminal has the writer.
     #[derive(Clone, Default)]
     struct Written(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
 

@@ -1,15 +1,12 @@
-//! The terminal's events as the screens know them.
-
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind};
 
 use crate::app::message::Message;
 use crate::keys::{Code, Key};
 use crate::ui::viewport::Viewport;
 
-/// Rows that one step of the wheel moves over.
+/// Rows per step of the mouse wheel.
 const WHEEL: isize = 3;
 
-/// The message of an event; none for what means nothing here.
 pub(super) fn message(event: Event, viewport: &Viewport) -> Option<Message> {
     match event {
         Event::Key(event) => key(event).map(Message::Key),

@@ -1,17 +1,17 @@
-//! Job control: whether somebody is there to continue the program once it has stopped.
+//! Job control: whether a shell can continue the program after it has stopped.
 //!
-//! A group of processes that no shell looks after is called orphaned (POSIX, Base Definitions, "Orphaned Process Group"):
-//! no parent of a member is in the same session and in another group. The kernel drops SIGTSTP for such a group, but not
-//! SIGSTOP. `ssh -t host locktop`, `xterm -e locktop` and most containers run the program so.
+//! A process group is orphaned if no parent of a member is in the same session and in another group (POSIX, Base
+//! Definitions, "Orphaned Process Group"). The kernel drops SIGTSTP for such a group, but not SIGSTOP.
+//! `ssh -t host locktop`, `xterm -e locktop` and most containers run the program this way.
 
 use std::fs;
 
 use rustix::process::{Pid, getpgid, getppid, getsid};
 
-/// More parents than this in one group there are not: a process id that is used anew must not lead in a circle.
+/// Maximum number of parents in one group: a reused process id must not cause an endless loop.
 const DEPTH: usize = 64;
 
-/// What job control knows of a process; 0 stands for what is outside of its container.
+/// A process as job control sees it; 0 is an id outside its container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     parent: i32,
@@ -24,14 +24,14 @@ pub(super) fn has_shell() -> bool {
     own().is_some_and(|own| is_looked_after(own, look, is_shell))
 }
 
-/// Follows the parents to the first in another group. The first process of all takes in orphans, and starts what a
-/// container is for, without ever continuing anybody: it counts only where it is a shell itself.
+/// Follows the parents to the first one in another group. Process 1 adopts orphans and is the main process of a container,
+/// but never continues a job, so it counts only if it is a shell itself.
 fn is_looked_after(
     own: Process,
     look: impl Fn(i32) -> Option<Process>,
     is_shell: impl Fn(i32) -> bool,
 ) -> bool {
-    // The group of the session's leader: above it are other sessions.
+    // The group of the session leader: the processes above it are in other sessions.
     if own.group == own.session {
         return false;
     }
@@ -55,13 +55,13 @@ fn own() -> Option<Process> {
 fn look(pid: i32) -> Option<Process> {
     let known = Pid::from_raw(pid.max(0))?;
     read(&pid.to_string()).or_else(|| {
-        // Another process's parent cannot be asked for. The session's leader is the shell above most jobs.
+        // The parent of another process cannot be queried. The session leader is the shell above most jobs.
         let leader = getsid(Some(known)).ok()?;
         ask(Some(known), leader.as_raw_pid())
     })
 }
 
-/// Where the system has no `/proc`, or hides other users' processes there.
+/// For systems without `/proc`, or where it hides the processes of other users.
 fn ask(pid: Option<Pid>, parent: i32) -> Option<Process> {
     let (group, session) = (getpgid(pid).ok()?, getsid(pid).ok()?);
     Some(Process { parent, group: group.as_raw_pid(), session: session.as_raw_pid() })
@@ -71,8 +71,8 @@ fn read(pid: &str) -> Option<Process> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Linux's `/proc/pid/stat` (`proc_pid_stat(5)`): the name in parentheses, which can hold anything, the state, the parent,
-/// the group, the session.
+/// Linux's `/proc/pid/stat` (`proc_pid_stat(5)`): name in parentheses, which can contain any characters, state, parent,
+/// group, session.
 fn parse(stat: &str) -> Option<Process> {
     let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(1).map(str::parse);
     let mut next = || numbers.next()?.ok();
@@ -87,7 +87,7 @@ fn is_shell(pid: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether the last of these is looked after: process, parent, group, session.
+    /// Tests the last process. Each is (process, parent, group, session).
     fn looked_after(processes: &[(i32, i32, i32, i32)], first_is_shell: bool) -> bool {
         let look = |pid| {
             let &(_, parent, group, session) = processes.iter().find(|process| process.0 == pid)?;
@@ -104,14 +104,14 @@ mod tests {
         assert!(with(&[(20, 10, 20, 10)]));
         // A script in between is in the same group.
         assert!(with(&[(20, 10, 20, 10), (21, 20, 20, 10), (22, 21, 20, 10)]));
-        // Leader of its session, and in the group of a leader that is a shell without job control.
+        // The session leader, then a process in the group of a leader that is a shell without job control.
         assert!(!with(&[(20, 5, 20, 20)]));
         assert!(!with(&[(20, 10, 10, 10)]));
-        // The shell has gone: the next parent is of another session.
+        // The shell has exited: the next parent is in another session.
         assert!(!with(&[(20, 1, 20, 10)]));
         assert!(!with(&[(20, 5, 20, 10), (21, 20, 20, 10)]));
         assert!(!with(&[(20, 19, 20, 10)]));
-        // Its own parent: no process is, but the search must end.
+        // No process is its own parent, but the search must end.
         assert!(!with(&[(20, 20, 20, 10)]));
     }
 

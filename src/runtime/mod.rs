@@ -1,5 +1,3 @@
-//! The terminal: reads its keys, draws its frames, and gives it back whatever happens.
-
 mod alert;
 mod event_loop;
 pub mod fault;

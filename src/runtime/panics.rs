@@ -1,5 +1,5 @@
-//! A panic, in whatever thread or task, is the end of the program: the terminal is given back first, the message is
-//! written on it, and the screens end.
+//! A panic in any thread or task ends the program: the terminal is restored, the message is written to it, and the screens
+//! end.
 
 use std::panic::PanicHookInfo;
 use std::process::exit;
@@ -10,21 +10,19 @@ use tokio::sync::Notify;
 
 use super::terminal;
 
-/// How long giving back and the message may take: on a terminal that nobody reads they would take for ever.
+/// Time limit for restoring the terminal and writing the message, which can block forever if the terminal is not read.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The exit status where the screens cannot end by themselves.
 const FAILED: i32 = 1;
 
 static TOLD: Notify = Notify::const_new();
 
-/// From now on a panic ends the screens. To be called once, before any task is started.
+/// Makes every panic end the screens. Call it once, before any task is started.
 pub fn end_the_screens() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| on_panic(info, &before)));
 }
 
-/// Waits until there was one and its message is written.
 pub(super) async fn told() {
     TOLD.notified().await;
 }
@@ -37,12 +35,12 @@ fn on_panic(info: &PanicHookInfo<'_>, before: &dyn Fn(&PanicHookInfo<'_>)) {
             exit(FAILED);
         }
     };
-    // Without a thread more there is no limit, and still a message.
+    // If the thread cannot be started, there is no time limit, but the message is still written.
     let _ = std::thread::Builder::new().spawn(watch);
     let given_back = terminal::give_back_in_time();
     before(info);
     if !given_back {
-        // The screens are blocked in a write, too.
+        // The screens are blocked in a write as well.
         exit(FAILED);
     }
     drop(written);

@@ -1,5 +1,3 @@
-//! Signals: the terminal is given back whatever the program is doing.
-
 use std::io;
 use std::time::Duration;
 
@@ -8,22 +6,18 @@ use tokio::sync::mpsc;
 
 use super::terminal;
 
-/// How long the screens have to end by themselves, before the program ends without them: they may be blocked in a write
-/// to a terminal that nobody reads.
+/// How long the screens have to end before the program exits without them: they can be blocked in a write to a terminal
+/// that is not read.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a signal asks the screens for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// End; the number of the signal.
     End(u8),
-    /// Give the terminal back and stop.
     Stop,
-    /// Take the terminal again after a stop.
     Continue,
 }
 
-/// Listens, on a thread other than that of the screens. The second signal that asks for the end gets it at once.
+/// Listens on a thread other than that of the screens. The second terminating signal ends the program at once.
 pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let mut terminate = signal(SignalKind::terminate())?;
@@ -43,7 +37,7 @@ pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
                 _ = stop.recv() => Signal::Stop,
                 _ = go_on.recv() => Signal::Continue,
             };
-            // Nobody hears it once the screens have ended and the program says goodbye to the server.
+            // No receiver is left once the screens have ended and the program disconnects from the server.
             let _ = sender.send(signal);
             if let Signal::End(number) = signal {
                 if std::mem::replace(&mut ending, true) {
@@ -56,7 +50,6 @@ pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     Ok(receiver)
 }
 
-/// Ends the program if the screens do not.
 async fn end_in_time(number: u8) {
     tokio::time::sleep(GRACE).await;
     if terminal::is_taken() {

@@ -1,9 +1,7 @@
-//! The screen in ASCII, for terminals and locales without UTF-8.
-
 use ratatui::buffer::Buffer;
 
-/// Replaces every character beyond ASCII by one that is not, of the same width. Done over the finished screen, so
-/// that nothing can be forgotten.
+/// Replaces every non-ASCII character by an ASCII one of the same width. Works on the finished screen, so that nothing is
+/// missed.
 pub(super) fn replace(buffer: &mut Buffer) {
     let area = buffer.area;
     for y in area.top()..area.bottom() {

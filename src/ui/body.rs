@@ -1,5 +1,3 @@
-//! The panes of a screen.
-
 use std::borrow::Cow;
 
 use ratatui::Frame;
@@ -21,7 +19,7 @@ use crate::model::view::Link;
 /// Facts in a title that are shorter than this are shown whole or not at all.
 const SHORT: usize = 24;
 
-/// Columns before the words of a finding, where the strip begins.
+/// Column at which the words of a finding and the strip begin.
 const INDENT: usize = 14;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
@@ -43,7 +41,6 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     }
 }
 
-/// The details of the row under the cursor, at the right side.
 fn draw_detail(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let Some((context, row)) = app.context().zip(app.pane(app.focus).selected) else { return };
     let row = subject::subject_of(&context, row).unwrap_or(row);
@@ -51,7 +48,6 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     pages::scrolled(frame, area, &crate::app::detail::title(&context, row), &lines, 0, theme);
 }
 
-/// The strip below the Chains and the Locks screen: a title and two lines, or three.
 fn draw_strip(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let Some((title, lines)) = strip_below(app).filter(|_| area.height > 0) else { return };
     let mut head = Line::new().with("─ ", Tone::Dim).with(title, Tone::Title).with(" ", Tone::Plain);
@@ -68,7 +64,6 @@ fn indented(line: Line, columns: usize) -> Line {
     shown
 }
 
-/// The findings, with the strip below them.
 fn draw_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let about = match app.shows_detail() {
         true => 0,
@@ -97,7 +92,6 @@ fn draw_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Vi
     }
 }
 
-/// Why there is no snapshot yet, or no newer one.
 fn down(app: &App, area: Rect) -> Vec<Line> {
     match app.link() {
         Link::Down { .. } if app.past.is_none() => {
@@ -146,7 +140,6 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
     table::render(frame, rest, (pane, offset), app, viewport, theme);
 }
 
-/// What stands in place of the rows of an empty table.
 fn nothing(pane: Pane, app: &App, context: &Context<'_>, room: usize) -> Cow<'static, str> {
     let definition = pane.definition();
     match definition.absent.filter(|_| !(definition.is_there)(app.has())) {
@@ -157,8 +150,8 @@ fn nothing(pane: Pane, app: &App, context: &Context<'_>, room: usize) -> Cow<'st
     }
 }
 
-/// `↑ 12 above`: rows that are scrolled out at the top, in the tone of the first of them, which is the worst. `↓ 3`: findings that have
-/// no room, in the tone of the worst of these.
+/// `↑ 12 above`: rows scrolled out at the top, in the tone of the first one, which is the worst. `↓ 3`: findings for which
+/// there is no room, in the tone of the worst of them.
 fn scrolled_out(
     context: &Context<'_>,
     (pane, offset): (Pane, usize),
@@ -200,7 +193,7 @@ fn draw_title(
     line.push(name, if focused { Tone::Key } else { Tone::Title });
     for (text, tone) in facts {
         let width = crate::text::width(&text);
-        // A number without its end is another number: what is short is left out rather than cut.
+        // A truncated number reads as another number, so short facts are omitted rather than cut.
         if width < SHORT && line.width() + 3 + width > room {
             break;
         }
@@ -212,15 +205,14 @@ fn draw_title(
     draw_ends(frame, area, &line, &right, theme);
 }
 
-/// What the title of a pane says beside its name.
 fn facts(pane: Pane, app: &App) -> Vec<Fact> {
     let Some(context) = app.context() else { return Vec::new() };
-    // An empty pane states that in its title, where a collapsed one has no other place for it.
+    // An empty pane says so in its title, since a collapsed one has no other place for it.
     let state = app.pane(pane);
     let is_calm = pane != Pane::Findings && state.rows.is_empty() && state.filter.is_empty();
     if is_calm && app.screen == Screen::Overview && !app.zoom {
         let nothing = (nothing(pane, app, &context, usize::MAX).into_owned(), Tone::Dim);
-        // Why there is nothing may be that it could not be read.
+        // The pane may be empty because its rows could not be read.
         let read = pane.facts(&context, Total { rows: 0, all_locks: false }).into_iter();
         return std::iter::once(nothing).chain(read.filter(|(_, tone)| *tone == Tone::Past)).collect();
     }
@@ -233,7 +225,6 @@ fn facts(pane: Pane, app: &App) -> Vec<Fact> {
     facts
 }
 
-/// What a title says of filter, order and marks.
 fn row_facts(app: &App, pane: Pane) -> Vec<Fact> {
     let state = app.pane(pane);
     let mut facts = Vec::new();

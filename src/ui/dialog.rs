@@ -24,12 +24,12 @@ use crate::app::dialog::{self, Choice, Dialog};
 use crate::app::line::{Line, Tone};
 use crate::model::plan::{Confirm, Verb};
 
-/// Rows beside the lines: the border, and what is below them.
+/// Rows besides the text lines: the border, and what is below the lines.
 const BESIDE: u16 = 4;
 
-/// Rows of the findings and their strip on a large screen, which the question leaves in sight.
+/// Rows of the findings and their strip on a large screen, which the question leaves visible.
 const FINDINGS: u16 = 9;
-/// Rows that the question may have in any case.
+/// Rows that the question can use in any case.
 const LEAST: u16 = 15;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
@@ -46,7 +46,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
         options.extend(asked(app, dialog));
     }
     let bottom = BESIDE + u16::try_from(options.len()).unwrap_or(0);
-    // Below the findings and their strip, as far as there is room.
+    // Below the findings and their strip, if there is room.
     let most = area.height.saturating_sub(FINDINGS).max(LEAST).min(area.height);
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(bottom);
     let height = height.max(viewport.dialog_rows).min(most);
@@ -72,7 +72,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     viewport.dialog = Some(dialog.revision);
 }
 
-/// `1-12 of 40` in the border: there is more than is seen.
+/// `1-12 of 40` in the border, if not all lines are visible.
 fn place(frame: &mut Frame<'_>, popup: Rect, (scroll, room, count): (usize, usize, usize), theme: &Theme) {
     let text = format!(" {}-{} of {count} ", scroll + 1, (scroll + room).min(count));
     let width = u16::try_from(text.len()).unwrap_or(0);
@@ -81,7 +81,6 @@ fn place(frame: &mut Frame<'_>, popup: Rect, (scroll, room, count): (usize, usiz
     draw_line(frame, Rect { x, y: popup.bottom().saturating_sub(1), width, height: 1 }, &line, theme);
 }
 
-/// The choices, those that are taken in brackets, on as many lines as they need.
 fn choices(choices: &[Choice], room: usize) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for choice in choices {
@@ -103,7 +102,7 @@ fn choices(choices: &[Choice], room: usize) -> Vec<Line> {
     lines
 }
 
-/// What has to be typed, where it is more than a key; empty while nothing can be.
+/// The text to type, if more than a key is needed; an empty line until an answer is possible.
 fn asked(app: &App, dialog: &Dialog) -> Option<Line> {
     if !dialog.types() || app.cannot_ask().is_some() {
         return None;
@@ -115,7 +114,7 @@ fn asked(app: &App, dialog: &Dialog) -> Option<Line> {
     })
 }
 
-/// What can be answered: Back, which has the focus, and what confirms. "Cancel" is what is done to a query, and nothing else.
+/// The possible answers: Back, which has the focus, and the one that confirms. "Cancel" is reserved for canceling a query.
 fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme: &Theme) {
     let (label, verb) = ("[Back]", dialog.order.verb.does());
     let mut line = Line::new().with(label, Tone::Title).with(" Enter   ", Tone::Dim);

@@ -1,5 +1,3 @@
-//! The footer: the keys that work here, the line that is being typed, or a word to the user.
-
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::widgets::Clear;
@@ -45,7 +43,6 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     spots(app, Rect { x: area.right() - width, width, ..area }, &right, viewport);
 }
 
-/// Where the keys are that can be clicked, each with its words.
 fn spots(app: &App, area: Rect, line: &Line, viewport: &mut Viewport) {
     let mut x = area.x;
     let mut last = None;
@@ -55,7 +52,7 @@ fn spots(app: &App, area: Rect, line: &Line, viewport: &mut Viewport) {
         let key = Key::parse(&span.text).ok().filter(|_| span.tone == Tone::Key);
         let blank = span.text.trim().is_empty();
         last = if blank { None } else { key.and_then(|key| app.settings.keymap.action(key)).or(last) };
-        // A click beside what was meant ends nothing.
+        // A misplaced click must not quit.
         if let Some(action) = last.filter(|action| *action != Action::Quit) {
             viewport.spot(Rect { x, width: end.saturating_sub(x), ..area }, Spot::Key(action));
         }
@@ -63,7 +60,6 @@ fn spots(app: &App, area: Rect, line: &Line, viewport: &mut Viewport) {
     }
 }
 
-/// The keys of a question that are the same in all.
 fn render_dialog_keys(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let mut line = Line::new().with("Esc", Tone::Key).with(" back", Tone::Plain);
     if app.dialog.as_ref().is_some_and(|dialog| dialog.choices().len() > 1) {
@@ -75,16 +71,13 @@ fn render_dialog_keys(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Them
     draw_line(frame, area, &line, theme);
 }
 
-/// Rows that a long word to the user may take.
 const NOTICE_ROWS: u16 = 3;
 
-/// A word to the user, over as many of the rows above as it needs.
 fn render_notice(frame: &mut Frame<'_>, area: Rect, notice: &Notice, theme: &Theme) {
     let above = Rect { height: area.y + area.height, y: 0, ..area };
     render_lowest(frame, above, (&notice.text, Tone::Warning), theme);
 }
 
-/// A text in the lowest rows of an area, over what is there.
 fn render_lowest(frame: &mut Frame<'_>, area: Rect, (text, tone): (&str, Tone), theme: &Theme) {
     let lines = crate::text::lines(text, usize::from(area.width));
     let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).clamp(1, NOTICE_ROWS).min(area.height);
@@ -93,7 +86,7 @@ fn render_lowest(frame: &mut Frame<'_>, area: Rect, (text, tone): (&str, Tone), 
     let last = usize::from(rows).saturating_sub(1);
     for (at, y) in (place.y..place.bottom()).enumerate() {
         let text = match lines.get(at) {
-            // What has no room is cut where everybody sees it.
+            // Text that does not fit is cut at the end of the last row, where the cut is visible.
             Some(_) if at == last => lines.get(at..).map(|rest| rest.join(" ")).unwrap_or_default(),
             Some(text) => text.clone(),
             None => String::new(),
@@ -102,7 +95,7 @@ fn render_lowest(frame: &mut Frame<'_>, area: Rect, (text, tone): (&str, Tone), 
     }
 }
 
-/// The keys that work here, in the order of the line, each with its rank: those of a higher one are left out first.
+/// The keys that work here, in display order, each with its rank; the highest ranks are omitted first.
 fn pieces(app: &App) -> Vec<(usize, Line)> {
     let here = if app.past.is_some() { Vec::new() } else { dialog::here(app) };
     let mut pieces: Vec<(usize, Line)> =
@@ -121,7 +114,6 @@ fn pieces(app: &App) -> Vec<(usize, Line)> {
     pieces
 }
 
-/// A key and what it does here.
 fn named(app: &App, action: Action, does: &str) -> Line {
     match app.settings.keymap.key(action) {
         Some(key) => Line::new().with(key.to_string(), Tone::Key).with(format!(" {does}"), Tone::Plain),
@@ -159,12 +151,11 @@ fn actions(app: &App) -> Vec<(usize, Action)> {
     }
 }
 
-/// The keys that do something on the panes of this screen alone.
 fn own(app: &App) -> Vec<Action> {
     app.panes().iter().flat_map(|pane| pane.definition().keys).copied().collect()
 }
 
-/// As many keys as there is room for: those of the lowest rank first, in the order of the line.
+/// As many keys as fit: the lowest ranks first, in display order.
 fn fitting(pieces: Vec<(usize, Line)>, room: usize) -> Line {
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_by_key(|at| pieces.get(*at).map(|(rank, _)| *rank));
@@ -186,12 +177,10 @@ fn fitting(pieces: Vec<(usize, Line)>, room: usize) -> Line {
     line
 }
 
-/// Blanks before a piece; none before one that belongs to the piece before it.
 fn between(piece: &Line) -> usize {
     if piece.spans.first().is_some_and(|span| span.text.starts_with(' ')) { 0 } else { 2 }
 }
 
-/// Who is followed, in a few words.
 fn followed_name(app: &App, followed: RowId) -> String {
     app.context().map(|context| (followed.home().definition().label)(&context, followed)).unwrap_or_default()
 }
@@ -214,7 +203,7 @@ fn keys(app: &App, actions: &[Action]) -> Line {
         let binding = if app.replay.is_some() { binding.in_recording() } else { *binding };
         line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
         line.push(key.to_string(), Tone::Key);
-        // A page has no panes, and parts.
+        // A page has parts instead of panes.
         let is_part = *action == Action::NextPane && !app.pages.is_empty();
         let is_queue = *action == Action::Open && app.focus == Pane::Locks && app.pages.is_empty();
         let does = match () {

@@ -1,4 +1,4 @@
-//! The header: which server, how fresh the data is, and how many sessions wait. Its places are fixed.
+//! The header: the server, the age of the data, and the number of waiting sessions. All positions are fixed.
 //!
 //! ```text
 //! prod · app as ops · 17.2 primary · 224/500 connections         LIVE 1s  14:02:31
@@ -27,17 +27,17 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
     if let Some(past) = app.past.as_deref() {
         return super::time_line::render(frame, row(1), app, past, theme);
     }
-    // What is known of the past is worth less than why there is nothing newer; the Overview has it below.
+    // The reason for a lost connection is more important than old data. The Overview shows it below.
     let down = if app.screen == Screen::Overview { Vec::new() } else { why_down(app, area.width, 1) };
     let line = down.into_iter().next().unwrap_or_else(|| waiting_line(app, area.width));
     draw_line(frame, row(1), &line, theme);
 }
 
-/// Which server, and what is special about how it is looked at: that nothing can be done stands where everybody sees it.
+/// The name of the server, with notes on the connection. That no action is possible must be visible on every screen.
 fn name(app: &App, server: Option<&Server>, most: usize) -> String {
     let target = crate::text::one_line_prefix(&app.settings.target, 500);
     let target = match (several(&target), server) {
-        // Which of them it is that answers.
+        // Shows which of the hosts answers.
         (Some(more), Some(server)) => format!("{} +{more}", crate::text::one_line(&server.place())).into(),
         _ => target,
     };
@@ -45,19 +45,19 @@ fn name(app: &App, server: Option<&Server>, most: usize) -> String {
     if let Some(note) = &app.settings.note {
         name = format!("{name} [{note}]");
     }
-    // A recording says so already.
+    // A recording is already marked as such.
     if app.settings.read_only && app.replay.is_none() {
         name = format!("{name} [read-only]");
     }
     name
 }
 
-/// How many hosts more there are, where a target is known by the first of them: `app@one:5432 +2`.
+/// Number of further hosts in a target that is known by its first host: `app@one:5432 +2`.
 fn several(target: &str) -> Option<u32> {
     target.rsplit_once(" +")?.1.parse().ok()
 }
 
-/// Pieces of the first line, the dispensable ones with a higher number.
+/// Pieces of the first line; those with higher numbers are omitted first.
 fn server_line(app: &App, room: usize) -> Line {
     let mut pieces: Vec<(u8, String, Tone)> = Vec::new();
     let shown = app.context().and_then(|context| Some((context, context.snapshot.server()?)));
@@ -91,11 +91,11 @@ fn server_line(app: &App, room: usize) -> Line {
         tone,
     ));
     let (active, idle) = states(&context);
-    // What is hidden from the role may be either.
+    // Sessions that the role cannot see can be in either state.
     pieces.push((5, format!("{least}{} active", count(active)), Tone::Plain));
     let tone = if idle > 0 { Tone::Warning } else { Tone::Plain };
     pieces.push((4, format!("{least}{} idle in transaction", count(idle)), tone));
-    // A name says as much without its middle: the rest is worth more than all of it.
+    // The middle of the name is worth less than the other pieces.
     let needed =
         pieces.iter().filter(|piece| piece.0 <= COUNTS).map(|piece| crate::text::width(&piece.1) + 3);
     let excess = needed.sum::<usize>().saturating_sub(room + 3);
@@ -106,16 +106,14 @@ fn server_line(app: &App, room: usize) -> Line {
     joined(pieces, room)
 }
 
-/// Columns of the first line from which on it states how long the server has been up.
 const WIDE: usize = 90;
 
-/// The pieces of up to this number are worth more than the middle of the server's name.
+/// Pieces up to this number are worth more than the middle of the server's name.
 const COUNTS: u8 = 2;
 
-/// The least columns of the server's name.
 const SHORTEST_NAME: usize = 12;
 
-/// How far a standby is behind. One that gets its WAL from an archive alone has no stream either.
+/// How far a standby is behind. A standby that gets its WAL only from an archive has no stream either.
 fn behind(following: Following) -> Vec<(u8, String, Tone)> {
     let words = |seconds: f64| crate::text::duration(seconds.floor());
     match following {
@@ -127,7 +125,6 @@ fn behind(following: Following) -> Vec<(u8, String, Tone)> {
     }
 }
 
-/// Leaves out pieces, the most dispensable first, until the line fits.
 fn joined(mut pieces: Vec<(u8, String, Tone)>, room: usize) -> Line {
     let width = |pieces: &[(u8, String, Tone)]| -> usize {
         pieces.iter().map(|(_, text, _)| crate::text::width(text) + 3).sum::<usize>().saturating_sub(3)
@@ -156,11 +153,11 @@ fn states(context: &Context<'_>) -> (usize, usize) {
     })
 }
 
-/// How fresh the data is: nothing old is ever shown as live.
+/// The age of the data: old data is never shown as live.
 fn link_line(app: &App, wide: bool) -> Line {
     let mut line = Line::new();
     let time = app.context().map(|context| match app.replay {
-        // Who reads it was not there: neither the day nor the zone is a matter of course.
+        // The reader of a recording needs the day and the time zone.
         Some(_) => crate::app::time::dated(context.snapshot.taken_at, context.zone, wide),
         None => context.time_of_day(context.snapshot.taken_at),
     });
@@ -171,14 +168,14 @@ fn link_line(app: &App, wide: bool) -> Line {
             let is_last = app.past.as_ref().is_some_and(|past| past.place + 1 >= past.moments.len());
             let word = match (replay.plays, is_last) {
                 (true, false) => "PLAYS",
-                // It goes on when the file grows.
+                // It continues when the file grows.
                 (true, true) => "AT END",
                 (false, _) => "PAUSED",
             };
             line.push(format!("{word} ×{}", replay.speed), Tone::Past);
         }
         state if app.past.is_some() => {
-            // What is newer than this does not come just now.
+            // Newer snapshots do not arrive at the moment.
             if matches!(state, Link::Down { .. }) {
                 line.push("DOWN · ", Tone::Critical);
             }
@@ -218,7 +215,7 @@ fn link_line(app: &App, wide: bool) -> Line {
     line
 }
 
-/// Why there is no connection, over as many rows as that takes: it is what somebody can do something about.
+/// Why there is no connection, over several rows if necessary, because the operator may be able to fix the cause.
 pub(super) fn why_down(app: &App, width: u16, rows: usize) -> Vec<Line> {
     let Link::Down { reason, attempt, .. } = app.link() else { return Vec::new() };
     let when = match app.retry.ceil() {
@@ -227,7 +224,7 @@ pub(super) fn why_down(app: &App, width: u16, rows: usize) -> Vec<Line> {
     };
     let text = format!("{}; attempt {attempt} {when}", crate::text::one_line(&reason));
     let mut said = crate::text::lines(&text, usize::from(width.saturating_sub(6)));
-    // What has no room is cut in the middle: when it is tried again stands at the end.
+    // Text that does not fit is cut in the middle, because the time of the next attempt is at the end.
     if said.len() > rows {
         let when = format!("…; attempt {attempt} {when}");
         said.truncate(rows);
@@ -242,7 +239,6 @@ pub(super) fn why_down(app: &App, width: u16, rows: usize) -> Vec<Line> {
     said.into_iter().enumerate().map(line).collect()
 }
 
-/// How many sessions waited and wait now, since when, and the longest wait. Nothing in it changes its place.
 fn waiting_line(app: &App, width: u16) -> Line {
     let Some(context) = app.context() else { return Line::new() };
     let columns = match width {
@@ -262,7 +258,7 @@ fn waiting_line(app: &App, width: u16) -> Line {
     };
     let bars = sparkline::bars(&counts, columns);
     let mut line = Line::new().with("waiting ", Tone::Dim);
-    // The last bar is that of now.
+    // The last bar is the current one.
     let last = bars.char_indices().next_back().map_or(0, |(at, _)| at);
     let (before, now) = bars.split_at(last);
     line.push(before, Tone::Dim);
@@ -279,7 +275,6 @@ fn waiting_line(app: &App, width: u16) -> Line {
     line
 }
 
-/// When the waiting began, and the longest wait; where no session waits, the last wait.
 fn waits(context: &Context<'_>) -> Vec<String> {
     if context.view.graph.waiting == 0 {
         let waits = &context.view.lock_waits;

@@ -1,5 +1,5 @@
-//! Where the panes of a screen stand: by the size of the terminal, by which panes there are, and by the focus. Never by the number of
-//! their rows: a pane that grew with its rows would push the others about.
+//! Places the panes of a screen by terminal size, visible panes and focus. The number of rows does not matter: a pane that
+//! grew with its rows would move the others.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
@@ -7,23 +7,18 @@ use crate::app::panes::Pane;
 use crate::app::screens::Screen;
 use crate::app::{App, HEADER, TALL, WIDE};
 
-/// Columns between two panes side by side.
 const GAP: u16 = 1;
-/// Rows that no pane has less of, where there are so many: title, head, and two rows.
+/// Minimum rows of a pane, if there is room: title, head, and two rows.
 const LEAST: u16 = 4;
-/// The widest that the details at the right side get.
 const WIDEST_DETAIL: u16 = 80;
 
-/// Where a pane stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub pane: Pane,
     pub area: Rect,
-    /// It has its title alone.
     pub is_line: bool,
 }
 
-/// The places of the panes that are shown, and of the details at the right side.
 pub(super) fn places(area: Rect, app: &App) -> (Vec<Place>, Option<Rect>) {
     let panes = app.visible_panes();
     match panes.as_slice() {
@@ -34,7 +29,7 @@ pub(super) fn places(area: Rect, app: &App) -> (Vec<Place>, Option<Rect>) {
         }
         _ => {
             let shares: Vec<u16> = panes.iter().map(|pane| app.screen.share(*pane)).collect();
-            // Side by side the locks would lose their columns.
+            // Side by side, the locks would lose columns.
             let areas =
                 if app.screen == Screen::Locks { stacked(area, &shares) } else { areas(area, &shares) };
             let areas = areas.into_iter();
@@ -54,7 +49,6 @@ fn with_detail(area: Rect, app: &App) -> (Rect, Option<Rect>) {
     (left, Some(Rect { x: area.right() - width, width, ..area }))
 }
 
-/// The findings, and the other panes below them: on a low screen one of them and the titles of the others.
 fn overview(area: Rect, below: &[Pane], expanded: Option<Pane>, is_split: bool) -> Vec<Place> {
     let is_tall = area.height + HEADER + 1 >= TALL;
     let rows = if is_tall { 9 } else { 6 };
@@ -83,7 +77,7 @@ fn overview(area: Rect, below: &[Pane], expanded: Option<Pane>, is_split: bool) 
             [chains, left].into_iter().chain(rights).collect()
         }
         (true, [_, ..]) => {
-            // Sixtieths of the height below the findings, each for one that has others below or above.
+            // Height of a pane in sixtieths of the height below the findings.
             let share = |pane: Pane| match pane {
                 Pane::Tasks => 10,
                 _ => 9,
@@ -105,8 +99,8 @@ fn overview(area: Rect, below: &[Pane], expanded: Option<Pane>, is_split: bool) 
     std::iter::once(findings).chain(below.iter().zip(areas).map(place)).collect()
 }
 
-/// The areas of panes, in their order: one below the other. Where it is wide, of three or four the first stands above, the second at
-/// the left, and what is left beside it.
+/// The areas of the panes, in order, one below the other. On a wide screen with three or four panes, the first is at the
+/// top, the second below it at the left, and the others at the right.
 fn areas(area: Rect, shares: &[u16]) -> Vec<Rect> {
     match shares {
         [top, left, right @ ..] if area.width >= WIDE && matches!(right.len(), 1 | 2) => {
@@ -118,7 +112,6 @@ fn areas(area: Rect, shares: &[u16]) -> Vec<Rect> {
     }
 }
 
-/// One below the other: the first takes what the shares of the others leave.
 fn stacked(area: Rect, shares: &[u16]) -> Vec<Rect> {
     let all: u16 = shares.iter().sum::<u16>().max(1);
     let even = usize::from(area.height) / shares.len().max(1);

@@ -1,6 +1,6 @@
-//! Drawing: reads the state of the screens and a theme, and changes neither.
+//! Drawing reads the state of the screens and a theme, and changes neither.
 //!
-//! Colour is by meaning and never alone: every tone has its words, and `mono` shows them with modifiers only.
+//! Colour follows meaning and is never the only sign: every tone has its words, and `mono` uses modifiers only.
 
 mod ascii;
 mod body;
@@ -26,7 +26,6 @@ use crate::app::line::{Line, Tone};
 use theme::Theme;
 use viewport::Viewport;
 
-/// Draws the whole screen, and notes in the viewport where things are.
 pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let area = frame.area();
     viewport.begin();
@@ -62,7 +61,7 @@ fn too_small(frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     }
 }
 
-/// Draws a line at the top left of an area, cut with an ellipsis where it is longer. Never writes outside of the frame.
+/// Draws a line at the top left of an area, truncated with an ellipsis if it is too long. Never writes outside the frame.
 fn draw_line(frame: &mut Frame<'_>, area: Rect, line: &Line, theme: &Theme) {
     let area = area.intersection(frame.area());
     if area.is_empty() {
@@ -72,7 +71,7 @@ fn draw_line(frame: &mut Frame<'_>, area: Rect, line: &Line, theme: &Theme) {
     let whole = line.width() <= usize::from(area.width);
     for span in &line.spans {
         let room = usize::from(left);
-        // The piece that the edge runs through ends in an ellipsis, also where only later pieces are cut.
+        // The span at the edge ends in an ellipsis, even if only later spans are cut.
         let text = if whole { span.text.as_str().into() } else { crate::text::fit(&span.text, room) };
         let x = area.x + (area.width - left);
         let (end, _) = frame.buffer_mut().set_stringn(x, area.y, &text, room, theme.style(span.tone));
@@ -83,7 +82,6 @@ fn draw_line(frame: &mut Frame<'_>, area: Rect, line: &Line, theme: &Theme) {
     }
 }
 
-/// Draws `right` at the right edge and `left` in what remains.
 fn draw_ends(frame: &mut Frame<'_>, area: Rect, left: &Line, right: &Line, theme: &Theme) {
     let width = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
     let gap = u16::from(width > 0);

@@ -1,7 +1,7 @@
-//! Screens as text: what a person would read, kept under `src/ui/screens`: at 120x35 whole, at 80x24 and 200x60 in the lines that the
-//! size makes (`kept`).
+//! Screens as text, compared with the files under `src/ui/screens`: whole at 120x35; at 80x24 and 200x60 only the lines
+//! that depend on the size (`kept`).
 //!
-//! `LOCKTOP_ACCEPT=1 cargo test --lib ui::tests` writes them anew; read the difference before committing it.
+//! `LOCKTOP_ACCEPT=1 cargo test --lib ui::tests` rewrites them; read the difference before committing it.
 
 mod dialogs;
 
@@ -71,9 +71,9 @@ impl Stage {
         self.app.update(Message::Drawn(self.viewport.dialog));
     }
 
-    /// The screen as text. The cell behind a wide character belongs to it.
+    /// The screen as text. A wide character includes the cell after it.
     fn text(&mut self) -> String {
-        // The test backend does not know that a wide character covers two cells: begin anew.
+        // The test backend does not know that a wide character covers two cells: draw on a cleared screen.
         self.draw();
         self.terminal.clear().unwrap();
         self.draw();
@@ -262,7 +262,6 @@ fn a_lost_connection_is_seen_at_once() {
     check_whole("down", &mut stage);
 }
 
-/// Why there is no connection is read to its end, and when it is tried again is always there.
 #[test]
 fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
     let reason = "connection to server at \"db.internal.example.com\" (10.0.3.17), port 5432 failed: FATAL: \
@@ -372,7 +371,6 @@ fn empty_panes_keep_their_places_and_names_are_read() {
     }
 }
 
-/// In a narrow column the application stays, in a wide one the role with it: one rule for all rows.
 #[test]
 fn a_narrow_column_has_the_application() {
     let screen = |width: u16| Stage::new(width, 35).view(sample::incident(0.0).view()).keys("2").text();
@@ -381,7 +379,6 @@ fn a_narrow_column_has_the_application() {
     assert!(wide.contains("deploy@prisma"), "{wide}");
 }
 
-/// Which database it is says nothing where there is one.
 #[test]
 fn the_database_is_a_column_where_there_are_several() {
     let heads = |builder: sample::Builder, keys: &str| {
@@ -434,7 +431,6 @@ fn hostile_text_stays_in_its_place() {
     }
 }
 
-/// Where `text` begins on the screen.
 fn place_of(stage: &mut Stage, text: &str) -> (u16, u16) {
     let screen = stage.text();
     let (y, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
@@ -478,7 +474,6 @@ fn locks_that_could_not_be_read_are_not_shown_as_live() {
     assert!(text.contains("2m51s") && !text.contains("3m21s row") && !text.contains("longest"), "{text}");
 }
 
-/// That nothing can be done is seen before somebody needs it.
 #[test]
 fn read_only_is_seen() {
     let rights = crate::model::plan::Rights {
@@ -509,7 +504,6 @@ fn read_only_is_seen() {
     }
 }
 
-/// What our role may do is said in the help, and of each session.
 #[test]
 fn the_role_is_told_what_it_lacks() {
     let rights = crate::model::plan::Rights {

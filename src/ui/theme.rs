@@ -1,25 +1,20 @@
-//! Colours by meaning: the only place that names a colour.
+//! Colours by meaning. Only this module names a colour.
 
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::app::line::Tone;
 
-/// The themes there are, by their names in the config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Base {
-    /// `dark`: for a dark background.
     #[default]
     Dark,
-    /// `light`: for a light background.
     Light,
-    /// `mono`: no colour, only modifiers such as bold and reverse.
     Mono,
     /// The sixteen colours of the terminal's own palette.
     Ansi,
 }
 
 impl Base {
-    /// The theme of this name; none where there is none.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "dark" => Self::Dark,
@@ -31,21 +26,16 @@ impl Base {
     }
 }
 
-/// How many colours the terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// None, or the user wants none (`NO_COLOR`, <https://no-color.org>).
+    /// No colours, or the user wants none (`NO_COLOR`, <https://no-color.org>).
     None,
-    /// The sixteen colours of the terminal's palette.
     Ansi,
-    /// 256 colours, of xterm's palette.
     Indexed,
-    /// 24 bits a colour.
     Rgb,
 }
 
 impl Depth {
-    /// What the environment says: `NO_COLOR`, `COLORTERM`, `TERM`.
     pub fn detect(var: impl Fn(&str) -> Option<String>) -> Self {
         if var("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             return Self::None;
@@ -61,30 +51,24 @@ impl Depth {
     }
 }
 
-/// The style that each meaning is drawn in.
 #[derive(Debug, Clone)]
 pub struct Theme {
     styles: [Style; 8],
-    /// The style of the row under the cursor.
     pub selected: Style,
-    /// Everything is drawn with ASCII characters alone.
     pub ascii: bool,
 }
 
-/// A colour of the config that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThemeError {
-    /// The config names a meaning that there is not.
     #[error(
         "unknown color \"{0}\": expected plain, title, dim, critical, warning, good, key, past and selected"
     )]
     Meaning(String),
-    /// The config has a colour that is none.
     #[error("\"{0}\" is not a color: write a name (red, light-blue), a number (0 to 255) or #rrggbb")]
     Color(String),
 }
 
-/// A meaning's colour in three depths.
+/// The colour of a meaning in 24 bits, 256 colours and 16 colours.
 type Shades = (u32, u8, Color);
 
 struct Palette {
@@ -139,7 +123,6 @@ fn color((rgb, index, ansi): Shades, depth: Depth) -> Color {
 }
 
 impl Theme {
-    /// A theme for a terminal with this many colours.
     pub fn new(base: Base, depth: Depth, ascii: bool) -> Self {
         match (base, depth) {
             (Base::Mono, _) | (_, Depth::None) => Self::mono(ascii),
@@ -165,7 +148,7 @@ impl Theme {
         let fg = |shades| Style::new().fg(color(shades, depth));
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let critical = fg(palette.critical).add_modifier(Modifier::BOLD);
-        // In sixteen colours no background goes with every foreground: turn the row round instead.
+        // With sixteen colours, no background suits every foreground, so the row is reversed.
         let selected = match depth {
             Depth::Ansi | Depth::None => Style::new().add_modifier(Modifier::REVERSED),
             Depth::Indexed | Depth::Rgb => Style::new().bg(color(palette.selected, depth)),
@@ -186,11 +169,11 @@ impl Theme {
         }
     }
 
-    /// The theme with the colours of the config: meaning and colour. Without colours (`mono`, `NO_COLOR`) they are
-    /// checked and then left alone.
+    /// Applies the colours of the config (meaning and colour). Without colours (`mono`, `NO_COLOR`) they are checked but not
+    /// used.
     ///
     /// # Errors
-    /// When a meaning or a colour is unknown.
+    /// If a meaning or a colour is unknown.
     pub fn with_colors(mut self, colors: &[(String, String)], depth: Depth) -> Result<Self, ThemeError> {
         for (meaning, text) in colors {
             let color: Color = text.parse().map_err(|_| ThemeError::Color(text.clone()))?;
@@ -221,7 +204,6 @@ impl Theme {
         Ok(self)
     }
 
-    /// The style that a meaning is drawn in.
     pub fn style(&self, tone: Tone) -> Style {
         self.styles.get(slot(tone)).copied().unwrap_or_default()
     }

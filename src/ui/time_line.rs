@@ -1,4 +1,4 @@
-//! The line of all looks that are kept, while one of the past is shown.
+//! The line of all kept snapshots, while one of the past is shown.
 //!
 //! ```text
 //! 13:47 ···▁▁··▂▂▁··!▃▅▆█▲▇▇▅·a·▁·· 14:02  ▲ 631 of 900   ( ) trouble  Esc now
@@ -15,12 +15,12 @@ use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
 use crate::model::timeline::{Moment, PastView};
 
-/// Minutes of a past below which its ends are told to the second.
+/// Below this length of the past, in minutes, its ends are shown with seconds.
 const SHORT: i64 = 10;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastView, theme: &Theme) {
     let (Some(first), Some(last)) = (past.moments.first(), past.moments.last()) else { return };
-    // Of a short past both ends would be the same minute, or nearly.
+    // Both ends of a short past would show the same minute, or nearly.
     let is_short = (last.at - first.at).num_minutes() < SHORT;
     let format = if is_short { "%H:%M:%S" } else { "%H:%M" };
     let time = |moment: &Moment| moment.at.with_timezone(&app.settings.zone).format(format).to_string();
@@ -45,7 +45,6 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastVi
     draw_ends(frame, area, &line, &keys, theme);
 }
 
-/// The keys that lead along the line: `( ) trouble  Esc now`.
 fn keys(app: &App) -> Line {
     let key = |action| app.settings.keymap.key(action).map(|key| key.to_string()).unwrap_or_default();
     let mut line = Line::new();
@@ -64,18 +63,15 @@ fn keys(app: &App) -> Line {
     line
 }
 
-/// What a column of the line shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bar {
-    /// Nobody waited at its looks.
+    /// No session waited.
     Calm,
-    /// How many waited, as a bar.
     Waiting(char),
-    /// There was trouble at one of its looks; the sign of the worst.
+    /// There was trouble; the sign of the worst.
     Sign(char),
 }
 
-/// The columns, none more than there are looks, and the one in which the shown look is.
 fn bars(past: &PastView, room: usize) -> (Vec<Bar>, usize) {
     let count = past.moments.len();
     let columns = room.min(count).max(1);

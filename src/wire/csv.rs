@@ -1,4 +1,4 @@
-//! Looks as lines of a table, for a spreadsheet: RFC 4180, one line a look.
+//! Snapshots as CSV for a spreadsheet (RFC 4180), one line per snapshot.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use crate::model::wait_graph::Party;
 use crate::model::words;
 use crate::text::one_line;
 
-/// The line of headings, without its end.
+/// The header line, without the line end.
 pub const HEAD: &str = "taken_at,waiting,longest_wait,roots,worst_root,worst_root_who,worst_root_state,blocked,frees,prepared,cycles,critical,warnings,finding,in_turn,still_blocked";
 
-/// The line of a look, without its end; none where it has no snapshot. What could not be read is empty.
+/// The line of a snapshot, without the line end; `None` without a snapshot. Values that could not be read are empty.
 pub fn look(view: &View) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
     let has_locks = snapshot.locks.is_known();
@@ -49,13 +49,13 @@ pub fn look(view: &View) -> Option<String> {
         number(worst.map(|root| root.in_turn)),
         number(worst.map(|root| root.still_blocked)),
     ] {
-        // A text takes what is written to it.
+        // Writing to a string cannot fail.
         let _ = write!(line, ",{}", escaped(&cell));
     }
     Some(line)
 }
 
-/// A cell: in quotes where it needs them. What a spreadsheet would take for a formula gets an apostrophe in front.
+/// A cell, quoted if necessary. Text that a spreadsheet would read as a formula gets a leading apostrophe.
 fn escaped(cell: &str) -> Cow<'_, str> {
     let text = one_line(cell);
     let is_formula = text.starts_with(['=', '+', '-', '@']);

@@ -1,5 +1,3 @@
-//! Snapshots for others: as JSON for programs, as a table for people without a terminal.
-
 pub mod check;
 pub mod csv;
 pub mod gids;

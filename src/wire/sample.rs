@@ -1,5 +1,5 @@
-//! A small snapshot for the tests of this floor: an idle holder of an advisory lock and two waiters, and a prepared
-//! transaction that somebody waits for.
+//! A small snapshot for the tests: an idle holder of an advisory lock and two waiters, and a prepared transaction that a
+//! session waits for.
 
 use std::sync::Arc;
 

@@ -1,15 +1,14 @@
-//! Has glibc's allocator give large buffers back to the system.
+//! Makes glibc's allocator return large buffers to the system.
 //!
-//! glibc maps a block of 128 KiB or more by itself, and unmaps it when it is freed; but with each such free it raises that limit, up to
-//! 32 MiB, and gives back nothing at the end of a heap that is smaller than twice the limit (mallopt(3), `M_MMAP_THRESHOLD`, "dynamic
-//! mmap threshold"). After one large look at a server the buffers of all later ones stay in the heaps, with holes between them: at
-//! 84,000 locks 8 of 43 MB (bench `cost`). A limit that was set does not move.
+//! glibc maps a block of 128 KiB or more separately and unmaps it on free. Each such free raises that threshold, up to 32
+//! MiB, and the end of a heap is not released while it is smaller than twice the threshold (mallopt(3),
+//! `M_MMAP_THRESHOLD`, "dynamic mmap threshold"). So after one large poll the buffers of all later polls stay in the
+//! fragmented heaps: 8 of 43 MB at 84,000 locks (bench `cost`). A threshold that is set explicitly does not change.
 
-/// From this size on a block is mapped by itself.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const THRESHOLD: libc::c_int = 256 << 10;
 
-/// Sets the limit from which on blocks are mapped by themselves, for the whole process. Does nothing where the allocator is not glibc's.
+/// Sets the mmap threshold for the whole process. Does nothing if the allocator is not glibc's.
 #[cfg_attr(
     all(target_os = "linux", target_env = "gnu"),
     expect(unsafe_code, reason = "mallopt has no safe form")
@@ -18,7 +17,7 @@ pub fn fix_mmap_threshold() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt takes its arguments by value, changes nothing but the allocator's own settings, and under its lock.
     unsafe {
-        // Refused it answers 0, and all is as it was.
+        // On failure mallopt returns 0 and changes nothing.
         libc::mallopt(libc::M_MMAP_THRESHOLD, THRESHOLD);
     }
 }

@@ -1,8 +1,8 @@
-//! The only place that asks what time it is; everybody else is handed the answer.
+//! The only place that reads a clock; all other code receives the time.
 
 use std::time::{Duration, Instant};
 
-/// The wall clock of this machine. Ages never come from it: they come from the server's clock in a snapshot.
+/// The wall clock of this machine. Ages are never computed from it, but from the server's clock in a snapshot.
 #[cfg(feature = "chrono")]
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
@@ -10,7 +10,7 @@ pub fn wall() -> chrono::DateTime<chrono::Utc> {
     chrono::Utc::now()
 }
 
-/// The time zone of this machine as it is now, for times of day on a screen.
+/// The current time zone of this machine, for times of day on a screen.
 #[cfg(feature = "chrono")]
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
@@ -18,20 +18,20 @@ pub fn offset() -> chrono::FixedOffset {
     *chrono::Local::now().offset()
 }
 
-/// A monotonic moment, for measuring how long something took here.
+/// The monotonic clock, for measuring durations on this machine.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn monotonic() -> Instant {
     Instant::now()
 }
 
-/// How long this machine has been up, with the time in which it slept: a monotonic moment that also shows how long a process, or the
-/// whole machine, was suspended.
+/// The time since this machine was booted, including the time it was asleep: a monotonic clock that also shows how long a
+/// process, or the whole machine, was suspended.
 #[must_use]
 pub fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = rustix::time::ClockId::Boottime;
-    // Elsewhere the monotonic clock; macOS's goes on while it sleeps.
+    // Other systems: the monotonic clock, which on macOS also advances during sleep.
     #[cfg(not(target_os = "linux"))]
     let clock = rustix::time::ClockId::Monotonic;
     let time = rustix::time::clock_gettime(clock);

@@ -1,14 +1,14 @@
-//! Text in the encodings that a database may have.
+//! Text in the encodings that a database may use.
 //!
-//! Who asks the server to convert nothing, since one text in another encoding would fail a whole statement, gets text in the bytes it is
-//! stored in, and reads it by the encoding of the database that it belongs to.
+//! A connection that requests no conversion, because one text in another encoding would fail a whole statement, receives
+//! text as the stored bytes and decodes it by the encoding of the database that it belongs to.
 
 use std::borrow::Cow;
 
 use encoding_rs as rs;
 
-/// How a database stores its text. The default is that of one in UTF-8, and of one that says nothing (`SQL_ASCII`): UTF-8, and what is
-/// none of it is replaced.
+/// How a database stores its text. The default, for UTF-8 and for `SQL_ASCII`, which declares no encoding, reads UTF-8
+/// and replaces invalid bytes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding(Table);
 
@@ -16,16 +16,17 @@ pub struct Encoding(Table);
 enum Table {
     #[default]
     Utf8,
-    /// Nothing beyond ASCII is known: each run of other bytes is one replacement character.
+    /// Only ASCII is known: each run of other bytes becomes one replacement character.
     Ascii,
-    /// One of the Web's, and the characters that PostgreSQL has in place of some of its.
+    /// A WHATWG encoding, and the characters that PostgreSQL has in place of some of its characters.
     Web(&'static rs::Encoding, &'static [(char, char)]),
-    /// The same, where the Web has letters in place of the control characters from 0x80 to 0x9f.
+    /// The same, if the WHATWG encoding has letters in place of the control characters from 0x80 to 0x9f.
     WithControls(&'static rs::Encoding),
 }
 
-/// By the names of PostgreSQL ("Character Set Support" in its documentation, and `src/common/encnames.c`); those of the Web are
-/// <https://encoding.spec.whatwg.org>. `tests/live/encodings.rs` compares each with the server's own conversion.
+/// By PostgreSQL's names ("Character Set Support" in its documentation, and `src/common/encnames.c`); for the WHATWG
+/// encodings see <https://encoding.spec.whatwg.org>. `tests/live/encodings.rs` compares each with the server's own
+/// conversion.
 const NAMES: [(&str, Table); 30] = [
     ("LATIN1", Table::WithControls(rs::WINDOWS_1252)),
     ("LATIN2", Table::Web(rs::ISO_8859_2, &[])),
@@ -60,24 +61,24 @@ const NAMES: [(&str, Table); 30] = [
 ];
 
 impl Encoding {
-    /// The encoding that PostgreSQL calls so.
+    /// The encoding with this PostgreSQL name.
     #[must_use]
     pub fn named(name: &str) -> Self {
         match NAMES.iter().find(|(known, _)| *known == name) {
             Some((_, table)) => Self(*table),
             None if ["UTF8", "SQL_ASCII", ""].contains(&name) => Self(Table::Utf8),
-            // EUC_TW, EUC_JIS_2004 and MULE_INTERNAL, of which nobody else knows either.
+            // EUC_TW, EUC_JIS_2004 and MULE_INTERNAL, which WHATWG does not have.
             None => Self(Table::Ascii),
         }
     }
 
-    /// Whether bytes and text are the same.
+    /// Whether the stored bytes are read as UTF-8.
     #[must_use]
     pub fn is_utf8(self) -> bool {
         self.0 == Table::Utf8
     }
 
-    /// The text; a replacement character for what stands for none.
+    /// Decodes the bytes; invalid ones become replacement characters.
     #[must_use]
     pub fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
         match self.0 {
@@ -107,14 +108,14 @@ impl Encoding {
         }
     }
 
-    /// The text in `bytes`, none for NULL.
+    /// Decodes `bytes`; `None` for NULL.
     #[must_use]
     pub fn text(self, bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
         bytes.map(|bytes| self.decode(bytes))
     }
 
-    /// A name in a catalog that all databases share: it is in the encoding of the database where it was made, which nobody wrote down.
-    /// What is UTF-8 is hardly anything else; the rest is read as if it was made here.
+    /// Decodes a name from a shared catalog. It is in the encoding of the database in which it was created, which is not
+    /// recorded: valid UTF-8 is read as UTF-8, anything else in this encoding.
     #[must_use]
     pub fn shared(self, bytes: &[u8]) -> Cow<'_, str> {
         match std::str::from_utf8(bytes) {
@@ -124,7 +125,7 @@ impl Encoding {
     }
 }
 
-/// The bytes that hexadecimal digits stand for; none where they are not pairs of such digits.
+/// Decodes pairs of hexadecimal digits; `None` if the text is anything else.
 #[must_use]
 pub fn unhex(digits: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

@@ -1,6 +1,6 @@
-//! Opening the files that are written: never through a link, never into what another user made or can read.
+//! Opens files for writing: never through a symbolic link, and never a file that another user created or can read.
 //!
-//! What is checked is the file that was opened, not its name: that one may be another file a moment later.
+//! The checks apply to the opened file, not to its name, which may refer to another file a moment later.
 
 use std::fmt;
 use std::fs::{DirBuilder, File};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-/// Of files that are about to get another's place.
+/// Distinguishes the temporary files that are renamed into place.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// How a file is opened.
@@ -21,9 +21,9 @@ static NUMBER: AtomicU64 = AtomicU64::new(0);
 pub enum How {
     /// It must not exist yet.
     Create,
-    /// To write at any place; it is created if it does not exist.
+    /// For writing at any position; created if it does not exist.
     Write,
-    /// To write at its end; it is created if it does not exist.
+    /// For appending; created if it does not exist.
     Append,
     /// It must exist.
     Existing,
@@ -31,7 +31,7 @@ pub enum How {
 
 impl How {
     fn flags(self) -> OFlags {
-        // O_NONBLOCK: opening a pipe would otherwise wait for its other end. It changes nothing for a plain file.
+        // O_NONBLOCK: opening a FIFO would otherwise wait for its other end. It has no effect on a regular file.
         let all = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         all | match self {
             Self::Create => OFlags::CREATE | OFlags::EXCL,
@@ -42,12 +42,12 @@ impl How {
     }
 }
 
-/// What is wrong with a file or directory that is not written to.
+/// Why a file or directory is not written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// It was to be created, and exists.
+    /// It was to be created, but exists.
     Exists,
-    /// A symbolic link, also one to a file of the user's own.
+    /// A symbolic link, even to a file of the same user.
     Link,
     /// A directory, pipe, socket or device.
     NotPlain,
@@ -62,7 +62,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// The fact, to follow the path.
+    /// The problem, worded to follow the path.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -93,14 +93,14 @@ impl Flaw {
 /// Why a file is not opened.
 #[derive(Debug)]
 pub enum FileError {
-    /// It would not be the user's alone.
+    /// Other users could read, write or replace it.
     Unsafe {
         /// The file or directory.
         path: PathBuf,
         /// What is wrong with it.
         flaw: Flaw,
     },
-    /// The system refuses.
+    /// The operating system reports an error.
     System {
         /// The file or directory.
         path: PathBuf,
@@ -140,11 +140,11 @@ impl From<FileError> for io::Error {
     }
 }
 
-/// Opens a file that is written to. A new one is its owner's alone (0600).
+/// Opens a file for writing. A new file gets mode 0600.
 ///
 /// # Errors
-/// When it is a link or no plain file, belongs to another user, has another name, may be written by others or read by all; or the
-/// system refuses.
+/// If it is a link or not a regular file, belongs to another user, has more than one hard link, can be written by others
+/// or read by all; or if the system refuses.
 pub fn open(path: &Path, how: How) -> Result<File, FileError> {
     at(CWD, path, path, how)
 }
@@ -174,10 +174,10 @@ fn at(directory: impl AsFd, name: &Path, path: &Path, how: How) -> Result<File, 
     Err(flawed(flaw))
 }
 
-/// Whether a file of this name can be created: nothing has it, not even a link that leads nowhere.
+/// Whether a file of this name can be created: nothing exists there, not even a dangling link.
 ///
 /// # Errors
-/// When something has.
+/// If something exists there.
 pub fn is_free(path: &Path) -> Result<(), FileError> {
     match path.symlink_metadata() {
         Ok(_) => Err(FileError::Unsafe { path: path.to_owned(), flaw: Flaw::Exists }),
@@ -185,7 +185,7 @@ pub fn is_free(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// A directory in which no other user can put a file in place of one of ours.
+/// A directory in which no other user can replace locktop's files.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -193,11 +193,11 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens it; it is created for its owner alone (0700) if it does not exist.
+    /// Opens the directory; it is created with mode 0700 if it does not exist.
     ///
     /// # Errors
-    /// When it belongs to another user than this one and root, or others can write to it (a sticky directory such as `/tmp` is
-    /// accepted), or it is another user's link; or the system refuses.
+    /// If it belongs to a user other than this one and root, if others can write to it (a sticky directory such as `/tmp` is
+    /// accepted), if it is a link of another user, or if the system refuses.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(FileError::of(path))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -218,7 +218,7 @@ impl Folder {
         Err(FileError::Unsafe { path: path.to_owned(), flaw })
     }
 
-    /// Opens a file in it, as [`open`] does.
+    /// Opens a file in the directory, as [`open`] does.
     ///
     /// # Errors
     /// As for [`open`].
@@ -226,10 +226,10 @@ impl Folder {
         at(&self.directory, Path::new(name), &self.path(name), how)
     }
 
-    /// Writes a file whole, in place of one of this name: a reader finds either of them.
+    /// Writes a whole file, replacing any file of this name atomically: a reader finds either the old or the new one.
     ///
     /// # Errors
-    /// When the system refuses. Nothing is left of it then.
+    /// If the system refuses. Nothing of the new file is left then.
     pub fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let new = format!(".{name}-{}-{:x}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut file = self.file(&new, How::Create)?;
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_file_of_another_user_is_not_opened() {
-        // Only root can make one here; for others root's files are such.
+        // Only root can create one here; for other users a file of root's serves.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("theirs");
         if rustix::process::geteuid().is_root() {

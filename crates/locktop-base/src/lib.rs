@@ -1,4 +1,4 @@
-//! What every part of locktop uses: [`text`] that is safe to show, the [`clock`], and keys of advisory locks.
+//! Shared by all parts of locktop: [`text`] that is safe to show, the [`clock`], and advisory lock keys.
 
 pub mod clock;
 #[cfg(feature = "encodings")]
@@ -15,11 +15,11 @@ pub mod text;
 pub use lock_key::LockKey;
 pub use query_text::QueryText;
 
-/// Text that came from the server: shared, immutable, valid UTF-8 (invalid bytes were replaced when it was
-/// decoded), and otherwise hostile: it may hold control characters, escape sequences and newlines, and may be
-/// megabytes long. [`text::one_line`] makes it fit for a screen.
+/// Text from the server: shared, immutable, valid UTF-8 (invalid bytes were replaced when it was decoded), and otherwise
+/// untrusted: it may contain control characters, escape sequences and newlines, and may be megabytes long.
+/// [`text::one_line`] makes it safe for a screen.
 pub type Text = std::sync::Arc<str>;
 
-/// A moment on the server's clock.
+/// A time on the server's clock.
 #[cfg(feature = "chrono")]
 pub type Timestamp = chrono::DateTime<chrono::Utc>;

@@ -1,18 +1,17 @@
-//! Advisory lock keys.
-
-/// The key of an advisory lock. The two kinds are different key spaces: a lock on one never meets the other.
+/// The key of an advisory lock. The two kinds are separate key spaces: a lock in one never conflicts with a lock in the
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockKey {
-    /// The key of `pg_advisory_lock(bigint)` and its like.
+    /// The key of `pg_advisory_lock(bigint)` and similar functions.
     Bigint(i64),
-    /// The keys of `pg_advisory_lock(int, int)` and its like.
+    /// The keys of `pg_advisory_lock(int, int)` and similar functions.
     Pair(i32, i32),
 }
 
 impl LockKey {
-    /// The key as `pg_locks` has it. A bigint key is `classid << 32 | objid` with `objsubid` 1; a pair has
-    /// `objsubid` 2 and both halves are signed (`src/backend/utils/adt/lockfuncs.c`, `SET_LOCKTAG_INT64` and
-    /// `SET_LOCKTAG_INT32`). Extensions use further values of `objsubid`: those have no key of ours.
+    /// The key as shown in `pg_locks`. A bigint key is `classid << 32 | objid` with `objsubid` 1; a pair has `objsubid` 2 and
+    /// both halves are signed (`src/backend/utils/adt/lockfuncs.c`, `SET_LOCKTAG_INT64` and `SET_LOCKTAG_INT32`). `None` for
+    /// other values of `objsubid`, which extensions use.
     #[must_use]
     pub fn of_fields(classid: u32, objid: u32, objsubid: u16) -> Option<Self> {
         match objsubid {

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-/// The value of `variable`, else `default` in the home directory. As the XDG specification requires, a relative path is ignored.
+/// The value of `variable`, else `default` in the home directory. A relative path is ignored, as the XDG specification
+/// requires.
 #[must_use]
 pub fn of_user(variable: &str, default: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let absolute = |path: &PathBuf| path.is_absolute();

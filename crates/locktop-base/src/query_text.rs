@@ -1,22 +1,21 @@
-//! Statements of other sessions, which may hold passwords.
-
 use std::fmt;
 
 use crate::Text;
 
-/// The text of a statement that another session sent, as the server kept it. It may hold a password, so it is neither displayed nor
-/// dereferenced: whatever prints it takes the text from locktop's module `output`, which knows what each channel may show.
+/// The text of a statement that another session sent, as the server kept it. It may contain a password, so the type
+/// implements neither `Display` nor `Deref`: code that prints it gets the text from locktop's module `output`, which
+/// knows what each channel may show.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct QueryText(Text);
 
 impl QueryText {
-    /// The text with everything in it: to be compared, recognized or stored, never printed.
+    /// The full text, to be compared, recognized or stored, never printed.
     #[must_use]
     pub fn unredacted(&self) -> &Text {
         &self.0
     }
 
-    /// Whether it has nothing but white space.
+    /// Whether it contains only white space.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         self.0.trim().is_empty()
@@ -28,7 +27,7 @@ impl QueryText {
         self.0.len()
     }
 
-    /// Whether it has this part, such as `(to prevent wraparound)`.
+    /// Whether it contains `part`, such as `(to prevent wraparound)`.
     #[must_use]
     pub fn contains(&self, part: &str) -> bool {
         self.0.contains(part)

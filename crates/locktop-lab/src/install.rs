@@ -1,8 +1,5 @@
-//! How to get a server on this platform, with the package manager of this machine.
-
 use std::path::Path;
 
-/// The package managers, and how each is asked for a package.
 const MANAGERS: [(&str, &str); 7] = [
     ("/usr/bin/apt-get", "apt-get install"),
     ("/usr/bin/dnf", "dnf install"),
@@ -13,20 +10,18 @@ const MANAGERS: [(&str, &str); 7] = [
     ("/usr/sbin/pkg", "pkg install"),
 ];
 
-/// The command that installs PostgreSQL.
 pub(crate) fn postgresql() -> String {
     let server = "postgresql-server";
     let packages = ["postgresql", server, server, server, "postgresql", "postgresql", "postgresql18-server"];
     command("postgresql@18", packages)
 }
 
-/// The command that installs Redis or its fork.
 #[cfg(feature = "redis")]
 pub(crate) fn redis() -> String {
     command("redis", ["redis-server", "valkey", "redis", "redis", "valkey", "redis", "redis"])
 }
 
-/// `packages` are the names that the [`MANAGERS`] know it by.
+/// `packages` are the names by which the [`MANAGERS`] know it, in their order.
 fn command(homebrew: &str, packages: [&str; 7]) -> String {
     if cfg!(target_os = "macos") {
         return format!("brew install {homebrew}");

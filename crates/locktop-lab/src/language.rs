@@ -2,19 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
-    /// English.
     #[default]
     English,
-    /// Chinese.
     Chinese,
 }
 
 impl Language {
-    /// The name in this language, given the English and the Chinese one.
     #[must_use]
     pub fn of<T>(self, (english, chinese): (T, T)) -> T {
         match self {

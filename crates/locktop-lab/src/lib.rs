@@ -1,9 +1,11 @@
-//! A laboratory for locks: servers of our own, [`postgres`] and, with the feature of that name, `redis`; states of contention in them ([`scenario`]); workers that compete
-//! for tasks ([`tasks`]) and for the other lock systems ([`contest`]), faults injected into them, and witnesses of what really ran when. For the demo,
-//! for tests and for benches.
+//! A laboratory for locks: private servers, [`postgres`] and, with the feature of that name, `redis`; states of
+//! contention in them ([`scenario`]); workers that compete for tasks ([`tasks`]) and for the other lock systems
+//! ([`contest`]); faults injected into them; and witnesses of what really ran when. For the demo, for tests and for
+//! benches.
 #![allow(
+    missing_docs,
     clippy::missing_errors_doc,
-    reason = "the types of errors say what can go wrong; a section says what follows where that is not plain"
+    reason = "a part of the program and its tests; the types of errors say what can go wrong"
 )]
 
 pub mod contest;

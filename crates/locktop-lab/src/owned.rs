@@ -1,25 +1,25 @@
-//! As root, no program or file is used that a user other than root could replace: a user's directory may be root's `HOME`, or on
-//! root's search path.
+//! As root, locktop uses no program or file that a user other than root could replace: a user's directory may be root's
+//! `HOME`, or on root's search path.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The path without links, if nobody but root can change what is there, or this process is not root's. The error is a reason that
-/// names the place, to follow the path that was asked for.
+/// The path without links, if only root can change what is there, or this process does not run as root. The error is a
+/// reason that names the place, worded to follow the requested path.
 pub(crate) fn owned(path: &Path) -> Result<PathBuf, String> {
     owned_by(path, rustix::process::geteuid().is_root())
 }
 
-/// The same of a program under the name that it has, which may be a link.
+/// The same for a program under its own name, which may be a link.
 pub(crate) fn is_owned(path: &Path) -> bool {
     owned(path).is_ok() && path.parent().is_none_or(|parent| owned(parent).is_ok())
 }
 
-/// Whether a directory made there stays what it is: as [`owned`], or a sticky directory such as `/tmp`.
+/// Whether a directory created there cannot be replaced: as [`owned`], or a sticky directory such as `/tmp`.
 pub(crate) fn is_private(directory: &Path) -> bool {
-    // Of a file in it, only the directories above count.
+    // For a file, only the directories above it count.
     let is_root = rustix::process::geteuid().is_root();
     fs::metadata(directory).is_ok_and(|found| {
         !is_root || found.mode() & 0o1000 != 0 && found.uid() == 0 && directory.parent().is_none_or(is_owned)
@@ -34,7 +34,7 @@ fn owned_by(path: &Path, is_root: bool) -> Result<PathBuf, String> {
     }
     for at in path.ancestors() {
         let found = fs::metadata(at).map_err(|error| unseen(at, error))?;
-        // In a sticky directory others cannot replace what is root's.
+        // In a sticky directory others cannot replace root's files.
         let is_shared =
             found.mode() & 0o022 != 0 && !(found.is_dir() && found.mode() & 0o1000 != 0 && at != path);
         if found.uid() != 0 {
@@ -53,7 +53,7 @@ fn owned_by(path: &Path, is_root: bool) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// A program on the search path; as root only one that no other user can change.
+/// A program on the search path; as root, only one that no other user can change.
 pub(crate) fn on_path(program: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut files = std::env::split_paths(&path).map(|directory| directory.join(program));
@@ -90,7 +90,7 @@ mod tests {
                 assert_eq!(owned_by(&program, true).is_ok(), is_usable, "{changed:?} {bits:o}");
             }
         }
-        // Others may put something into the last directory, and a name there may be theirs.
+        // Others may add files to the last directory, so a name there may be another user's.
         mode(&bin, 0o1777);
         assert!(owned_by(&bin, true).is_err() && owned_by(&program, true).is_ok());
         let link = room.path().join("link");

@@ -1,4 +1,4 @@
-//! The demo: a server, and scenarios that come about, last some seconds and dissolve, again and again.
+//! The demo: a server, and scenarios that are built, last some seconds and dissolve, repeatedly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,34 +13,26 @@ use super::tasks::{PreparedContests, RunningContests, TasksError, TasksOptions};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnInfoError;
 
-/// Between the end of a scenario and its next beginning.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Longest that dropping a demo may take.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Until the first scenario is built: what is aside begins after it.
+/// Time for the first scenario to be built: the scenarios of `aside` begin after it.
 const ASIDE: Duration = Duration::from_secs(6);
 const STAGGER: Duration = Duration::from_millis(700);
 
-/// What to show, and where.
 #[derive(Debug, Clone)]
 pub struct DemoOptions {
-    /// A server of the user's; without it an embedded one.
+    /// The user's server; `None` for an embedded one.
     pub url: Option<ConnInfo>,
-    /// States of contention that come about and dissolve, again and again.
     pub scenarios: Vec<Scenario>,
-    /// One after the other, and not all at the same time.
     pub in_turn: bool,
-    /// States that come about beside those: they begin a while later, and each has turns of its own.
+    /// Scenarios in addition to those: they begin later, and each repeats on its own.
     pub aside: Vec<Scenario>,
-    /// How fast a scenario is built, and how long it lasts.
     pub timing: Timing,
-    /// Workers that compete for tasks.
     pub tasks: Option<TasksOptions>,
-    /// How long after one scenario the next one begins, at the start.
+    /// Delay between the first starts of two scenarios.
     pub stagger: Duration,
-    /// While it is open nothing dissolves by itself.
+    /// While a question is open, nothing dissolves automatically.
     pub question: OpenQuestion,
-    /// Which embedded server is started where there is no `url`.
     pub server: postgres::Options,
 }
 
@@ -61,45 +53,38 @@ impl Default for DemoOptions {
     }
 }
 
-/// Why there is no demo.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// No server of our own.
     #[error(transparent)]
     Server(#[from] EmbeddedError),
-    /// Its address is not understood.
     #[error(transparent)]
     Address(#[from] ConnInfoError),
-    /// A scenario did not come about.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The tasks or another contest did not start.
     #[error(transparent)]
     Tasks(#[from] TasksError),
 }
 
-/// A running demo. [`Self::stop`] ends it and leaves nothing behind. Dropping it does the same, without saying what went
-/// wrong; on a server of the user's it waits for that.
+/// A running demo. [`Self::stop`] ends it and leaves nothing behind. Dropping it does the same without reporting errors;
+/// on the user's server the drop waits for the cleanup.
 #[derive(Debug)]
 pub struct Demo {
-    /// The server it runs on, as whom, and in which database.
     pub info: ConnInfo,
-    /// The embedded server; none on a server of the user's.
     pub server: Option<EmbeddedServer>,
     scratch: ScratchSchema,
     quit: watch::Sender<bool>,
     loops: Vec<JoinHandle<()>>,
-    /// The tasks and other contests; none where only scenarios are shown.
+    /// `None` if only scenarios are shown.
     pub contests: Option<RunningContests>,
     ended: bool,
 }
 
-/// Starts the demo, and returns as soon as there is a server to look at.
+/// Starts the demo, and returns as soon as there is a server to monitor.
 pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     let (info, server) = if let Some(info) = options.url {
         (info, None)
     } else {
-        // Whoever looks at it, from wherever, counts as its workers do.
+        // Set in the server, so that every session uses the same grace as the workers.
         let grace = options.tasks.as_ref().map(|tasks| format!("{}s", tasks.orphan_grace()));
         let settings = match grace {
             Some(grace) => options.server.with("locktop.orphan_grace", grace),
@@ -118,7 +103,7 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
         tokio::spawn(async move {
             tokio::select! {
                 () = repeat(scenario, scratch, options.timing, delay, (&question, &turns)) => {}
-                // Also when the demo was dropped.
+                // Also if the demo was dropped.
                 _ = told.wait_for(|quit| *quit) => {}
             }
         })
@@ -132,19 +117,21 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     Ok(Demo { info, server, scratch, quit, loops, contests, ended: false })
 }
 
-/// The schema of the scenarios, and the contests. What others have there is left alone, and when anything fails nothing of ours is left.
+/// Creates the schema of the scenarios, and the contests. Objects of others are left alone, and after any failure nothing
+/// of locktop's own remains.
 async fn prepare(
     info: &ConnInfo,
     embedded: bool,
     tasks: Option<TasksOptions>,
 ) -> Result<(ScratchSchema, Option<RunningContests>), DemoError> {
     let Some(tasks) = tasks else { return Ok((ScratchSchema::open(info).await?, None)) };
-    // First what only one demo can have: where another one runs, the schema is its own.
+    // First the schema of the contests, which only one demo can have: if another demo is running, the scratch schema belongs
+    // to that.
     let prepared = PreparedContests::create(info, embedded, tasks).await?;
     let scratch = match ScratchSchema::open(info).await {
         Ok(scratch) => scratch,
         Err(error) => {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = prepared.remove().await;
             return Err(error.into());
         }
@@ -161,10 +148,11 @@ async fn prepare(
 }
 
 impl Demo {
-    /// Ends all sessions, then the server, or on a server of the user's removes the schema.
+    /// Terminates all sessions, then stops the server, or on the user's server removes the schema.
     ///
     /// # Errors
-    /// When the user's server is gone, or somebody else uses what is in the schema; when the embedded one does not end.
+    /// If the user's server is unavailable, or another session uses something in the schema; if the embedded server does not
+    /// end.
     pub async fn stop(mut self) -> Result<(), DemoError> {
         self.quit.send_replace(true);
         for task in self.loops.drain(..) {
@@ -173,7 +161,7 @@ impl Demo {
         }
         let contests = self.contests.take();
         let outcome = if let Some(server) = self.server.take() {
-            // The workers go first: they would look for their server.
+            // The workers end first: otherwise they would try to reconnect to their server.
             drop(contests);
             server.stop().await.map_err(DemoError::from)
         } else {
@@ -195,13 +183,13 @@ impl Drop for Demo {
         if self.ended || self.server.is_some() {
             return;
         }
-        // The runtime of the caller may be about to end, or be this very thread's.
+        // The caller's runtime may be about to end, or run on this very thread.
         let (scratch, contests) = (self.scratch.clone(), contests.map(RunningContests::end));
         let _ = std::thread::spawn(move || remove_in_time(&scratch, contests)).join();
     }
 }
 
-/// Removes what was made, on a runtime of its own; there is nobody to tell when it fails.
+/// Removes what was created, on a runtime of its own; there is no caller to report a failure to.
 fn remove_in_time(scratch: &ScratchSchema, contests: Option<impl Future<Output = Result<(), TasksError>>>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     let all = async {
@@ -213,12 +201,12 @@ fn remove_in_time(scratch: &ScratchSchema, contests: Option<impl Future<Output =
     let _ = runtime.block_on(async { tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await });
 }
 
-/// Removes what was made, over a new connection: the old one may be lost, or another runtime's.
+/// Removes what was created, over a new connection: the old one may be lost, or belong to another runtime.
 async fn remove(scratch: &ScratchSchema) -> Result<(), ScenarioError> {
     scratch.reopen().await?.remove().await
 }
 
-/// Repeats a scenario until it is cancelled. When the server goes away it waits for it to come back.
+/// Repeats a scenario until it is cancelled. If the server is lost, it waits for the server to come back.
 async fn repeat(
     scenario: Scenario,
     mut scratch: ScratchSchema,
@@ -228,7 +216,7 @@ async fn repeat(
 ) {
     tokio::time::sleep(delay).await;
     loop {
-        // Whoever has waited for the longest is next.
+        // The scenario that has waited the longest is next.
         let turn = turns.acquire().await;
         if once(scenario, &scratch, timing, question).await.is_err()
             && let Ok(again) = scratch.reopen().await
@@ -240,7 +228,7 @@ async fn repeat(
     }
 }
 
-/// It stays until its time is over, or until somebody has resolved it, and a moment longer.
+/// It remains until its time is over, or until it was resolved from outside, and a moment longer.
 async fn once(
     scenario: Scenario,
     scratch: &ScratchSchema,

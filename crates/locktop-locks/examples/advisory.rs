@@ -1,4 +1,4 @@
-//! One at a time, for as long as a session lasts.
+//! A lock for one holder at a time, as long as its session lasts.
 //!
 //! `cargo run -p locktop-locks --example advisory -- "host=/tmp dbname=shop"`
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// # Errors
-/// What the server or the connection says.
+/// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let session = Session::open(&ConnInfo::parse(conninfo)?).await?;
     let key = Key::Bigint(10_001);

@@ -1,4 +1,4 @@
-//! A lock that ends by itself, and a write that counts only while it is ours. Needs `locktop schema install`.
+//! A lock that expires, and a write that counts only while the lease is held. Needs `locktop schema install`.
 //!
 //! `cargo run -p locktop-locks --example lease -- "host=/tmp dbname=shop"`
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// # Errors
-/// What the server or the connection says.
+/// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let info = ConnInfo::parse(conninfo)?;
     let mut client = connect(&info).await?.client;
@@ -27,7 +27,7 @@ pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     };
     let transaction = client.transaction().await?;
     lease.fence(&transaction).await?;
-    // Whatever is written here is undone where the lease is not ours any more.
+    // Anything written here is undone if the lease is no longer held.
     transaction.commit().await?;
     println!("written under the lease; released: {}", lease.release().await?);
     Ok(())

@@ -1,4 +1,4 @@
-//! Money moves only where nothing changed since it was read. Needs `locktop schema install` and two accounts.
+//! Moves money only if nothing has changed since it was read. Needs `locktop schema install` and two accounts.
 //!
 //! `cargo run -p locktop-locks --example optimistic -- "host=/tmp dbname=shop"`
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// # Errors
-/// What the server or the connection says.
+/// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let client = connect(&ConnInfo::parse(conninfo)?).await?.client;
     let accounts = Accounts::default();

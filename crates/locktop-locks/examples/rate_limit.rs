@@ -1,4 +1,4 @@
-//! So many requests in a window. Needs `locktop schema install`.
+//! A limited number of requests in a window. Needs `locktop schema install`.
 //!
 //! `cargo run -p locktop-locks --example rate_limit -- "host=/tmp dbname=shop"`
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// # Errors
-/// What the server or the connection says.
+/// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let client = connect(&ConnInfo::parse(conninfo)?).await?.client;
     let limit = RateLimit::new(2, 60);

@@ -15,13 +15,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// # Errors
-/// What the server or the connection says.
+/// If the server or the connection reports an error.
 pub async fn run(urls: &[&str]) -> Result<(), Box<dyn Error>> {
     let locks = RedisLocks::connect(urls, LockOptions::default())?;
     let mut guard = locks.acquire("lock:report", Duration::from_secs(5)).await?;
     tokio::select! {
         () = tokio::time::sleep(Duration::from_millis(10)) => println!("the work is done"),
-        // Stop at once: somebody else may have begun.
+        // Stop at once: another client may have begun.
         lost = guard.lost() => return Err(lost.into()),
     }
     guard.release().await;

@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// # Errors
-/// What the server or the connection says.
+/// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let client = connect(&ConnInfo::parse(conninfo)?).await?.client;
     let queue = WorkQueue::default();

@@ -1,4 +1,4 @@
-//! Calls of the functions that `locktop schema install` makes.
+//! Calls of the functions that `locktop schema install` creates.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
@@ -9,10 +9,10 @@ use locktop_base::text::one_line_prefix;
 use pg_connect::message;
 use pg_connect::refusal;
 
-/// Characters of a message that are kept: a server may say any amount.
+/// Characters of a message that are kept: a server may send any amount.
 const MESSAGE: usize = 300;
 
-/// Why a call was not answered.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The server has no such function, or not in this schema.
@@ -25,7 +25,7 @@ pub enum CallError {
         /// The server's error message, in one line of at most 300 characters.
         message: String,
     },
-    /// The server refuses, and did nothing.
+    /// The server refused, and did nothing.
     #[error("{what} failed: {message} (SQLSTATE {sqlstate})")]
     Server {
         /// The name of the function or table, without its schema.
@@ -35,19 +35,18 @@ pub enum CallError {
         /// The server's error message, in one line of at most 300 characters.
         message: String,
     },
-    /// The connection failed, or what came over it was not what was asked for. Whether the call was done is not known.
+    /// The connection failed, or its answer was not the expected one. It is not known whether the call was executed.
     #[error("the connection failed in {what}: {reason}")]
     Lost {
         /// The name of the function or table, without its schema.
         what: &'static str,
-        /// What the client library says of the broken connection or the unexpected answer.
+        /// The client library's description of the broken connection or the unexpected answer.
         reason: String,
     },
 }
 
 impl CallError {
-    /// The SQLSTATE of a call that the server refused; none for a function that is not installed or a lost
-    /// connection.
+    /// The SQLSTATE of a call that the server refused; `None` for a function that is not installed or a lost connection.
     #[must_use]
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
@@ -56,13 +55,13 @@ impl CallError {
         }
     }
 
-    /// Whether the same transaction may well succeed when it is tried again: another one was in its way (class 40).
+    /// Whether the same transaction may succeed when it is tried again: it conflicted with another one (class 40).
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.sqlstate().is_some_and(|code| code.starts_with("40"))
     }
 
-    /// The error of a call in this schema, whose name is in quotes.
+    /// The error of a call in `schema`, a quoted name.
     pub(super) fn of(what: &'static str, schema: &str, error: &tokio_postgres::Error) -> Self {
         let Some(db) = refusal(error) else {
             return Self::Lost { what, reason: message(error) };
@@ -76,7 +75,7 @@ impl CallError {
     }
 }
 
-/// A parameter and its type: nothing is prepared, so the calls go through any pooler.
+/// A parameter and its type: nothing is prepared, so the calls work through any pooler.
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// The rows of `SELECT columns FROM schema.call`, where `what` is the name in `call`.
@@ -92,7 +91,7 @@ pub(super) async fn rows<C: GenericClient + Sync>(
     client.query_typed(&sql, parameters).await.map_err(|error| CallError::of(what, &schema, &error))
 }
 
-/// The same where there is exactly one row.
+/// The same for exactly one row.
 pub(super) async fn row<C: GenericClient + Sync>(
     client: &C,
     schema: &SchemaName,
@@ -104,7 +103,6 @@ pub(super) async fn row<C: GenericClient + Sync>(
     rows.into_iter().next().ok_or_else(|| CallError::Lost { what, reason: "no row was returned".to_owned() })
 }
 
-/// A column of a row.
 pub(super) fn column<'a, T: tokio_postgres::types::FromSql<'a>>(
     what: &'static str,
     row: &'a Row,

@@ -1,17 +1,18 @@
-//! Lock systems on PostgreSQL and Redis, each usable alone: nothing in here knows of a terminal, a config or a command line.
+//! Lock systems on PostgreSQL and Redis, each usable on its own: nothing in this crate depends on a terminal, a
+//! configuration or a command line.
 //!
 //! - [`advisory`]: the server's advisory locks, of a session or of a transaction.
-//! - [`lease`]: locks that end by themselves, with tokens to fence what their holders write.
-//! - [`scheduled_task`]: tasks that one of many workers runs when their time comes.
+//! - [`lease`]: locks that expire, with tokens to fence the writes of their holders.
+//! - [`scheduled_task`]: tasks that one of many workers runs when they are due.
 //! - [`work_queue`]: items that each go to one worker at a time.
-//! - [`rate_limit`]: so many requests in a window.
+//! - [`rate_limit`]: a maximum number of requests in a window.
 //! - [`snowflake`]: ids that grow with time.
-//! - [`optimistic`]: write only what has not changed since it was read.
-//! - [`pooler`]: whether a session lock can be held here at all.
+//! - [`optimistic`]: writes only if nothing has changed since the read.
+//! - [`pooler`]: whether a session lock can be held at all on a connection.
 //! - `redis_lock`, with the feature `redis`: locks in Redis, on one server or on a majority of several.
 //!
-//! All but [`advisory`], [`pooler`] and `redis_lock` use tables and functions that `locktop schema install` makes, in the schema of a [`SchemaName`];
-//! they are the feature `tables`, which is on by default.
+//! All but [`advisory`], [`pooler`] and `redis_lock` use tables and functions that `locktop schema install` creates, in
+//! the schema of a [`SchemaName`]; they are the feature `tables`, which is on by default.
 
 pub mod advisory;
 #[cfg(feature = "tables")]
@@ -41,7 +42,7 @@ pub use pg_connect;
 #[cfg(feature = "tables")]
 pub use schema_name::{NameError, SchemaName};
 
-/// How many of N servers make a majority: N/2 + 1.
+/// The majority of N servers: N/2 + 1.
 #[must_use]
 pub const fn quorum(servers: u32) -> u32 {
     servers / 2 + 1

@@ -1,4 +1,4 @@
-//! Optimistic locking on the table `accounts`: read with a version, write only if the version is still the one that was read.
+//! Optimistic locking on the table `accounts`: read with a version, and write only if the version is still the same.
 //!
 //! ```no_run
 //! use locktop_locks::optimistic::{Accounts, Cents};
@@ -18,12 +18,13 @@
 //! # }
 //! ```
 //!
-//! Nothing is held while thinking. A transfer locks both accounts, in the order of their ids, from its write to the end of the
-//! transaction. Trying again within a transaction works in `READ COMMITTED`, where each attempt reads anew; in `REPEATABLE READ` and above
-//! the whole transaction has to be tried again ([`TransferError::is_transient`]).
+//! Nothing is locked between reading and writing. A transfer locks both accounts, in the order of their ids, from its
+//! write to the end of the transaction. Trying again within a transaction works in `READ COMMITTED`, in which each
+//! attempt reads again; in `REPEATABLE READ` and above the whole transaction must be tried again
+//! ([`TransferError::is_transient`]).
 //!
-//! In SQL: `transfer_optimistic(from_id, to_id, amount, max_retries)` is true or fails, `try_transfer` says in which attempt,
-//! `transfer_at_versions` is one attempt.
+//! In SQL: `transfer_optimistic(from_id, to_id, amount, max_retries)` returns true or fails, `try_transfer` returns the
+//! number of the successful attempt, `transfer_at_versions` is one attempt.
 
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
@@ -31,7 +32,7 @@ use tokio_postgres::types::Type;
 use super::call::{CallError, column, row, rows};
 use crate::SchemaName;
 
-/// An amount of money in hundredths; displayed with two decimals, as `numeric` is written.
+/// An amount of money in hundredths; displayed with two decimals, like `numeric`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cents(pub i64);
 
@@ -47,43 +48,42 @@ impl std::fmt::Display for Cents {
 pub struct Account {
     /// `accounts.id`, the primary key.
     pub id: i32,
-    /// `accounts.username`: the name of its owner, none where the column is NULL.
+    /// `accounts.username`: the name of its owner; `None` for NULL.
     pub username: Option<String>,
-    /// `accounts.balance`, which a CHECK of the table keeps from going below 0.
+    /// `accounts.balance`; a CHECK of the table keeps it from going below 0.
     pub balance: Cents,
-    /// `accounts.version`: grows with every change, so a write can tell that nothing has changed since the
-    /// read.
+    /// `accounts.version`: grows with every change, so that a write can detect a change since the read.
     pub version: i32,
 }
 
-/// Why no money was moved: nothing was changed, unless the connection was lost.
+/// Why no money was moved. Nothing was changed, unless the connection was lost.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// One of the two accounts does not exist; in the server's words (SQLSTATE `P0002`).
+    /// One of the two accounts does not exist; the server's message (SQLSTATE `P0002`).
     #[error("{0}")]
     NoAccount(String),
-    /// The balance of the paying account is too low; in the server's words (SQLSTATE `23514`).
+    /// The balance of the paying account is too low; the server's message (SQLSTATE `23514`).
     #[error("{0}")]
     Insufficient(String),
-    /// Each attempt lost to somebody else.
+    /// Each attempt conflicted with another session.
     #[error(
         "abandoned the transfer from account {from} to {to} after {attempts} attempts: other sessions changed them each time"
     )]
     GaveUp {
-        /// `accounts.id` of the one that pays.
+        /// `accounts.id` of the paying account.
         from: i32,
-        /// `accounts.id` of the one that is paid.
+        /// `accounts.id` of the receiving account.
         to: i32,
-        /// Attempts that were made, each of which found another version than it had read.
+        /// Number of attempts, each of which found another version than it had read.
         attempts: i32,
     },
-    /// Anything else, an amount that is none included.
+    /// Any other error, including an invalid amount.
     #[error(transparent)]
     Call(CallError),
 }
 
 impl TransferError {
-    /// Whether it may well succeed when the transaction is tried again.
+    /// Whether the transaction may succeed when it is tried again.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -112,10 +112,10 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// One account, with its version.
+    /// Reads one account, with its version.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails.
+    /// If the server refuses, or the connection fails.
     pub async fn read<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -133,10 +133,11 @@ impl Accounts {
         }))
     }
 
-    /// One attempt: moves the money if both accounts are as they were read. False when one has changed, and nothing was done.
+    /// One attempt: moves the money if both accounts are unchanged since they were read. False if one has changed; nothing
+    /// was done then.
     ///
     /// # Errors
-    /// When there is not enough, the server refuses, or the connection fails.
+    /// If the balance is insufficient, the server refuses, or the connection fails.
     pub async fn transfer_as_read<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -157,10 +158,11 @@ impl Accounts {
         Ok(column(WHAT, &row, 0)?)
     }
 
-    /// Reads and moves, in at most so many attempts: in which one it was done.
+    /// Reads and moves, in a limited number of attempts; returns the number of the attempt that succeeded.
     ///
     /// # Errors
-    /// When all attempts lost to others, an account is not there or has not enough, the server refuses, or the connection fails.
+    /// If all attempts conflicted with others, an account does not exist or its balance is insufficient, the server refuses,
+    /// or the connection fails.
     pub async fn transfer<C: GenericClient + Sync>(
         &self,
         client: &C,

@@ -1,12 +1,12 @@
-//! Poolers in transaction mode, behind which no session lock may be taken: the session that gets it is somebody else's
-//! a moment later, and nobody can give it back.
+//! Detects poolers in transaction mode, behind which no session lock may be taken: the session that gets it serves
+//! another client a moment later, and the lock cannot be released.
 //!
-//! What tells: a second connection begins a transaction. Such a pooler hands it the server connection that the first one
-//! used, for that one is idle. Where others use the pool too they may be faster; but then one of them gets that connection,
-//! and runs something on it. And where the pooler takes its connections in turn it serves one of the two by another connection
-//! than before. None of these ever happens to a session of one's own. (That the process id in the start-up message differs proves a pooler,
-//! not its mode; and that a connection kept its process id over several statements proves nothing, since a pool with nobody
-//! else in it hands out the same one each time.)
+//! For the check a second connection begins a transaction. Such a pooler gives it the server connection that the first
+//! one used, because that is idle. If others use the pool they may be faster; but then one of them gets that connection,
+//! and runs something on it. And a pooler that uses its connections in turn serves one of the two by another connection
+//! than before. None of these ever happens to a dedicated session. (A different process id in the start-up message proves
+//! a pooler, but not its mode; and a process id that is constant over several statements proves nothing, since a pool
+//! without other clients provides the same connection each time.)
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -19,32 +19,33 @@ use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
 use pg_connect::message;
 
-/// Longest wait for one answer. A pool without a free connection lets us wait for ever.
+/// Longest wait for one answer. A pool without a free connection makes its client wait forever.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often it is tried: somebody in the pool who says something just then, and nothing after, can make one of them fail.
+/// Number of attempts: a client of the pool that runs something just then, and nothing after, can make one of them fail.
 const TRIES: usize = 3;
 
-/// Why no session lock can be taken, or why that cannot be told.
+/// Why no session lock can be taken, or why that cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolerError {
-    /// It is such a pooler.
+    /// The connection uses a pooler in transaction mode.
     #[error(
         "the connection uses a pooler in transaction mode, in which a session lock would belong to other clients: connect directly to the server, or to a pool in session mode"
     )]
     Transactions,
-    /// The second connection, without which it cannot be told.
+    /// The second connection, which the check needs, could not be opened.
     #[error("the second connection, which detects a pooler, could not be opened: {0}")]
     Second(ConnectError),
-    /// One of the two was refused, or did not last.
+    /// One of the two connections was refused, or was lost.
     #[error("not known whether a pooler is between this program and the server: {0}")]
     Unknown(String),
 }
 
-/// Makes sure that `first`, an idle connection made with `info`, is a session of its own. Opens a second one for that.
+/// Ensures that `first`, an idle connection made with `info`, is a session of its own. Opens a second connection for
+/// that.
 ///
 /// # Errors
-/// When it is not, and when that cannot be told.
+/// If it is not, or if that cannot be determined.
 pub async fn refuse_transaction_mode(first: &Client, info: &ConnInfo) -> Result<(), PoolerError> {
     let second = listen(info).await.map_err(PoolerError::Second)?;
     let mut seen = Servers::default();
@@ -58,24 +59,25 @@ pub async fn refuse_transaction_mode(first: &Client, info: &ConnInfo) -> Result<
     if seen.is_lent() { Err(PoolerError::Transactions) } else { Ok(()) }
 }
 
-/// Which processes served the two.
+/// The processes that served the two connections.
 #[derive(Debug, Default)]
 struct Servers {
     first: BTreeSet<String>,
     second: BTreeSet<String>,
-    /// Somebody else was served by who served the first.
+    /// The process of the first connection has served another one.
     shared: bool,
 }
 
 impl Servers {
-    /// Whether one of them had more than one.
+    /// Whether a process was shared, or one of the connections had more than one.
     fn is_lent(&self) -> bool {
         self.shared || self.first.len() > 1 || self.second.len() > 1
     }
 }
 
-/// Asks both. How often is left to chance: a pool of so many connections, taken in turn, would otherwise give each of the two the same one
-/// every time. All in the simple protocol, which leaves nothing behind on a pool's connection.
+/// Queries both connections. The number of polls is random: otherwise a pool with that number of connections, used in
+/// turn, would give each of the two the same one every time. All in the simple protocol, which leaves nothing behind on a
+/// pool's connection.
 async fn attempt(first: &Client, second: &Client, seen: &mut Servers) -> Result<(), PoolerError> {
     let chance = RandomState::new().hash_one(0);
     let mark = format!("locktop {chance:016x}");
@@ -87,8 +89,8 @@ async fn attempt(first: &Client, second: &Client, seen: &mut Servers) -> Result<
     let (Some(own), Some(start)) = (own, start) else {
         return Err(PoolerError::Unknown("the role cannot see its own session".to_owned()));
     };
-    // What was last run by whoever serves the first; nothing where the server does not keep track of that. With its start: the
-    // second connection may have gone to another server.
+    // The last query of the process that serves the first connection; nothing if the server does not track it. The start of
+    // the process is compared, since the second connection may be to another server.
     let look = format!(
         "BEGIN; SELECT pg_catalog.pg_backend_pid(), (SELECT a.query FROM pg_catalog.pg_stat_get_activity({own}) a \
          WHERE (extract(epoch FROM a.backend_start) OPERATOR(pg_catalog.=) {start}) \
@@ -100,7 +102,7 @@ async fn attempt(first: &Client, second: &Client, seen: &mut Servers) -> Result<
         let theirs = theirs.unwrap_or_default();
         seen.shared |= theirs == own || query.is_some_and(|query| !query.contains(&mark));
         seen.second.insert(theirs);
-        // While the second has its transaction open the first is served by another one, if by anybody.
+        // While the second connection has its transaction open, the first is served by another process, if by any.
         if at == looks && !seen.is_lent() {
             let [again, _] = ask(first, &question).await?;
             seen.first.extend(again);
@@ -111,7 +113,7 @@ async fn attempt(first: &Client, second: &Client, seen: &mut Servers) -> Result<
     Ok(())
 }
 
-/// The two columns of the first row, as far as there are any.
+/// The first two columns of the first row, if present.
 async fn ask(client: &Client, question: &str) -> Result<[Option<String>; 2], PoolerError> {
     let answer = tokio::time::timeout(TIMEOUT, client.simple_query(question)).await;
     let answer = answer

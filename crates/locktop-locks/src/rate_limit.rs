@@ -1,4 +1,4 @@
-//! Rate limits: at most so many requests of a key in a window, exact whoever else asks.
+//! Rate limits: a maximum number of requests for a key in a window, exact even with concurrent requests.
 //!
 //! ```no_run
 //! use locktop_locks::rate_limit::RateLimit;
@@ -13,13 +13,13 @@
 //! # }
 //! ```
 //!
-//! A window begins with the first request after the one before has ended, on the server's clock. The decision locks the key's row
-//! until the transaction ends, and others that ask for the key wait for that; a rollback gives the request back. So call it outside
-//! of long transactions. In `REPEATABLE READ` and above a key that others asked for meanwhile is a serialization failure
-//! ([`CallError::is_transient`]).
+//! A window begins with the first request after the previous one has ended, on the server's clock. The decision locks the
+//! key's row until the transaction ends, and others that request the key wait for that; a rollback returns the request.
+//! So call it outside of long transactions. In `REPEATABLE READ` and above, a key that others requested meanwhile is a
+//! serialization failure ([`CallError::is_transient`]).
 //!
-//! In SQL: `check_rate_limit(key, max_requests, window_seconds)` is true or false, `take_rate_limit` says more, `purge_rate_limits()`
-//! removes what is over, and the view `rate_limits` shows them.
+//! In SQL: `check_rate_limit(key, max_requests, window_seconds)` is true or false, `take_rate_limit` returns more
+//! details, `purge_rate_limits()` removes expired windows, and the view `rate_limits` shows them.
 
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
@@ -28,10 +28,10 @@ use super::call::{CallError, column, row};
 use crate::SchemaName;
 use locktop_base::Timestamp;
 
-/// How many requests, in which time.
+/// How many requests are allowed, in which time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimit {
-    /// In a window; 0 lets none through.
+    /// Requests in a window; 0 allows none.
     pub max_requests: i32,
     /// The length of a window, at least 1.
     pub window_seconds: i32,
@@ -39,14 +39,14 @@ pub struct RateLimit {
     pub schema: SchemaName,
 }
 
-/// Whether a request was let through, and how full its window is.
+/// Whether a request is allowed, and how full its window is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it was let through, and counted.
+    /// Whether it was allowed, and counted.
     pub allowed: bool,
-    /// How many were let through in this window, this one included. `None` when the key was never asked for.
+    /// Requests allowed in this window, including this one. `None` if the key was never requested.
     pub count: Option<i32>,
-    /// When the window ends, and with it a refusal.
+    /// When the window, and with it a refusal, ends.
     pub window_end: Option<Timestamp>,
 }
 
@@ -57,10 +57,10 @@ impl RateLimit {
         Self { max_requests, window_seconds, schema: SchemaName::default() }
     }
 
-    /// Asks for one request of a key of at most 100 characters.
+    /// Makes one request for a key of at most 100 characters.
     ///
     /// # Errors
-    /// When the server refuses, a key that is too long or a limit that is none included, or the connection fails.
+    /// If the server refuses, including a key that is too long or an invalid limit, or the connection fails.
     pub async fn take<C: GenericClient + Sync>(&self, client: &C, key: &str) -> Result<Decision, CallError> {
         const WHAT: &str = "take_rate_limit";
         let sql = "SELECT allowed, count, window_end FROM @schema@.take_rate_limit($1, $2, $3)";
@@ -74,10 +74,11 @@ impl RateLimit {
         })
     }
 
-    /// Removes at most so many windows that are over, of all keys: how many there were. For now and then; what is over limits nobody.
+    /// Removes at most `at_most` expired windows, of all keys, and returns their number. To be called now and then; expired
+    /// windows limit nothing.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails.
+    /// If the server refuses, or the connection fails.
     pub async fn purge<C: GenericClient + Sync>(&self, client: &C, at_most: i32) -> Result<i64, CallError> {
         const WHAT: &str = "purge_rate_limits";
         let sql = "SELECT @schema@.purge_rate_limits($1)";

@@ -17,21 +17,22 @@
 //! # }
 //! ```
 //!
-//! Each call is to be a transaction of its own: take, commit, work, finish. A task is taken with its advisory lock, whose key is
-//! [`ScheduledTasks::key`], and which the session holds until the finish commits, or until the session ends. Then others may have the
-//! task, so **the work stops when its connection ends**, and what only one may do is written in the transaction that finishes it. A
-//! finish is fenced: it counts only for what this session still has. One that failed is tried again after a pause, up to its last
-//! attempt; after that its schedule counts.
+//! Each call must be a transaction of its own: take, commit, work, finish. A task is taken with its advisory lock, with
+//! the key [`ScheduledTasks::key`], which the session holds until the finish commits or the session ends. Then another
+//! worker may have the task, so **the work must stop when its connection ends**, and a write that must happen only once
+//! belongs in the transaction that finishes the task. A finish is fenced: it counts only for what this session still has.
+//! A task that failed is tried again after a pause, up to its last attempt; after that its schedule counts.
 //!
-//! A session is one of the server: through a pooler in transaction mode the lock would be a stranger's.
-//! [`pooler`](super::pooler) tells whether there is one.
+//! A session is a server session: through a pooler in transaction mode the lock would belong to another client.
+//! [`pooler`](super::pooler) detects one.
 //!
-//! This is the plain API, on any client. `locktop_tasks::work_session` does the same on a connection of its own with
-//! the settings that such a session needs, refuses poolers, and hears when something is due; `locktop worker` is the whole loop.
-//! What was left behind is recovered by `locktop recover`.
+//! This is the plain API, for any client. `locktop_tasks::work_session` does the same on a connection of its own with the
+//! settings that such a session needs, refuses poolers, and is notified when something is due; `locktop worker` is the
+//! whole loop. Executions that were left behind are recovered by `locktop recover`.
 //!
-//! In SQL: `get_task_lock_id`, `try_acquire_task_lock`, `fetch_tasks`, `heartbeat_tasks`, `try_release_task_lock`, `give_back_task`,
-//! `release_idle_task_keys`, and the views `running_tasks`, `overdue_tasks`, `task_locks` and `task_history`.
+//! In SQL: `get_task_lock_id`, `try_acquire_task_lock`, `fetch_tasks`, `heartbeat_tasks`, `try_release_task_lock`,
+//! `give_back_task`, `release_idle_task_keys`, and the views `running_tasks`, `overdue_tasks`, `task_locks` and
+//! `task_history`.
 
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ use tokio_postgres::{GenericClient, Row};
 use super::call::{CallError, Parameter, column, row, rows};
 use crate::SchemaName;
 
-/// An execution of a task that this session has: until it is finished or given back, or the session ends.
+/// An execution of a task that this session has: until it is finished or released, or the session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "its key is held until it is finished or released, or the session ends"]
 pub struct Execution {
@@ -51,29 +52,29 @@ pub struct Execution {
     pub id: i64,
     /// `scheduled_tasks.id` of the task that is executed.
     pub task_id: i32,
-    /// `scheduled_tasks.task_name`, which no other task of the schema has.
+    /// `scheduled_tasks.task_name`, unique in the schema.
     pub name: String,
-    /// `scheduled_tasks.task_type`: the kind of work, by which a worker chooses what to do.
+    /// `scheduled_tasks.task_type`: the kind of work, by which a worker chooses its action.
     pub kind: String,
-    /// `scheduled_tasks.payload`: JSON, as the server writes it; none where it is NULL.
+    /// `scheduled_tasks.payload`: JSON, as the server writes it; `None` for NULL.
     pub json: Option<String>,
     /// The name of the worker that took it (`worker_id`).
     pub worker: String,
     /// From 1, since the task last completed or was given up.
     pub attempt: i32,
-    /// Attempts that it has altogether; after the last one that fails its schedule counts again.
+    /// Attempts that it has altogether; if the last one fails, its schedule counts again.
     pub max_attempts: i32,
-    /// How long it may take; past it, it is slow.
+    /// How long it may take; beyond that it is slow.
     pub timeout: Duration,
     /// The key of the advisory lock that the session holds for it.
     pub lock_id: i64,
 }
 
 impl Execution {
-    /// What is to be done; a payload that is absent is read as null.
+    /// The payload; a missing one is read as null.
     ///
     /// # Errors
-    /// When the payload is something else.
+    /// If the payload has another type.
     pub fn payload<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.json.as_deref().unwrap_or("null"))
     }
@@ -87,10 +88,11 @@ pub struct ScheduledTasks {
 }
 
 impl ScheduledTasks {
-    /// Adds a task: its id. The schedule is a cron expression of five fields, in UTC; without one it runs once, at once.
+    /// Adds a task and returns its id. The schedule is a cron expression of five fields, in UTC; without one the task runs
+    /// once, immediately.
     ///
     /// # Errors
-    /// When the payload cannot be written as JSON, the name is taken, the schedule is none, or the connection fails.
+    /// If the payload cannot be written as JSON, the name is taken, the schedule is invalid, or the connection fails.
     pub async fn add<C: GenericClient + Sync, P: Serialize + Sync>(
         &self,
         client: &C,
@@ -112,18 +114,19 @@ impl ScheduledTasks {
     /// The advisory lock key of the task with this name.
     ///
     /// # Errors
-    /// When there is none, or the connection fails.
+    /// If there is no such task, or the connection fails.
     pub async fn key<C: GenericClient + Sync>(&self, client: &C, name: &str) -> Result<i64, CallError> {
         const WHAT: &str = "get_task_lock_id";
         let sql = "SELECT @schema@.get_task_lock_id($1)";
         column(WHAT, &row(client, &self.schema, WHAT, sql, &[(&name, Type::TEXT)]).await?, 0)
     }
 
-    /// Takes this task for this session, in the name of a worker. None when it is not due or not enabled, or somebody has it, also
-    /// this very session.
+    /// Takes this task for this session, in the name of a worker. `None` if it is not due or not enabled, or a session,
+    /// including this one, already has it.
     ///
     /// # Errors
-    /// When there is no such task, the server refuses, or the connection fails; then the session may have it, and is to be ended.
+    /// If there is no such task, the server refuses, or the connection fails; then the session may have the task, and must be
+    /// ended.
     pub async fn try_acquire<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -136,7 +139,7 @@ impl ScheduledTasks {
         if !column::<bool>(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, 0)? {
             return Ok(None);
         }
-        // Another statement: this one does not see what its own functions have written.
+        // A separate statement: one statement does not see what its own functions have written.
         let sql = "SELECT e.id, e.task_id, t.task_name, t.task_type, t.payload::text, e.attempt, t.max_attempts,
                     extract(epoch FROM t.timeout)::float8, e.lock_id
                FROM @schema@.task_execution_log e JOIN @schema@.scheduled_tasks t ON t.id = e.task_id
@@ -144,10 +147,11 @@ impl ScheduledTasks {
         execution(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, worker).map(Some)
     }
 
-    /// Takes at most so many due tasks that nobody has, the highest priority first. They are all lost together with the session.
+    /// Takes due tasks that no session has, at most the given number, the highest priority first. They are all lost together
+    /// with the session.
     ///
     /// # Errors
-    /// When the server refuses, and then [`ScheduledTasks::release_idle_keys`] is to be called; or the connection fails.
+    /// If the server refuses, and then [`ScheduledTasks::release_idle_keys`] must be called; or if the connection fails.
     pub async fn fetch<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -163,10 +167,11 @@ impl ScheduledTasks {
         rows.iter().map(|row| execution(WHAT, row, worker)).collect()
     }
 
-    /// A sign of life: the id of each execution that this worker still has in this session. It stops the others.
+    /// A sign of life: returns the id of each execution that this worker still has in this session. The worker must stop the
+    /// others.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails.
+    /// If the server refuses, or the connection fails.
     pub async fn heartbeat<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -178,11 +183,11 @@ impl ScheduledTasks {
         rows.iter().map(|row| column(WHAT, row, 0)).collect()
     }
 
-    /// Ends an execution, as completed or as failed with what went wrong; plans what comes next, and gives the lock back when that
-    /// commits. False when it was not this session's any more: nothing was changed then.
+    /// Ends an execution, as completed or as failed with the error; plans the next run, and releases the lock when that
+    /// commits. False if it was no longer this session's: nothing was changed then.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails; whether the end counted is not known then.
+    /// If the server refuses, or the connection fails; then it is not known whether the end counted.
     pub async fn finish<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -202,8 +207,8 @@ impl ScheduledTasks {
         column(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, 0)
     }
 
-    /// Gives back what was not done: the task is due as before, and the attempt does not count. False when it was not this session's
-    /// any more.
+    /// Returns an execution that was not done: the task is due as before, and the attempt does not count. False if it was no
+    /// longer this session's.
     ///
     /// # Errors
     /// As for [`ScheduledTasks::finish`].
@@ -219,11 +224,11 @@ impl ScheduledTasks {
         column(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, 0)
     }
 
-    /// Gives back the keys of tasks that this session has no execution of, as after a fetch that was refused. Those in `working`, by
-    /// the task, are kept. How many locks that were.
+    /// Releases the keys of tasks that this session has no execution of, as after a refused fetch; the keys of the tasks in
+    /// `working` are kept. Returns the number of locks released.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails.
+    /// If the server refuses, or the connection fails.
     pub async fn release_idle_keys<C: GenericClient + Sync>(
         &self,
         client: &C,

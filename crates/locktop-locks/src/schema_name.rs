@@ -1,13 +1,11 @@
-//! The name of a schema.
-
-/// Delimits bodies of functions in the scripts, and so can be in no name that a body mentions.
+/// Delimits function bodies in the scripts, and so must not be in a name that a body mentions.
 const BODY: &str = "$body$";
 
-/// A schema's name as the catalog has it: case counts, nothing is quoted.
+/// A schema's name as in the catalog: case matters, nothing is quoted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaName(String);
 
-/// A name that no schema of ours can have.
+/// Why a name cannot be that of a schema of locktop's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The name has no characters.
@@ -19,16 +17,16 @@ pub enum NameError {
     /// One of the server's own: `pg_…` or `information_schema`.
     #[error("schemas named pg_… and information_schema are the server's own")]
     Reserved,
-    /// With something in it that the scripts cannot carry.
+    /// It contains something that the scripts cannot carry.
     #[error("a schema's name has no control characters, and no {BODY}")]
     Unusable,
 }
 
 impl SchemaName {
-    /// A name, as it is: without quotes around it.
+    /// A name as it is, without quotes around it.
     ///
     /// # Errors
-    /// When no schema of ours can have it.
+    /// If no schema of locktop's can have it.
     pub fn new(name: &str) -> Result<Self, NameError> {
         if name.is_empty() {
             return Err(NameError::Empty);
@@ -51,7 +49,7 @@ impl SchemaName {
         &self.0
     }
 
-    /// The name in a statement, in double quotes.
+    /// The name for a statement, in double quotes.
     #[must_use]
     pub fn quoted(&self) -> String {
         format!("\"{}\"", self.0.replace('"', "\"\""))
@@ -63,13 +61,13 @@ impl SchemaName {
         literal(&self.quoted())
     }
 
-    /// The full name of something in the schema as a string constant.
+    /// The qualified name of an object in the schema as a string constant.
     #[must_use]
     pub fn literal_of(&self, member: &str) -> String {
         literal(&format!("{}.{member}", self.quoted()))
     }
 
-    /// The bare name as a string constant.
+    /// The unquoted name as a string constant.
     #[must_use]
     pub fn literal(&self) -> String {
         literal(&self.0)

@@ -17,22 +17,24 @@
 //! # }
 //! ```
 //!
-//! Each call is to be a transaction of its own: claim, commit, work, end. An item belongs to the worker, the session and the attempt that
-//! claimed it. When its session has been gone for a while, anybody may requeue it ([`WorkQueue::requeue_lost`]), up to its last attempt, after which
-//! it is set aside as failed; an end that comes later does not count. A session that is gone is not a process that no longer exists: a worker
-//! whose connection ends stops its work, and what only one may do is written in the transaction that ends the item.
+//! Each call must be a transaction of its own: claim, commit, work, end. An item belongs to the worker, the session and
+//! the attempt that claimed it. Some time after its session has ended, any client may requeue it
+//! ([`WorkQueue::requeue_lost`]), up to its last attempt, after which it is set aside as failed; a later end does not
+//! count. The end of a session is not the end of its process: a worker must stop its work when its connection ends, and a
+//! write that must happen only once belongs in the transaction that ends the item.
 //!
-//! A session is one of the server: through a pooler in transaction mode the end of an item may come from another one than its claim, and
-//! would not count. [`pooler`](super::pooler) tells whether there is one.
+//! A session is a server session: through a pooler in transaction mode the end of an item may come from another session
+//! than its claim, and would not count. [`pooler`](super::pooler) detects one.
 //!
-//! An attempt that fails is tried again after a pause ([`End::Again`]), and an item may be added for later, with `not_before`. One that
-//! takes longer than its `timeout` is shown as slow; its worker is the one to end it.
+//! A failed attempt is tried again after a pause ([`End::Again`]), and an item may be added for later, with `not_before`.
+//! An item that takes longer than its `timeout` is shown as slow; its worker must end it.
 //!
-//! An idle worker listens on [`CHANNEL`], sleeps until `next_item_due_at()`, and calls [`WorkQueue::requeue_lost`] now and then. A claim whose answer did not arrive may have
-//! been done: [`WorkQueue::heartbeat`] says what the session has.
+//! An idle worker listens on [`CHANNEL`], sleeps until `next_item_due_at()`, and calls [`WorkQueue::requeue_lost`] now
+//! and then. A claim without an answer may have been executed: [`WorkQueue::heartbeat`] returns what the session has.
 //!
 //! In SQL: `consume_task()`, `claim_queue_items`, `finish_queue_item`, `heartbeat_queue_items`, `requeue_queue_item`,
-//! `requeue_lost_items`, `retry_queue_item`, `set_aside_queue_item`, and the views `queue_depth`, `queue_workers` and `running_queue_items`.
+//! `requeue_lost_items`, `retry_queue_item`, `set_aside_queue_item`, and the views `queue_depth`, `queue_workers` and
+//! `running_queue_items`.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,7 +45,7 @@ use super::call::{CallError, Parameter, column, row, rows};
 use crate::SchemaName;
 use locktop_base::Timestamp;
 
-/// Where there is a notification, with the schema's name, when there is something to claim.
+/// The notification channel for new items to claim; the payload is the schema's name.
 pub const CHANNEL: &str = "locktop_queue";
 
 /// An item that this session has.
@@ -51,25 +53,25 @@ pub const CHANNEL: &str = "locktop_queue";
 pub struct Item {
     /// `task_queue.id`, the primary key.
     pub id: i64,
-    /// `task_queue.task_name`: the kind of work; none where it is NULL.
+    /// `task_queue.task_name`: the kind of work; `None` for NULL.
     pub name: Option<String>,
-    /// `task_queue.payload`: JSON, as the server writes it; none where it is NULL.
+    /// `task_queue.payload`: JSON, as the server writes it; `None` for NULL.
     pub json: Option<String>,
     /// The name of the worker that claimed it (`worker_id`).
     pub worker: String,
     /// Which attempt this is, from 1.
     pub attempt: i32,
-    /// Attempts that it has altogether; after the last one that fails it is set aside.
+    /// Attempts that it has altogether; if the last one fails, it is set aside.
     pub max_attempts: i32,
-    /// When this attempt began; none where the server has no time for it.
+    /// When this attempt began; `None` if the server has no time for it.
     pub started_at: Option<Timestamp>,
 }
 
 impl Item {
-    /// What is to be done with it; a payload that is absent is read as null.
+    /// The payload; a missing one is read as null.
     ///
     /// # Errors
-    /// When the payload is something else.
+    /// If the payload has another type.
     pub fn payload<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.json.as_deref().unwrap_or("null"))
     }
@@ -80,54 +82,55 @@ impl Item {
 pub enum End {
     /// The work is done: the item's status becomes `completed`.
     Completed,
-    /// It did not work, and is to be tried again after a pause, unless this was the last attempt. The pause is the item's `retry_delay`,
-    /// ten seconds unless it was added with another, and doubles with each further failure.
+    /// The work failed, and is tried again after a pause, unless this was the last attempt. The pause is the item's
+    /// `retry_delay`, ten seconds unless it was added with another, and doubles with each further failure.
     Again(String),
-    /// It did not work and never will.
+    /// The work failed, and always will.
     Failed(String),
 }
 
-/// What to do to an item that no session has.
+/// The action for an item that no session has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settle {
-    /// One whose session is gone is pending again, at once and without waiting for the grace: for whoever knows that its worker has
-    /// stopped. After its last attempt it is set aside.
+    /// An item whose session has ended becomes pending at once, without waiting for the grace: for a caller that knows that
+    /// its worker has stopped. After its last attempt it is set aside.
     Requeue,
-    /// One that has failed is pending again, for one attempt more if it had all of them.
+    /// A failed item becomes pending again, with one more attempt if it had used them all.
     Retry,
-    /// One that is pending, or whose session is gone, is failed, so that nobody claims it.
+    /// An item that is pending, or whose session has ended, becomes failed, so that no worker claims it.
     SetAside,
 }
 
-/// What became of an item that was to be taken from a session that is gone, or from nobody.
+/// The result for an item that was to be taken from an ended session, or that no session had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
     /// `task_queue.id` of the item.
     pub id: i64,
-    /// The name of the worker that had it; none where nobody did.
+    /// The name of the worker that had it; `None` if no worker had.
     pub worker: Option<String>,
-    /// Which attempt was lost; none where the item was in none.
+    /// Which attempt was lost; `None` if the item was in none.
     pub attempt: Option<i32>,
-    /// What was done: `requeued`, `gave_up` or `set_aside`; or why not: `not_found`, `wrong_state`, `locked`, `held`, `unknown`.
+    /// The action: `requeued`, `gave_up` or `set_aside`; or why there was none: `not_found`, `wrong_state`, `locked`, `held`,
+    /// `unknown`.
     pub outcome: String,
-    /// Why, in a sentence of the server: the state it is in, whose session has it, what comes next.
+    /// The reason, in a sentence of the server: its state, which session has it, what comes next.
     pub detail: String,
 }
 
-/// How many items there are in each state (the view `queue_depth`).
+/// The number of items in each state (the view `queue_depth`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
-    /// Items that nobody has, those included that are not due yet.
+    /// Items that no session has, including those that are not due yet.
     pub pending: i64,
     /// Items that a session has, or had when it ended (`processing`).
     pub processing: i64,
-    /// Items that were done and are still in the table.
+    /// Items that completed and are still in the table.
     pub completed: i64,
     /// Items that failed for good or were set aside.
     pub failed: i64,
-    /// Since when the oldest item waits that is due and that nobody has; none when there is no such item.
+    /// Since when the oldest due item without a session waits; `None` if there is no such item.
     pub oldest_pending_at: Option<Timestamp>,
-    /// Of the pending ones, those that are not due yet.
+    /// Pending items that are not due yet.
     pub resting: i64,
 }
 
@@ -139,10 +142,10 @@ pub struct WorkQueue {
 }
 
 impl WorkQueue {
-    /// Adds an item: its id. Idle workers hear of it when the transaction commits.
+    /// Adds an item and returns its id. Idle workers are notified when the transaction commits.
     ///
     /// # Errors
-    /// When the payload cannot be written as JSON, the server refuses, or the connection fails.
+    /// If the payload cannot be written as JSON, the server refuses, or the connection fails.
     pub async fn add<C: GenericClient + Sync, P: Serialize + Sync>(
         &self,
         client: &C,
@@ -159,10 +162,11 @@ impl WorkQueue {
         column(WHAT, &row, 0)
     }
 
-    /// Takes the item for this session that is pending and has been due for the longest, in the name of a worker of at most 100 characters.
+    /// Takes for this session the pending item that has been due the longest, in the name of a worker of at most 100
+    /// characters.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails.
+    /// If the server refuses, or the connection fails.
     pub async fn claim<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -171,7 +175,7 @@ impl WorkQueue {
         Ok(self.claim_many(client, worker, 1).await?.into_iter().next())
     }
 
-    /// Takes at most so many. They are all lost together with the session.
+    /// Takes several items, at most the given number. They are all lost together with the session.
     ///
     /// # Errors
     /// As for [`WorkQueue::claim`].
@@ -188,10 +192,10 @@ impl WorkQueue {
         rows.iter().map(|row| item(row, worker)).collect()
     }
 
-    /// Ends an item. False when it is not this session's any more, or not in this attempt: nothing was changed then.
+    /// Ends an item. False if it is no longer this session's, or no longer in this attempt: nothing was changed then.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails; whether the end counted is not known then.
+    /// If the server refuses, or the connection fails; then it is not known whether the end counted.
     pub async fn finish<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -216,10 +220,11 @@ impl WorkQueue {
         column(WHAT, &row, 0)
     }
 
-    /// A sign of life: the id and attempt of each item that this worker still has in this session. It stops the others.
+    /// A sign of life: returns the id and attempt of each item that this worker still has in this session. The worker must
+    /// stop the others.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails.
+    /// If the server refuses, or the connection fails.
     pub async fn heartbeat<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -231,11 +236,12 @@ impl WorkQueue {
         rows.iter().map(|row| Ok((column(WHAT, row, 0)?, column(WHAT, row, 1)?))).collect()
     }
 
-    /// Makes at most so many items pending again that are lost, or sets them aside after their last attempt: their session is gone, for
-    /// so long that its worker has stopped. What was done to each is recorded in `locktop_audit`, in the name of `actor`.
+    /// Makes lost items pending again, at most the given number, or sets them aside after their last attempt. An item is lost
+    /// if its session ended so long ago that its worker has stopped. Each action is recorded in `locktop_audit`, in the name
+    /// of `actor`.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails.
+    /// If the server refuses, or the connection fails.
     pub async fn requeue_lost<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -249,10 +255,10 @@ impl WorkQueue {
         rows.iter().map(|row| settled(WHAT, row)).collect()
     }
 
-    /// Does that to one item: what was done, or why not. One that a session has is left alone.
+    /// Does this to one item; returns what was done, or why not. An item that a session has is left alone.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails.
+    /// If the server refuses, or the connection fails.
     pub async fn settle<C: GenericClient + Sync>(
         &self,
         client: &C,
@@ -271,10 +277,10 @@ impl WorkQueue {
         settled(what, &row(client, &self.schema, what, &sql, parameters).await?)
     }
 
-    /// How many items there are in each state, those included that somebody has locked.
+    /// The number of items in each state, including locked ones.
     ///
     /// # Errors
-    /// When the server refuses, or the connection fails.
+    /// If the server refuses, or the connection fails.
     pub async fn depth<C: GenericClient + Sync>(&self, client: &C) -> Result<Depth, CallError> {
         const WHAT: &str = "queue_depth";
         let sql = "SELECT pending, processing, completed, failed, oldest_pending_at, resting FROM @schema@.queue_depth";

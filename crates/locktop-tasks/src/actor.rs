@@ -1,18 +1,19 @@
-//! On whose behalf something is done.
+//! The initiator of an action.
 
-/// Who acts, as the audit has it: the tool and the user of this machine. The server adds the role and the process.
+/// The initiator, as recorded in the audit: the tool and the user of this machine. The server adds the role and the
+/// process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     /// The command or the screen, such as `locktop recover`.
     pub tool: String,
     /// The role that the connection logs in as.
     pub role: String,
-    /// The user of the operating system; none where there is no name for it.
+    /// The operating system user; `None` if the user has no name.
     pub os_user: Option<String>,
 }
 
 impl Actor {
-    /// The user who runs this program, as a role of the server.
+    /// The user that runs this program, with a role of the server.
     #[must_use]
     pub fn of_process(tool: &str, role: &str) -> Self {
         Self { tool: tool.to_owned(), role: role.to_owned(), os_user: whoami::username().ok() }

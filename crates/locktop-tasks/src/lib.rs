@@ -1,8 +1,9 @@
-//! Scheduled tasks and a work queue in PostgreSQL: the [`schema`] with its tables and functions, the [`work_session`] that takes tasks and
-//! holds a lock for each while it works on it, the [`worker`], the whole loop, and the [`recovery`] of what one left behind that was lost.
+//! Scheduled tasks and a work queue in PostgreSQL: the [`schema`] with its tables and functions, the [`work_session`]
+//! that takes tasks and holds a lock for each while it works on it, the [`worker`] with the whole loop, and the
+//! [`recovery`] of what a lost worker left behind.
 //!
-//! Tables and functions of others are used only where their owners are trusted: [`trust`]. What acts on somebody's behalf, the [`actor`], is
-//! one transaction in one [`message`], with texts as a [`literal`] that no encoding spoils.
+//! Tables and functions of other owners are used only if the owners are trusted: [`trust`]. An action on behalf of an
+//! [`actor`] is one transaction in one [`message`], with each text as a [`literal`] that is safe in every encoding.
 #![allow(
     clippy::missing_errors_doc,
     reason = "the types of errors say what can go wrong; a section says what follows where that is not plain"

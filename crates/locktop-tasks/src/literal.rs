@@ -1,30 +1,31 @@
 //! Texts in statements and in answers, whatever the encodings of the database and of the connection.
 //!
-//! A connection may convert what it carries or not, and a server checks what it does not convert: one letter beyond ASCII fails a whole
-//! message there. So nothing but ASCII is sent, and nothing else comes back. Both are hexadecimal digits where they have to be.
+//! A connection may or may not convert what it carries, and a server checks what it does not convert: there, one letter
+//! beyond ASCII fails a whole message. So only ASCII is sent and received; texts are hexadecimal digits if they have to
+//! be.
 
 use std::fmt::Write as _;
 
 use locktop_base::encoding::{Encoding, unhex};
 use postgres_protocol::escape::escape_literal;
 
-/// What a text begins with that is sent as digits of its UTF-8.
+/// Prefix of a text that is sent as the digits of its UTF-8.
 const SENT: &str = "pg_catalog.convert_from(pg_catalog.decode('";
-/// What follows them. The server knows more than one name for it: the other one tells what is a note.
+/// Their suffixes. The server knows more than one name for UTF-8: the second one marks a note.
 const COMPARED: &str = "', 'hex'), 'UTF8')";
 const NOTED: &str = "', 'hex'), 'UTF-8')";
-/// What an answer begins with that is the name of an encoding and the digits of a text in it.
+/// Prefix of an answer that consists of the name of an encoding and the digits of a text in it.
 const PACKED: &str = "packed ";
-/// A column is read up to so many characters. Where the server takes bytes for characters, they are bytes.
+/// Characters of a column that are read at most. If the server takes bytes for characters, they are bytes.
 pub const CUT: usize = 500;
 
-/// A text in a statement. What stands for bytes that were no text is a question mark in it.
+/// A text in a statement. Replacement characters, which stand for invalid bytes, are sent as question marks.
 #[must_use]
 pub fn text(value: &str) -> String {
     sent(value, COMPARED)
 }
 
-/// A text that is only written down.
+/// A text that is only recorded.
 #[must_use]
 pub fn note(value: &str) -> String {
     sent(value, NOTED)
@@ -37,7 +38,6 @@ fn sent(value: &str, end: &str) -> String {
     format!("{SENT}{}{end}", hex(&value.replace('\u{fffd}', "?")))
 }
 
-/// A text or NULL.
 fn nullable(value: Option<&str>) -> String {
     value.map_or_else(|| "NULL".to_owned(), text)
 }
@@ -48,7 +48,8 @@ pub fn shown(value: Option<&str>) -> String {
     value.map_or_else(|| "NULL".to_owned(), escape_literal)
 }
 
-/// That a text of the server's is the one that was read. Bytes that were no text are any bytes here: all the rest is compared.
+/// The condition that a text in the server is the one that was read. A replacement character matches any bytes; all the
+/// rest is compared.
 #[must_use]
 pub fn is(column: &str, value: Option<&str>) -> String {
     match value {
@@ -59,13 +60,13 @@ pub fn is(column: &str, value: Option<&str>) -> String {
     }
 }
 
-/// That a text of a column is the one that was read, which is cut where it is long.
+/// The condition that a text of a column is the one that was read, which was cut if it is long.
 #[must_use]
 pub fn is_cut(column: &str, value: Option<&str>) -> String {
     is(&format!("left({column}, {CUT})"), value)
 }
 
-/// The text as bytes of the database, in digits.
+/// The text as bytes in the database's encoding, in hexadecimal digits.
 fn digits(expression: &str) -> String {
     format!("encode(convert_to({expression}, getdatabaseencoding()), 'hex')")
 }
@@ -85,14 +86,14 @@ fn pattern(value: &str) -> String {
     parts.join(" || ")
 }
 
-/// An expression as an answer that arrives as it is stored.
+/// Wraps an expression so that its text arrives as it is stored.
 #[must_use]
 pub fn packed(expression: &str) -> String {
     let digits = digits(&format!("({expression})::text"));
     format!("'{PACKED}' || getdatabaseencoding() || ' ' || {digits}")
 }
 
-/// The text that a column made by [`packed`] brought, in its database's encoding; any other text as it is.
+/// The text of a column made by [`packed`], decoded from its database's encoding; any other text as it is.
 pub(crate) fn unpacked(answer: &str) -> String {
     let digits = answer.strip_prefix(PACKED).and_then(|rest| rest.split_once(' '));
     match digits.and_then(|(encoding, digits)| Some((encoding, unhex(digits)?))) {
@@ -101,8 +102,9 @@ pub(crate) fn unpacked(answer: &str) -> String {
     }
 }
 
-/// The same statements for a database that has no place for one of the letters that were sent: with question marks for those beyond ASCII, in
-/// notes first, and then in all, since nothing there can be equal to what is compared. None where there are none.
+/// The same statements for a database that cannot store one of the letters that were sent: with question marks for those
+/// beyond ASCII, first in notes and then everywhere, since nothing there can be equal to a compared text. `None` if there
+/// are none.
 pub(crate) fn plain(sql: &str) -> Option<String> {
     without(sql, &[NOTED]).or_else(|| without(sql, &[NOTED, COMPARED]))
 }

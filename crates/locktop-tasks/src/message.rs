@@ -1,8 +1,8 @@
 //! A whole transaction in one message.
 //!
-//! Several statements in one message of the simple protocol are one transaction, which ends with the message however it ends (PostgreSQL's
-//! documentation, "Multiple Statements in a Simple Query"). Nothing is left open when we are cancelled or an error comes in the
-//! middle, no setting stays behind, and a pooler sends all of it to one session.
+//! Several statements in one message of the simple protocol are one transaction, which always ends with the message
+//! (PostgreSQL's documentation, "Multiple Statements in a Simple Query"). Nothing remains open if the call is cancelled
+//! or an error occurs midway, no setting remains, and a pooler sends all of it to one session.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::literal::{plain, unpacked};
 use crate::schema::words;
 use crate::trust::untrusted;
 
-/// Longest wait for a lock, in ms. Functions may have a limit of their own.
+/// Longest wait for a lock, in ms. Functions may have limits of their own.
 const LOCK_TIMEOUT: u32 = 2_000;
 /// Longest time for one statement, in ms.
 const STATEMENT_TIMEOUT: u32 = 8_000;
-/// After which a server that does not answer is given up.
+/// How long to wait for a server that does not answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the transaction may write.
@@ -28,11 +28,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub enum Access {
     /// The transaction is `READ ONLY`: the server refuses every write in it.
     ReadOnly,
-    /// The transaction is `READ WRITE`: what it writes is committed with the message.
+    /// The transaction is `READ WRITE`: its changes are committed with the message.
     ReadWrite,
 }
 
-/// Why a message was not answered, and whether something may have been done all the same.
+/// Why a message was not answered, and whether it may have been executed all the same.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
     /// The server refused, and the transaction was rolled back.
@@ -43,22 +43,22 @@ pub enum Unanswered {
         /// Message, detail and hint in one line.
         message: String,
     },
-    /// What was to be used belongs to somebody who is not trusted: whose it is, and what helps. Nothing was done.
+    /// Something that was to be used belongs to an owner that is not trusted: which one, and the remedy. Nothing was done.
     #[error("{0}")]
     Untrusted(String),
-    /// The connection is gone. Whether the transaction was committed is not known.
+    /// The connection was lost. It is not known whether the transaction was committed.
     #[error("the connection was lost: {0}")]
     Lost(String),
-    /// No answer in time. Whether the transaction was committed is not known.
+    /// No answer in time. It is not known whether the transaction was committed.
     #[error("the server has not answered for {} s", TIMEOUT.as_secs())]
     Silent,
-    /// It was committed, and the answer, which says what was done, makes no sense.
+    /// The transaction was committed, but the answer, which reports what was done, cannot be read.
     #[error("the answer cannot be read: {0}")]
     Unread(String),
 }
 
 impl Unanswered {
-    /// The SQLSTATE where the server refused: then nothing was done.
+    /// The SQLSTATE if the server refused: then nothing was done.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         match self {
@@ -69,16 +69,17 @@ impl Unanswered {
     }
 }
 
-/// Runs statements as one transaction; the first column of each row that they answer with. All settings that count are in the message:
-/// behind a pooler in transaction mode the session has none of ours.
-/// Compiling one of them first would take longer than the statement.
+/// Runs statements as one transaction, and returns the first column of each row. All settings that matter are in the
+/// message: behind a pooler in transaction mode the session has none of locktop's. JIT compilation would take longer than
+/// a statement.
 ///
 /// # Errors
-/// When the server refuses, is gone, or does not answer in time: [`Unanswered::code`] tells whether it is known that nothing was done.
+/// If the server refuses, is unreachable, or does not answer in time: [`Unanswered::code`] shows whether it is known that
+/// nothing was done.
 pub async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
     let mut told = send_once(client, access, sql).await;
     let mut sql = Cow::Borrowed(sql);
-    // untranslatable_character: nothing was done, and nothing there has the letters that were sent.
+    // untranslatable_character: nothing was done, and the database cannot store the letters that were sent.
     while let Err(error) = &told
         && error.code() == Some("22P05")
         && let Some(plain) = plain(&sql)
@@ -112,7 +113,8 @@ async fn send_once(client: &Client, access: Access, sql: &str) -> Result<Vec<Str
     Ok(rows)
 }
 
-/// The end of the connection may come as an error of the server's (57P01): what was going on then is not known.
+/// The end of the connection may arrive as an error of the server (57P01): it is not known what happened to the message
+/// then.
 fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
     if let Some(reason) = error.as_db_error().and_then(untrusted) {
         return Unanswered::Untrusted(reason);
@@ -126,13 +128,13 @@ fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
 
 pub use crate::literal::{is, is_cut, note, packed, shown, text};
 
-/// A number as SQL; NULL for none.
+/// A number as SQL; NULL for `None`.
 #[must_use]
 pub fn number<T: std::fmt::Display>(value: Option<T>) -> String {
     value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
 }
 
-/// A time as a literal of `timestamptz`, to the microsecond; NULL for none.
+/// A time as a literal of `timestamptz`, to the microsecond; NULL for `None`.
 #[must_use]
 pub fn moment(value: Option<Timestamp>) -> String {
     let text = value.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));

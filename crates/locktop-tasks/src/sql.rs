@@ -1,6 +1,6 @@
 //! Statements from files.
 
-/// The setting of a session of ours that keeps the role's own search path, as a list in JSON.
+/// The setting of locktop's sessions that keeps the role's own search path, as a list in JSON.
 pub const PATH: &str = "locktop.path";
 
 /// A statement without its comments.
@@ -9,8 +9,8 @@ pub fn without_comments(statement: &str) -> String {
     statement.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
 }
 
-/// Puts values in place of what stands for them, in one pass: what is put in is never looked at again. Of names that begin alike the
-/// longest counts.
+/// Replaces placeholders by values, in one pass: an inserted value is never scanned again. Of names with a common
+/// beginning the longest counts.
 #[must_use]
 pub fn fill<V: AsRef<str>>(template: &str, values: &[(&str, V)]) -> String {
     let mut filled = String::with_capacity(template.len());

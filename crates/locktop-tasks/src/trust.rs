@@ -1,11 +1,11 @@
-//! Whose tables, views, functions and schemas are read, called and written: those of superusers, of the role that is connected, and of
-//! roles that somebody named. See `docs/security.md`.
+//! The owners whose tables, views, functions and schemas locktop reads, calls and writes: superusers, the connected
+//! role, and roles named as trusted. See `docs/security.md`.
 //!
-//! To plan a statement is to run what its tables' owners wrote: the planner evaluates immutable functions in predicates and expressions
-//! of indexes, in statistics objects and partition keys, whatever the statement asks for and whether or not a row is there
-//! (`eval_const_expressions`, `RelationGetIndexPredicate` and `get_relation_statistics` in the server's sources). A trigger runs at a
-//! write. So a statement touches only what trusted owners have, and that is checked in the transaction in which it runs, after the table is
-//! locked: from then on nobody can put something else in its place.
+//! Planning a statement already runs code of the table owners: the planner evaluates immutable functions in predicates
+//! and expressions of indexes, in statistics objects and partition keys, even if no row exists
+//! (`eval_const_expressions`, `RelationGetIndexPredicate` and `get_relation_statistics` in the server sources).
+//! Triggers run on writes. So a statement only touches objects of trusted owners. This is checked in the same
+//! transaction, after the table is locked, so that no other object can take its place.
 
 use std::sync::Arc;
 
@@ -14,31 +14,25 @@ use tokio_postgres::error::DbError;
 
 use crate::sql::{PATH, fill, without_comments};
 
-/// `pg_database_owner`, whose one member is whoever owns the database (`src/include/catalog/pg_authid.dat`).
+/// `pg_database_owner`, whose only member is the database owner (`src/include/catalog/pg_authid.dat`).
 const DATABASE_OWNER: u32 = 6171;
 
-/// One table, before it is read or written.
 const TABLE: &str = include_str!("../assets/sql/trust/table.sql");
-/// A schema with all that is in it.
 const SCHEMA: &str = include_str!("../assets/sql/trust/schema.sql");
-/// Who owns what a trigger runs.
 const RUNS: &str = include_str!("../assets/sql/trust/runs.sql");
-/// The tables that a statement has named.
 const LOCKED: &str = include_str!("../assets/sql/trust/locked.sql");
-/// The types of columns.
 const TYPES: &str = include_str!("../assets/sql/trust/types.sql");
-/// A search path of schemas that are trusted.
 const TRUSTED_PATH: &str = include_str!("../assets/sql/trust/path.sql");
-/// How the error of a guard begins, in the value that the server repeats.
+/// Prefix of a guard's error, in the value that the server repeats in its message.
 pub const MARK: &str = "locktop: ";
 
-/// What allows it, to follow what belongs to whom.
+/// The setting that permits objects of this owner, as the end of an error message.
 #[must_use]
 pub fn remedy(owner: &str) -> String {
     format!("--trust-owner {owner}, or trusted_owners = [\"{owner}\"] in the config, permits it")
 }
 
-/// Roles whose tables and functions are used as if they were ours, beside superusers and the role that is connected.
+/// Roles whose tables and functions locktop uses, in addition to superusers and the connected role.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrustedOwners(Arc<[String]>);
 
@@ -49,22 +43,21 @@ impl FromIterator<String> for TrustedOwners {
 }
 
 impl TrustedOwners {
-    /// The names, as in the catalog.
+    /// The role names, as in the catalog.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.0
     }
 
-    /// The names as an array of SQL.
     fn array(&self) -> String {
         let names: Vec<String> = self.0.iter().map(|name| escape_literal(&name.replace('\0', ""))).collect();
         format!("ARRAY[{}]::pg_catalog.text[]", names.join(", "))
     }
 
-    /// Whether the role with this OID, an expression of SQL, is trusted. The role that is connected is the one that logged in, not the
-    /// one that it has become since: who owns a database may have every session begin with another role (`ALTER DATABASE … SET
-    /// role`), and what runs in one that was a superuser's may become that superuser again. The owner of `public` is `pg_database_owner` from 15 on, which
-    /// means whoever owns the database.
+    /// SQL condition: the role with this OID (an SQL expression) is trusted. The connected role is `session_user`: a
+    /// database owner can make each session start with another role (`ALTER DATABASE … SET role`), and code in a
+    /// superuser's session can switch back to the superuser. Since PostgreSQL 15 the owner of `public` is
+    /// `pg_database_owner`, which represents the database owner.
     #[must_use]
     pub fn trusts(&self, oid: &str) -> String {
         format!(
@@ -76,7 +69,7 @@ impl TrustedOwners {
         )
     }
 
-    /// What the role with this OID, an expression of SQL, is called: the one that would have to be named.
+    /// SQL expression for the name of the role with this OID (an SQL expression), as it has to be listed to be trusted.
     #[must_use]
     pub fn name(oid: &str) -> String {
         format!(
@@ -85,30 +78,30 @@ impl TrustedOwners {
         )
     }
 
-    /// A statement without its comments and with these values, in which `$trusts(c.relowner)` is whether the role
-    /// with this OID is trusted, and `$owner(c.relowner)` what it is called.
+    /// A statement without its comments and with these values. `$trusts(c.relowner)` becomes the condition that the role
+    /// with this OID is trusted, `$owner(c.relowner)` its name.
     #[must_use]
     pub fn filled(&self, sql: &str, values: &[(&str, &str)]) -> String {
         let sql = without_comments(sql);
         let own = values.iter().map(|(name, value)| (*name, (*value).to_owned()));
         let trusted = calls(&sql, "$trusts(").map(|(call, oid)| (call, self.trusts(oid)));
         let named = calls(&sql, "$owner(").map(|(call, oid)| (call, Self::name(oid)));
-        // At once: what a value has of the kind is none of the statement's.
+        // In one pass: placeholders inside a value are not replaced.
         let all: Vec<_> = own.chain(trusted).chain(named).collect();
         fill(&sql, &all)
     }
 
-    /// A table expression for `WITH RECURSIVE`, `types (relation, oid)`: the types that the columns of some relations are made of, beside the
-    /// server's own. `of` is a table expression before it, with a column `oid`.
+    /// A table expression for `WITH RECURSIVE`, `types (relation, oid)`: the types that the columns of some relations are
+    /// made of, except the server's built-in types. `of` is an earlier table expression with a column `oid`.
     #[must_use]
     pub fn types(&self, of: &str) -> String {
         self.filled(TYPES, &[("$of", of)])
     }
 
-    /// A statement that fails unless the table of this OID has this name, is an ordinary or partitioned one, and belongs, with its
-    /// schema and its partitions, to trusted owners. Where it is to be written, what its triggers run
-    /// too: then it has to be locked so that nobody can make another one (ROW EXCLUSIVE). To be sent
-    /// in the transaction of what follows, after the table was locked by that name. The name is two literals.
+    /// A statement that fails unless the table with this OID has this name, is an ordinary or partitioned table, and
+    /// belongs, with its schema and its partitions, to trusted owners. If the table is to be written, the code that its
+    /// triggers run is checked too; then the table lock must prevent new triggers (ROW EXCLUSIVE). Send it in the
+    /// transaction of the statements that follow, after locking the table by that name. Schema and name are SQL literals.
     #[must_use]
     pub fn table_guard(&self, oid: &str, schema: &str, name: &str, is_written: bool) -> String {
         let is_written = if is_written { "true" } else { "false" };
@@ -124,23 +117,24 @@ impl TrustedOwners {
         self.filled(TABLE, &values)
     }
 
-    /// A statement that fails unless the schema of this name, a literal, and all that is in it belong to trusted owners, and nobody else
-    /// may put anything there, or make a trigger on its tables. A schema that is not there passes.
+    /// A statement that fails unless the schema of this name (an SQL literal) and everything in it belong to trusted
+    /// owners, and no other role may create objects in it or triggers on its tables. A missing schema passes.
     #[must_use]
     pub fn schema_guard(&self, schema: &str) -> String {
         let runs = without_comments(RUNS);
         self.filled(SCHEMA, &[("$schema", schema), ("$runs", &runs), ("$mark", MARK)])
     }
 
-    /// A statement that fails where a table that this transaction has locked belongs to somebody else. A statement locks what it names as
-    /// soon as it is understood, before it is planned (`parserOpenTable` and `AcquireRewriteLocks`): behind PREPARE it tells what a query
-    /// of the config would read.
+    /// A statement that fails if this transaction has locked a table of an untrusted owner. The server locks the tables of
+    /// a statement during parse analysis, before planning (`parserOpenTable` and `AcquireRewriteLocks`): after PREPARE,
+    /// this checks the tables that a query from the config would read.
     #[must_use]
     pub fn locked_guard(&self) -> String {
         self.filled(LOCKED, &[("$types", &self.types("named")), ("$mark", MARK)])
     }
 
-    /// A statement that sets the search path, for the transaction or the session, to those schemas of the role's own one that are trusted.
+    /// A statement that sets the search path, for the transaction or the session, to the trusted schemas of the role's own
+    /// path.
     #[must_use]
     pub fn trusted_path(&self, is_local: bool) -> String {
         let is_local = if is_local { "true" } else { "false" };
@@ -148,7 +142,7 @@ impl TrustedOwners {
     }
 }
 
-/// The calls in a statement that begin so, each whole and with its argument.
+/// Calls in a statement that start with `begin`: the whole call and its argument.
 fn calls<'a>(sql: &'a str, begin: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
     sql.match_indices(begin).filter_map(move |(at, _)| {
         let (argument, _) = sql.get(at + begin.len()..)?.split_once(')')?;
@@ -156,8 +150,8 @@ fn calls<'a>(sql: &'a str, begin: &'a str) -> impl Iterator<Item = (&'a str, &'a
     })
 }
 
-/// What a guard found and what helps, where this error of the server's is one of a guard: its message repeats the value, whatever
-/// the language.
+/// The finding of a guard and the remedy, if the server's error comes from a guard. The message repeats the value in
+/// every language.
 #[must_use]
 pub fn untrusted(error: &DbError) -> Option<String> {
     found(error.code().code(), error.message())
@@ -168,7 +162,7 @@ fn found(code: &str, message: &str) -> Option<String> {
         return None;
     }
     let (_, found) = message.split_once(MARK)?;
-    // What the server's own words put behind the value: a quotation mark of some kind.
+    // The server's message ends with a closing quotation mark, which depends on the language.
     let found = found.strip_suffix(['"', '»', '”', '“', '«', '」', '\'']).unwrap_or(found).trim_end();
     Some(match found.rsplit_once(" belongs to ") {
         Some((_, owner)) => format!("{found}, who is not trusted; {}", remedy(owner)),

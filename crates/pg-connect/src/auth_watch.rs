@@ -1,7 +1,7 @@
-//! Watches what a server sends: how much of it ([`crate::bounds`]), and in which way a server wants to know who we are, and breaks the connection off before the answer where `require_auth`
-//! does not allow that way.
+//! Watches the messages of the server: limits their size ([`crate::bounds`]), and closes the connection before any
+//! answer if the server requests an authentication method that `require_auth` does not allow.
 //!
-//! The driver answers whatever it is asked, a request for the password itself too; so the stream under it is watched. Source:
+//! The driver answers every request, even one for a plain-text password, so the stream under it is watched. Source:
 //! "Message Formats" in the chapter "Frontend/Backend Protocol" (`Authentication…`, `B`), and `check_expected_areq` in
 //! `src/interfaces/libpq/fe-auth.c`.
 
@@ -15,12 +15,11 @@ use tokio_postgres::tls::{ChannelBinding, TlsStream};
 use crate::bounds::{self, Bounds, TooLarge};
 use crate::conninfo::{AuthMethod, RequireAuth};
 
-/// The server wants to know who we are in a way that is not allowed.
+/// The server requests an authentication method that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not permitted by require_auth: {}", .0.word())]
 pub(crate) struct AuthRefused(pub(crate) AuthMethod);
 
-/// Why the connection is broken off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
     Auth(AuthRefused),
@@ -51,42 +50,41 @@ impl From<Refused> for io::Error {
     }
 }
 
-/// What is known of the messages so far.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthWatch {
     allowed: RequireAuth,
-    /// What is asked for is compared with that.
+    /// Whether the requested method is compared with the allowed ones.
     compares: bool,
     first: First,
-    /// The beginning of the message that arrives.
+    /// The start of the current message.
     head: Vec<u8>,
-    /// Bytes of a message that say nothing here.
+    /// Remaining bytes of a message that need no check.
     skip: usize,
-    /// Whether the server has asked for something.
+    /// Whether the server has requested authentication.
     asked: bool,
-    /// The messages are inside of TLS, and watched there.
+    /// Whether the messages are inside TLS, and watched there.
     over: bool,
     bounds: Bounds,
 }
 
-/// What the first byte is.
+/// The meaning of the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum First {
-    /// That of a message.
+    /// The start of a message.
     Message,
-    /// The answer to the question for TLS.
+    /// The answer to `SSLRequest`.
     Answer,
-    /// The same, and it has to be yes.
+    /// The answer to `SSLRequest`, which must be yes.
     Yes,
 }
 
 const TYPE_AND_LENGTH: usize = 5;
 
-/// With the kind of authentication.
+/// Bytes of the head, with the kind of authentication.
 const HEAD: usize = 9;
 
 impl AuthWatch {
-    /// A watch on a stream that begins with messages, or after a question for TLS with the answer to that.
+    /// A watch on a stream that begins with messages, or with the answer to `SSLRequest`.
     pub(crate) fn new(allowed: &RequireAuth, answer_first: bool) -> Self {
         Self {
             compares: allowed.text().is_some(),
@@ -100,7 +98,7 @@ impl AuthWatch {
         }
     }
 
-    /// A watch that takes no other answer than TLS.
+    /// A watch that accepts no answer but TLS.
     pub(crate) fn tls_alone() -> Self {
         Self { first: First::Yes, ..Self::new(&RequireAuth::default(), true) }
     }
@@ -156,12 +154,12 @@ impl AuthWatch {
         bytes.map_or(0, u32::from_be_bytes)
     }
 
-    /// The length of the message, which counts itself.
+    /// The length of the message, including the length field.
     fn length(&self) -> usize {
         usize::try_from(self.number(1)).unwrap_or(usize::MAX)
     }
 
-    /// The head of an `Authentication…` is there.
+    /// Checks the head of an `Authentication…` message.
     fn request(&mut self) -> Result<(), AuthRefused> {
         let kind = self.number(TYPE_AND_LENGTH);
         self.skip = self.length().saturating_sub(8);
@@ -178,7 +176,7 @@ impl AuthWatch {
             5 => AuthMethod::Md5,
             2 | 7 | 8 => AuthMethod::Gss,
             9 => AuthMethod::Sspi,
-            // The driver knows SCRAM alone of what may be in that list.
+            // Of the mechanisms in that list, the driver supports only SCRAM.
             10 => AuthMethod::Scram,
             _ => return Ok(()),
         };
@@ -187,7 +185,6 @@ impl AuthWatch {
     }
 }
 
-/// A stream that is watched.
 #[derive(Debug)]
 pub(crate) struct Watched<S> {
     inner: S,
@@ -251,7 +248,7 @@ mod tests {
     }
 
     fn verdict(list: &str, answer_first: bool, bytes: &[u8], step: usize) -> Result<(), Refused> {
-        // By the settings, as everybody else does.
+        // From the settings, like any caller.
         let sources = crate::conninfo::Sources {
             target: Some(&format!("require_auth={list}")),
             env: &|_| None,
@@ -287,7 +284,7 @@ mod tests {
             ("none", scram, Some(AuthMethod::Scram)),
             ("md5", [request(5, b"salt"), ok].concat(), None),
             ("md5", b"E\0\0\0\x0aerror\0".to_vec(), None),
-            // Nothing that comes before hides it.
+            // Earlier messages do not hide it.
             ("md5", [b"N\0\0\0\x04".to_vec(), request(3, b"")].concat(), Some(AuthMethod::Password)),
             ("md5", [b"N\0\0\0\x09R\0\0\0\0".to_vec(), request(3, b"")].concat(), Some(AuthMethod::Password)),
         ] {

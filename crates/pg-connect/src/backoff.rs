@@ -1,16 +1,14 @@
-//! How long to wait before the server is bothered again.
-
 use std::time::Duration;
 
-/// Delays between attempts to connect: 0.5 s, doubling up to 10 s. After a server that accepted the connection and
-/// then said nothing up to a minute, for each such attempt may leave a process there.
+/// Delays between connection attempts: 0.5 s, doubling up to 10 s. Up to a minute after a server that accepted the
+/// connection but did not answer, because each such attempt may leave a process there.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Backoff {
     attempts: u32,
 }
 
 impl Backoff {
-    /// How long to wait before the next attempt; `silent` when the last one had no answer.
+    /// The delay before the next attempt; `silent` if the last one had no answer.
     pub fn failed(&mut self, silent: bool) -> Duration {
         let longest = Duration::from_secs(if silent { 60 } else { 10 });
         let delay = Duration::from_millis(500) * 2u32.saturating_pow(self.attempts.min(7));
@@ -18,7 +16,7 @@ impl Backoff {
         delay.min(longest)
     }
 
-    /// The number of the next attempt, from 1 on.
+    /// The number of the next attempt, from 1.
     #[must_use]
     pub fn attempts(self) -> u32 {
         self.attempts

@@ -1,5 +1,5 @@
-//! How much a server may send. The driver collects a message before it reads it, and rows until their last: without a bound, a server,
-//! or a host on the way to one, could fill our memory with 2 GB before it has let us in.
+//! Limits on what a server may send. The driver collects a message before it reads it, and rows until the last one:
+//! without a limit, a server, or a host on the way to it, could fill memory with 2 GB before login.
 //!
 //! Sources: `PQconnectPoll` in `src/interfaces/libpq/fe-connect.c` (2,000 and 30,000 bytes before login) and
 //! `VALID_LONG_MESSAGE_TYPE` in `fe-protocol3.c` (30,000 bytes of most messages after it).
@@ -7,28 +7,28 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of a request for authentication.
+/// Bytes of an authentication request.
 const REQUEST: usize = 2_000;
 
-/// Bytes of a message that is not of the kinds that hold data, and of each before login.
+/// Bytes of a message of a kind without data, and of each message before login.
 const SHORT: usize = 30_000;
 
-/// Bytes of all messages until the session is ready: its settings, and what a login trigger says.
+/// Bytes of all messages until the session is ready: its settings, and the messages of a login trigger.
 const LOGIN: usize = 1 << 20;
 
-/// Bytes that describe columns. A table has at most 1,600, and a name 63 bytes.
+/// Bytes of a column description. A table has at most 1,600 columns, and a name 63 bytes.
 const COLUMNS: usize = 512 << 10;
 
 /// Bytes of any other message.
 const MESSAGE: usize = 16 << 20;
 
-/// Bytes of the rows of one answer, as they are held here: the driver may collect them.
+/// Bytes of the rows of one answer, as held in memory: the driver may collect them.
 const ROWS: usize = 32 << 20;
 
 /// What a row, or another message that is kept, takes beside its bytes.
 const ROW: usize = 128;
 
-/// Bytes of a COPY. What reads one counts for itself, keeps less and passes the rest over.
+/// Bytes of a COPY. Its reader has its own limit, keeps less, and skips the rest.
 const COPIED: usize = 4 << 30;
 
 /// Bytes of notices, notifications and settings until an answer ends.
@@ -37,56 +37,53 @@ const ASIDES: usize = 16 << 20;
 /// Bytes of everything else until an answer ends: a description of columns, read, takes several times its bytes.
 const ANSWER: usize = 8 << 20;
 
-/// Names of settings that a server reports: the driver keeps them all.
+/// Names of settings that a server may report: the driver keeps them all.
 const SETTINGS: usize = 256;
 
-/// A server sends more than is read. Nothing of what it said can be trusted then.
+/// A server sends more than the limit. Nothing that it sent can be trusted then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TooLarge {
-    /// The beginning of a message names a length that none has.
+    /// The head of a message has an impossible length.
     #[error(
         "it sent a message of {length} bytes, of which at most {limit} are read {when}: this is not a PostgreSQL server, or not the right one"
     )]
     Message { length: usize, limit: usize, when: &'static str },
-    /// Many messages.
     #[error("it sent more than {} MB {when}, more than the limit", .limit >> 20)]
     Answer { limit: usize, when: &'static str },
-    /// Many settings.
     #[error("it reported more than {SETTINGS} settings, which no PostgreSQL server does")]
     Settings,
 }
 
-/// What a connection was last broken off for. The driver reports no more than its end to those that wait for an answer.
+/// The reason for the last closed connection. The driver reports only the end to callers that wait for an answer.
 static LAST: Mutex<Option<TooLarge>> = Mutex::new(None);
 
-/// Keeps it for [`last`].
 pub(crate) fn remember(refused: TooLarge) {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused);
 }
 
-/// Why a connection of this process was broken off.
+/// Why the last such connection of this process was closed.
 pub(crate) fn last() -> Option<TooLarge> {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was sent since the last answer ended.
+/// The amount of data since the last answer ended.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bounds {
-    /// The server knows who we are.
+    /// The server has authenticated the client.
     pub(crate) is_known: bool,
-    /// The first `ReadyForQuery` was there.
+    /// The first `ReadyForQuery` has arrived.
     is_ready: bool,
     rows: usize,
     copied: usize,
     asides: usize,
     rest: usize,
     settings: HashSet<Vec<u8>>,
-    /// The beginning of a `ParameterStatus`; none in other messages.
+    /// The start of a `ParameterStatus`; `None` in other messages.
     setting: Option<Vec<u8>>,
 }
 
 impl Bounds {
-    /// A message begins; its length counts itself, and not its type.
+    /// A message begins; `length` includes the length field, but not the type.
     pub(crate) fn message(&mut self, kind: u8, length: usize) -> Result<(), TooLarge> {
         let (limit, when) = if self.is_ready {
             let limit = match kind {
@@ -126,7 +123,7 @@ impl Bounds {
         if self.settings.len() > SETTINGS { Err(TooLarge::Settings) } else { Ok(()) }
     }
 
-    /// Some of what follows the length.
+    /// A part of the message after the length.
     pub(crate) fn body(&mut self, bytes: &[u8]) {
         let Some(name) = &mut self.setting else { return };
         let end = bytes.iter().position(|byte| *byte == 0);
@@ -207,7 +204,7 @@ mod tests {
         let mut report = |name: &str| {
             bounds.message(b'Z', 5)?;
             bounds.message(b'S', 40)?;
-            // However it arrives.
+            // Even byte by byte.
             name.as_bytes().iter().for_each(|byte| bounds.body(&[*byte]));
             bounds.body(b"\0on\0");
             Ok::<(), TooLarge>(())

@@ -1,57 +1,57 @@
-//! What can go wrong on the way to a server, each in one line that names the thing, the place and the remedy.
+//! Connection errors, each in one line that names the problem, the place and the remedy.
 
 use std::path::PathBuf;
 
 use super::secret::PasswordOrigin;
 
-/// A connection string, flag or variable that cannot be understood or followed. No password is ever in it.
+/// A connection string, flag or variable that is invalid or not supported. It never contains a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnInfoError {
-    /// The string is neither a URI nor a list of key=value; with what is wrong with it.
+    /// The string is neither a URI nor a list of key=value; with the problem.
     #[error("the connection string cannot be read: {0}")]
     Syntax(String),
-    /// A key word that libpq does not have.
+    /// A keyword that libpq does not have.
     #[error("unknown setting \"{key}\" in the connection string{}", did_you_mean(.hint.as_deref()))]
     Unknown {
-        /// The key word as it was written.
+        /// The keyword as written.
         key: String,
-        /// The key word that was probably meant; none where no other is like it.
+        /// The keyword that was probably meant; `None` if no other is similar.
         hint: Option<String>,
     },
-    /// A value that the key word does not take.
+    /// An invalid value of a keyword.
     #[error("{key} is \"{value}\" (from {origin}): expected {expected}")]
     Invalid {
-        /// The key word, as in libpq.
+        /// The keyword, as in libpq.
         key: &'static str,
-        /// The value as it was given, in one line.
+        /// The value as given, in one line.
         value: String,
-        /// What gave it: the connection string, a flag, an environment variable, or a service file.
+        /// Its source: the connection string, a flag, an environment variable, or a service file.
         origin: String,
-        /// What the key word takes, in words.
+        /// The accepted values, in words.
         expected: &'static str,
     },
     /// A service that is in no service file, or whose file cannot be read.
     #[error("{0}")]
     Service(String),
-    /// A line of a service file. What it says is not repeated: it may be a password.
+    /// An invalid line of a service file. It is not repeated: it may be a password.
     #[error("{}, line {line}: {problem}", .file.display())]
     ServiceFile {
-        /// The service file that was read.
+        /// The service file.
         file: PathBuf,
-        /// The number of the line in its file, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong with the line.
+        /// The problem with the line.
         problem: String,
     },
-    /// Something libpq does and this does not: refused, since to ignore it would weaken what was asked.
+    /// A libpq feature that is not supported: refused, because ignoring it would weaken the request.
     #[error("{setting} (from {origin}) is not supported: remove it")]
     Unsupported {
-        /// The key word, or `key=value` where other values of it are accepted.
+        /// The keyword, or `key=value` if other values of it are accepted.
         setting: String,
-        /// What gave it: the connection string, a flag, an environment variable, or a service file.
+        /// Its source: the connection string, a flag, an environment variable, or a service file.
         origin: String,
     },
-    /// The system knows no name for the user who runs this, and none was given.
+    /// The system has no name for the current user, and none was given.
     #[error("{0}")]
     Other(String),
 }
@@ -60,47 +60,47 @@ fn did_you_mean(hint: Option<&str>) -> String {
     hint.map(|hint| format!(": did you mean \"{hint}\"?")).unwrap_or_default()
 }
 
-/// A connection that could not be made. Places are `host:port` or the path of a socket.
+/// A failed connection. Places are `host:port` or the path of a socket.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// No socket file where it was looked for.
+    /// There is no socket file.
     #[error("no server socket {}: is the server running on this machine, with its socket in this directory? (-h names another host or directory)", .path.display())]
     NoSocket {
-        /// The path of the socket that was looked for.
+        /// The expected path of the socket.
         path: PathBuf,
     },
     /// A socket file without its server.
     #[error("no server listens on the socket {}: is the server running?", .path.display())]
     DeadSocket {
-        /// The path of the socket that nobody listens on.
+        /// The path of the socket, on which no server listens.
         path: PathBuf,
     },
-    /// None of the usual sockets, and nothing on localhost.
+    /// None of the usual sockets exists, and there is no server on localhost.
     #[error(
         "no server found on this machine: no socket .s.PGSQL.{port} in {directories}, and {localhost} (-h and -p name others)"
     )]
     NothingLocal {
-        /// The port, which is part of the name of a socket.
+        /// The port, which is part of the socket's name.
         port: u16,
-        /// The usual directories of sockets, in which none was found; separated by commas.
+        /// The usual socket directories, in which none was found; separated by commas.
         directories: String,
-        /// The error of the attempt on localhost that came after that.
+        /// The error of the attempt on localhost that followed.
         localhost: Box<ConnectError>,
     },
-    /// The socket may not be used.
+    /// There is no permission to use the socket.
     #[error("no permission to use the server socket {}", .path.display())]
     SocketForbidden {
-        /// The path of the socket, whose permissions or directory keep this user out.
+        /// The path of the socket; its permissions or its directory deny access to this user.
         path: PathBuf,
     },
-    /// Nobody listens on the port of that host (`ECONNREFUSED`).
+    /// No server listens on the port of that host (`ECONNREFUSED`).
     #[error(
         "connection to {place} refused: is the server running on host \"{host}\" and accepting connections on port {port}?"
     )]
     Refused {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The host as it was given.
+        /// The host as given.
         host: String,
         /// The port that was tried.
         port: u16,
@@ -110,7 +110,7 @@ pub enum ConnectError {
     UnknownHost {
         /// The name that was looked up.
         host: String,
-        /// What the resolver said.
+        /// The error of the resolver.
         reason: String,
     },
     /// The system or the network reports an error on the way to the host.
@@ -118,10 +118,10 @@ pub enum ConnectError {
     Unreachable {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The error of the system, in one line.
+        /// The system's error, in one line.
         reason: String,
     },
-    /// The network did not answer in time: no connection of TCP came about.
+    /// The network did not answer in time: no TCP connection was established.
     #[error(
         "could not reach {place} within {seconds} s: is the host up, and does a firewall permit port {port}?"
     )]
@@ -133,7 +133,7 @@ pub enum ConnectError {
         /// The time limit of the attempt, in seconds (`connect_timeout`).
         seconds: u64,
     },
-    /// A connection came about, and the server did not answer on it in time.
+    /// The connection was established, but the server did not answer on it in time.
     #[error(
         "{place} accepted the connection but did not answer within {seconds} s: the server is stuck or overloaded, or it is not a PostgreSQL server"
     )]
@@ -143,72 +143,72 @@ pub enum ConnectError {
         /// The time limit of the attempt, in seconds (`connect_timeout`).
         seconds: u64,
     },
-    /// The server ended the connection without a word.
+    /// The server closed the connection without an answer.
     #[error("{place} closed the connection without an answer: {reason}")]
     Closed {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// What is known of the end, in one line.
+        /// The known cause, in one line.
         reason: String,
     },
-    /// The server sends more than any PostgreSQL server does while a client logs in.
+    /// The server sends more than any PostgreSQL server does during login.
     #[error("the connection to {place} was interrupted: {reason}")]
     BrokenOff {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// What it sent, in one line.
+        /// A description of the excess, in one line.
         reason: String,
     },
-    /// sslmode=require or stricter, and the server has no TLS.
+    /// sslmode=require or stricter, but the server does not offer TLS.
     #[error("{place} does not offer TLS, and sslmode={mode} needs it (sslmode=prefer connects without)")]
     TlsNotOffered {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The `sslmode` that was asked for.
+        /// The requested `sslmode`.
         mode: &'static str,
     },
-    /// The handshake of TLS failed: a certificate, a key, or what both sides speak.
+    /// The TLS handshake failed: a certificate, a key, or no common protocol.
     #[error("TLS with {place} failed: {reason}")]
     TlsFailed {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// What failed, in one line with what to do about it.
+        /// The cause and the remedy, in one line.
         reason: String,
     },
-    /// The key of our certificate is encrypted, and there is no password for it.
+    /// The key of the client certificate is encrypted, and there is no password for it.
     #[error("the key {} is encrypted, and {place} requires TLS: answer the prompt, or use sslpassword", .file.display())]
     KeyPassword {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The file of the encrypted key (`sslkey`).
+        /// The encrypted key file (`sslkey`).
         file: PathBuf,
     },
-    /// `sslcertmode=require` is not met: our certificate was not asked for, or not there.
+    /// `sslcertmode=require` is not met: the client certificate was not requested, or does not exist.
     #[error("{place} does not satisfy sslcertmode=require: {reason}")]
     CertificateNotUsed {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// Whether the server did not ask for a certificate, or there is none of ours.
+        /// Whether the server did not request a certificate, or there is none.
         reason: &'static str,
     },
-    /// The server wants to know who we are in a way that `require_auth` does not allow. Nothing was answered.
+    /// The server requests an authentication method that `require_auth` does not allow. Nothing was answered.
     #[error("{place} asks for \"{method}\" authentication, which require_auth={wanted} does not permit")]
     AuthNotAllowed {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// Its way, as `require_auth` names it.
+        /// The requested method, as `require_auth` names it.
         method: &'static str,
         /// The value of `require_auth`.
         wanted: String,
     },
-    /// The server wants a password, and there is none.
+    /// The server requires a password, and there is none.
     #[error("{place} requires the password of \"{user}\", but none was given: use -W, PGPASSWORD or a line in the password file{}", semicolon(.note.as_deref()))]
     NoPassword {
         /// Its `host:port`, or the path of its socket.
         place: String,
         /// The role that was to log in.
         user: String,
-        /// Why the password file was not used; none where there was nothing wrong with it, or no such file.
+        /// Why the password file was not used; `None` if it was usable, or does not exist.
         note: Option<String>,
     },
     /// The password was rejected (SQLSTATE `28P01`).
@@ -218,22 +218,22 @@ pub enum ConnectError {
         place: String,
         /// The role that was to log in.
         user: String,
-        /// Where the password came from; none where there was none.
+        /// The source of the password; `None` if there was none.
         origin: Option<PasswordOrigin>,
         /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// There is no database of this name (SQLSTATE `3D000`).
+    /// The database does not exist (SQLSTATE `3D000`).
     #[error("{place} has no database \"{database}\": {message} (-d names another)")]
     NoDatabase {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// The database that was asked for.
+        /// The requested database.
         database: String,
         /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// There is no role of this name (SQLSTATE `28000`, raised while the session's user is set up).
+    /// The role does not exist (SQLSTATE `28000`, raised while the session's user is set up).
     #[error("{place} does not know the role \"{user}\": {message} (-U names another)")]
     NoRole {
         /// Its `host:port`, or the path of its socket.
@@ -243,8 +243,7 @@ pub enum ConnectError {
         /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// A rule of `pg_hba.conf` does not let this place, role and database in (SQLSTATE `28000` from anywhere
-    /// else).
+    /// `pg_hba.conf` does not allow this client, role and database (SQLSTATE `28000` raised anywhere else).
     #[error("{place} does not let \"{user}\" in from here: {message} (see its pg_hba.conf)")]
     NotAllowed {
         /// Its `host:port`, or the path of its socket.
@@ -254,8 +253,7 @@ pub enum ConnectError {
         /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// All connections are taken, `max_connections` or a limit of the role or the database (SQLSTATE
-    /// `53300`).
+    /// All connections are in use: `max_connections`, or a limit of the role or the database (SQLSTATE `53300`).
     #[error("{place} has no free connection: {message}")]
     TooManyConnections {
         /// Its `host:port`, or the path of its socket.
@@ -263,7 +261,7 @@ pub enum ConnectError {
         /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// The server starts up, shuts down or recovers (SQLSTATE `57P03`).
+    /// The server is starting up, shutting down or recovering (SQLSTATE `57P03`).
     #[error("{place} does not accept connections now: {message}")]
     NotNow {
         /// Its `host:port`, or the path of its socket.
@@ -281,25 +279,25 @@ pub enum ConnectError {
         /// The server's message, in one line of at most 300 characters.
         message: String,
     },
-    /// The server speaks of a way to log in that is not there.
+    /// The server requests an authentication method that is not supported.
     #[error("cannot log in to {place} as \"{user}\": {reason}")]
     Authentication {
         /// Its `host:port`, or the path of its socket.
         place: String,
         /// The role that was to log in.
         user: String,
-        /// What the client library cannot do, in one line.
+        /// The feature that the client library does not have, in one line.
         reason: String,
     },
-    /// The server is not of the kind that `target_session_attrs` asks for.
+    /// The server does not match `target_session_attrs`.
     #[error("{place} does not match target_session_attrs: {reason}")]
     WrongSession {
         /// Its `host:port`, or the path of its socket.
         place: String,
-        /// What the session is, and what was asked for.
+        /// The actual and the requested kind of session.
         reason: String,
     },
-    /// Several places or ways were tried.
+    /// The errors of several attempts.
     #[error("{}", join(.0))]
     Several(Vec<ConnectError>),
     /// Anything else, as one line.
@@ -308,7 +306,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// The SQLSTATE that the server gave; none where it was not the server that refused.
+    /// The server's SQLSTATE; `None` if the error is not the server's.
     #[must_use]
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
@@ -325,25 +323,25 @@ impl ConnectError {
         }
     }
 
-    /// Whether it may well pass by itself: no connection left, or starting up, shutting down or recovering.
+    /// Whether the cause may pass: no free connection, or a server that is starting up, shutting down or recovering.
     #[must_use]
     pub fn is_waitable(&self) -> bool {
         self.each().iter().any(|error| matches!(error, Self::TooManyConnections { .. } | Self::NotNow { .. }))
     }
 
-    /// Whether something accepted the connection and then said nothing.
+    /// Whether the connection was accepted, but nothing was answered.
     #[must_use]
     pub fn is_silence(&self) -> bool {
         self.each().iter().any(|error| matches!(error, Self::Silent { .. }))
     }
 
-    /// Whether a password is needed: the server asked for one and there was none.
+    /// Whether the server requested a password and there was none.
     #[must_use]
     pub fn needs_password(&self) -> bool {
         self.each().iter().any(|error| matches!(error, Self::NoPassword { .. }))
     }
 
-    /// Why the password file was not used, where a password is missing.
+    /// Why the password file was not used, if a password is missing.
     #[must_use]
     pub fn password_note(&self) -> Option<&str> {
         self.each().into_iter().find_map(|error| match error {
@@ -352,7 +350,7 @@ impl ConnectError {
         })
     }
 
-    /// The file of the key that wants a password, if that is what is missing.
+    /// The key file that needs a password, if that is the error.
     #[must_use]
     pub fn needs_key_password(&self) -> Option<&std::path::Path> {
         self.each().into_iter().find_map(|error| match error {
@@ -361,7 +359,7 @@ impl ConnectError {
         })
     }
 
-    /// The error of each attempt, where there were several; else this one.
+    /// The error of each attempt if there were several; else this one.
     fn each(&self) -> Vec<&Self> {
         match self {
             Self::Several(all) => all.iter().flat_map(Self::each).collect(),
@@ -369,7 +367,7 @@ impl ConnectError {
         }
     }
 
-    /// Whether the next host of several is worth a try. As in libpq it is not once a server has refused who we are.
+    /// Whether to try the next host of several. As in libpq, not after a server has refused the login.
     #[must_use]
     pub(super) fn tries_next_host(&self) -> bool {
         matches!(
@@ -389,7 +387,7 @@ impl ConnectError {
         )
     }
 
-    /// Whether nobody answered at all.
+    /// Whether no server answered at all.
     pub(super) fn is_absence(&self) -> bool {
         matches!(
             self,
@@ -400,7 +398,7 @@ impl ConnectError {
         )
     }
 
-    /// One error of many; the first where there is but one.
+    /// One error for all; a single one is kept as it is.
     pub(super) fn of(mut all: Vec<Self>) -> Self {
         match all.pop() {
             None => Self::Other("no host to connect to".to_owned()),

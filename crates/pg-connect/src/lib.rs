@@ -1,5 +1,6 @@
-//! Connecting to PostgreSQL as libpq does: what a connection string, flags, the environment and the password file say ([`conninfo`]), the
-//! connection itself ([`mod@connect`]) with TLS and notifications, and each failure in one line that names the place and the remedy ([`error`]).
+//! Connecting to PostgreSQL as libpq does: settings from a connection string, flags, the environment and the password
+//! file ([`conninfo`]), the connection itself ([`mod@connect`]) with TLS and notifications, and errors of one line that
+//! name the place and the remedy ([`error`]).
 //!
 //! ```no_run
 //! use pg_connect::connect::connect;

@@ -1,19 +1,17 @@
-//! What a server or the driver said, as one harmless line.
-
 use tokio_postgres::error::SqlState;
 
 use crate::bounds;
 
-/// Characters of a message that are kept: a server may say any amount.
+/// In characters: a server's message may have any length.
 const MESSAGE: usize = 300;
 
-/// What the server said, with its SQLSTATE; or what the driver says. One harmless line.
+/// The server's message with its SQLSTATE, or the driver's error, in one sanitized line.
 #[must_use]
 pub fn message(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => {
             let message = format!("{} (SQLSTATE {})", said(db.message()), said(db.code().code()));
-            // "You might need to increase max_locks_per_transaction": which memory it was only the hint says.
+            // "You might need to increase max_locks_per_transaction": only the hint shows which memory was exhausted.
             match db.hint().filter(|_| *db.code() == SqlState::OUT_OF_MEMORY) {
                 Some(hint) => format!("{message}. {}", said(hint)),
                 None => message,
@@ -30,7 +28,7 @@ pub fn message(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// Foreign words as one line of limited length.
+/// Text of a server or driver as one line of limited length.
 fn said(text: &str) -> String {
     locktop_base::text::fit(&locktop_base::text::one_line_prefix(text, MESSAGE), MESSAGE).into_owned()
 }

@@ -1,17 +1,18 @@
-//! What an error of the driver means for what was asked: that the server did not do it, or that nobody knows.
+//! The meaning of a driver error for a request: refused by the server, or unknown.
 
 use tokio_postgres::error::{DbError, Severity};
 
-/// The server's words where it refused: what was asked is undone, and the session goes on. None where the session has ended, which the
-/// server may say by an error too (57P01 when an administrator ends it): then what was under way may be done or not.
+/// The server's error if it refused: the request is undone, and the session continues. `None` if the session has ended,
+/// which the server may also report by an error (57P01 when an administrator terminates it): then the request may be
+/// done or not.
 #[must_use]
 pub fn refusal(error: &tokio_postgres::Error) -> Option<&DbError> {
     let goes_on = |db: &&DbError| !is_last_word(db.parsed_severity(), db.severity(), db.code().code());
     error.as_db_error().filter(goes_on)
 }
 
-/// The word for people may be in any language. The one for programs is not there before PostgreSQL 9.6 nor from every pooler; then
-/// class 57P, operator intervention, counts as an end.
+/// The localized severity may be in any language. The nonlocalized one is missing before PostgreSQL 9.6 and from some
+/// poolers; then class 57P, operator intervention, counts as an end.
 fn is_last_word(severity: Option<Severity>, word: &str, code: &str) -> bool {
     match severity {
         Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
@@ -30,7 +31,7 @@ mod tests {
             (Some(Severity::Fatal), "致命错误", "25P03", true),
             (Some(Severity::Panic), "PANIK", "XX000", true),
             (Some(Severity::Error), "ERROR", "57014", false),
-            // A parallel worker was ended: its leader only lost the statement.
+            // A parallel worker was terminated: its leader only lost the statement.
             (Some(Severity::Error), "ERROR", "57P01", false),
             (None, "FATAL", "08P01", true),
             (None, "致命错误", "57P01", true),

@@ -1,17 +1,15 @@
-//! A password, which nothing prints.
-
 /// A password. `Debug` shows `***`, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a password as it will be sent.
+    /// `password` as it will be sent.
     #[must_use]
     pub fn new(password: impl Into<String>) -> Self {
         Self(password.into())
     }
 
-    /// The password itself, for the one place that sends it.
+    /// The plain password, for the code that sends it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -24,7 +22,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Where a password came from: named when the server rejects it.
+/// The source of a password, named if the server rejects it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PasswordOrigin {
     /// The connection string or the config file.
@@ -35,7 +33,7 @@ pub enum PasswordOrigin {
     Service,
     /// This password file (`passfile`, `PGPASSFILE` or `~/.pgpass`).
     File(std::path::PathBuf),
-    /// The terminal, where it was asked for.
+    /// The prompt of the terminal.
     Prompt,
 }
 

@@ -1,4 +1,4 @@
-//! The socket under a connection: dialled here, and dialled again to cancel a statement.
+//! The socket of a connection; a cancel request opens another one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,17 +12,15 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::conninfo::Keepalives;
 
-/// Where a socket leads.
 #[derive(Debug, Clone)]
 pub(crate) enum Address {
-    /// The path of a Unix socket.
     Unix(PathBuf),
-    /// An address with its port, and the TCP keepalive that its socket gets.
+    /// An address with its port, and the TCP keepalives of its socket.
     Tcp(SocketAddr, Keepalives),
 }
 
 impl Address {
-    /// Connects; how long that may take is the caller's business.
+    /// Connects; the caller limits the time.
     pub(crate) async fn dial(&self) -> io::Result<Socket> {
         match self {
             Self::Unix(path) => Ok(Socket::Unix(UnixStream::connect(path).await?)),
@@ -52,7 +50,6 @@ fn keep_alive(stream: &TcpStream, keepalives: &Keepalives) -> io::Result<()> {
     Ok(())
 }
 
-/// A connected socket, of either kind.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Unix(UnixStream),

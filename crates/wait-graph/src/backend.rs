@@ -6,7 +6,7 @@
 use crate::words::words;
 use locktop_base::{QueryText, Text, Timestamp};
 
-/// What identifies one backend for as long as it lives: a process id alone is recycled.
+/// Identifies one backend for its lifetime: a process ID alone is reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BackendId {
     /// `pg_stat_activity.pid`: the process id in the operating system.
@@ -39,64 +39,64 @@ words! {
 }
 
 impl State {
-    /// The state the server means by `text`.
+    /// The state for the server's `text`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self::of_word(text.as_bytes()).unwrap_or(Self::Other)
     }
 
-    /// In a transaction with nothing to do.
+    /// Whether it is in a transaction but idle.
     #[must_use]
     pub fn is_idle_in_transaction(self) -> bool {
         matches!(self, Self::IdleInTransaction | Self::IdleInTransactionAborted)
     }
 }
 
-/// One row of `pg_stat_activity`: a client's backend or a process of the server's own.
+/// One row of `pg_stat_activity`: a client backend or another server process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backend {
     /// The process id in the operating system.
     pub pid: i32,
     /// When the process started; NULL for a role that may not see it.
     pub backend_start: Option<Timestamp>,
-    /// The leader of a parallel group or of an apply worker, if this process is not it.
+    /// The leader of its parallel group or apply worker, unless this process is the leader.
     pub leader_pid: Option<i32>,
-    /// OID of the database it is connected to; none for most auxiliary processes.
+    /// OID of the database that it is connected to; NULL for most auxiliary processes.
     pub datid: Option<u32>,
-    /// Name of that database, where it could be looked up.
+    /// Name of that database, if it could be looked up.
     pub database: Option<Text>,
     /// Name of the role that is logged in.
     pub user: Option<Text>,
     /// OID of that role; NULL for processes without one.
     pub usesysid: Option<u32>,
-    /// `application_name`, as its client has set it; may be empty.
+    /// `application_name`, as set by the client; may be empty.
     pub application: Option<Text>,
     /// Client address, `[local]` for a Unix socket.
     pub client: Option<Text>,
-    /// Its port there; -1 for a Unix socket.
+    /// The client's port; -1 for a Unix socket.
     pub client_port: Option<i32>,
     /// `client backend`, `autovacuum worker`, `walsender`, …
     pub backend_type: Option<Text>,
-    /// What it is doing; NULL for a process without a client, such as the checkpointer.
+    /// Its state; NULL for a process without a client, such as the checkpointer.
     pub state: Option<State>,
     /// `Lock`, `LWLock`, `IO`, `IPC`, `Client`, …
     pub wait_event_type: Option<Text>,
     /// The event within that type; NULL when it does not wait.
     pub wait_event: Option<Text>,
-    /// Start of its current transaction; NULL outside of one.
+    /// Start of its current transaction; NULL outside a transaction.
     pub xact_start: Option<Timestamp>,
     /// Start of the current query, or of the last one when not active.
     pub query_start: Option<Timestamp>,
     /// When `state` last changed; NULL for a role that may not see it.
     pub state_change: Option<Timestamp>,
-    /// Its top-level transaction id; NULL until it has written.
+    /// Its top-level transaction ID; NULL until it has written.
     pub backend_xid: Option<u32>,
     /// Its xmin horizon: VACUUM keeps every row version deleted by this transaction or a later one. NULL
     /// without a snapshot.
     pub backend_xmin: Option<u32>,
     /// `queryid` of `pg_stat_statements`; NULL when `compute_query_id` is off.
     pub query_id: Option<i64>,
-    /// The query, or the last one; cut by the server at `track_activity_query_size` bytes.
+    /// The query, or the last one; truncated by the server at `track_activity_query_size` bytes.
     pub query: Option<QueryText>,
 }
 
@@ -107,15 +107,14 @@ impl Backend {
         BackendId { pid: self.pid, backend_start: self.backend_start }
     }
 
-    /// Whether it is an autovacuum worker that does not give way.
+    /// Whether it is an autovacuum worker that does not yield to other sessions.
     #[must_use]
     pub fn prevents_wraparound(&self) -> bool {
         self.query.as_ref().is_some_and(|query| query.contains("(to prevent wraparound)"))
     }
 
-    /// The process that stands for its lock group: members of a group never block each other
-    /// (`src/backend/storage/lmgr/README`, "Group Locking"). A parallel apply worker of logical replication names a
-    /// leader too, but is in no lock group.
+    /// The leader of its lock group: members of a group never block each other (`src/backend/storage/lmgr/README`, "Group
+    /// Locking"). A parallel apply worker of logical replication has a leader too, but is in no lock group.
     #[must_use]
     pub fn group(&self) -> i32 {
         if self.backend_type.as_deref() == Some("logical replication parallel worker") {

@@ -1,6 +1,7 @@
-//! Who waits for whom in PostgreSQL, from one scan of `pg_locks`: conflicts, queues, roots, what ending somebody frees, and cycles.
+//! Which sessions block which in PostgreSQL, from one scan of `pg_locks`: conflicts, queues, roots, the effect of
+//! ending a session, and cycles.
 //!
-//! There is no I/O in here: rows of [`lock`] and [`backend`] go in, a [`WaitGraph`] comes out.
+//! There is no I/O: rows of [`lock`] and [`backend`] go in, a [`WaitGraph`] comes out.
 
 pub mod backend;
 mod graph;

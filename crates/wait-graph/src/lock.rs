@@ -1,4 +1,4 @@
-//! A row of `pg_locks`, and the rule by which two modes conflict.
+//! A row of `pg_locks`, and the conflict rule of lock modes.
 
 use crate::words::words;
 use locktop_base::{Text, Timestamp};
@@ -42,13 +42,13 @@ impl LockModes {
         Self(1 << mode as u8)
     }
 
-    /// Whether no mode is in it.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The modes that are in either set.
+    /// The modes in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -67,13 +67,13 @@ impl LockModes {
 }
 
 impl LockMode {
-    /// The mode the server means by `text` (`AccessShareLock`, …).
+    /// The mode for the server's `text` (`AccessShareLock`, …).
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         Self::of_word(text)
     }
 
-    /// The server's word without `Lock`, for a narrow column.
+    /// The server's name without `Lock`, for a narrow column.
     #[must_use]
     pub fn short(self) -> &'static str {
         self.as_str().strip_suffix("Lock").unwrap_or(self.as_str())
@@ -149,20 +149,20 @@ impl LockMode {
     }
 }
 
-/// One row of `pg_locks`: a lock that a process or a prepared transaction holds or asks for.
+/// One row of `pg_locks`: a lock that a process or a prepared transaction holds or requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lock {
-    /// The lock that is held or asked for.
+    /// The lock that is held or requested.
     pub tag: LockTag,
-    /// The mode that is held or asked for.
+    /// The mode that is held or requested.
     pub mode: LockMode,
     /// Whether it is held; otherwise its process waits for it.
     pub granted: bool,
-    /// The process, itself and not its leader; none for a prepared transaction.
+    /// The process, not its leader; `None` for a prepared transaction.
     pub pid: Option<i32>,
     /// The virtual transaction that holds or awaits it.
     pub virtualtransaction: VirtualTransaction,
-    /// When the wait began; NULL for a moment after it did (`pg_locks.waitstart`).
+    /// Start of the wait; NULL in its first moment (`pg_locks.waitstart`).
     pub wait_start: Option<Timestamp>,
 }
 

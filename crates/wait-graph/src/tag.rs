@@ -1,10 +1,8 @@
-//! What a lock is on: the columns of `pg_locks` that name it, in 16 bytes.
-
 use crate::words::words;
 use locktop_base::LockKey;
 
 words! {
-    /// The type of lock, `pg_locks.locktype` ("Wait Events of Type Lock" lists what each is for).
+    /// The type of lock, `pg_locks.locktype`. The manual describes each under "Wait Events of Type Lock".
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum LockType {
         /// A table, index, view, sequence or another relation.
@@ -41,14 +39,14 @@ words! {
 }
 
 impl LockType {
-    /// The type the server means by `text`.
+    /// Parses a value of `pg_locks.locktype`.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         Self::of_word(text).unwrap_or(Self::Other)
     }
 }
 
-/// A virtual transaction id, `3/1234`. That of a prepared transaction has a process number of -1.
+/// A virtual transaction id, such as `3/1234`. The process number of a prepared transaction is -1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VirtualTransaction {
     /// Process number (backend id before PostgreSQL 17).
@@ -58,7 +56,7 @@ pub struct VirtualTransaction {
 }
 
 impl VirtualTransaction {
-    /// Reads the form `3/1234` of `pg_locks`; none where the text has another form.
+    /// Parses the form `3/1234` of `pg_locks`; `None` for any other form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (proc_number, local_xid) = text.split_once('/')?;
@@ -72,22 +70,22 @@ impl std::fmt::Display for VirtualTransaction {
     }
 }
 
-/// What is locked. Two rows of `pg_locks` are about one lock when all of it is equal, NULL equal to NULL.
+/// The locked object. Two rows of `pg_locks` refer to the same lock if their tags are equal, with NULL equal to NULL.
 ///
-/// A server with 84,000 locks is read once a second, and these are most of what is remembered of it; so the columns lie
-/// beside each other as in the server's own `LOCKTAG` (`src/include/storage/locktag.h`): room for three numbers of four
-/// bytes and one of two. More than that no server tells of a lock; of more, the last column is left out.
+/// The columns are packed as in the server's `LOCKTAG` (`src/include/storage/locktag.h`), three numbers of four bytes
+/// and one of two, because a server with 84,000 locks is read once a second. The server never sets more columns than
+/// fit; if a caller does, the last column is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockTag {
     /// The type, and a bit for each column that is not NULL.
     head: u16,
-    /// The numbers of those columns in their order; what is not used is 0.
+    /// The values of those columns in order; unused words are 0.
     words: [u32; 3],
-    /// The value of `tuple` or `objsubid`, of which a tag has at most one; 0 where it has neither.
+    /// The value of `tuple` or `objsubid`, of which a tag has at most one; 0 if it has neither.
     short: u16,
 }
 
-/// The columns of four bytes, in their order, each a bit of the head.
+/// The four-byte columns in order, each a bit of `head`.
 #[derive(Clone, Copy)]
 #[repr(u16)]
 enum Column {
@@ -96,7 +94,7 @@ enum Column {
     Page = 1 << 2,
     /// The process number of a virtual transaction; its counter is the next word.
     VirtualXid = 1 << 3,
-    /// The second word of it: never without the first.
+    /// The second word of a virtual transaction: never set without the first.
     VirtualXidCounter = 1 << 4,
     TransactionId = 1 << 5,
     ClassId = 1 << 6,
@@ -121,31 +119,31 @@ impl LockTag {
         LockType::ALL.get(usize::from(self.head >> 10)).copied().unwrap_or(LockType::Other)
     }
 
-    /// OID of the database; 0 for a shared object, none for a transaction.
+    /// OID of the database; 0 for a shared object, `None` for a transaction.
     #[must_use]
     pub fn database(&self) -> Option<u32> {
         self.word(Column::Database)
     }
 
-    /// OID of the relation; none where the lock is on neither a relation nor a part of one.
+    /// OID of the relation; `None` if the lock is on neither a relation nor a part of one.
     #[must_use]
     pub fn relation(&self) -> Option<u32> {
         self.word(Column::Relation)
     }
 
-    /// Number of the page within its relation; none where the lock is on neither a page nor a tuple.
+    /// Number of the page within its relation; `None` if the lock is on neither a page nor a tuple.
     #[must_use]
     pub fn page(&self) -> Option<u32> {
         self.word(Column::Page)
     }
 
-    /// Number of the tuple within its page; none where the lock is not on a tuple.
+    /// Number of the tuple within its page; `None` if the lock is not on a tuple.
     #[must_use]
     pub fn tuple(&self) -> Option<u16> {
         self.has(TUPLE).then_some(self.short)
     }
 
-    /// The virtual transaction that is locked; none for every other type of lock.
+    /// The virtual transaction that is locked; `None` for other types of lock.
     #[must_use]
     pub fn virtualxid(&self) -> Option<VirtualTransaction> {
         let (proc_number, local_xid) =
@@ -153,33 +151,31 @@ impl LockTag {
         Some(VirtualTransaction { proc_number: proc_number.cast_signed(), local_xid })
     }
 
-    /// The transaction id that is locked; none for every other type of lock.
+    /// The transaction id that is locked; `None` for other types of lock.
     #[must_use]
     pub fn transactionid(&self) -> Option<u32> {
         self.word(Column::TransactionId)
     }
 
-    /// OID of the catalog that has the object, or the first half of an advisory key; none for other types of
-    /// lock.
+    /// OID of the catalog that has the object, or the first half of an advisory key; `None` for other types of lock.
     #[must_use]
     pub fn classid(&self) -> Option<u32> {
         self.word(Column::ClassId)
     }
 
-    /// OID of the object in that catalog, or the second half of an advisory key; none for other types of
-    /// lock.
+    /// OID of the object in that catalog, or the second half of an advisory key; `None` for other types of lock.
     #[must_use]
     pub fn objid(&self) -> Option<u32> {
         self.word(Column::ObjId)
     }
 
-    /// Column number; 1 or 2 tell the two advisory key spaces apart.
+    /// Column number; for advisory locks, 1 or 2 distinguishes the two key spaces.
     #[must_use]
     pub fn objsubid(&self) -> Option<u16> {
         self.has(OBJ_SUB_ID).then_some(self.short)
     }
 
-    /// The same columns of another type of lock.
+    /// The same columns with another type of lock.
     #[must_use]
     pub const fn with_locktype(self, locktype: LockType) -> Self {
         Self { head: (locktype as u16) << 10 | self.head & COLUMNS, ..self }
@@ -242,7 +238,8 @@ impl LockTag {
         self.with_short(OBJ_SUB_ID, number.into())
     }
 
-    /// The key of an advisory lock; none for any other lock, and for those that extensions take in ways of their own.
+    /// The key of an advisory lock; `None` for any other lock, and for advisory locks that extensions take in their own
+    /// formats.
     #[must_use]
     pub fn advisory_key(&self) -> Option<LockKey> {
         if self.locktype() != LockType::Advisory {
@@ -255,7 +252,7 @@ impl LockTag {
         self.head & column != 0
     }
 
-    /// How many words lie before that of a column.
+    /// The number of words before the word of a column.
     const fn before(&self, column: Column) -> usize {
         (self.head & WORDS & (column as u16 - 1)).count_ones() as usize
     }
@@ -264,10 +261,10 @@ impl LockTag {
         self.has(column as u16).then(|| self.words.get(self.before(column)).copied())?
     }
 
-    /// Every tag has one form only, whatever the order in which it was filled: the words of its columns in their order.
+    /// A tag has only one form, whatever the order in which it was filled: the words are in the order of their columns.
     fn with_word(mut self, column: Column, value: Option<u32>) -> Self {
         if self.has(column as u16) {
-            // What is behind it moves up, and the place that is left is 0.
+            // The words after it move up, and the last place becomes 0.
             let from = self.from(column);
             from.rotate_left(1);
             if let Some(last) = from.last_mut() {
@@ -286,7 +283,7 @@ impl LockTag {
         self
     }
 
-    /// The word of a column, or where it would be, and those behind it.
+    /// The word of a column, or the place where it would be, and the words after it.
     fn from(&mut self, column: Column) -> &mut [u32] {
         let at = self.before(column);
         self.words.get_mut(at..).unwrap_or_default()
@@ -305,7 +302,7 @@ impl LockTag {
     }
 }
 
-/// Only what is there.
+/// Shows only the columns that are set.
 impl std::fmt::Debug for LockTag {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut tag = f.debug_struct("LockTag");
@@ -332,7 +329,7 @@ impl std::fmt::Debug for LockTag {
 mod tests {
     use super::*;
 
-    /// What each type has in the documentation of `pg_locks` (`pg_lock_status()` of `lockfuncs.c`).
+    /// The columns of each type, from the documentation of `pg_locks` (`pg_lock_status()` in `lockfuncs.c`).
     #[test]
     fn what_was_put_in_comes_out_in_whatever_order_it_was_put() {
         let vxid = VirtualTransaction { proc_number: -1, local_xid: u32::MAX };

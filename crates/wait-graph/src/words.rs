@@ -1,6 +1,4 @@
-//! What the server says in one of a few words.
-
-/// An enum of which each value has a word of the server's: `ALL`, `as_str` and `of_word` follow from one list.
+/// Defines an enum in which each value has a word of the server; generates `ALL`, `as_str` and `of_word` from one list.
 macro_rules! words {
     (
         $(#[$about:meta])*
@@ -14,11 +12,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every value, in the order of their declaration.
+            /// Every value, in order of declaration.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
-            /// The server's own word for it; `other`, if there is such a value, for what this version of
-            /// locktop does not know.
+            /// The server's word for this value; `other`, if the enum has it, for a value that this version of locktop does not know.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -26,7 +23,6 @@ macro_rules! words {
                 }
             }
 
-            /// The value with this word; none for another word.
             fn of_word(word: &[u8]) -> Option<Self> {
                 $(if word == $word.as_bytes() {
                     return Some(Self::$value);

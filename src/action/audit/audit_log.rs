@@ -1,4 +1,4 @@
-//! The record that the executor has kept: in the file, and beside it in the tables of the database.
+//! The audit record of the executor: the file, and also the tables in the database.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,7 +14,6 @@ use crate::model::finding::Subject;
 use crate::model::plan::{Target, TargetResult};
 use crate::pg::trust::TrustedOwners;
 
-/// Keeps the record of what is done on behalf of somebody to one server.
 #[derive(Debug)]
 pub struct AuditLog {
     directory: Option<PathBuf>,
@@ -25,19 +24,18 @@ pub struct AuditLog {
 
 #[derive(Debug)]
 struct LogState {
-    /// Opened when it is needed, and tried again then.
+    /// Opened on first use; a failed attempt is repeated on the next use.
     audit: Option<Audit>,
     server: ServerName,
-    /// The command for which the tables were looked for.
+    /// The command for which the tables were looked up.
     command: Option<u64>,
     tables: AuditTables,
     open: Vec<Open>,
     notes: Vec<String>,
-    /// All notes that were made, so that each is made once.
+    /// All notes so far, so that each is reported only once.
     said: BTreeSet<String>,
 }
 
-/// Something that was asked and has no result yet.
 #[derive(Debug)]
 struct Open {
     command: u64,
@@ -48,7 +46,7 @@ struct Open {
 }
 
 impl AuditLog {
-    /// For a directory ([`super::directory`]); nothing is opened yet. Without one, nothing can be asked for.
+    /// Does not open anything yet. Without a directory ([`super::directory`]), no action can be requested.
     pub fn new(directory: Option<PathBuf>, actor: Actor, server: ServerName) -> Self {
         let state = LogState {
             audit: None,
@@ -62,16 +60,12 @@ impl AuditLog {
         Self { directory, actor, trusted_owners: TrustedOwners::default(), state: Mutex::new(state) }
     }
 
-    /// Also writes to tables of these owners, where they are locktop's.
     pub fn trusting(self, trusted_owners: TrustedOwners) -> Self {
         Self { trusted_owners, ..self }
     }
 
-    /// What processes that are gone asked for and did not live to see, each once: [`Audit::unfinished`]. Where there is no record
-    /// yet, none is made.
-    ///
-    /// # Errors
-    /// When the record cannot be read or written.
+    /// Actions that were requested by processes that ended before the result, each reported once: [`Audit::unfinished`].
+    /// Does not create a record if there is none.
     pub async fn unfinished(&self) -> Result<Vec<Unfinished>, AuditError> {
         if !self.directory.as_ref().is_some_and(|directory| directory.exists()) {
             return Ok(Vec::new());
@@ -80,10 +74,7 @@ impl AuditLog {
         self.open(&mut state)?.unfinished().await
     }
 
-    /// Opens the record, to know before somebody is asked for a decision that it can be.
-    ///
-    /// # Errors
-    /// When it cannot.
+    /// Opens the record, so that an error is known before a person is asked to confirm an action.
     pub async fn ready(&self) -> Result<(), AuditError> {
         self.open(&mut self.state.lock().await).map(drop)
     }
@@ -102,7 +93,7 @@ impl AuditLog {
         if let Some(client) = client
             && state.command != Some(asked.command.number)
         {
-            // Once for a command: the connection may be another one by then, and what is there may have changed.
+            // Once per command: the connection may be a different one, and the tables may have changed.
             state.command = Some(asked.command.number);
             if state.server.system_identifier.is_none() {
                 state.server.system_identifier = system_identifier(client).await;
@@ -149,7 +140,6 @@ impl AuditLog {
 }
 
 impl LogState {
-    /// Each is said once.
     fn note(&mut self, notes: Vec<String>) {
         for note in notes {
             if self.said.insert(note.clone()) {

@@ -1,39 +1,24 @@
-//! Why something cannot be recorded.
-
 use std::io;
 use std::path::{Path, PathBuf};
 
 use locktop_base::file::{FileError, Flaw};
 
-/// Why something cannot be recorded. Whoever gets this before an action does not act.
+/// An action that gets this error is not executed.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    /// Neither `XDG_STATE_HOME` nor `HOME` says where to write it.
     #[error("no directory for the record of actions: set XDG_STATE_HOME or HOME")]
     Nowhere,
-    /// Others could change what is written, or it would be written somewhere else.
+    /// Other users could change the record, or it would be written to a different place.
     #[error("the record of actions is not written to {}: {}; {}, or set XDG_STATE_HOME to your own directory", .path.display(), .flaw.text(), .flaw.remedy(.path))]
-    Unsafe {
-        /// The file or directory that is not written to.
-        path: PathBuf,
-        /// What is wrong with it.
-        flaw: Flaw,
-    },
-    /// Another process has this file locked, and did not let go in time.
+    Unsafe { path: PathBuf, flaw: Flaw },
+    /// Another process holds the lock on this file, and did not release it in time.
     #[error("the record of actions {} is locked by another process, which may be stopped", .0.display())]
     Busy(PathBuf),
-    /// The system refuses to open, lock or write it.
     #[error("the record of actions {} cannot be written: {source}; {}", .path.display(), remedy(.source))]
-    System {
-        /// The file or directory that was to be written.
-        path: PathBuf,
-        /// The system's error, of which the remedy is a part of the message.
-        source: io::Error,
-    },
+    System { path: PathBuf, source: io::Error },
 }
 
 impl AuditError {
-    /// For `map_err`: what the system says of a file.
     pub(super) fn of<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
         move |source| Self::System { path, source: source.into() }

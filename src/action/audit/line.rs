@@ -1,5 +1,3 @@
-//! What a line of the record says.
-
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -12,12 +10,11 @@ use crate::model::plan::{
 use crate::model::redis_lease::{LockValue, RedisLease, shown};
 use pg_connect::conninfo::ConnInfo;
 
-/// Counts up when a key changes its meaning. Keys may be added without.
+/// Incremented when a key changes its meaning. New keys do not change it.
 pub(super) const FORMAT: u32 = 1;
-/// How many characters of a statement are kept, and of a text of the server's.
+/// Number of characters kept of a statement or of a text from the server.
 const LONGEST: usize = 4_000;
 
-/// Who acts, and from where: a part of each line.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Who {
     os_user: Option<String>,
@@ -41,25 +38,22 @@ impl Who {
     }
 }
 
-/// The server that was acted on, without secrets.
+/// The server that the action was sent to, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerName {
-    /// `host:port` or the path of the socket; several separated by commas where one of several answers.
+    /// `host:port` or the path of the socket; several are separated by commas if any one of them may answer.
     pub address: String,
-    /// The name of the database that we are connected to.
     pub database: String,
-    /// What tells a cluster from every other one and its standbys from nobody's: `pg_control_system()`. None where that is not known.
+    /// Identifies a cluster and its standbys, from `pg_control_system()`. `None` if unknown.
     pub system_identifier: Option<String>,
 }
 
 impl ServerName {
-    /// What is known before it is asked.
     pub fn of(info: &ConnInfo) -> Self {
         Self { address: info.places(), database: info.dbname().to_owned(), system_identifier: None }
     }
 }
 
-/// The line that says that something is going to be asked.
 #[derive(Debug, Serialize)]
 pub(super) struct AskedLine<'a> {
     pub(super) format: u32,
@@ -75,7 +69,6 @@ pub(super) struct AskedLine<'a> {
     pub(super) server: &'a ServerName,
 }
 
-/// The line that says what came of it.
 #[derive(Debug, Serialize)]
 pub(super) struct ResultLine<'a> {
     pub(super) format: u32,
@@ -86,12 +79,11 @@ pub(super) struct ResultLine<'a> {
     pub(super) name: String,
     pub(super) fate: &'static str,
     pub(super) detail: String,
-    /// Who says so, where it is not whoever asked.
+    /// The process that recorded the result, if it is not the process that requested the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) who: Option<&'a Who>,
 }
 
-/// What is read of a line again.
 #[derive(Debug, Deserialize)]
 pub(super) struct Head {
     pub(super) event: String,
@@ -103,7 +95,7 @@ pub(super) struct Head {
     pub(super) name: String,
 }
 
-/// The identity of a target as it was seen. What need not be the same is left out.
+/// The identity of a target as it was seen. Parts that need not match are omitted.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum TargetLine<'a> {
@@ -111,7 +103,7 @@ pub(super) enum TargetLine<'a> {
     Lease(&'a LeaseTarget),
     RedisLease {
         key: String,
-        /// Whoever knows the value could release the lock: what is told is the SHA-256 of it.
+        /// SHA-256 of the value. The value itself is a secret: any client that knows it can release the lock.
         value_sha256: Option<String>,
         votes: u32,
         servers: u32,
@@ -138,7 +130,6 @@ pub(super) enum TargetLine<'a> {
     },
 }
 
-/// An execution as it was seen.
 #[derive(Debug, Serialize)]
 pub(super) struct Execution<'a> {
     task_id: i64,
@@ -218,7 +209,6 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// As much of a text as is kept.
 pub(super) fn short(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

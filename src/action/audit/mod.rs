@@ -1,12 +1,13 @@
-//! The record of what was done to a server: `locktop/audit.jsonl` in the user's state directory.
+//! The record of actions on a server: `locktop/audit.jsonl` in the user's state directory.
 //!
-//! It only grows: each line is one object, and what is there is never changed. A file of 5 MB becomes `audit.jsonl.1`, that one
-//! `audit.jsonl.2`, up to five. Directory and files are the user's alone (0700, 0600). Several processes may write at once.
+//! The record is append-only: each line is one JSON object. A file of 5 MB becomes `audit.jsonl.1`, that one
+//! `audit.jsonl.2`, up to five. Only the user can access the directory and the files (0700, 0600). Several processes
+//! may write at the same time.
 //!
 //! # Lines
 //!
-//! Before anything is asked of a server there is a line `"event": "asked"` on the disk, and afterwards one `"event": "result"`
-//! with the same `id`. Times are RFC 3339, by the clock of this machine where it is `at`, by the server's in a target.
+//! A line `"event": "asked"` is on disk before a request is sent to a server, and a line `"event": "result"` with the
+//! same `id` follows. Times are RFC 3339; `at` is the clock of this machine, times in a target are the server's.
 //!
 //! ```json
 //! {"format":1,"event":"asked","id":"6f0c2a9be1d34f58-1","at":"2026-11-21T03:00:00.123Z","deed":7,"verb":"terminate",
@@ -18,18 +19,18 @@
 //!  "name":"4312 app@web-3","fate":"done","detail":"ended after 0.1s"}
 //! ```
 //!
-//! - `id`: a number of the process's own, which is random, and a counter.
+//! - `id`: a random number of the process, and a counter.
 //! - `verb`: [`Verb::as_str`].
-//! - `target.kind`: `session`, `lease`, `redis_lease`, `task`, `item`, `execution`; what identified it follows. A part that need
-//!   not be as it was seen is left out.
+//! - `target.kind`: `session`, `lease`, `redis_lease`, `task`, `item`, `execution`; its identity follows. Parts that
+//!   need not match are omitted.
 //! - `fate`: `done`, `still_there`, `changed`, `refused`, `forbidden`, `outcome_unknown`, `not_tried`.
 //!
-//! A process that goes down between the two lines leaves the first alone. The next one that opens the record sees that it is gone
-//! and writes a result of `outcome_unknown` for it, with a `who` of its own ([`Audit::unfinished`]).
+//! A process that ends between the two lines leaves only the first. The next process that opens the record detects this
+//! and writes a result of `outcome_unknown` with its own `who` ([`Audit::unfinished`]).
 //!
-//! What was not even asked, since something came before, has a result alone.
+//! An action that was never requested has only a result.
 //!
-//! No line has a secret, a query of anybody's or a character that commands a terminal: those are `\u` escapes.
+//! Lines contain no secret, no query text and no terminal control character: control characters are `\u` escapes.
 
 mod audit_log;
 mod error;
@@ -61,7 +62,7 @@ use crate::model::Timestamp;
 use crate::model::plan::{ActionCommand, Target, TargetResult, Verb};
 use crate::wire;
 
-/// The record in files, open. Clones are the same.
+/// The open record. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Audit {
     inner: Arc<Inner>,
@@ -75,7 +76,7 @@ struct Inner {
     count: AtomicU64,
 }
 
-/// Something that is on record as asked, and has no result yet.
+/// An action that is recorded as requested and has no result yet.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "its result must be recorded too"]
 pub struct Entry {
@@ -85,28 +86,25 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The id that the lines of this action have in the record.
     pub fn id(&self) -> &str {
         &self.id
     }
 }
 
-/// Something that a process asked for and did not live to see.
+/// An action that was requested by a process that ended before the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// When it was put on record as asked.
     pub at: Timestamp,
-    /// What was to be done, as in [`crate::model::plan::Verb::as_str`].
+    /// The action, as in [`crate::model::plan::Verb::as_str`].
     pub verb: String,
-    /// Whom or what it was to be done to, as the question named it.
     pub name: String,
 }
 
 impl Audit {
-    /// Opens the record in a directory ([`directory`]), which is made where there is none; files come with the first line.
+    /// Opens the record in a directory ([`directory`]), which is created if missing; files are created with the first line.
     ///
     /// # Errors
-    /// When the directory cannot be made, belongs to another user, or others can write to it.
+    /// If the directory cannot be created, belongs to another user, or is writable by other users.
     pub fn open(directory: &Path, actor: &Actor) -> Result<Self, AuditError> {
         Self::open_with(directory, actor, LIMIT)
     }
@@ -118,15 +116,14 @@ impl Audit {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The file that the newest lines are in.
     pub fn path(&self) -> PathBuf {
         self.inner.store.path(store::FILE)
     }
 
-    /// Records what is about to be asked of a server, and in short how. When this returns it is on the disk.
+    /// Records an action before it is sent, with a short form of its statement. The line is on disk when this returns.
     ///
     /// # Errors
-    /// When it cannot be written: then nothing may be done.
+    /// If the line cannot be written: then the action must not be executed.
     pub async fn begin(
         &self,
         server: &ServerName,
@@ -153,10 +150,10 @@ impl Audit {
         Ok(entry)
     }
 
-    /// Records what came of it.
+    /// Records the result.
     ///
     /// # Errors
-    /// When it cannot be written; the line that it was asked stays, and says at the next start that its outcome is not known.
+    /// If it cannot be written. The request stays on record, and the next start reports its outcome as unknown.
     pub async fn end(&self, entry: Entry, result: &TargetResult) -> Result<(), AuditError> {
         let line = ResultLine {
             format: FORMAT,
@@ -173,10 +170,10 @@ impl Audit {
         self.add(line, None, Some(entry.id)).await
     }
 
-    /// Records what came of something that was not asked.
+    /// Records the result of an action that was not requested.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub async fn left(&self, verb: Verb, target: &Target, result: &TargetResult) -> Result<(), AuditError> {
         self.end(self.entry(verb, target), result).await
     }
@@ -187,17 +184,17 @@ impl Audit {
         Entry { id, verb: verb.as_str(), name: short(&target.name) }
     }
 
-    /// Finds what processes that are gone asked for and did not live to see, and records that its outcome is not known. Each is found
-    /// once.
+    /// Finds actions that were requested by processes that ended before the result, and records their outcome as unknown.
+    /// Each is found once.
     ///
     /// # Errors
-    /// When the record cannot be read or written.
+    /// If the record cannot be read or written.
     pub async fn unfinished(&self) -> Result<Vec<Unfinished>, AuditError> {
         let inner = Arc::clone(&self.inner);
         blocking(&self.path(), move || presence::settle(&inner.store, &inner.presence, &inner.who)).await
     }
 
-    /// Writes and waits for the disk, which may take its time: not where others wait for this thread.
+    /// Writes on a blocking thread, because waiting for the disk may take long.
     async fn add(
         &self,
         line: String,
@@ -211,7 +208,7 @@ impl Audit {
                 inner.presence.begin(&inner.store, id.clone())?;
             }
             let added = turn.add(&line);
-            // What is not on record was not asked either.
+            // An action that is not on record was not requested.
             if let Some(id) = if added.is_ok() { ends } else { begins } {
                 inner.presence.end(&id);
             }
@@ -237,7 +234,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// A line. The shapes have no map with keys that are no text, and no number that is none of JSON's.
+/// Cannot fail for these types: their maps have only text keys, and JSON can represent all their numbers.
 fn json(line: &impl Serialize) -> String {
     wire::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
 }

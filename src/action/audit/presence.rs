@@ -1,5 +1,5 @@
-//! Which processes are still there: each has a file locked for as long as it lives, and the system gives the lock back when it dies,
-//! however it dies. Process ids come again; a lock does not.
+//! Detects which processes still run: each holds a lock on its own file, which the system releases when the process
+//! ends for any reason. Unlike a process id, a lock cannot be reused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,7 +15,6 @@ use crate::model::plan::Outcome;
 
 const PREFIX: &str = "run-";
 
-/// That this process is there, and what it has asked for.
 #[derive(Debug)]
 pub(super) struct Presence {
     /// The random part of the name of this process's file.
@@ -27,7 +26,7 @@ pub(super) struct Presence {
 struct PresenceState {
     /// Locked from the first action on.
     lock: Option<File>,
-    /// Asked for, and without a result.
+    /// Ids of requests without a result.
     open: BTreeSet<String>,
 }
 
@@ -47,7 +46,6 @@ impl Presence {
         format!("{PREFIX}{}", self.run)
     }
 
-    /// Something is about to be on record as asked.
     pub(super) fn begin(&self, store: &Store, id: String) -> Result<(), AuditError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.lock.is_none() {
@@ -59,30 +57,29 @@ impl Presence {
         Ok(())
     }
 
-    /// What was asked with this id has a result.
     pub(super) fn end(&self, id: &str) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).open.remove(id);
     }
 
-    /// Goes. What has no result yet is left to the next one that looks.
+    /// Removes the file unless a request has no result: the next process that checks settles that request.
     pub(super) fn leave(&mut self, store: &Store) {
         let file = self.file();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if state.lock.is_some() && state.open.is_empty() {
-            // A file that stays is found to be nobody's, and removed then.
+            // If the file remains, it is found unlocked later and removed then.
             let _ = store.remove(&file);
         }
     }
 }
 
-/// Gives everything a result that a process which is gone asked for.
+/// Records a result for every open request of processes that have ended.
 pub(super) fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unfinished>, AuditError> {
     let mut runs: Vec<String> = store.names()?;
     runs.retain(|name| name.strip_prefix(PREFIX).is_some_and(|run| run != own.run));
     if runs.is_empty() {
         return Ok(Vec::new());
     }
-    // Whoever begins does so in a turn: none is between making its file and locking it.
+    // Processes create and lock their file during a turn, so no process is between the two steps now.
     let turn = store.turn()?;
     let mut gone = Vec::new();
     for name in runs {
@@ -105,11 +102,10 @@ pub(super) fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unf
     Ok(unfinished)
 }
 
-/// What these asked for, and has no result, in the order of asking.
 fn open_of(runs: &BTreeSet<&str>, store: &Store) -> Result<Vec<Head>, AuditError> {
     let mut open: BTreeMap<String, Head> = BTreeMap::new();
     for bytes in store.contents()? {
-        // A line that cannot be read is not ours to settle.
+        // A line that cannot be parsed is not settled.
         let heads =
             bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Head>(line).ok());
         for head in heads {

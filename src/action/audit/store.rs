@@ -1,4 +1,4 @@
-//! The files: lines are added whole, by one process at a time, and are on the disk when that is said.
+//! The files: each line is added whole, by one process at a time, and is on disk when the call returns.
 
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -13,20 +13,17 @@ use rustix::io::Errno;
 use super::AuditError;
 use crate::clock;
 
-/// The file of the newest lines, one JSON object each.
 pub(super) const FILE: &str = "audit.jsonl";
-/// Whoever writes has this locked. It stays the same file when the others change their names.
+/// Locked by the process that writes. Unlike the other files, it is never renamed.
 const LOCK: &str = "audit.lock";
-/// Older files that are kept: `audit.jsonl.1` is the newest of them.
+/// Number of older files that are kept; `audit.jsonl.1` is the newest of them.
 pub(super) const KEPT: u32 = 5;
-/// How large a file may become, in bytes.
+/// Maximum size of a file, in bytes.
 pub(super) const LIMIT: u64 = 5_000_000;
-/// How long another process may write.
+/// Longest wait for another process that writes.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// From one look at another process's lock to the next.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A directory that is ours alone to write to.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
@@ -38,12 +35,11 @@ pub(super) struct Store {
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     store: &'a Store,
-    /// Closing it gives the lock back.
+    /// Closing the file releases the lock.
     _lock: File,
 }
 
 impl Store {
-    /// Opens the directory; it is created if it does not exist.
     pub(super) fn open(path: &Path, limit: u64) -> Result<Self, AuditError> {
         Ok(Self { path: path.to_owned(), folder: Folder::open(path)?, limit })
     }
@@ -52,12 +48,11 @@ impl Store {
         self.folder.path(name)
     }
 
-    /// Opens a file of ours.
     pub(super) fn file(&self, name: &str, how: How) -> Result<File, AuditError> {
         Ok(self.folder.file(name, how)?)
     }
 
-    /// Takes a lock that ends with the file, if nobody has it.
+    /// Takes a lock that is released when the file is closed; `None` if another process holds it.
     pub(super) fn try_lock(&self, name: &str, how: How) -> Result<Option<File>, AuditError> {
         let file = self.file(name, how)?;
         match file.try_lock() {
@@ -68,7 +63,6 @@ impl Store {
         }
     }
 
-    /// Waits for the right to write.
     pub(super) fn turn(&self) -> Result<Turn<'_>, AuditError> {
         let began = clock::monotonic();
         loop {
@@ -89,19 +83,18 @@ impl Store {
         }
     }
 
-    /// The names in the directory.
     pub(super) fn names(&self) -> Result<Vec<String>, AuditError> {
         let entries = std::fs::read_dir(&self.path).map_err(AuditError::of(&self.path))?;
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         Ok(names.collect())
     }
 
-    /// What was made or renamed is so after a crash too.
+    /// Ensures that created and renamed files survive a crash.
     pub(super) fn sync(&self) -> Result<(), AuditError> {
         rustix::fs::fsync(self.folder.directory()).map_err(AuditError::of(&self.path))
     }
 
-    /// All that is kept, the oldest first, each file as bytes.
+    /// The contents of all files, the oldest first.
     pub(super) fn contents(&self) -> Result<Vec<Vec<u8>>, AuditError> {
         let mut contents = Vec::new();
         for name in (1..=KEPT).rev().map(older).chain([FILE.to_owned()]) {
@@ -121,7 +114,8 @@ impl Store {
 }
 
 impl Turn<'_> {
-    /// Adds a line, which has no line feed in it. When this returns it is on the disk; when it fails nothing of it is there.
+    /// Adds a line, which must not contain a line feed. When this returns, the line is on disk; if it fails, nothing of the
+    /// line remains.
     pub(super) fn add(&self, line: &str) -> Result<(), AuditError> {
         let path = self.store.path(FILE);
         let failed = AuditError::of::<std::io::Error>;
@@ -133,7 +127,7 @@ impl Turn<'_> {
             length = 0;
         }
         let mut text = String::with_capacity(line.len() + 2);
-        // Where a process or the machine went down in the middle of a line, that line ends here.
+        // Ends a partial line that a crash has left.
         if length > 0 && !ends_a_line(&file, length).map_err(failed(&path))? {
             text.push('\n');
         }
@@ -141,14 +135,14 @@ impl Turn<'_> {
         text.push('\n');
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
         if let Err(error) = written {
-            // Half a line is worse than none. What cannot be taken back is ended by the next line.
+            // Removes a partial line. If that fails, the next line ends it.
             let _ = file.set_len(length);
             return Err(failed(&path)(error));
         }
         if length == 0 { self.store.sync() } else { Ok(()) }
     }
 
-    /// The files move up by one; the oldest goes.
+    /// Each file gets the next number; the oldest is removed.
     fn rotate(&self) -> Result<(), AuditError> {
         for number in (0..KEPT).rev() {
             let from = if number == 0 { FILE.to_owned() } else { older(number) };

@@ -1,8 +1,8 @@
-//! The record in a database: the tables `locktop_audit` of our schemas, for what is done to sessions. The functions of the schema
-//! write their own rows for everything else.
+//! The record in a database: the tables `locktop_audit` of locktop's schemas, for actions on sessions. The functions of
+//! the schema write their own rows for all other actions.
 //!
-//! These rows are beside the file, not in its place: what cannot be written there is said, and done all the same. A row of its own,
-//! committed before the signal, says that it was asked; another one what came of it.
+//! The rows are in addition to the file: a failure to write them is reported, and the action is executed anyway. One
+//! row records the request and is committed before the signal; another row records the result.
 
 use postgres_protocol::escape::escape_identifier;
 use serde::Deserialize;
@@ -20,29 +20,27 @@ use crate::text::one_line;
 use locktop_tasks::recovery::record_grants;
 use locktop_tasks::sql::{fill, without_comments};
 
-/// The schemas of ours that there are, and whether this role may add to their record.
+/// Finds locktop's schemas, and whether this role may insert into their audit tables.
 const FIND: &str = include_str!("../../../assets/sql/audit_tables.sql");
-/// Waiting for a table that somebody has locked must not keep an action in an incident.
+/// A locked audit table must not delay an action.
 const HURRY: &str = "SET LOCAL lock_timeout = 300; SET LOCAL statement_timeout = 1000;";
 
-/// The schemas of ours whose audit is written to, and who may own them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AuditTables {
     schemas: Vec<SchemaName>,
     owners: TrustedOwners,
 }
 
-/// The rows that say that something was asked: where they could be written.
+/// The schemas in which the request was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AskedRows {
     schemas: Vec<Schema>,
 }
 
-/// A schema of ours.
 #[derive(Debug, Deserialize)]
 struct AuditSchema {
     schema: String,
-    /// Who owns it without being trusted.
+    /// The owner, if it is not trusted.
     stranger: Option<String>,
     in_recovery: bool,
     may_insert: bool,
@@ -50,7 +48,7 @@ struct AuditSchema {
 }
 
 impl AuditTables {
-    /// Looks for them. Also answers with why something will not be written, in lines for people.
+    /// Also returns why something will not be recorded, in readable lines.
     pub(super) async fn find(client: &Client, owners: &TrustedOwners) -> (Self, Vec<String>) {
         let rows = match send(client, Access::ReadOnly, &find(owners)).await {
             Ok(rows) => rows,
@@ -80,8 +78,8 @@ impl AuditTables {
         (tables, notes)
     }
 
-    /// Says that something is asked of a session, and commits that. Other targets have functions that say so themselves. Also
-    /// answers with why something was not written.
+    /// Records the request for a session, and commits it. Other targets have functions that record themselves. Also returns
+    /// why something was not recorded.
     pub(super) async fn asked(
         &self,
         client: &Client,
@@ -104,7 +102,7 @@ impl AuditTables {
 }
 
 impl AskedRows {
-    /// Says what came of it, where it says that it was asked. Answers with why something was not written.
+    /// Records the result in the schemas that have the request. Returns why something was not recorded.
     pub(super) async fn result(
         &self,
         client: &Client,
@@ -123,7 +121,7 @@ impl AskedRows {
     }
 }
 
-/// With an answer that arrives as it is stored.
+/// The answer is packed, so that it arrives as it is stored.
 fn find(owners: &TrustedOwners) -> String {
     let answer = packed("to_jsonb(q)");
     let values = [
@@ -165,7 +163,7 @@ async fn insert(
     sent.map(drop).map_err(|error| one_line(&note(error)).into_owned())
 }
 
-/// What tells this cluster from every other one, where the role may see it.
+/// Identifies the cluster; `None` if the role cannot read it.
 pub(super) async fn system_identifier(client: &Client) -> Option<String> {
     let sql = format!("{HURRY} SELECT system_identifier FROM pg_control_system()");
     send(client, Access::ReadOnly, &sql).await.ok()?.into_iter().next()

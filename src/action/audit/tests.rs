@@ -1,5 +1,3 @@
-//! The record in a directory of its own.
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -166,7 +164,6 @@ async fn half_a_line_ends_where_the_next_begins() {
     assert_eq!((text.lines().count(), &last["name"]), (2, &"b".into()));
 }
 
-/// What is asked of a record that is no good, and what is said of it.
 async fn refused(prepare: impl FnOnce(&Path)) -> String {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("locktop");
@@ -221,20 +218,19 @@ async fn who_is_stopped_in_the_middle_keeps_nobody_waiting_for_ever() {
     let _ = audit.begin(&server(), &command(), &target("a"), "").await.unwrap();
 }
 
-/// Says to a process of this very program that it is a part of the test.
+/// Set for a child process of this test program; the value is the directory to write to.
 const ROLE: &str = "LOCKTOP_TEST_AUDIT_DIRECTORY";
-/// How many lines each process writes, and how large a file may become meanwhile: all of them are kept.
+/// Lines per process, and a maximum file size with which all lines are kept.
 const EACH: usize = 100;
 const SMALL: u64 = 60_000;
 
-/// Starts this test program anew, for one test of it alone.
 fn process(test: &str, directory: &Path) -> std::process::Child {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("action::audit::tests::{test}"), "--nocapture"]);
     command.env(ROLE, directory).stdout(std::process::Stdio::null()).spawn().unwrap()
 }
 
-/// Writes as two processes at once; alone as one.
+/// With `ROLE` set, the test is one of the writing processes.
 #[tokio::test]
 async fn several_processes_at_once_lose_no_line() {
     if let Some(directory) = std::env::var_os(ROLE) {

@@ -1,5 +1,3 @@
-//! One command, target after target.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +15,8 @@ use crate::model::plan::{
 };
 use crate::schema::{Schema, SchemaName};
 
-/// Why nothing is tried any more.
 const IN_DOUBT: &str = "not tried: the result of a previous one is not known";
 
-/// Carries out one command after the other: its connections, its record and its settings.
 pub(super) struct Worker<L, R> {
     pub(super) lines: Arc<L>,
     pub(super) record: R,
@@ -43,7 +39,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
         Report { number: command.number, verb: command.verb, results, notes }
     }
 
-    /// Asks for one after the other, until it is not known what came of one; then waits for what was asked of sessions to happen.
+    /// Requests one target after another until a result is unknown; then waits for the signals to take effect.
     async fn each(&self, client: Option<&Client>, recorder: &mut Recorder<'_, R>) -> Vec<TargetResult> {
         let command = recorder.command;
         let mut results: Vec<Option<TargetResult>> = vec![None; command.targets.len()];
@@ -66,7 +62,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
                     pending.push(Pending { place, target, signal, session, short });
                 }
                 Asking::Over(outcome, detail) => {
-                    // Redis servers that do not answer say nothing of the next lock.
+                    // Redis servers that do not answer do not put the next lock in doubt.
                     in_doubt |=
                         outcome == Outcome::Uncertain && !matches!(target.what, TargetKind::RedisLease(_));
                     *result = Some(recorder.told(client, target, &short, (outcome, detail)).await);
@@ -79,7 +75,6 @@ impl<L: Lines, R: Record> Worker<L, R> {
         results.into_iter().flatten().collect()
     }
 
-    /// Whether it is a session of locktop's own.
     fn is_own(&self, target: &Target) -> bool {
         let session = match &target.what {
             TargetKind::Session(session) => session,
@@ -91,7 +86,6 @@ impl<L: Lines, R: Record> Worker<L, R> {
         self.lines.pids().contains(&session.pid)
     }
 
-    /// Asks for one, in the way that what it is asks for.
     async fn one<'a>(
         &self,
         client: Option<&Client>,
@@ -137,7 +131,6 @@ impl<L: Lines, R: Record> Worker<L, R> {
     }
 }
 
-/// What is going to be asked, in short.
 fn short(command: &ActionCommand, target: &Target) -> String {
     let verb = command.verb;
     match (&target.what, verb.row_change(&target.what), verb.definition().signal) {

@@ -1,10 +1,10 @@
-//! Carries out what somebody has confirmed: one command after the other, on a task of its own, so that neither the screens nor the poll
-//! ever wait for it.
+//! Executes confirmed commands one after another in a separate task, so that neither the screens nor the poll wait for
+//! it.
 //!
-//! Each target is asked for alone, and what is going to be asked is put on record before. Where that cannot be done nothing is requested: a
-//! record that lacks what was done is worse than none. Dropped in the middle, what was asked stays on record without a result.
+//! Each target is requested separately, and the request is recorded before it is sent. If it cannot be recorded,
+//! nothing is sent. If the executor is dropped, a recorded request may stay without a result.
 //!
-//! Where nobody may act there is no executor.
+//! If actions are not permitted, there is no executor.
 
 mod command;
 pub(in crate::action) mod recovery;
@@ -22,32 +22,24 @@ use crate::model::view::TargetId;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::RedisUrl;
 
-/// Commands that wait for their turn. A person confirms each.
+/// Number of commands that can be queued. A person confirms each.
 const WAITING: usize = 16;
 
-/// Why nothing is tried that was asked for where another server was on the screen.
 const ANOTHER_SERVER: &str = "that belongs to another server";
 
-/// What can be asked of the executor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// Carry out this command, which a person has confirmed.
     Act(Arc<ActionCommand>),
-    /// Look which executions would be recovered, and what it would do to each.
     PlanRecovery {
-        /// The server that is asked.
         server: TargetId,
-        /// A number of the asker's, which comes back with the answer.
+        /// A number chosen by the caller, which the reply repeats.
         number: u64,
-        /// The schema that the tables are in.
         schema: String,
-        /// Which executions are wanted.
         request: Arc<Request>,
     },
 }
 
 impl Order {
-    /// The server that it is for.
     pub fn server(&self) -> TargetId {
         match self {
             Self::Act(command) => command.server,
@@ -56,33 +48,30 @@ impl Order {
     }
 }
 
-/// What the executor answers, in the order of the work.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExecutorReply {
-    /// Of how many targets of a command it is known what came of them, by its number. One or the other may be left out.
+    /// The number of a command, and how many of its targets have a known result. Some of these replies may be skipped.
     Progress(u64, usize),
-    /// What came of each target of a command.
     Reported(Arc<Report>),
-    /// What would be recovered, or in one line why that cannot be told.
+    /// The plan, or in one line why there is none.
     RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
 }
 
-/// In whose name the executor acts, and what it may use.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The server that it acts on: what is for another one is not tried.
+    /// Orders for another server are not tried.
     pub server: TargetId,
-    /// The person, in whose name everything is recorded.
+    /// The person named in the record.
     pub actor: Actor,
-    /// For times of day in words.
+    /// For times of day in messages.
     pub offset: chrono::FixedOffset,
-    /// The Redis servers, in the order in which they are read: one set after the other.
+    /// The Redis servers in the order in which they are read, one set after another.
     pub redis: Vec<RedisUrl>,
-    /// Whose tables and functions may be used, beside those of superusers and of the role that is connected.
+    /// Owners of tables and functions that may be used, in addition to superusers and the connected role.
     pub trusted_owners: TrustedOwners,
 }
 
-/// The executor. Dropping it ends it, whatever it is doing.
+/// Dropping it aborts its task, whatever it is doing.
 pub struct Executor {
     orders: mpsc::Sender<Order>,
     answers: mpsc::Receiver<ExecutorReply>,
@@ -91,7 +80,6 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Starts the executor in a task of its own.
     pub fn start(lines: impl Lines, record: impl Record, settings: Settings) -> Self {
         let (orders, mut waiting) = mpsc::channel(WAITING);
         let (sender, answers) = mpsc::channel(WAITING);
@@ -103,7 +91,7 @@ impl Executor {
                 let answer = match order {
                     other if other.server() != worker.settings.server => refuse(&other, ANOTHER_SERVER),
                     Order::Act(command) => {
-                        // Where nobody takes them in fast enough the next one says it all.
+                        // If the channel is full, a later message has the newer count.
                         let progress =
                             |done| drop(sender.try_send(ExecutorReply::Progress(command.number, done)));
                         ExecutorReply::Reported(Arc::new(worker.act(&command, &progress).await))
@@ -121,7 +109,7 @@ impl Executor {
         Self { orders, answers, pids: Box::new(move || of_pids.pids()), task }
     }
 
-    /// Hands an order over, without waiting. The answer comes at once where it cannot be taken.
+    /// Queues an order without waiting. Returns a reply at once if it cannot be queued.
     pub fn order(&self, order: Order) -> Option<ExecutorReply> {
         let why = match self.orders.try_send(order) {
             Ok(()) => return None,
@@ -131,12 +119,11 @@ impl Executor {
         Some(refuse(&why.0, why.1))
     }
 
-    /// The processes that serve locktop itself, as far as that is known.
     pub fn own_pids(&self) -> Vec<i32> {
         (self.pids)()
     }
 
-    /// What it answers next; none once it has ended.
+    /// The next reply; `None` after the executor has ended.
     pub async fn answer(&mut self) -> Option<ExecutorReply> {
         self.answers.recv().await
     }
@@ -154,7 +141,6 @@ impl Drop for Executor {
     }
 }
 
-/// The answer to what is not even tried.
 pub fn refuse(order: &Order, why: &str) -> ExecutorReply {
     match order {
         Order::Act(command) => ExecutorReply::Reported(Arc::new(not_tried(command, why))),

@@ -1,5 +1,3 @@
-//! An execution of the plan that the command carries.
-
 use locktop_tasks::recovery::{self, Order};
 use tokio_postgres::Client;
 
@@ -9,7 +7,6 @@ use crate::model::plan::{
 use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
 
-/// What is going to be asked, in short.
 pub(in crate::action) fn short(command: &ActionCommand, id: i64) -> String {
     match planned(command, id) {
         Some((plan, Planned { step: Step::Terminate { pid, .. }, .. })) => {
@@ -50,7 +47,7 @@ const DUE_AGAIN: &str = "its task is due again";
 fn told(result: RecoveryResult) -> (Outcome, String) {
     let RecoveryResult { outcome, detail, next_run_at, ended_pid, .. } = result;
     let told = outcome_of(outcome, ended_pid.is_some());
-    // That it was recovered whoever tells of it says.
+    // The caller already reports that it was recovered.
     match (outcome, next_run_at) {
         (RecoveryOutcome::Recovered, Some(_)) if detail.is_empty() => (told, DUE_AGAIN.to_owned()),
         (RecoveryOutcome::Recovered, Some(_)) => (told, format!("{DUE_AGAIN}; {detail}")),
@@ -58,7 +55,7 @@ fn told(result: RecoveryResult) -> (Outcome, String) {
     }
 }
 
-/// Who was told to end, and holds the key still, has not done what was asked.
+/// A session that was asked to end and still holds the key has not done what was requested.
 pub(in crate::action) fn outcome_of(outcome: RecoveryOutcome, is_asked: bool) -> Outcome {
     match outcome {
         RecoveryOutcome::Recovered => Outcome::Done,

@@ -1,8 +1,9 @@
-//! Which right is missing.
+//! Finds which privilege is missing.
 //!
-//! Who may signal whom: `pg_signal_backend()` in `src/backend/storage/ipc/signalfuncs.c`. A superuser's process, and one that belongs
-//! to nobody, only a superuser; an autovacuum worker from 18 on also a member of `pg_signal_autovacuum_worker`; all others whoever
-//! has the privileges of their role or of `pg_signal_backend`.
+//! The rules are those of `pg_signal_backend()` in `src/backend/storage/ipc/signalfuncs.c`. Only a superuser may signal
+//! a superuser's process or one that belongs to no role; from version 18 a member of `pg_signal_autovacuum_worker` may
+//! signal an autovacuum worker; any other process may be signalled by a role with the privileges of the process's role
+//! or of `pg_signal_backend`.
 
 use postgres_protocol::escape::escape_identifier;
 use serde::Deserialize;
@@ -11,7 +12,6 @@ use tokio_postgres::Client;
 use super::sql;
 use crate::action::message::{Access, Unanswered, send};
 
-/// Who we are, and whose the process is.
 #[derive(Debug, Deserialize)]
 struct Rights {
     role: String,
@@ -21,7 +21,6 @@ struct Rights {
     kind: Option<String>,
 }
 
-/// The server refused to signal a process.
 pub(super) async fn signal(client: &Client, pid: i32, error: &Unanswered) -> String {
     match look(client, pid).await {
         Some(rights) => format!("{error}; {}", rights.signal()),
@@ -29,7 +28,7 @@ pub(super) async fn signal(client: &Client, pid: i32, error: &Unanswered) -> Str
     }
 }
 
-/// The role does not see when the session began.
+/// For a session whose start is hidden from the role.
 pub(super) async fn hidden(client: &Client, pid: i32) -> String {
     let role = look(client, pid).await.map(|rights| rights.role);
     let role = role.as_deref().unwrap_or("CURRENT_ROLE");
@@ -39,7 +38,7 @@ pub(super) async fn hidden(client: &Client, pid: i32) -> String {
     )
 }
 
-/// What is said without it has to do where the server does not answer this.
+/// `None` if the server does not answer; the message then does without it.
 async fn look(client: &Client, pid: i32) -> Option<Rights> {
     let rows = send(client, Access::ReadOnly, &sql::rights(pid)).await.ok()?;
     serde_json::from_str(rows.first()?).ok()

@@ -1,37 +1,38 @@
-//! Cancelling and ending sessions.
+//! Cancels queries and terminates sessions.
 //!
-//! The server compares and signals in one statement (`assets/sql/signal.sql`), which is a transaction of its own: the process and when
-//! it began, who is behind it, its transaction, its query or that it has done nothing since, the lock that it has to hold, and that somebody
-//! has to wait for it. Which of that has to be the same for whom, the rule of the plan says (`model::plan`, the module `signal::rule`).
+//! One statement (`assets/sql/signal.sql`) compares and signals, in a transaction of its own. It compares the process
+//! and its start, the client, the transaction, the query or that nothing was run since, the lock that must be held, and
+//! that a session waits for it. The rule in `model::plan`, module `signal::rule`, defines which of these must match for
+//! which target.
 //!
-//! # In a pool
+//! # Pools
 //!
-//! A backend of a pool serves one client after the other, maybe with the same name, and the next one takes the same key: neither of the
-//! two is anybody. Who was in no transaction must have run nothing since, or it may be somebody else.
+//! A backend of a pool serves one client after another, possibly with the same name, and the next client may take the
+//! same key. A session that was outside a transaction must have run nothing since.
 //!
-//! One exception: a lock of a session that was left behind in a pool in transaction mode. It belongs to the backend, whichever client that serves, and
-//! only the end of the backend releases it. There the backend and the lock are compared, and that the lock is not one of the transaction
-//! of the moment.
+//! One exception: a session-level lock that was left behind in a pool in transaction mode. It belongs to the backend,
+//! whichever client that serves, and only the end of the backend releases it. For it the backend and the lock are
+//! compared, and that the lock is not one of the current transaction.
 //!
-//! # The order of the looks
+//! # Order of reads
 //!
-//! The sessions are read first, then the locks, then the session again, just before the signal. Of one that was in no transaction
-//! everything is compared with what was on the screen, so that it has certainly kept its key: nothing was run by which it could have given
-//! it up. One that holds a key in a transaction may not have done anything from the first look to the second. What a transaction has locked
-//! otherwise, it holds to its end, and that is compared.
+//! The sessions are read first, then the locks, then the target session again just before the signal. For a session
+//! outside a transaction everything is compared with what was on the screen, so it has run nothing that could release
+//! its key. A session that holds a key in a transaction must not have run anything between the two reads. All other
+//! locks of a transaction are held until its end, and the transaction is compared.
 //!
-//! # The window that remains
+//! # Remaining race
 //!
-//! Between the second look and the signal some time passes, in which the session may go on to something else. No statement of PostgreSQL's
-//! can close this, because a signal goes to a process and not to a transaction. It does not grow with the number of locks and waiters: those
-//! are read before it. How long it is depends on how soon the server's process is given a processor: where others keep it waiting just then, so
-//! much longer. `cargo bench --bench window` counts what falls into it, with sessions that go on as fast as they are asked for.
+//! Between the second read and the signal the session may continue with something else. No statement of PostgreSQL can
+//! prevent this, because a signal goes to a process and not to a transaction. The time does not grow with the number of
+//! locks and waiters, which are read before; it grows if the server process has to wait for a CPU. `cargo bench --bench
+//! window` counts how often it happens with sessions that continue as fast as possible.
 //!
-//! Two things are not told apart. A client that sends `COMMIT; BEGIN; …` as one message gets two transactions with the same
-//! `xact_start`: these are taken for one. And a key that is given up by a statement that still runs, in a function for example, is
-//! held by the same client a moment later as far as the server shows.
+//! Two cases are not distinguished. A client that sends `COMMIT; BEGIN; …` as one message gets two transactions with
+//! the same `xact_start`. A key that is released by a statement that still runs, for example in a function, still
+//! appears as held by the same client.
 //!
-//! That somebody waits is of the moment at which the locks were read: by the signal he may have gone.
+//! That a session waits is true for the time when the locks were read: the waiter may have left before the signal.
 
 mod forbidden;
 mod sql;
@@ -52,15 +53,16 @@ pub(super) use watch::{Pending, all as watch, ended};
 pub(super) use words::OWN;
 use words::Words;
 
-/// How long to try again if a session with a lock of its own is in a transaction each time, and the pause between two tries.
+/// How long to retry while a session with a session-level lock is in a transaction at each attempt, and the pause
+/// between attempts.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The server's answer to `assets/sql/signal.sql`: a word, and how the session was just then.
+/// The answer of `assets/sql/signal.sql`: a word, and the state of the session at that time.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct SignalAnswer {
     word: String,
-    /// Whether the signal was sent; none where it was not even tried.
+    /// Whether the signal was sent; `None` if it was not tried.
     sent: Option<bool>,
     backend_start: Option<Timestamp>,
     xact_start: Option<Timestamp>,
@@ -70,15 +72,12 @@ struct SignalAnswer {
     application: Option<String>,
 }
 
-/// What came of asking for a signal.
 pub(super) enum Asking<'a> {
-    /// The server has sent the signal to the session: now it has to happen.
     Taken(Signal, &'a SessionTarget),
-    /// That is all there is to it.
     Over(Outcome, String),
 }
 
-/// Sends a signal to a session, if it still works on the row that it was seen to work on. Times in messages are those of a zone.
+/// Signals a session; with `work`, only if it still works on that row. `offset` is the time zone for messages.
 pub(super) async fn ask<'a>(
     client: &Client,
     signal: Signal,
@@ -87,7 +86,7 @@ pub(super) async fn ask<'a>(
     offset: chrono::FixedOffset,
 ) -> Asking<'a> {
     let start = clock::monotonic();
-    // Its table is locked, so that no other one takes its place.
+    // The table is locked, so that it cannot be replaced.
     let access = if work.is_some() { Access::ReadWrite } else { Access::ReadOnly };
     let answer = loop {
         let rows = match send(client, access, &sql::signal(signal, session, work)).await {
@@ -101,7 +100,7 @@ pub(super) async fn ask<'a>(
                 return Asking::Over(Outcome::Uncertain, format!("the answer cannot be read: {error}"));
             }
         };
-        // Whatever it runs meanwhile, the session may still work on the same row.
+        // The session may run another statement and still work on the same row.
         let is_moment = answer.word == "in_transaction" || (work.is_some() && answer.word == "moved");
         if !is_moment || start.elapsed() > PATIENCE {
             break answer;
@@ -122,7 +121,7 @@ async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -
         Some("42501") => {
             Asking::Over(Outcome::Forbidden, forbidden::signal(client, session.pid, error).await)
         }
-        // A signal is not taken back when its statement is cancelled after it.
+        // If the statement is canceled after the signal was sent, the signal still takes effect.
         None | Some("57014") => {
             Asking::Over(Outcome::Uncertain, format!("{error}: not known whether it was requested"))
         }

@@ -1,5 +1,3 @@
-//! The statements about sessions.
-
 use std::net::IpAddr;
 
 use crate::action::message::{is, moment, number, text};
@@ -11,15 +9,12 @@ use locktop_tasks::sql::{fill, without_comments};
 
 const SIGNAL: &str = include_str!("../../../assets/sql/signal.sql");
 
-/// A row of a table that a session works on.
 pub(in crate::action) struct Work {
-    /// The statements that come before: they fail if the table is not to be trusted.
+    /// Statements that run first: they fail if the table is not trusted.
     pub(in crate::action) guard: String,
-    /// Whether the row is still as it was seen, in SQL.
     pub(in crate::action) is_seen: String,
 }
 
-/// Compares, and signals if it is still the same, and its work too.
 pub(super) fn signal(signal: Signal, target: &SessionTarget, work: Option<&Work>) -> String {
     let not_active = match signal {
         Signal::Cancel => "t.state IS DISTINCT FROM 'active'",
@@ -49,13 +44,13 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget, work: Option<&Work>
         ("$signal", signal.function().to_owned()),
         ("$pid", target.pid.to_string()),
     ];
-    // The planner does not know how many locks there are: each with each of fifty thousand would take a minute.
+    // The planner does not know the number of locks: a nested loop over fifty thousand would take a minute.
     let guard = work.map_or("", |work| work.guard.as_str());
     let sql = format!("{guard}SET LOCAL enable_nestloop = off;\n{}", without_comments(SIGNAL));
     fill(&sql, &pieces)
 }
 
-/// Whether somebody else is behind the session, as far as the server knows.
+/// Whether another client uses the session, as far as the server shows.
 fn other_client(seen: &Client) -> String {
     let mut differ = Vec::new();
     if let Some(name) = seen.comparable_application() {
@@ -69,7 +64,6 @@ fn other_client(seen: &Client) -> String {
     differ.join(" OR ")
 }
 
-/// What to do, and where: in short, for the record.
 pub(in crate::action) fn short(signal: Signal, target: &SessionTarget) -> String {
     let mut line = format!("{}({}) if", signal.function(), target.pid);
     let mut condition = |words: String| {
@@ -123,7 +117,7 @@ fn differs(column: &str, seen: Seen<Option<Timestamp>>) -> String {
     }
 }
 
-/// Which mode has to wait for which.
+/// Pairs of a requested mode and a held mode that conflict.
 fn conflicts() -> String {
     let pairs = LockMode::ALL.into_iter().flat_map(|asked| {
         asked.conflicts().iter().map(move |held| format!("('{}', '{}')", asked.as_str(), held.as_str()))
@@ -131,7 +125,7 @@ fn conflicts() -> String {
     pairs.collect::<Vec<_>>().join(", ")
 }
 
-/// By the session itself, or by one of its parallel workers.
+/// By the session itself or by one of its parallel workers.
 fn holds(tag: LockTag, mode: LockMode) -> String {
     format!(
         "EXISTS (SELECT FROM locks AS l JOIN own AS o ON o.pid = l.pid WHERE l.granted AND l.mode = {} AND l.tag = {})",
@@ -140,8 +134,9 @@ fn holds(tag: LockTag, mode: LockMode) -> String {
     )
 }
 
-/// Whether an advisory lock that the session holds is the session's own: while it is in no transaction, whose number is 0 then, or another session
-/// has waited for it since before its transaction began. A release would have granted an exclusive one to that session.
+/// Whether the session holds an advisory lock at session level: it holds the lock outside a transaction (the lock's
+/// transaction number is 0), or another session has waited for the lock since before the session's transaction began.
+/// The release of an exclusive lock would have granted it to that session.
 fn keeps_sql(pid: i32, tag: LockTag, mode: LockMode) -> String {
     let (mode_text, tag) = (text(mode.as_str()), text(&text_of(tag)));
     let is_exclusive = mode == LockMode::Exclusive;
@@ -153,7 +148,7 @@ fn keeps_sql(pid: i32, tag: LockTag, mode: LockMode) -> String {
     )
 }
 
-/// A tag as the statement has it: numbers with a sign where the server's column has one.
+/// A tag in the form that the statement uses: numbers are signed if the server's column is signed.
 fn text_of(tag: LockTag) -> String {
     let number = |value: Option<i64>| value.map_or_else(String::new, |value| value.to_string());
     let columns = [
@@ -171,7 +166,6 @@ fn text_of(tag: LockTag) -> String {
     columns.join("/")
 }
 
-/// Where these processes stand.
 pub(super) fn watch(pids: &[i32]) -> String {
     let pids = pids.iter().map(i32::to_string).collect::<Vec<_>>().join(",");
     format!(
@@ -180,7 +174,6 @@ pub(super) fn watch(pids: &[i32]) -> String {
     )
 }
 
-/// Whose a process is and what we are, for words about what is missing.
 pub(super) fn rights(pid: i32) -> String {
     format!(
         "SELECT json_build_object('role', current_user, 'version', current_setting('server_version_num')::int, \

@@ -1,5 +1,3 @@
-//! Waiting for what was asked to happen.
-
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -13,12 +11,9 @@ use crate::model::Timestamp;
 use crate::model::plan::{Outcome, Seen, SessionTarget, Signal, Target, TargetResult};
 use crate::text::duration;
 
-/// From one look at the sessions to the next.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A session that was signalled.
 pub(in crate::action) struct Pending<'a> {
-    /// Its index among the targets of the command.
     pub(in crate::action) place: usize,
     pub(in crate::action) target: &'a Target,
     pub(in crate::action) signal: Signal,
@@ -26,7 +21,6 @@ pub(in crate::action) struct Pending<'a> {
     pub(in crate::action) short: String,
 }
 
-/// Where a process stands.
 #[derive(Debug, Deserialize)]
 struct SessionRow {
     pid: i32,
@@ -42,7 +36,6 @@ impl SessionRow {
 }
 
 impl Pending<'_> {
-    /// What has happened, if it has.
     fn done(&self, rows: &[SessionRow]) -> Option<&'static str> {
         let Some(row) = rows.iter().find(|row| row.is(self.session)) else {
             return Some(match self.signal {
@@ -59,7 +52,7 @@ impl Pending<'_> {
     }
 }
 
-/// Looks again and again, at all of them in one transaction, until it has happened to all or the time is over.
+/// Polls all sessions, each time in one transaction, until every signal has taken effect or the wait is over.
 pub(in crate::action) async fn all<R: Record>(
     client: &Client,
     recorder: &mut Recorder<'_, R>,
@@ -67,7 +60,6 @@ pub(in crate::action) async fn all<R: Record>(
     results: &mut [Option<TargetResult>],
 ) {
     let start = clock::monotonic();
-    // Nobody has to wait longer than that.
     let wait =
         Duration::try_from_secs_f64(recorder.command.wait).unwrap_or_default().min(Duration::from_secs(3600));
     while !pending.is_empty() {
@@ -100,7 +92,7 @@ pub(in crate::action) async fn all<R: Record>(
     }
 }
 
-/// Whether one session has ended, as soon as it has; false if it is still there after the wait.
+/// Whether the session has ended. Returns as soon as it has; false if it still exists after the wait.
 pub(in crate::action) async fn ended(
     client: &Client,
     session: &SessionTarget,

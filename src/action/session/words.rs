@@ -1,5 +1,3 @@
-//! What is not as it was seen, in words.
-
 use super::SignalAnswer;
 use crate::model::Timestamp;
 use crate::model::plan::{Seen, SessionTarget, Signal};
@@ -7,13 +5,11 @@ use crate::text::one_line;
 
 pub(in crate::action) const OWN: &str = "that is locktop's own session";
 
-/// Says times as the screens do.
 pub(super) struct Words {
     pub(super) offset: chrono::FixedOffset,
 }
 
 impl Words {
-    /// Why nothing was signalled, in words: what is another than it was shown.
     pub(super) fn changed(&self, seen: &SessionTarget, now: &SignalAnswer) -> String {
         let began = |was: Option<Timestamp>, is: Option<Timestamp>| self.began(was, is);
         match now.word.as_str() {
@@ -78,7 +74,7 @@ impl Words {
         format!("it now serves another client: {is}, not {was}")
     }
 
-    /// `began 14:02:31, not 13:59:40`, as exactly as it takes to see the difference.
+    /// `began 14:02:31, not 13:59:40`, with as many digits as the difference needs.
     fn began(&self, was: Option<Timestamp>, is: Option<Timestamp>) -> String {
         let both = |format| (was.map(|at| self.time(at, format)), is.map(|at| self.time(at, format)));
         let formats = [TIME, "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S%.6f"];
@@ -94,7 +90,7 @@ impl Words {
 
 const TIME: &str = "%H:%M:%S";
 
-/// In no transaction: whatever it ran since, another client may have sent.
+/// Outside a transaction, any later statement may come from another client.
 fn is_idle(seen: &SessionTarget) -> bool {
     seen.xact_start == Seen::Same(None)
 }
@@ -106,7 +102,6 @@ fn was(seen: Seen<Option<Timestamp>>) -> Option<Timestamp> {
     }
 }
 
-/// The server's function answered false.
 pub(super) fn unsent(signal: Signal) -> String {
     format!("{} returned false: the process has just ended, or does not accept it", signal.function())
 }

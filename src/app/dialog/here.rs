@@ -1,5 +1,3 @@
-//! Which of the keys that act work here, and what they do here: for the footer.
-
 use crate::app::App;
 use crate::app::context::Context;
 use crate::app::keymap::{self, Action};
@@ -11,7 +9,6 @@ use crate::model::plan::known::is_blocker;
 use crate::model::plan::{CommandId, Verb};
 use crate::model::wait_graph::Party;
 
-/// The keys that act on the selected row, or on what the open page is about, and what each does there.
 pub fn here(app: &App) -> Vec<(Action, &'static str)> {
     let Some(context) = app.context().filter(|_| app.replay.is_none()) else { return Vec::new() };
     let read_only = app.settings.read_only;
@@ -20,7 +17,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         Some(_) => None,
         None => app.pane(app.focus).selected.or_else(|| app.pane(app.focus).marks.iter().next().copied()),
     };
-    // No shortcut is shown for a finding that none helps with.
+    // No shortcut is shown for a finding without a remedy by key.
     let is_helped = |row: &RowId| {
         findings::finding_of(&context, *row)
             .is_none_or(|finding| finding.ended.is_none() && (finding.help.is_some() || is_blocker(finding)))
@@ -30,7 +27,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         finding.help.is_none()
             && backend.is_some_and(|backend| context.snapshot_view().remedy(backend, false).is_err())
     });
-    // A key acts on what an event is about only on the page of that.
+    // A key acts on the subject of an event only on the page of that subject.
     let is_event = |row: &RowId| matches!(row, RowId::Event(..) | RowId::Routine(_));
     let Some(row) = row.filter(|row| is_helped(row) && !is_event(row)) else { return Vec::new() };
     let id = subject::subject_of(&context, row).unwrap_or(row);
@@ -53,14 +50,13 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
     CommandId::ALL.into_iter().filter_map(named).collect()
 }
 
-/// The key that helps against a finding, and what it does.
 pub fn help(finding: &Finding) -> Option<(Action, &'static str)> {
     let binding = keymap::BINDINGS.iter().find(|binding| Some(binding.name) == finding.help)?;
     Some((binding.action, binding.short))
 }
 
-/// Whether the role may do that to the session that a finding is about, as far as is known. Pressed all the same, the key says what is
-/// lacking.
+/// Whether the role may perform the action on the session of a finding, as far as known. If the key is pressed anyway,
+/// it reports the missing privilege.
 pub fn is_permitted(context: &Context<'_>, finding: &Finding, action: Action) -> bool {
     let verb = match action {
         Action::Command(CommandId::Terminate) => Verb::Terminate,

@@ -1,19 +1,15 @@
-//! What a question is about, and what can be chosen in it.
-
 use super::known::Expecting;
 use super::search::Search;
 use crate::model::plan::{Ask, Chosen, RowsOf};
 
-/// To what something is to be done.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// To sessions: a signal is sent.
     Sessions(Ask),
-    /// To executions of tasks, which the server has to be asked about.
+    /// Executions of tasks: the server must be queried for them.
     Executions(Box<Search>),
-    /// To rows of one kind: each is changed by itself.
+    /// Rows of one kind: each is changed separately.
     Rows(RowsOf),
-    /// To blockers that are known: nothing is asked of the server.
+    /// Expected blockers: nothing is sent to the server.
     Known(Box<Expecting>),
 }
 
@@ -29,7 +25,7 @@ impl From<Chosen> for Kind {
 }
 
 impl Kind {
-    /// What one is called; several have an `s` more.
+    /// The singular; the plural has an added `s`.
     pub(super) const fn one(&self) -> &'static str {
         match self {
             Self::Sessions(_) => "session",

@@ -1,5 +1,5 @@
-//! Blockers that are to be expected, in a question: the entries count in this run; into the config file goes only what somebody
-//! switches on.
+//! Expected blockers in a dialog: the entries apply to this run, and are written to the config file only if the user
+//! selects that.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,12 @@ use crate::model::plan::Known;
 /// The key of the switch for the config file.
 pub(super) const FILE: char = 'f';
 
-/// Blockers that are to be expected, or not any more, and where that is written.
 #[derive(Debug, Clone)]
 pub struct Expecting {
-    /// Whom it is about, and the entry for each.
     pub known: Known,
-    /// The config file; none where there is none.
+    /// `None` if there is no config file.
     pub(in crate::app) file: Option<PathBuf>,
-    /// The entries are written there, too.
+    /// Whether the entries are also written to the file.
     writes: bool,
 }
 
@@ -28,7 +26,6 @@ impl Expecting {
         Self { known, file: None, writes: false }
     }
 
-    /// What goes into the config file.
     pub fn written(&self) -> Vec<ExpectedBlocker> {
         if self.writes && !self.known.takes_away { self.known.entries() } else { Vec::new() }
     }
@@ -44,7 +41,7 @@ impl Expecting {
         file.map(switch).into_iter().collect()
     }
 
-    /// Turns the switch; whether there is one of that letter.
+    /// Toggles the switch; returns whether a switch has this letter.
     pub(super) fn choose(&mut self, letter: char) -> bool {
         let is_there = self.choices().iter().any(|choice| choice.letter == letter);
         self.writes ^= is_there;
@@ -83,7 +80,7 @@ impl Expecting {
     }
 }
 
-/// It says neither which application nor what is run, as for a prepared transaction, which has neither.
+/// The entry names neither an application nor a statement, as for a prepared transaction, which has neither.
 fn is_wide(entry: &ExpectedBlocker) -> bool {
     let ExpectedBlocker { application, lock, statement, .. } = entry;
     application.is_none() && lock.is_none() && statement.is_none()

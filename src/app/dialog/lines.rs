@@ -1,5 +1,3 @@
-//! What a dialog says.
-
 use super::Dialog;
 use super::kind::Kind;
 use super::labelled::field;
@@ -8,16 +6,15 @@ use crate::app::line::{Line, Tone};
 use crate::model::consequence::{Consequence, Effect as OnData};
 use crate::model::plan::{ActionPlan, Caution, Effect, PlannedTarget, Refused, Verb};
 
-/// The widest a dialog gets: the same on all screens, so that the eye finds its lines.
+/// Maximum width of a dialog, the same on all screens, so that lines appear at the same place.
 const WIDEST: u16 = 78;
 
-/// How wide a dialog is on a screen of so many columns.
 pub fn width(columns: u16) -> u16 {
     columns.saturating_sub(2).min(WIDEST)
 }
 
 impl Dialog {
-    /// What stands on its frame: `Terminate 4312 app@web-3`.
+    /// The text on its frame: `Terminate 4312 app@web-3`.
     pub fn title(&self) -> String {
         let verb = self.order.verb.does();
         let verb = verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
@@ -39,7 +36,6 @@ impl Dialog {
         }
     }
 
-    /// All it says, for a screen of so many columns.
     pub fn lines(&self, columns: u16) -> Vec<Line> {
         // The border, and a blank on each side.
         let room = usize::from(width(columns).saturating_sub(4));
@@ -92,12 +88,12 @@ fn caution(caution: &Caution) -> Line {
     field("!", caution.words.as_str(), Tone::Warning)
 }
 
-/// What is sent: a statement, but to Redis a command.
+/// The label of what is sent: a statement, or a command to Redis.
 fn does(row: &PlannedTarget) -> &'static str {
     if row.does.starts_with("delete ") { "does" } else { "SQL" }
 }
 
-/// Who waits, and who continues. Yellow if no session continues at once.
+/// Yellow if no session continues at once.
 fn effect(effect: &Effect) -> Vec<Line> {
     let tone = if effect.blocks.starts_with("no ") {
         Tone::Plain
@@ -111,7 +107,7 @@ fn effect(effect: &Effect) -> Vec<Line> {
     lines
 }
 
-/// The effect on data; damage is red.
+/// Damage is red.
 fn consequence(consequence: &Consequence) -> Line {
     let tone = match consequence.effect {
         effect if effect.leaves_damage() => Tone::Critical,
@@ -134,12 +130,11 @@ fn one(row: &PlannedTarget) -> Vec<Line> {
     lines
 }
 
-/// Whether a caution is one of every row: then it is said once.
+/// Whether a caution applies to every row: then it is shown once.
 fn is_common(rows: &[PlannedTarget], caution: &Caution) -> bool {
     rows.iter().all(|row| row.cautions.contains(caution))
 }
 
-/// Several: together first, then each with what tells it apart and what it breaks.
 fn all(plan: &ActionPlan, rows: &[PlannedTarget]) -> Vec<Line> {
     let mut lines = Vec::new();
     lines.extend(plan.effect.iter().flat_map(effect));
@@ -157,7 +152,7 @@ fn all(plan: &ActionPlan, rows: &[PlannedTarget]) -> Vec<Line> {
 }
 
 fn refused(row: &Refused) -> Line {
-    // A recovery's words stand alone on the command line, with its option.
+    // The reason of a recovery is worded for the command line, with its option.
     let reason = row.reason.strip_prefix("skipped: ").unwrap_or(&row.reason);
     let reason = reason.strip_suffix(" (--terminate terminates that session)").unwrap_or(reason);
     Line::new().with("  ", Tone::Plain).with(format!("{}: {reason}", row.name), Tone::Warning)

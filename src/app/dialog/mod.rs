@@ -1,8 +1,8 @@
-//! The question before an action: what will happen, and to whom.
+//! The dialog before an action, which shows what will happen to which targets.
 //!
-//! Pure. Nothing is done but by a confirmation that was typed while the dialog, as it is now, was on the screen: a dialog
-//! that was not drawn yet, or whose targets have changed since it was drawn, takes no key but those that close it. The
-//! focus is on Back.
+//! Pure. An action needs a confirmation that was typed while the current dialog was on the screen: a dialog that was
+//! not drawn yet, or whose targets have changed since it was drawn, accepts only the keys that close it. The focus is
+//! on Back.
 
 mod choice;
 mod here;
@@ -30,51 +30,39 @@ pub use order::Order;
 pub use report::Flight;
 pub(in crate::app) use report::summary;
 
-/// Nobody types more to confirm.
+/// Maximum length of a typed confirmation.
 const LONGEST: usize = 200;
 
-/// The question before an action, with what would be done.
 #[derive(Debug, Clone)]
 pub struct Dialog {
-    /// What was asked for, and by which rows.
     pub order: Order,
-    /// What would be done, by the newest view.
     pub plan: ActionPlan,
-    /// What was on the screen when it was asked for.
+    /// The view on the screen when the action was requested.
     pub(in crate::app) seen: Arc<View>,
-    /// What was typed to confirm it.
     pub typed: String,
-    /// Lines scrolled out at the top.
     pub scroll: usize,
-    /// Why the last key did nothing.
     pub word: Option<String>,
     /// Why nothing is left to confirm: the target has ended or changed since it was shown. Only Back works then.
     pub over: Option<String>,
-    /// Another one with everything that a confirmation is about.
+    /// Changes with everything that a confirmation covers.
     pub revision: u64,
-    /// It is on the screen as it is now.
+    /// The current state is on the screen.
     armed: bool,
-    /// It was never on the screen.
+    /// It has never been on the screen.
     new: bool,
 }
 
-/// What a key in a dialog leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::app) enum Step {
-    /// The key means nothing here.
     Nothing,
-    /// The dialog has to be drawn anew.
     Changed,
-    /// It closes, and nothing is done.
     Back,
-    /// It is to be done.
     Confirm,
-    /// Something else is asked for: its plan has to be made anew.
+    /// The request has changed: its plan must be made again.
     Replan,
 }
 
 impl Dialog {
-    /// A question that nobody has seen yet.
     pub fn new(order: Order, plan: ActionPlan, seen: Arc<View>, revision: u64) -> Self {
         let typed = String::new();
         Self {
@@ -91,7 +79,6 @@ impl Dialog {
         }
     }
 
-    /// It was drawn, as it was at this revision.
     pub(in crate::app) fn drawn(&mut self, revision: u64) -> bool {
         let was = self.armed;
         self.new = false;
@@ -99,27 +86,25 @@ impl Dialog {
         was != self.armed
     }
 
-    /// Whether it can be confirmed: it is on the screen as it is now.
+    /// Whether it can be confirmed: its current state is on the screen.
     pub fn is_armed(&self) -> bool {
         self.armed
     }
 
-    /// Whether it was never on the screen.
     pub(in crate::app) fn is_new(&self) -> bool {
         self.new
     }
 
-    /// Has to be drawn again before it can be confirmed.
     pub(in crate::app) fn disarm(&mut self, revision: u64) {
         (self.armed, self.revision) = (false, revision);
         self.typed.clear();
         self.word = None;
     }
 
-    /// Takes a newer plan in; one that is about something else has to be seen first.
+    /// Takes a newer plan. If the plan has changed, it must be drawn before it can be confirmed.
     pub(in crate::app) fn replan(&mut self, plan: ActionPlan, revision: u64) {
         if !is_same(&self.plan, &plan) {
-            // Whoever types the id of a lease goes on where he was when it is renewed; it has to be seen all the same.
+            // Typed text is kept when the lease that it names is renewed; the dialog must be drawn again all the same.
             let typed = std::mem::take(&mut self.typed);
             self.disarm(revision);
             let same_loss = losses(&self.plan) == losses(&plan);
@@ -130,16 +115,15 @@ impl Dialog {
         self.plan = plan;
     }
 
-    /// Why there is nothing to ask any more; none while there is, or may be.
+    /// Why there is nothing left to confirm; `None` while there is, or may be.
     pub fn why_over(&self) -> Option<String> {
         match &self.order.kind {
-            // There is more to choose from; what is known of a blocker stays true when it is gone.
+            // There is more to choose from; an entry for a blocker stays valid after the blocker has ended.
             Kind::Executions(_) | Kind::Known(_) => None,
             _ => self.plan.why_over(),
         }
     }
 
-    /// What can be chosen in it.
     pub fn choices(&self) -> Vec<Choice> {
         match &self.order.kind {
             Kind::Sessions(ask) => {
@@ -154,13 +138,13 @@ impl Dialog {
         }
     }
 
-    /// Whether every character is for the confirmation: a number leaves the letters free.
+    /// Whether every character belongs to the confirmation: if a number must be typed, letters are free for other keys.
     pub fn takes_letters(&self) -> bool {
         let word = self.plan.confirm.word().filter(|_| self.types());
         word.is_some_and(|word| !word.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
-    /// Whether a word has to be typed, and not a key pressed.
+    /// Whether a word must be typed, rather than a key pressed.
     pub fn types(&self) -> bool {
         matches!(self.plan.confirm, Confirm::Count(_) | Confirm::Owner(_) | Confirm::Name(_))
     }
@@ -216,13 +200,13 @@ impl Dialog {
             'j' => self.scroll(Code::Down, 1),
             'k' => self.scroll(Code::Up, 1),
             letter if self.choices().iter().any(|choice| choice.letter == letter) => self.choose(letter),
-            // Somebody types something else, in which there may be a `y`.
+            // The user types something else, which may contain a `y`.
             _ if self.plan.confirm == Confirm::Yes => Step::Back,
             _ => self.not_by_a_key(),
         }
     }
 
-    /// `type 4312 to confirm, then Enter`: a key that does nothing is answered.
+    /// `type 4312 to confirm, then Enter`: the answer to a key without effect.
     fn not_by_a_key(&mut self) -> Step {
         self.typed.clear();
         self.word = Some(match self.plan.confirm.word().filter(|_| self.types()) {
@@ -255,7 +239,6 @@ impl Dialog {
         Step::Replan
     }
 
-    /// The next of those that exclude each other.
     fn next_choice(&mut self, by: isize) -> Step {
         let mut choices = self.choices();
         choices.retain(|choice| !choice.is_switch);
@@ -280,7 +263,6 @@ impl Dialog {
     }
 }
 
-/// What a plan is about, in words, and what of it has changed since.
 fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
     plan.rows.iter().map(|row| (row.target.name.as_str(), row.change.is_some())).collect()
 }
@@ -288,7 +270,7 @@ fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
 /// The effect on data of one row, and its cautions.
 type Losses<'a> = (Option<OnData>, Vec<(CautionKind, &'a [Stake])>);
 
-/// What is lost by it, and not only that something is: of each row the effect on data, and its cautions.
+/// What is lost, not only whether something is lost: per row the effect on data and the cautions.
 fn losses(plan: &ActionPlan) -> Vec<Losses<'_>> {
     let rows = plan.rows.iter().map(|row| {
         let effect = row.consequence.as_ref().map(|consequence| consequence.effect);
@@ -297,7 +279,7 @@ fn losses(plan: &ActionPlan) -> Vec<Losses<'_>> {
     rows.collect()
 }
 
-/// Whether a confirmation of one is one of the other. Ages and counts of others may differ.
+/// Whether a confirmation of one is valid for the other. Ages and counts of other sessions may differ.
 fn are_same(one: &[(Target, bool)], other: &[(Target, bool)]) -> bool {
     let is_same = |(one, changed): &(Target, bool), (other, changes): &(Target, bool)| {
         changed == changes

@@ -1,5 +1,3 @@
-//! What is asked for: a key that acts, and the rows it was pressed on.
-
 use super::kind::Kind;
 use crate::app::keymap::{Action, KeyMap};
 use crate::app::panes::{Owner, Pane, RowId};
@@ -7,18 +5,14 @@ use crate::app::subject;
 use crate::model::plan::{self, ActionPlan, CommandId, Confirm, PlanContext, Scope, Verb};
 use crate::model::task::{TaskRow, TaskState};
 
-/// The request of a shortcut: the action and its targets.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// What is to be done.
     pub verb: Verb,
-    /// The pane that the rows are of, whose marks go once it is done.
+    /// The pane of the rows; their marks are removed after the action.
     pub pane: Pane,
-    /// The rows, in the order in which they are shown.
     pub rows: Vec<RowId>,
-    /// Marked rows that the filter hides: they are left out.
+    /// Number of marked rows that are hidden by the filter and left out.
     pub hidden: usize,
-    /// To what it is to be done, of these rows.
     pub kind: Kind,
 }
 
@@ -46,7 +40,7 @@ fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: Row
     format!("{} {}; this is {what}{hint}", key(command), command.definition().purpose)
 }
 
-/// A task whose worker no longer exists: there is no session to do anything to.
+/// A task whose worker no longer exists: there is no session to act on.
 fn is_orphan(look: &PlanContext<'_>, row: RowId) -> bool {
     let RowId::Task(task, again) = row else { return false };
     let is = |row: &TaskRow| row.task == task && row.again == again && row.state == TaskState::Orphan;
@@ -54,10 +48,8 @@ fn is_orphan(look: &PlanContext<'_>, row: RowId) -> bool {
 }
 
 impl Order {
-    /// What a key asks for on these rows.
-    ///
     /// # Errors
-    /// In one line why it does nothing to such rows.
+    /// Why the key has no effect on such rows, in one line.
     pub(in crate::app) fn new(
         look: &PlanContext<'_>,
         keymap: &KeyMap,
@@ -74,7 +66,7 @@ impl Order {
         let mut kind = Kind::from(chosen);
         let why = match &mut kind {
             Kind::Sessions(ask) => {
-                // The holder of an awaited lock is meant because sessions wait for it.
+                // The holder of an awaited lock is a target because sessions wait for it.
                 ask.from_chains = matches!(pane, Pane::Chains | Pane::Locks);
                 ask.of_roots = matches!(pane, Pane::Chains | Pane::Findings);
                 (rows.len() == 1 && is_orphan(look, first)).then(|| why_not(look, keymap, command, first))
@@ -89,12 +81,11 @@ impl Order {
         why.map_or(Ok(Self { verb, pane, rows, hidden, kind }), Err)
     }
 
-    /// Whether the rows themselves are meant, and nobody beside them.
+    /// Whether the targets are the rows themselves and no other sessions.
     pub(in crate::app) fn is_about_the_rows(&self) -> bool {
         !matches!(&self.kind, Kind::Sessions(ask) if ask.scope != Scope::This)
     }
 
-    /// What would be done, by this view.
     pub(in crate::app) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
         match &self.kind {
             Kind::Sessions(ask) => plan::sessions(look, ask),

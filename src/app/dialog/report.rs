@@ -1,24 +1,16 @@
-//! What is on its way, and what came of it, in one line.
-
 use crate::app::panes::{Pane, RowId};
 use crate::model::plan::{Outcome, Report, TargetResult, Verb};
 
-/// Something that was confirmed, and of which there is no report yet.
+/// A confirmed command without a report yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flight {
-    /// The number of the command, by which its report is told from others.
     pub number: u64,
-    /// What is being done to each target.
     pub verb: Verb,
-    /// How many targets the command has.
     pub count: usize,
-    /// Of how many it is known what came of it.
     pub done: usize,
-    /// The pane that it was asked for on.
     pub pane: Pane,
-    /// The rows that it was asked for on.
     pub rows: Vec<RowId>,
-    /// How many times a row had been selected there when it was confirmed.
+    /// Number of row selections on that pane up to the confirmation.
     pub selections: u64,
 }
 
@@ -34,7 +26,7 @@ impl Flight {
     }
 }
 
-/// What came of targets that had the same outcome: `4312 no longer matched`.
+/// For targets with the same outcome: `4312 no longer matched`.
 fn outcome_words(verb: Verb, outcome: Outcome) -> String {
     match outcome {
         Outcome::Done => verb.done().to_owned(),
@@ -48,7 +40,7 @@ fn outcome_words(verb: Verb, outcome: Outcome) -> String {
     }
 }
 
-/// The worst first: what somebody has to look after.
+/// The worst outcome first.
 const OUTCOMES: [Outcome; 7] = [
     Outcome::Uncertain,
     Outcome::StillThere,
@@ -62,7 +54,7 @@ const OUTCOMES: [Outcome; 7] = [
 /// Which targets a result is of: `4312`, `4312 and 2 more`.
 fn names(results: &[&TargetResult]) -> String {
     let first = results.first().map_or("", |result| result.name.as_str());
-    // The whole name is for one target alone; in a list the process id or number is enough.
+    // A single target is shown with its whole name; in a list the process id or number is enough.
     let short = first.split_whitespace().next().unwrap_or_default();
     let first =
         if results.len() > 1 || short.bytes().all(|byte| byte.is_ascii_digit()) { short } else { first };
@@ -72,7 +64,6 @@ fn names(results: &[&TargetResult]) -> String {
     }
 }
 
-/// One line of what came of a command, and whether all of it went well.
 pub(in crate::app) fn summary(report: &Report) -> (String, bool) {
     let well = report.results.iter().all(|result| result.outcome == Outcome::Done);
     let mut text = match report.results.as_slice() {
@@ -89,7 +80,7 @@ pub(in crate::app) fn summary(report: &Report) -> (String, bool) {
 
 fn one(verb: Verb, result: &TargetResult) -> String {
     let words = outcome_words(verb, result.outcome);
-    // What was observed when it was done stands behind its first clause, in the event and on record: a line has no room for it.
+    // The detail after the first clause is in the event and on record; a line has no room for it.
     let detail = match result.outcome {
         Outcome::Done => result.detail.split("; ").next().unwrap_or_default(),
         _ => &result.detail,
@@ -110,7 +101,7 @@ fn several(verb: Verb, results: &[TargetResult]) -> String {
         let same: Vec<&TargetResult> = results.iter().filter(|result| result.outcome == outcome).collect();
         let Some(first) = same.first() else { continue };
         text = format!("{text}; {} {}", names(&same), outcome_words(verb, outcome));
-        // Which grant is missing is worth the room.
+        // The missing grant is worth the space.
         if matches!(outcome, Outcome::Forbidden | Outcome::Refused) && !first.detail.is_empty() {
             text = format!("{text}: {}", first.detail);
         }

@@ -1,4 +1,4 @@
-//! Which executions are to be recovered: what is done to them only the server can tell, after another look.
+//! Finds the executions to recover. Only the server can tell what would be done to them, after another query.
 
 use std::sync::Arc;
 
@@ -10,38 +10,30 @@ use crate::model::plan::{
 };
 use crate::model::task::{TaskId, TaskState};
 
-/// The letter of the switch that has sessions ended.
 const END: char = 'e';
 
-/// Which executions are to be recovered, and what is known of them.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// The tasks that were chosen, each with one of several executions of it.
+    /// The selected tasks, each with one of its executions if it has several.
     chosen: Vec<(TaskId, Option<i64>)>,
-    /// Whether these are meant, or all that are lost or slow.
+    /// The selected tasks, or all that are lost or slow.
     which: RecoveryScope,
-    /// Among which all are looked for.
+    /// Limits the search for all.
     within: RecoveryFilter,
-    /// How many the filter hides of all that are meant.
     hidden: usize,
-    /// Of which schema they are, where there are several.
     place: Option<String>,
-    /// Whether the sessions of slow ones are ended, where somebody decided that.
+    /// Whether sessions of slow executions are terminated; `None` until the user chooses.
     terminate: Option<bool>,
-    /// What is asked of the server: the schema, and which executions. None where there is nothing to ask.
+    /// The schema and the executions to ask the server for; `None` if there is nothing to ask.
     request: Option<(String, Request)>,
-    /// What was chosen and cannot be recovered.
     refused: Vec<Refused>,
-    /// The plan that the server made, or why it made none; none before its answer.
+    /// The plan that the server made, or why it made none; `None` before its answer.
     answer: Option<Result<Arc<RecoveryPlan>, String>>,
-    /// The number of the question that has no answer yet.
     asked: Option<u64>,
-    /// The view at which the server was asked last.
     at: Option<u64>,
 }
 
 impl Search {
-    /// A search for the executions of these tasks.
     pub(super) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
         let table = chosen.first().map_or(0, |(task, _)| task.table);
         Self {
@@ -59,12 +51,12 @@ impl Search {
         }
     }
 
-    /// Leaves out what a filter hides: these are the executions that it shows, each with the table of its task.
+    /// Limits the search to the executions that the filter shows, each with the table of its task.
     pub(in crate::app) fn only(&mut self, shown: FxHashSet<(u32, i64)>) {
         self.within.shown = Some(shown);
     }
 
-    /// Why nothing can be recovered, here or elsewhere; none where something may be.
+    /// Why nothing can be recovered, here or elsewhere; `None` if something may be.
     pub(super) fn why_nothing(&self, look: &PlanContext<'_>) -> Option<String> {
         let tasks = &look.view.tasks.counts;
         if self.request.is_some() || tasks.of(TaskState::Orphan) + tasks.of(TaskState::Slow) > 0 {
@@ -74,7 +66,6 @@ impl Search {
         first.map(|refused| format!("{}: {}", refused.name, refused.reason))
     }
 
-    /// What to ask for, by what is shown now.
     pub(in crate::app) fn look(&mut self, look: &PlanContext<'_>) {
         self.place = plan::place(look, self.within.table);
         let plan::Recovery { mut request, refused, hidden } = plan::executions(look, &self.which);
@@ -87,7 +78,6 @@ impl Search {
         (self.request, self.refused, self.hidden) = (request, refused, hidden);
     }
 
-    /// What would be done, as far as the server has said.
     pub(in crate::app) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
         let mut plan = match &self.answer {
             Some(Ok(answer)) => plan::recovery(look, Arc::clone(answer)),
@@ -98,7 +88,7 @@ impl Search {
         plan
     }
 
-    /// Why nothing is known yet, and whether that is bad.
+    /// Why nothing is known yet, and whether that is an error.
     pub(super) fn word(&self) -> Option<(String, bool)> {
         match &self.answer {
             Some(Ok(plan)) if plan.rows.is_empty() => Some(("nothing to recover".to_owned(), false)),
@@ -108,7 +98,7 @@ impl Search {
         }
     }
 
-    /// Whether there is a session to end: one holds the key of what is to be recovered, as far as the server has said.
+    /// Whether a session holds the key of an execution to recover, as far as the server has answered.
     fn has_session(&self) -> bool {
         matches!(&self.answer, Some(Ok(plan)) if plan.rows.iter().any(|row| row.seen.holder_pid.is_some()))
     }
@@ -136,7 +126,7 @@ impl Search {
         choices
     }
 
-    /// Takes a choice; false where it is taken already.
+    /// Selects a choice; false if nothing changes.
     pub(super) fn choose(&mut self, letter: char) -> bool {
         let which = match letter {
             't' => RecoveryScope::These(self.chosen.clone()),
@@ -158,12 +148,11 @@ impl Search {
         true
     }
 
-    /// Something else is asked for: what was answered before is of no use.
     fn forget(&mut self) {
         (self.answer, self.asked, self.at) = (None, None, None);
     }
 
-    /// What the server has to be asked, where it was not asked since this view came in.
+    /// The request to send, unless one was already sent for this view.
     pub(in crate::app) fn ask(&mut self, number: u64, view: u64) -> Option<(String, Request)> {
         let request = self.request.clone()?;
         if self.asked.is_some() || self.at == Some(view) {
@@ -173,7 +162,7 @@ impl Search {
         Some(request)
     }
 
-    /// Takes an answer in; false for that to an older question.
+    /// Takes an answer; false if it belongs to an older request.
     pub(in crate::app) fn answered(
         &mut self,
         number: u64,

@@ -1,25 +1,18 @@
-//! The table: what every key does, its name in the config, its words for the footer and the help.
-
 use std::sync::LazyLock;
 
 use super::Action;
 use crate::app::screens::Screen;
 use crate::model::plan::CommandId;
 
-/// A key of the table, with its words.
 #[derive(Debug, Clone, Copy)]
 pub struct Binding {
-    /// The action that its keys mean.
     pub action: Action,
     /// Its name in the config's `[keys]`.
     pub name: &'static str,
     /// Default keys, as [`crate::keys::Key::parse`] reads them.
     pub keys: &'static [&'static str],
-    /// One word for the footer, beside its key.
     pub short: &'static str,
-    /// A line for the help.
     pub help: &'static str,
-    /// The heading in the help that it stands under.
     pub group: &'static str,
 }
 
@@ -34,11 +27,9 @@ const fn row(
     Binding { action, name, keys, short, help, group }
 }
 
-/// Heading of the keys that act.
 const ACT: &str = "Actions: each asks first";
 
-/// The table: the keys of the screens come from [`crate::app::screens`], those that act from
-/// [`crate::model::plan::CommandId`].
+/// The keys of the screens come from [`crate::app::screens`], those of actions from [`crate::model::plan::CommandId`].
 pub static BINDINGS: LazyLock<Vec<Binding>> = LazyLock::new(|| {
     let listed = |bindings: &'static [Binding]| bindings.iter().copied();
     let screens = Screen::ALL.into_iter().map(go);
@@ -46,19 +37,16 @@ pub static BINDINGS: LazyLock<Vec<Binding>> = LazyLock::new(|| {
     listed(MOVE).chain(screens).chain(listed(ROWS)).chain(commands).chain(listed(TIME_AND_PROGRAM)).collect()
 });
 
-/// The row of a screen: its digit leads there.
 fn go(screen: Screen) -> Binding {
     let what = screen.definition();
     row(Action::Go(screen), what.name, std::slice::from_ref(&what.key), what.name, what.help, "Screens")
 }
 
-/// The row of a key that acts.
 fn act(command: CommandId) -> Binding {
     let what = command.definition();
     row(Action::Command(command), what.name, what.keys, what.short, what.help, ACT)
 }
 
-/// The keys that move the selection or scroll.
 const MOVE: &[Binding] = &[
     row(Action::Up, "up", &["up", "k"], "up", "row above", "Move"),
     row(Action::Down, "down", &["down", "j"], "down", "row below", "Move"),
@@ -79,7 +67,6 @@ const MOVE: &[Binding] = &[
     ),
 ];
 
-/// The keys of screens and rows.
 const ROWS: &[Binding] = &[
     row(Action::NextPane, "next_pane", &["tab"], "pane", "next pane", "Screens"),
     row(Action::PreviousPane, "previous_pane", &["shift-tab"], "pane", "previous pane", "Screens"),
@@ -171,7 +158,6 @@ const ROWS: &[Binding] = &[
     row(Action::Wrap, "wrap", &["w"], "wrap", "wrap long lines in the detail view", "Rows"),
 ];
 
-/// What the keys do that come after those that act.
 const TIME_AND_PROGRAM: &[Binding] = &[
     row(Action::LookBack, "look_back", &["["], "step back", "previous snapshot; Esc returns to live", "Time"),
     row(Action::LookOn, "look_on", &["]"], "step on", "next snapshot", "Time"),
@@ -219,7 +205,7 @@ const TIME_AND_PROGRAM: &[Binding] = &[
 ];
 
 impl Binding {
-    /// The row of the table where a recording is shown: there is no now in it, and nothing is asked anew.
+    /// The binding in a recording, which has no live state and is not polled.
     pub fn in_recording(self) -> Self {
         let (short, help) = match self.action {
             Action::LookBack => (self.short, "previous snapshot"),
@@ -238,7 +224,6 @@ impl Binding {
     }
 }
 
-/// The row of the table for an action.
 pub fn binding(action: Action) -> Option<&'static Binding> {
     BINDINGS.iter().find(|binding| binding.action == action)
 }

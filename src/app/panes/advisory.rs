@@ -1,5 +1,3 @@
-//! Held advisory locks: a pane of the Overview.
-
 use super::backends::several_databases;
 use super::column::Columns;
 use super::definition::{Basis, Definition, Total};
@@ -67,7 +65,7 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-/// What the title says: `34 held · 2 waiting`.
+/// The title: `34 held · 2 waiting`.
 fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
     let queues = context.view.graph.queues.iter().filter(|queue| queue.tag.locktype() == LockType::Advisory);
     let waiting: usize = queues.map(|queue| queue.waiters.len()).sum();

@@ -30,10 +30,9 @@ use self::cells::{
 };
 pub use super::forest::{ChainRow, with_ancestors};
 
-/// Lines of the forest, of the wait graph's tree.
 struct Chains;
 
-/// A line, with its place in the graph; none for a session that has none there.
+/// A line with its node in the graph; `None` for a session without a node.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     row: ChainRow,
@@ -43,7 +42,6 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// What it waits for; none for a root.
     fn tag(self, context: &Context<'_>) -> Option<LockTag> {
         let (queue, _) = self.node?.waits?;
         Some(context.view.graph.queues.get(queue)?.tag)
@@ -53,7 +51,6 @@ impl Place<'_> {
         self.row.depth == 0
     }
 
-    /// Whether it represents several.
     fn is_group(self) -> bool {
         self.row.folded > 0
     }
@@ -212,17 +209,15 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-/// Whether a line represents a run that contains this session.
 pub fn is_in_run(context: &Context<'_>, row: Row, id: RowId) -> bool {
     let Row::Chain(line) = row else { return false };
     let mut nodes = forest::run(&context.view.graph.tree, line.at as usize);
     line.is_run && nodes.any(|node| party_id(context, node.party) == id)
 }
 
-/// How many of the longest transactions are listed.
 const TRANSACTIONS: usize = 50;
 
-/// The longest transactions, by their place in `pg_stat_activity`, without those of locktop.
+/// The longest transactions, by their position in `pg_stat_activity`, without those of locktop.
 fn transactions(context: &Context<'_>) -> Vec<Row> {
     if !context.snapshot.locks.is_known() {
         return Vec::new();

@@ -1,5 +1,3 @@
-//! What a pane is: one value, from which the screens, the keys, the filter, the help and the drawing take what they need.
-
 use super::column::Table;
 use super::facts::Fact;
 use super::row::{Row, RowId};
@@ -11,104 +9,82 @@ use crate::model::Timestamp;
 use crate::model::adapter::Parts;
 use crate::model::snapshot::{Section, Snapshot};
 
-/// A pane, whatever its rows are.
 pub struct Definition {
-    /// Its name, on its title line.
     pub title: &'static str,
-    /// The same while it has advisory locks alone, if that is another name.
+    /// The title while it shows only advisory locks, if it differs.
     pub advisory_title: Option<&'static str>,
-    /// What one of its rows is called.
+    /// The name of one of its rows.
     pub one: &'static str,
-    /// Its columns, whatever its rows are.
     pub table: &'static dyn Table,
-    /// Its rows in this view, in the order in which the view has them.
     pub rows: fn(&Context<'_>, Wanted) -> Vec<Row>,
-    /// Sorts the rows by urgency, where the user chose no order. Ties fall to what does not change between two polls, so
-    /// that rows do not jump.
+    /// Sorts the rows by urgency if the user chose no order. Ties are decided by values that do not change between two
+    /// polls, so that rows do not jump.
     pub order: fn(&Context<'_>, &mut Vec<Row>),
-    /// What its rows follow from, which says when they may have changed.
     pub basis: Basis,
-    /// What it shows of the job systems of others.
     pub parts: Parts,
-    /// Whether what it shows is there at all.
     pub is_there: fn(Has) -> bool,
-    /// Said where it is not; none: it was only not read yet.
+    /// Shown if the data does not exist; `None` if it was only not read yet.
     pub absent: Option<&'static str>,
-    /// The search of the catalog that finds the tables of its rows.
+    /// The catalog search that finds the tables of its rows.
     pub search: Option<fn(&Snapshot) -> &Section<()>>,
-    /// Said where it has no rows.
     pub empty: &'static str,
-    /// The same in so many columns, with what is known of earlier ones.
+    /// What is shown without rows in a given width, with what is known of earlier rows.
     pub calm: Option<fn(&Context<'_>, usize) -> String>,
-    /// What its title says beside its name.
     pub facts: fn(&Context<'_>, Total) -> Vec<Fact>,
-    /// When its rows were read, and why they could not be read anew.
+    /// When its rows were last read, and why they could not be read again.
     pub read: for<'a> fn(&Context<'a>) -> Read<'a>,
-    /// A line above the headings; none where it needs no more than its title.
     pub above: Option<fn(&Context<'_>) -> Line>,
     /// The widths of its columns by the width of the pane, in the steps of `fit`; empty if they follow from the columns.
     pub widths: Widths,
-    /// It has no headings above its rows.
     pub is_headless: bool,
-    /// Columns of a high rank give way to names that would be cut.
+    /// Columns of a high rank are omitted if names would otherwise be cut.
     pub prefers_names: bool,
-    /// Keys that do something here and on no other pane, for the footer.
+    /// Keys that have an effect only on this pane, for the footer.
     pub keys: &'static [Action],
-    /// Whether a word is the name of a state of its rows.
     pub is_state: fn(&str) -> bool,
-    /// The heading of the detail page of what is at home here.
     pub name: fn(&Context<'_>, RowId) -> String,
-    /// The same in a few words, for the footer.
     pub label: fn(&Context<'_>, RowId) -> String,
-    /// The detail page of what is at home here, at a width; none when it is gone.
+    /// The detail page of one of its subjects, for a width; `None` if it no longer exists.
     pub detail: fn(&Context<'_>, RowId, usize) -> Option<Vec<Line>>,
 }
 
-/// Columns by their names with their widths, from narrow panes to wide ones; 0 leaves a column out.
+/// Column names and their widths, from narrow panes to wide ones; 0 omits a column.
 pub(super) type Widths = &'static [(&'static str, [u16; 5])];
 
-/// Which rows are wanted of a pane.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// All lock types, not advisory locks alone.
     pub all_locks: bool,
-    /// What is alike may be one line; a filter wants each by itself.
+    /// Similar rows may share one line; a filter needs one line for each.
     pub folded: bool,
-    /// A long chain of sessions may be one line.
     pub runs: bool,
 }
 
-/// What a title counts, before any filter.
 #[derive(Debug, Clone, Copy)]
 pub struct Total {
-    /// Rows of the pane without the filter.
     pub rows: usize,
-    /// They are of all lock types, not of advisory locks alone.
     pub all_locks: bool,
 }
 
-/// Where the rows of a pane come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// From anything in the view: they are taken anew from each.
+    /// From anything in the view: they are taken again from each view.
     View,
-    /// From `pg_locks` alone: where that is the same as before, the rows are, and their order.
+    /// From `pg_locks` alone: while it is unchanged, the rows and their order are unchanged.
     Locks,
-    /// They are lines of a forest: a filter keeps what a line stands under, and trees are sorted as a whole.
+    /// Lines of a forest: a filter keeps the ancestors of a line, and trees are sorted as a whole.
     Forest,
 }
 
-/// When rows were read, and why not anew.
+/// When rows were read, and why they could not be read again.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Read<'a> {
-    /// When last; none before the first time.
+    /// The last time; `None` before the first.
     pub at: Option<Timestamp>,
-    /// Why not anew; none where they were, or where the title says it in its own words.
+    /// `None` if the last attempt succeeded, or if the title reports the error in its own words.
     pub error: Option<&'a str>,
 }
 
 impl Definition {
-    /// A pane with these rows; the rest as most panes have it.
     pub const fn new(
         (title, one): (&'static str, &'static str),
         table: &'static dyn Table,
@@ -143,13 +119,11 @@ impl Definition {
     }
 }
 
-/// When `pg_locks` was read, and why not anew.
 fn locks_read<'a>(context: &Context<'a>) -> Read<'a> {
     let locks = &context.snapshot.locks;
     Read { at: locks.taken_at, error: locks.error.as_deref() }
 }
 
-/// The process id, where it is about one.
 fn label_of(_: &Context<'_>, id: RowId) -> String {
     crate::app::subject::pid_of(id).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
 }

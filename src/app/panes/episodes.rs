@@ -20,7 +20,6 @@ use crate::app::line::Tone;
 use crate::model::blame::{Ending, Episode};
 use crate::text;
 
-/// Episodes of the selected line.
 struct Episodes;
 
 impl Rows for Episodes {
@@ -132,7 +131,6 @@ fn length(context: &Context<'_>, episode: &Episode) -> Cell {
     }
 }
 
-/// How it ended, in a few words.
 fn ended(context: &Context<'_>, episode: &Episode) -> Cell {
     match episode.ending {
         Ending::GoesOn if context.view.blame.goes_on(episode) => Cell::toned("ongoing", Tone::Warning),
@@ -142,7 +140,7 @@ fn ended(context: &Context<'_>, episode: &Episode) -> Cell {
         }
         Ending::Itself => Cell::toned(episode.note.to_string(), Tone::Dim),
         Ending::Deadlock => Cell::toned("the server broke a deadlock", Tone::Critical),
-        // Who it was stands beside it.
+        // The name is in the column next to it.
         Ending::Action => Cell::plain(episode.note.replacen(&format!(" {}", party(episode)), "", 1)),
     }
 }

@@ -1,20 +1,16 @@
-//! What the titles of several panes say alike.
-
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::Timestamp;
 use crate::model::snapshot::Section;
 use crate::model::systems::TableRows;
 
-/// A piece of a title line.
 pub type Fact = (String, Tone);
 
-/// A number with its noun, in the right grammatical number: `2 roots`.
+/// A number with its noun in the singular or plural: `2 roots`.
 pub(super) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// How old rows are that could not be read, and why.
 pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fact {
     let age = context
         .age(taken)
@@ -22,13 +18,12 @@ pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fa
     (format!("{age}: {}", crate::text::one_line_prefix(error, 500)), Tone::Past)
 }
 
-/// That the catalog could not be searched for tables: there may be more than these.
+/// Set if the catalog could not be searched for tables: there may be more.
 pub(super) fn unsearched(context: &Context<'_>, search: &Section<()>) -> Option<Fact> {
     let (text, tone) = stale(context, search.taken_at, search.error.as_deref()?);
     Some((format!("cannot search for tables, {text}"), tone))
 }
 
-/// How old the rows of each table are that could not be read.
 pub(super) fn stale_tables<T>(context: &Context<'_>, tables: &[TableRows<T>]) -> Vec<Fact> {
     let error = |table: &TableRows<T>| {
         let error = table.section.error.clone()?;
@@ -37,12 +32,11 @@ pub(super) fn stale_tables<T>(context: &Context<'_>, tables: &[TableRows<T>]) ->
     tables.iter().filter_map(error).collect()
 }
 
-/// When one of the tables was read; none before the first time.
+/// When one of the tables was read; `None` before the first time.
 pub(super) fn taken<T>(tables: &[TableRows<T>]) -> Option<Timestamp> {
     tables.iter().find_map(|table| table.section.taken_at)
 }
 
-/// Whether a table has more rows than were read.
 pub(super) fn cut<T>(tables: &[TableRows<T>]) -> Option<Fact> {
     tables.iter().any(|table| table.is_cut).then(|| ("more are not read".to_owned(), Tone::Warning))
 }

@@ -1,4 +1,4 @@
-//! What is wrong, the worst first: the first pane of the Overview, without headings.
+//! The findings, the worst first: the first pane of the Overview, without headings.
 //!
 //! ```text
 //! > CRIT  3m12s 4312 idle in transaction, blocks 17: 1 continues now, 16 in turn
@@ -17,7 +17,6 @@ use crate::model::finding::{self, Finding, Severity, lock_table};
 use crate::model::refusals;
 use crate::text;
 
-/// Findings, as the view has them.
 struct Findings;
 
 impl Rows for Findings {
@@ -32,12 +31,10 @@ impl Rows for Findings {
     }
 }
 
-/// What a finding is told from others by, from view to view.
 pub fn id_of(finding: &Finding) -> RowId {
     RowId::Finding(finding.check, finding.subject)
 }
 
-/// The finding of a row of the findings; none if it has ended.
 pub fn finding_of<'a>(context: &Context<'a>, row: RowId) -> Option<&'a Finding> {
     let RowId::Finding(check, subject) = row else { return None };
     context.view.findings.iter().find(|finding| finding.check == check && finding.subject == subject)
@@ -88,7 +85,6 @@ pub(super) static PANE: Definition = Definition {
     ..Definition::new(("Findings", "a finding"), &COLUMNS, |context, _| Row::all(context.view.findings.len()))
 };
 
-/// How bad it is, as a word and a tone.
 fn severity(finding: &Finding) -> Cell {
     let dim = finding.ended.map(|_| Tone::Dim);
     match finding.severity {
@@ -98,7 +94,7 @@ fn severity(finding: &Finding) -> Cell {
     }
 }
 
-/// `3 critical · 1 warning · 1 info`, or `none · 25 checks passed`; information is no problem.
+/// `3 critical · 1 warning · 1 info`, or `none · 25 checks passed`; an info is not a problem.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let findings = || context.view.findings.iter().filter(|finding| finding.ended.is_none());
     let count = |severity| findings().filter(|finding| finding.severity == severity).count();
@@ -122,7 +118,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     some.map(|(count, word, tone)| (format!("{} {word}", text::count(count as u64)), tone)).collect()
 }
 
-/// How far the server is from trouble, below the findings if none of them is more than information.
+/// How far the server is from problems; shown below the findings if none of them is more than an info.
 pub fn quiet(context: &Context<'_>) -> Vec<Line> {
     let findings = &context.view.findings;
     if findings.iter().any(|finding| finding.severity != Severity::Info) {

@@ -1,12 +1,12 @@
-//! Which columns of a pane have room, and how wide each is: on the screen, and in print.
+//! Selects the columns of a pane that fit, and their widths, on the screen and in print.
 
 use super::{Heading, Pane};
 
-/// From this rank on a column gives way to names that would be cut.
+/// From this rank on a column is omitted if names would otherwise be cut.
 const DISPENSABLE: u8 = 3;
 
-/// Chooses from `columns` those that fit into `width`, with a column between each two, and how wide each is. The first stays when
-/// the others are scrolled by `offset`.
+/// Selects the columns that fit into `width`, with one space between two columns, and their widths. The first column
+/// stays when the others are scrolled by `offset`.
 pub fn fitted(pane: Pane, columns: Vec<Heading>, offset: usize, width: u16) -> Vec<(Heading, u16)> {
     let is_fixed = !pane.definition().widths.is_empty();
     let columns = if is_fixed { columns } else { comfortable(pane, columns, width) };
@@ -16,11 +16,11 @@ pub fn fitted(pane: Pane, columns: Vec<Heading>, offset: usize, width: u16) -> V
     if is_fixed { fixed(pane, columns, width) } else { fit(columns, width) }
 }
 
-/// The widths of panes from which on the next widths of a table are taken, without the two columns of the marker. The left side of a wide
-/// screen has the widths of 120 columns.
+/// Pane widths from which the next widths of a table apply, without the two columns of the marker. The left side of a
+/// wide screen has the widths for 120 columns.
 pub(super) const STEPS: [u16; 5] = [0, 98, 117, 158, 198];
 
-/// Columns with the widths that belong to the width of the pane; the one that takes what is left has it.
+/// Columns with the widths for the width of the pane; the flexible column takes the remaining space.
 fn fixed(pane: Pane, columns: Vec<Heading>, width: u16) -> Vec<(Heading, u16)> {
     let step = STEPS.iter().rposition(|least| *least <= width).unwrap_or(0);
     let widths = pane.definition().widths;
@@ -51,7 +51,7 @@ fn fixed(pane: Pane, columns: Vec<Heading>, width: u16) -> Vec<(Heading, u16)> {
     shown
 }
 
-/// Where names are read before what can be done without, that goes while they have not the room they want.
+/// If the pane prefers names, dispensable columns are omitted while names have less space than they want.
 fn comfortable(pane: Pane, mut columns: Vec<Heading>, width: u16) -> Vec<Heading> {
     if !pane.definition().prefers_names {
         return columns;
@@ -86,8 +86,8 @@ fn fit(mut columns: Vec<Heading>, width: u16) -> Vec<(Heading, u16)> {
     grown(&columns, spare)
 }
 
-/// Gives the spare room away: to those that can use some in proportion to what they can use, and what is left, but
-/// at least a third, to the one that takes any width.
+/// Distributes the spare space: to columns that can use it, in proportion to what they can use, and the rest, at least
+/// a third, to the flexible column.
 fn grown(columns: &[Heading], spare: u16) -> Vec<(Heading, u16)> {
     let flexible = columns.iter().any(|column| column.max == 0);
     let wanted: u16 = columns.iter().map(|column| column.max.saturating_sub(column.min)).sum();

@@ -1,38 +1,36 @@
-//! The lines of the blocking forest: in which order, how far in, and which waiters share one.
-
 use rustc_hash::FxHashMap;
 
 use crate::app::context::Context;
 use crate::model::lock::LockMode;
 use crate::model::wait_graph::{Party, Tree, TreeNode};
 
-/// This many alike waiters that block nobody are shown as one line.
+/// From this number on, similar waiters that block no session are shown as one line.
 const FOLD_FROM: usize = 4;
 
-/// This many sessions, each of which has exactly one behind it, are shown as one line.
+/// From this number on, sessions that each have exactly one session behind them are shown as one line.
 const RUN_FROM: u32 = 5;
 
-/// One line of the forest. The order of the fields leaves [`super::Row`] at 16 bytes.
+/// One line of the forest. The order of the fields keeps [`super::Row`] at 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
 pub struct ChainRow {
-    /// Index in the tree's nodes; of several waiters the one who has waited longest, or the first of a run.
+    /// Index in the tree's nodes; for several waiters, the one that has waited longest, or the first of a run.
     pub at: u32,
-    /// How many waiters it represents; 0 if only its own.
+    /// Number of waiters that it represents; 0 if it represents only its own.
     pub folded: u32,
-    /// The level: 0 for a root, and one more behind each line.
+    /// The level: 0 for a root, and one more for each level below.
     pub depth: u16,
-    /// A bit for each depth above it at which another line follows, from 1 on; nothing is drawn for those beyond 15.
+    /// A bit for each depth above it, from 1 on, at which another line follows; depths beyond 15 are not drawn.
     pub rails: u16,
     /// The last one under its parent.
     pub last: bool,
-    /// A filter does not let it through; it is there for what is under it, which it does.
+    /// It does not pass the filter, and is shown because a line below it does.
     pub is_context: bool,
     /// It represents a chain of sessions, each of which waits for the one before; otherwise all wait for one lock.
     pub is_run: bool,
 }
 
-/// The lines of the forest. Waiters for one lock in one mode are one line if `folded`, long chains if `runs`.
+/// The lines of the forest. `folded` joins the waiters for one lock in one mode, `runs` joins long chains.
 pub(super) fn lines(context: &Context<'_>, folded: bool, runs: bool) -> Vec<ChainRow> {
     let tree = &context.view.graph.tree;
     let mut rows = Vec::new();
@@ -68,14 +66,13 @@ pub(super) fn lines(context: &Context<'_>, folded: bool, runs: bool) -> Vec<Chai
     rows
 }
 
-/// The sessions of a run from one on: each has exactly one behind it.
+/// The sessions of a run, starting with `first`: each has exactly one session behind it.
 pub(super) fn run(tree: &Tree, first: usize) -> impl Iterator<Item = &TreeNode> {
     let has_one = |node: &&TreeNode| node.children.len() == 1 && node.cycle.is_none();
     let next = |node: &&TreeNode| node.children.first().and_then(|child| tree.nodes.get(*child));
     std::iter::successors(tree.nodes.get(first), next).take_while(has_one)
 }
 
-/// Lets a line represent the run that it begins, if that is long.
 fn fold_run(tree: &Tree, row: &mut ChainRow) {
     let is_own = row.folded == 0;
     let length = if is_own { run(tree, row.at as usize).count() } else { 0 };
@@ -85,7 +82,6 @@ fn fold_run(tree: &Tree, row: &mut ChainRow) {
     }
 }
 
-/// The line of the session behind a run.
 fn after_run(tree: &Tree, row: ChainRow) -> Option<ChainRow> {
     let last = run(tree, row.at as usize).last()?;
     Some(line(*last.children.first()?, row.depth + 1, true))
@@ -104,11 +100,11 @@ fn lead(rows: &mut [ChainRow]) {
     }
 }
 
-/// The lines that pass, each under those that it waits behind: whoever looks for a waiter wants to see who blocks it.
+/// The lines that pass, each below its ancestors: for a waiter, its blockers are of interest.
 pub fn with_ancestors(rows: &[ChainRow], passes: impl Fn(ChainRow) -> bool) -> Vec<ChainRow> {
     let mut kept: Vec<ChainRow> = Vec::new();
-    // From the end: what is under a line comes first. How far in the parent is that is still wanted, and at which
-    // depths a line below the same parent has been kept.
+    // From the end, because descendants come first. `wanted` is the depth of the parent that must still be kept; `later`
+    // has the depths at which a later line below the same parent was kept.
     let mut wanted: Option<u16> = None;
     let mut later: Vec<bool> = Vec::new();
     for row in rows.iter().rev() {
@@ -154,7 +150,7 @@ fn children(context: &Context<'_>, node: &TreeNode, depth: u16) -> Vec<ChainRow>
     for child in &node.children {
         let key = tree.nodes.get(*child).and_then(|node| fold_key(context, node));
         match key.and_then(|key| alike.get(&key)) {
-            // Its line stands where the first of it would.
+            // The line is at the place of its first member.
             Some(members) if members.len() >= FOLD_FROM => {
                 if members.first() == Some(child) {
                     let folded = u32::try_from(members.len()).unwrap_or(u32::MAX);
@@ -167,7 +163,7 @@ fn children(context: &Context<'_>, node: &TreeNode, depth: u16) -> Vec<ChainRow>
     rows
 }
 
-/// What makes waiters alike; none for one that blocks others.
+/// The properties that make waiters similar; `None` for a waiter that blocks others.
 fn fold_key(context: &Context<'_>, node: &TreeNode) -> Option<(usize, LockMode)> {
     if !node.children.is_empty() || node.cycle.is_some() {
         return None;
@@ -176,7 +172,6 @@ fn fold_key(context: &Context<'_>, node: &TreeNode) -> Option<(usize, LockMode)>
     Some((queue, context.view.graph.queues.get(queue)?.waiters.get(waiter)?.mode))
 }
 
-/// The parties that one line stands for, the longest wait first.
 pub(super) fn members<'a>(context: &Context<'a>, first: &'a TreeNode) -> impl Iterator<Item = Party> {
     let nodes = &context.view.graph.tree.nodes;
     let context = *context;

@@ -19,7 +19,6 @@ use crate::app::line::{Line, Tone};
 use crate::model::id_generator::{self, GeneratorId, GeneratorRow};
 use crate::text;
 
-/// Rows of the tables of id generators.
 struct Generators;
 
 impl Rows for Generators {
@@ -102,7 +101,6 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-/// What the title says: `3 workers`, and what was left out.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let tables = &context.snapshot.systems.generators;
     let mut facts = stale_tables(context, tables);
@@ -111,30 +109,29 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts
 }
 
-/// What is ahead of the clock first, then the latest id.
+/// Generators ahead of the clock first, then the latest id first.
 fn urgency(row: &GeneratorRow<'_>) -> (i64, i64) {
     let ahead = row.ahead.filter(|ahead| *ahead > 0.1).map_or(0, thousandths);
     (ahead.saturating_neg(), row.generator.worker)
 }
 
-/// The time of day of the last id; none where that is days away.
+/// The time of day of the last id; empty if it is days away.
 fn at(context: &Context<'_>, row: &GeneratorRow<'_>) -> Cell {
     let is_near = row.ahead.is_some_and(|ahead| ahead.abs() < 86_400.0);
     let at = row.generator.last_at().filter(|_| is_near);
     at.map_or_else(Cell::none, |at| Cell::toned(context.time_of_day(at), Tone::Dim))
 }
 
-/// `4.0s ago`, `5m00s ahead`: when the last id was made, by its own account.
+/// `4.0s ago`, `5m00s ahead`: when the last id was generated, according to the id itself.
 pub(in crate::app) fn last(row: &GeneratorRow<'_>) -> Cell {
     match row.ahead {
-        // A millisecond or two is the time between two looks at one clock.
+        // One or two milliseconds are the time between two reads of the same clock.
         Some(ahead) if ahead >= 0.1 => Cell::toned(format!("{} ahead", text::duration(ahead)), Tone::Warning),
         Some(ahead) => Cell::plain(format!("{} ago", text::duration(-ahead))),
         None => Cell::toned("never", Tone::Dim),
     }
 }
 
-/// The detail page; none when the generator is gone.
 fn detail(context: &Context<'_>, id: GeneratorId) -> Option<Vec<Line>> {
     let row = id_generator::rows(context.snapshot).find(|row| row.id == id)?;
     let last = last(&row);

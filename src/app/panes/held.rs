@@ -17,7 +17,6 @@ use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::wait_graph::Party;
 
-/// Rows of `pg_locks`, as the snapshot has them.
 pub(super) struct Held;
 
 impl Rows for Held {
@@ -64,7 +63,6 @@ static COLUMNS: Columns<Held> = Columns {
         Column::cell(("KEY", "key", KEY_HELP), (12, 22), |lock, _, _| key(lock)).rank(3),
         Column::statement(QUERY, (8, 0), |lock, context| context.backend(lock.pid?)?.query.as_ref()).rank(6),
     ],
-    // As it is called on the screen.
     others: &[Column::age(
         ("HELD", "held", "how long it has been held"),
         (6, 6),
@@ -114,10 +112,9 @@ fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
     facts
 }
 
-/// The rows of `pg_locks` that are wanted.
 pub(super) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
     let locks = context.snapshot.locks.last_rows();
-    // There may be many, and a list that grows is twice in memory.
+    // There may be many, and a growing list is in memory twice.
     let mut rows = Vec::with_capacity(locks.iter().filter(|lock| wanted(lock)).count());
     rows.extend((0u32..).zip(locks.iter()).filter(|(_, lock)| wanted(lock)).map(|(at, _)| Row::At(at)));
     rows
@@ -126,11 +123,10 @@ pub(super) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec
 /// The locked object, cut to `room`; an advisory key without a name is shown as its number alone.
 pub(super) fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     let label = fit_names(context.lock_label(&lock.tag, lock.pid), room);
-    // A number is an advisory key, and TYPE says so.
+    // A plain number is an advisory key, as the TYPE column shows.
     Cell::plain(label.strip_prefix("advisory ").map(str::to_owned).unwrap_or(label))
 }
 
-/// How long it is held, in seconds.
 pub(super) fn seconds(context: &Context<'_>, lock: &Lock) -> Option<f64> {
     lock_age(context, lock).map(|(seconds, _)| seconds)
 }
@@ -146,7 +142,7 @@ pub(super) fn age(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     }
 }
 
-/// `seen 41m` for `seen 41m02s`, `seen 1s` for `seen 1.2s`: what is cut off would otherwise hide the unit.
+/// `seen 41m` for `seen 41m02s`, `seen 1s` for `seen 1.2s`: otherwise the unit could be cut off.
 fn largest_unit(words: &str) -> String {
     let (before, age) = words.split_once(' ').unwrap_or(("", words));
     let number: String = age.chars().take_while(|character| !matches!(character, '.' | 'a'..='z')).collect();
@@ -154,7 +150,7 @@ fn largest_unit(words: &str) -> String {
     format!("{before} {number}{unit}").trim_start().to_owned()
 }
 
-/// How many sessions wait for the lock; none if no session does.
+/// `None` if no session waits for the lock.
 pub(super) fn waiters(context: &Context<'_>, lock: &Lock) -> Option<i64> {
     let queue = context.queue(&lock.tag)?;
     i64::try_from(queue.waiters.len()).ok().filter(|count| *count > 0)
@@ -164,7 +160,6 @@ pub(super) fn pid(lock: &Lock) -> Cell {
     lock.pid.map_or_else(|| Cell::plain("prepared"), |pid| Cell::plain(pid.to_string()))
 }
 
-/// The session's user and application, or the owner of a prepared transaction.
 pub(super) fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     match lock.pid {
         None => Cell::server(context.prepared(lock.virtualtransaction).and_then(|row| row.owner.as_deref())),
@@ -182,7 +177,6 @@ pub(super) fn key(lock: &Lock) -> Cell {
     lock.tag.advisory_key().map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
 }
 
-/// The holder.
 pub(super) fn party(lock: &Lock) -> Party {
     lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend)
 }

@@ -1,5 +1,3 @@
-//! What the panes over job systems of others say alike.
-
 use super::Column;
 use super::column::Rows;
 use super::facts::{Fact, stale};
@@ -10,27 +8,24 @@ use crate::model::Timestamp;
 use crate::model::adapter::{InstallationRows, PartRows};
 use crate::text;
 
-/// The heading over the name of an installation.
 const SOURCE: Words = ("SOURCE", "source", "the system it belongs to, and its schema");
 
-/// The column with the name of the installation.
 pub(super) const fn source<R: Rows>(
     get: for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>,
 ) -> Column<R> {
     Column::text(SOURCE, (11, 20), get).rank(3).only_where(has_several)
 }
 
-/// Several installations: their names tell rows apart.
+/// With several installations, their names distinguish rows.
 pub(super) fn has_several(context: &Context<'_>) -> bool {
     context.snapshot.adapters.len() > 1
 }
 
-/// The name of an installation, for a title.
 pub(super) fn name(rows: &InstallationRows) -> String {
     text::one_line_prefix(&rows.installation.label(), 40).into_owned()
 }
 
-/// An installation by its place, for a detail page: `pg_cron cron, version 1.6`.
+/// An installation by its index, for a detail page: `pg_cron cron, version 1.6`.
 pub(super) fn with_version(context: &Context<'_>, place: usize) -> String {
     let Some(rows) = context.snapshot.adapters.get(place) else { return String::new() };
     let version = rows.installation.version.as_deref();
@@ -38,7 +33,7 @@ pub(super) fn with_version(context: &Context<'_>, place: usize) -> String {
     format!("{}{version}", text::one_line(&rows.installation.label()))
 }
 
-/// What a part could not read, or not whole, in all installations; the first of each.
+/// Parts that could not be read, or not completely, in all installations; the first of each.
 pub(super) fn gaps<T: 'static>(
     context: &Context<'_>,
     part: impl Fn(&InstallationRows) -> &PartRows<T>,
@@ -54,7 +49,6 @@ pub(super) fn gaps<T: 'static>(
     facts
 }
 
-/// When a part was read last.
 pub(super) fn read_at<T>(
     context: &Context<'_>,
     part: impl Fn(&InstallationRows) -> &PartRows<T>,

@@ -17,7 +17,6 @@ use crate::app::line::{Line, Tone};
 use crate::model::adapter::{Count, Part, Parts, QueueRow, QueueState};
 use crate::text;
 
-/// Queues of all installations.
 struct Queues;
 
 impl Rows for Queues {
@@ -61,7 +60,7 @@ static COLUMNS: Columns<Queues> = Columns {
             (8, 8),
             |row, _| (row.state.as_str(), tone(row.state)),
         ),
-        // Queues of one name are in many systems.
+        // Many systems have queues with the same name.
         source::<Queues>(|row, _| Some(&row.source)).rank(0),
         Column::text(("QUEUE", "queue", "its name; (all): all queues together"), (10, 0), |row, _| {
             Some(row.queue.as_deref().unwrap_or(ALL))
@@ -90,7 +89,7 @@ static COLUMNS: Columns<Queues> = Columns {
     others: &[],
 };
 
-/// What stands in place of the name where all queues are meant.
+/// Shown instead of a name for all queues together.
 const ALL: &str = "(all)";
 
 pub(super) static PANE: Definition = Definition {
@@ -113,7 +112,7 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-/// All queues of a system together are a row where something of them was counted.
+/// The row for all queues of a system is shown only if something was counted for it.
 fn says_something(row: &QueueRow) -> bool {
     row.queue.is_some() || row.state != QueueState::Open || row.counts.values().any(|count| count.number > 0)
 }
@@ -123,7 +122,6 @@ fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a QueueRow> {
     context.view.adapters.queues.iter().find(|row| row.id == id)
 }
 
-/// The tone of a queue in a state.
 fn tone(state: QueueState) -> Tone {
     match state {
         QueueState::Unserved => Tone::Critical,
@@ -136,7 +134,7 @@ fn has(context: &Context<'_>, word: &str) -> bool {
     context.view.adapters.queues.iter().any(|row| row.counts.contains_key(word))
 }
 
-/// How many, and how exact that is: `10,000+`, `~120,000`.
+/// A count, and how exact it is: `10,000+`, `~120,000`.
 fn words(count: Count) -> String {
     let (about, more) = (if count.is_estimate { "~" } else { "" }, if count.is_least { "+" } else { "" });
     format!("{about}{}{more}", text::count(count.number))
@@ -154,11 +152,10 @@ fn value<'a>(row: &QueueRow, word: &str) -> Value<'a> {
     Value::whole(row.counts.get(word).and_then(|count| i64::try_from(count.number).ok()))
 }
 
-/// What the title says: `12 queues · 1 unserved`.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let queues = &context.view.adapters.queues;
     let named = queues.iter().filter(|row| row.queue.is_some()).count();
-    // Some systems have none: their jobs are in one line, without a name.
+    // Some systems have no queues: their jobs are in one line without a name.
     let mut facts = Vec::new();
     if named > 0 || queues.is_empty() {
         facts.push((count(named, "queue", "queues"), Tone::Plain));

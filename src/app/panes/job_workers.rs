@@ -20,10 +20,8 @@ use crate::model::adapter::{JobRow, Part, Parts, Proof, Worker, WorkerRow, Worke
 use crate::model::wait_graph::Party;
 use crate::text;
 
-/// Workers of all installations.
 struct Workers;
 
-/// A worker, and what is known of it.
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     row: &'a WorkerRow,
@@ -133,7 +131,6 @@ fn of<'a>(context: &Context<'a>, id: RowId) -> Option<Seen<'a>> {
     seen(context, context.view.adapters.workers.iter().find(|row| row.id == id)?)
 }
 
-/// The tone of a worker in a state.
 fn tone(state: WorkerState) -> Tone {
     match state {
         WorkerState::Gone | WorkerState::Silent => Tone::Critical,
@@ -150,7 +147,7 @@ fn name<'a>(seen: &Seen<'a>) -> &'a str {
     seen.worker.name.as_deref().unwrap_or(&seen.worker.id)
 }
 
-/// Jobs that it runs, of those that it can run at once: `2/3`.
+/// Jobs that it runs, and the number that it can run at once: `2/3`.
 fn busy(seen: &Seen<'_>) -> Cell {
     match (seen.row.busy, seen.worker.capacity) {
         (None, None) => Cell::none(),
@@ -160,7 +157,6 @@ fn busy(seen: &Seen<'_>) -> Cell {
     }
 }
 
-/// What the title says: `4 workers · 1 silent`.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let workers = &context.view.adapters.workers;
     let mut facts = vec![(count(workers.len(), "worker", "workers"), Tone::Plain)];
@@ -237,7 +233,7 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
     Some(lines)
 }
 
-/// What it runs, as far as that was read.
+/// The jobs that it runs, as far as they were read.
 fn jobs<'a>(context: &Context<'a>, place: usize, worker: &Worker) -> Vec<&'a JobRow> {
     let rows = context.view.adapters.rows.iter();
     let is_its = |row: &&JobRow| {

@@ -20,7 +20,6 @@ use crate::app::line::{Line, Tone};
 use crate::model::rate_limit::{self, LimitId, LimitRow, LimitState};
 use crate::text;
 
-/// Rows of the tables of rate limits.
 struct Limits;
 
 impl Rows for Limits {
@@ -108,7 +107,6 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-/// What the title says: `3 keys · 1 full`.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let tables = &context.snapshot.systems.limits;
     let mut facts = stale_tables(context, tables);
@@ -121,10 +119,10 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts
 }
 
-/// What is full first, then what is nearest to its limit.
+/// Full limits first, then those nearest to their limit.
 fn urgency(row: LimitRow<'_>) -> (LimitState, i64, Arc<str>) {
     let share = row.limit.share().map_or(0, thousandths);
-    // Among those without a limit the busiest.
+    // Rows without a limit are sorted by count, the busiest first.
     let most = if row.limit.max_requests.is_some() { share } else { row.limit.count.unwrap_or_default() };
     (row.state, most.saturating_neg(), row.limit.key.clone())
 }
@@ -134,7 +132,6 @@ pub(super) fn thousandths(number: f64) -> i64 {
     (number * 1000.0) as i64
 }
 
-/// The tone of a limit in a state.
 pub(in crate::app) fn tone(state: LimitState) -> Tone {
     match state {
         LimitState::Full | LimitState::Near => Tone::Warning,
@@ -170,13 +167,11 @@ fn ends_cell(context: &Context<'_>, row: &LimitRow<'_>) -> Cell {
     }
 }
 
-/// A count in groups of three digits: `10,000`.
 fn grouped(value: Option<i64>) -> Cell {
     let count = value.map(|value| text::count(u64::try_from(value).unwrap_or_default()));
     count.map_or_else(Cell::none, Cell::plain)
 }
 
-/// The detail page; none when the limit is gone.
 fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
     let row = rate_limit::rows(context.snapshot).find(|row| row.id == id)?;
     let why = match row.state {

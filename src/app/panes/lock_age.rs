@@ -1,20 +1,16 @@
-//! How long a lock has been held.
-
 use crate::app::context::Context;
 use crate::model::lock::Lock;
 
-/// How certain the age of a lock is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// The server says when it began, or what runs on it does.
+    /// The start is known: from the server, or from the execution that holds the lock.
     Exactly,
-    /// It may be longer, and is not shorter.
+    /// It may be longer, but not shorter.
     AtLeast,
-    /// Seen in every snapshot for that long; it may have been released and taken again in between.
+    /// Seen in every snapshot for that long; it may have been released and taken again between snapshots.
     Seen,
 }
 
-/// How long a lock is held, and how that is known.
 pub(super) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f64, Known)> {
     let key = (lock.pid?, lock.tag);
     if let Some(began) = context.view.runs_since.get(&key) {
@@ -27,7 +23,7 @@ pub(super) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f64, Known
     context.age(Some(since.seen)).map(|age| (age, Known::Seen))
 }
 
-/// The duration with its sign: `7s`, `≥41s`, `seen 12s`.
+/// The duration with its prefix: `7s`, `≥41s`, `seen 12s`.
 pub(super) fn age_words((seconds, known): (f64, Known)) -> String {
     let age = crate::text::age(seconds);
     match known {

@@ -1,5 +1,3 @@
-//! The order of locks: those with the longest queues first.
-
 use std::cmp::Reverse;
 
 use super::row::Row;
@@ -7,13 +5,13 @@ use crate::app::context::Context;
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::namespace::WORKERS;
 
-/// What a row of `pg_locks` is sorted by, the index of the row last.
+/// The sort key of a row of `pg_locks`, with the index of the row last.
 type LockKey = (u128, i32, u32);
 
-/// Held locks with the longest queues first, then the others by what is locked; within a lock by the holder.
+/// Held locks with the longest queues first, then the others by locked object; within a lock by holder.
 ///
-/// There are tens of thousands of locks, and few are awaited: all are sorted by what is locked, and the rows of each
-/// queue are found among them.
+/// There are tens of thousands of locks, and few are awaited: all are sorted by object, and the rows of each queue are
+/// found among them.
 pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
     let all = context.snapshot.locks.last_rows();
     let key = |row: &Row| match row {
@@ -27,7 +25,7 @@ pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
     let mut queues: Vec<_> = context.view.graph.queues.iter().collect();
     queues.sort_by_key(|queue| (Reverse(queue.waiters.len()), queue.tag));
     let mut awaited = vec![false; keys.len()];
-    // In the place of the rows themselves, of which there is one a key.
+    // Overwrites the rows: there is one for each key.
     let mut places = rows.iter_mut();
     let mut put = |key: &LockKey| places.next().map_or((), |place| *place = Row::At(key.2));
     for queue in queues {
@@ -46,8 +44,8 @@ fn lock_key(lock: &Lock, at: u32) -> LockKey {
     (packed(&lock.tag), lock.pid.unwrap_or(i32::MIN), at)
 }
 
-/// What is locked as one number, which is quick to compare: the type, the database, and the parts that locks of this
-/// type have. The names of workers come last: each worker holds its own, and nobody looks for that.
+/// The locked object as one number for fast comparison: the type, the database, and the parts that locks of this type
+/// have. The names of workers come last: each worker holds its own, and they are of little interest.
 fn packed(tag: &LockTag) -> u128 {
     let of_worker =
         tag.objsubid() == Some(1) && tag.classid().is_some_and(|high| high >> 16 == u32::from(WORKERS));

@@ -1,7 +1,7 @@
-//! The panes. Each is a file with one value: its columns, its rows and their order, what its title and its detail page say.
+//! The panes. Each file defines one value: the columns, the rows and their order, the title and the detail page.
 //!
-//! The list below is the only place that names all of them; which screen a pane stands on is said in
-//! [`crate::app::screens`]. `docs/dev/adding.md` says how to add a column, and a pane.
+//! Only the list below names all of them; [`crate::app::screens`] assigns them to screens. `docs/dev/adding.md`
+//! describes how to add a column or a pane.
 
 mod advisory;
 pub mod backends;
@@ -47,7 +47,7 @@ pub use facts::{Fact, stale};
 pub use fit::fitted;
 pub use row::{Owner, Row, RowId};
 
-/// From one list: the names of the panes, the value behind each, and a map that has something for each.
+/// Generates from one list the names of the panes, the value of each, and a map with one entry per pane.
 macro_rules! panes {
     ($($(#[$doc:meta])* $name:ident = $module:ident,)*) => {
         /// A pane by its name, in the order of the list below.
@@ -60,7 +60,6 @@ macro_rules! panes {
             /// Every pane, in the order of the list.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
-            /// Its columns, its rows and its words.
             pub fn definition(self) -> &'static Definition {
                 match self {
                     $(Self::$name => &$module::PANE,)*
@@ -68,7 +67,6 @@ macro_rules! panes {
             }
         }
 
-        /// One of something for each pane.
         #[derive(Debug)]
         pub(super) struct PaneMap<T> {
             $($module: T,)*
@@ -138,12 +136,11 @@ panes! {
 }
 
 impl Pane {
-    /// Its name, on its title line.
     pub fn title(self) -> &'static str {
         self.definition().title
     }
 
-    /// What its title says beside its name; how old its rows are and why, where they could not be read anew.
+    /// The facts in its title, and for rows that could not be read again their age and the reason.
     pub fn facts(self, context: &Context<'_>, total: Total) -> Vec<Fact> {
         let mut facts = (self.definition().facts)(context, total);
         let read = (self.definition().read)(context);
@@ -154,16 +151,14 @@ impl Pane {
         facts
     }
 
-    /// Its columns, whatever its rows are.
     pub fn table(self) -> &'static dyn Table {
         self.definition().table
     }
 }
 
-/// What a state is called where its own name has no room, and those that are no state of one kind of row.
+/// Short names of states for narrow columns, and names that are not a state of one kind of row.
 const OTHER_STATES: [&str; 4] = ["idle in xact", "idle aborted", "fastpath", "split"];
 
-/// Whether that is the name of a state of a row of any pane.
 pub fn is_state(word: &str) -> bool {
     Pane::ALL.into_iter().any(|pane| (pane.definition().is_state)(word))
         || OTHER_STATES.into_iter().any(|state| state.eq_ignore_ascii_case(word))

@@ -18,10 +18,8 @@ use crate::model::adapter::{AdapterLease, OtherLeaseRow, Part, Parts, TermState}
 use crate::model::wait_graph::Party;
 use crate::text;
 
-/// Leases of all installations.
 struct Leases;
 
-/// A lease, and what is known of it.
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     row: &'a OtherLeaseRow,
@@ -110,7 +108,7 @@ fn of<'a>(context: &Context<'a>, id: RowId) -> Option<Seen<'a>> {
     seen(context, context.view.adapters.leases.iter().find(|row| row.id == id)?)
 }
 
-/// How a state looks. One that is over is nothing wrong: that is how they end.
+/// A lease that has ended is not a problem: this is how these leases end.
 fn tone(state: TermState) -> Tone {
     match state {
         TermState::Held => Tone::Good,
@@ -119,7 +117,7 @@ fn tone(state: TermState) -> Tone {
     }
 }
 
-/// How long until it ends, or since it has: `41s ago`.
+/// Time until it ends, or since it ended: `41s ago`.
 fn left(row: &OtherLeaseRow) -> Cell {
     match row.left {
         Some(left) if left > 0.0 => Cell::plain(text::age(left)),
@@ -128,7 +126,6 @@ fn left(row: &OtherLeaseRow) -> Cell {
     }
 }
 
-/// What the title says: `3 leases · 1 held`.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let leases = &context.view.adapters.leases;
     let held = leases.iter().filter(|row| row.state == TermState::Held).count();

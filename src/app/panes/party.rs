@@ -1,5 +1,3 @@
-//! A party of the wait graph: which row it is, and what it does.
-
 use std::borrow::Cow;
 
 use super::backends::{short_state, state_tone};
@@ -10,7 +8,6 @@ use crate::app::line::Tone;
 use crate::model::backend::Backend;
 use crate::model::wait_graph::Party;
 
-/// What a party that waits for nobody is doing.
 pub(super) fn root_state(context: &Context<'_>, party: Party, room: usize) -> Cell {
     match party {
         Party::Prepared(xact) => match context.prepared(xact) {
@@ -39,14 +36,13 @@ fn backend_state(context: &Context<'_>, backend: &Backend, room: usize) -> Cell 
     let since = context.age(backend.state_change).map(crate::text::age).unwrap_or_default();
     let words = if room >= state.as_str().len() + 16 { state.as_str() } else { short_state(state) };
     let own = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
-        // "Client/ClientRead" is what every idle session does.
+        // "Client/ClientRead" applies to every idle session.
         (Some("Client"), Some("ClientRead")) | (None, _) => String::new(),
         (Some(kind), event) => format!(" {kind}/{}", event.unwrap_or("?")),
     };
     Cell::toned(crate::text::one_line(&format!("{words} {since}{own}")), state_tone(state))
 }
 
-/// The state of a party that waits for nobody, for the filter.
 pub(super) fn state_value<'a>(context: &Context<'a>, party: Party) -> Value<'a> {
     let said = Cow::Owned(root_state(context, party, usize::MAX).text);
     let backend = match party {
@@ -59,7 +55,6 @@ pub(super) fn state_value<'a>(context: &Context<'a>, party: Party) -> Value<'a> 
     }
 }
 
-/// What the row of a party is about: a session with its start, or a prepared transaction.
 pub fn party_id(context: &Context<'_>, party: Party) -> RowId {
     match party {
         Party::Prepared(xact) => RowId::Prepared(xact),

@@ -1,20 +1,19 @@
-//! A statement in a column: without the comments before it and without its line breaks, so that the first words are seen.
+//! A statement in a column: without leading comments and line breaks, so that the first words are visible.
 
 use crate::text::one_line_prefix;
 
-/// Characters of a statement that are read: no screen is wider.
+/// Number of characters read of a statement: no screen is wider.
 const LONGEST: usize = 500;
 
-/// A column narrower than this leaves out what is selected: what is read from says more.
+/// A narrower column omits the select list: the table is more informative.
 const NARROW: u16 = 24;
 
-/// The statement as one harmless line, for so many columns.
 pub fn clean(query: &str, room: u16) -> String {
     let line = one_line_prefix(without_comments(query), 4 * LONGEST).into_owned();
     let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
     let text = words.join(" ");
     let list = text.get(..7).filter(|head| room < NARROW && head.eq_ignore_ascii_case("select "));
-    // ASCII alone is compared, so that places in one are places in the other.
+    // Only ASCII letters are changed, so that positions are the same in both texts.
     let from = list.and_then(|_| text.to_ascii_lowercase().find(" from "));
     let text = match from {
         Some(from) => {
@@ -40,7 +39,7 @@ fn without_comments(query: &str) -> &str {
     }
 }
 
-/// What is behind a comment; they may be nested.
+/// The text after a comment; comments may be nested.
 fn end_of_comment(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     let mut at = 0;

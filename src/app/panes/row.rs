@@ -1,5 +1,3 @@
-//! A row of a pane: where it is in the view, and what it is about.
-
 use super::Pane;
 use super::forest::ChainRow;
 use crate::model::backend::BackendId;
@@ -13,29 +11,27 @@ use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 
-/// Where a row of a pane is in the view. Of what, its pane knows.
+/// The position of a row in the view; its pane knows in which list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Row {
-    /// Index in a list of the view.
     At(u32),
-    /// Index of a table in the snapshot, and of the row in it.
+    /// Index of a table in the snapshot, and of the row in that table.
     In(u32, u32),
-    /// A line of the forest, with how far in it is.
+    /// A line of the forest, with its level.
     Chain(ChainRow),
-    /// Place of an event among those that are kept, and how many from there on are one line.
+    /// Position of an event among those that are kept, and the number of events in the line.
     Events(u32, u32),
 }
 
-/// There is one for each of the tens of thousands of locks that a server may have.
+/// There is one row for each lock, and a server may have tens of thousands.
 const _: () = assert!(size_of::<Row>() == 16, "a row of a pane has 16 bytes");
 
 impl Row {
-    /// One for each row of a list, in its order.
     pub fn all(count: usize) -> Vec<Self> {
         (0..u32::try_from(count).unwrap_or(u32::MAX)).map(Self::At).collect()
     }
 
-    /// One for each row of several tables, in their order; `counts` are their lengths.
+    /// One for each row of several tables, in order; `counts` has their lengths.
     pub fn all_of(counts: impl Iterator<Item = usize>) -> Vec<Self> {
         let of = |(table, count): (u32, usize)| {
             (0..u32::try_from(count).unwrap_or(u32::MAX)).map(move |at| Self::In(table, at))
@@ -43,7 +39,6 @@ impl Row {
         (0u32..).zip(counts).flat_map(of).collect()
     }
 
-    /// The index in a list; none for a row of another kind.
     pub fn at(self) -> Option<usize> {
         match self {
             Self::At(at) => Some(at as usize),
@@ -51,7 +46,7 @@ impl Row {
         }
     }
 
-    /// The indexes of its table and of the row in it; none for a row of another kind.
+    /// The indexes of its table and of the row in it; `None` for a row of another kind.
     pub fn within(self) -> Option<(usize, usize)> {
         match self {
             Self::In(table, at) => Some((table as usize, at as usize)),
@@ -60,32 +55,26 @@ impl Row {
     }
 }
 
-/// What a row is about, whatever its place: the selection and the marks hold on to this.
+/// The identity of a row, independent of its position: the selection and the marks refer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowId {
-    /// A finding, by its check and what it is about.
     Finding(&'static str, Subject),
-    /// A session or another process, by process id and start.
     Backend(BackendId),
-    /// A prepared transaction, by its virtual transaction.
     Prepared(VirtualTransaction),
     /// Waiters for one lock in one mode behind one party, folded into a line.
     Group(Party, LockTag, LockMode),
     /// A long chain of sessions, folded into a line, by its first session.
     Run(Party),
-    /// A lock, its holder, and the mode in which it is held.
     Lock(LockTag, Owner, LockMode),
-    /// A lock that sessions wait for, whichever they are: of a row its tuple lock.
+    /// A lock that sessions wait for, whichever sessions they are; for a row, its tuple lock.
     Awaited(LockTag),
-    /// All waits for a lock, as they are counted.
     Waits(LockTag),
-    /// A task; where several executions of it run, all but the newest by their own id.
+    /// A task; if several of its executions run, all but the newest are identified by their own id.
     Task(TaskId, Option<i64>),
-    /// A lease, by where it is kept and its id there.
+    /// A lease, by where it is stored and its id there.
     Lease(LeaseId),
     /// A job of another system, by installation, part and id.
     Job(TextId),
-    /// What another system starts by the clock.
     Schedule(TextId),
     /// A lease of another system, by installation and id.
     OtherLease(TextId),
@@ -93,24 +82,20 @@ pub enum RowId {
     JobQueue(TextId),
     /// A worker of another system, by installation and id.
     Worker(TextId),
-    /// An item of the work queue.
     Item(ItemId),
-    /// A rate limit, by its table and key.
     Limit(LimitId),
-    /// An id generator, by its table and worker.
     Generator(GeneratorId),
-    /// An event, or so many that are alike from there on.
+    /// An event, or this number of similar events from there on.
     Event(u64, u32),
-    /// The routine of a minute from this event on: it grows while the minute lasts.
+    /// The routine of a minute, from this event on; it grows until the minute is over.
     Routine(u64),
-    /// Those who have something in common that made others wait.
+    /// A group of root blockers on the Blame screen.
     Blamed(u64),
-    /// An episode of the Blame screen, by its number.
     Episode(u64),
 }
 
 impl RowId {
-    /// The pane that can say most of it: its definition has the name and the detail page.
+    /// The pane with the name and the detail page for it.
     pub fn home(self) -> Pane {
         match self {
             Self::Finding(..) => Pane::Findings,
@@ -136,12 +121,10 @@ impl RowId {
     }
 }
 
-/// The holder of a lock. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
-/// of whatever its session does at the moment.
+/// The holder of a lock. The `virtualtransaction` of a row is not an identity: for a session-level lock it is the one
+/// of the session's current transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// A process, by its id and start.
     Backend(BackendId),
-    /// A prepared transaction, by its virtual transaction.
     Prepared(VirtualTransaction),
 }

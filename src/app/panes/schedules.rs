@@ -1,4 +1,4 @@
-//! What other job systems start by the clock.
+//! The schedules of other job systems.
 //!
 //! ```text
 //!   STATE    SOURCE   NAME             SCHEDULE      QUEUE   NEXT     LAST
@@ -17,10 +17,8 @@ use crate::app::line::{Line, Tone};
 use crate::model::adapter::{AdapterSchedule, Part, Parts, ScheduleRow, ScheduleState};
 use crate::text;
 
-/// Schedules of all installations.
 struct Schedules;
 
-/// A schedule, and what is known of it.
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     row: &'a ScheduleRow,
@@ -117,7 +115,7 @@ fn name<'a>(seen: &Seen<'a>) -> &'a str {
     seen.schedule.name.as_deref().unwrap_or(&seen.schedule.id)
 }
 
-/// Seconds until its next time; below 0 since then.
+/// Seconds until its next run; negative after that.
 fn next(seen: &Seen<'_>, context: &Context<'_>) -> Option<f64> {
     seen.schedule.next_run_at.map(|next| (next - context.snapshot.taken_at).as_seconds_f64())
 }

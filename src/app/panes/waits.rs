@@ -1,5 +1,6 @@
-//! Which locks were waited for since locktop began to look, the most expensive first, below the locks on their screen; and beside that, or below it,
-//! what `observe_lock_waits()` of the schema has counted, whoever looked.
+//! Locks that were waited for since locktop started, the most expensive first, below the other locks on the screen. The
+//! counts of `observe_lock_waits()` of the schema are in a column next to them; locks that only the schema has counted
+//! follow below.
 //!
 //! ```text
 //!   LOCK                 WAITING  WAITS   TOTAL LONGEST   MEAN    LAST COUNTED MODE                 TYPE
@@ -28,10 +29,8 @@ use crate::model::lock_waits::{self, WaitedLock, contended};
 use crate::model::wait_graph::{Queue, Waiter};
 use crate::text;
 
-/// Locks that were waited for, as they are counted.
 struct Waits;
 
-/// A lock: what locktop saw of it, and what the schema has counted.
 #[derive(Debug, Clone, Copy)]
 struct Waited<'a> {
     tag: &'a LockTag,
@@ -47,7 +46,7 @@ impl<'a> Waited<'a> {
         Some(Self { tag, seen, counted })
     }
 
-    /// As it was called when somebody last began to wait; text of the server.
+    /// Its name when a session last began to wait; text of the server.
     fn name(&self, context: &Context<'_>) -> String {
         let now = || lock_waits::name(context.snapshot, context.names, None, self.tag);
         self.seen.map_or_else(now, |seen| seen.name.clone()).to_string()
@@ -58,12 +57,12 @@ impl<'a> Waited<'a> {
         seen.or_else(|| self.counted.and_then(|counted| counted.longest_mode))
     }
 
-    /// When somebody was last seen waiting for it, by whomever.
+    /// When a session was last seen waiting for it, by locktop or by the schema.
     fn last(&self) -> Option<Timestamp> {
         self.seen.map(|seen| seen.last).max(self.counted.and_then(|counted| counted.last))
     }
 
-    /// What it has cost: as locktop saw it, and what was counted.
+    /// Its cost, as seen by locktop and as counted by the schema.
     fn cost(&self) -> (f64, f64) {
         (self.seen.map_or(-1.0, |seen| seen.total), self.counted.map_or(-1.0, |counted| counted.total))
     }
@@ -87,7 +86,7 @@ impl Rows for Waits {
     }
 }
 
-/// Those that locktop saw, and then those that were only counted, each once.
+/// Locks that locktop saw, then locks that were only counted, each once.
 fn rows(context: &Context<'_>) -> Vec<Row> {
     let seen = &context.view.lock_waits.locks;
     let mut rows = Row::all(seen.len());
@@ -237,13 +236,13 @@ fn name_of(context: &Context<'_>, id: RowId) -> Option<String> {
     Some(text::one_line(&Waited::of(context, &tag)?.name(context)).into_owned())
 }
 
-/// Seconds; none before the first wait.
+/// In seconds; `None` before the first wait.
 fn mean(lock: &WaitedLock) -> Option<f64> {
     let waits = u32::try_from(lock.waits).unwrap_or(u32::MAX);
     (waits > 0).then(|| lock.total / f64::from(waits))
 }
 
-/// `12m04s`, `now`: when somebody was last seen waiting.
+/// `12m04s`, `now`: when a session was last seen waiting.
 fn last(context: &Context<'_>, lock: &Waited<'_>) -> Cell {
     if lock.seen.is_some_and(|seen| seen.waiting > 0) {
         return Cell::toned("now", Tone::Warning);
@@ -284,7 +283,6 @@ fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     Some(lines)
 }
 
-/// The longest wait, the first and the last.
 fn bounds(
     context: &Context<'_>,
     longest: f64,
@@ -299,13 +297,11 @@ fn bounds(
     ]
 }
 
-/// Why the true numbers may be larger.
 const AT_LEAST: [&str; 2] = [
     "  A wait that ends between two polls is not seen, nor the rest of a wait",
     "  after the last poll: the true numbers are these or larger.",
 ];
 
-/// Who waits for it now, and behind whom.
 fn now(context: &Context<'_>, tag: &LockTag) -> Vec<Line> {
     let queues = context.view.graph.queues.iter();
     let all = queues.flat_map(|queue| queue.waiters.iter().map(move |waiter| (queue, waiter)));
@@ -319,7 +315,7 @@ fn now(context: &Context<'_>, tag: &LockTag) -> Vec<Line> {
     if waiting.len() > LIST {
         lines.push(Line::new().with(format!("  and {} more", waiting.len() - LIST), Tone::Dim));
     }
-    // One is said in words: the others wait for the same, or behind it.
+    // Only one is described in words: the others wait for the same lock, or behind it.
     if let Some((_, first)) = waiting.first() {
         lines.push(Line::new());
         lines.push(heading(format!("Why {} waits", party(context, first.party))));

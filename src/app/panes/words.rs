@@ -1,5 +1,3 @@
-//! Columns that say the same in several panes: title, name in a filter, and help.
-
 /// Title, name and help of a column.
 pub(super) type Words = (&'static str, &'static str, &'static str);
 

@@ -38,17 +38,17 @@ fn nothing_of_the_server_reaches_the_terminal_as_a_command() {
 #[test]
 fn lines_are_cut_to_the_width() {
     let narrow = rendered(Some(60));
-    // A statement to copy is on one line.
+    // A statement to copy stays on one line.
     let is_statement = |line: &str| line.contains("ROLLBACK PREPARED") || line.contains("SELECT pg_");
     assert!(narrow.lines().all(|line| width(line) <= 60 || is_statement(line)), "{narrow}");
     let incident = render(&crate::sample::incident(0.0).view(), Some(60)).unwrap();
     assert!(incident.lines().any(|line| line.contains('…')), "{incident}");
-    // What is said is said whole: its words are those of the widest, whatever the lines.
+    // Sentences are complete: the words are those of the widest output, whatever the lines.
     let words = |text: &str| {
         let words = text.split_whitespace().filter(|word| *word != "·");
         words.take(20).map(str::to_owned).collect::<Vec<_>>()
     };
-    // What separates two parts ends no line.
+    // A separator does not end a line.
     assert!(narrow.lines().all(|line| !line.ends_with('·')), "{narrow}");
     assert_eq!(words(&narrow), words(&rendered(Some(1000))));
 }
@@ -65,7 +65,7 @@ fn tasks_are_listed_where_there_are_any() {
     assert!(!none.contains("Tasks"), "{none}");
 }
 
-/// What may not be seen is not said to be empty, and not told twice.
+/// A table that cannot be read is not reported as empty, and is reported only once.
 #[test]
 fn a_table_that_may_not_be_read_is_one_line() {
     let error =
@@ -109,13 +109,12 @@ fn without_locks_nothing_is_said_about_who_waits() {
     assert!(!text.contains("Chains") && !text.contains("Advisory"), "{text}");
 }
 
-/// Whoever reads it in a ticket wants to act, and not to count lines.
 #[test]
 fn alike_waiters_are_one_line_and_a_finding_has_its_statement() {
     let text = render(&crate::sample::incident(0.0).view(), Some(100)).unwrap();
     assert!(text.lines().all(|line| width(line) <= 100), "{text}");
     assert!(text.contains("\n      SELECT pg_terminate_backend(4312);\n"), "{text}");
-    // What waits for that root is no finding of its own.
+    // A party that waits for that root is not a finding of its own.
     assert!(!text.contains("pg_cancel_backend"), "{text}");
     assert!(text.contains("\n      in app: ROLLBACK PREPARED 'order-17'\n"), "{text}");
     assert!(text.contains(" ci ") && text.contains("ALTER T"), "names and queries have room: {text}");
@@ -123,7 +122,6 @@ fn alike_waiters_are_one_line_and_a_finding_has_its_statement() {
     assert!(!text.contains("  DB  "), "there is one: {text}");
 }
 
-/// A key in two databases is two locks.
 #[test]
 fn advisory_locks_of_several_databases_say_which_they_are_of() {
     let mut snapshot = crate::sample::incident(0.0).snapshot();
@@ -146,7 +144,7 @@ fn advisory_locks_of_several_databases_say_which_they_are_of() {
     assert!(lines[2..].iter().any(|line| line.contains("  app ")), "{text}");
 }
 
-/// What may be an orphan soon says so, as on the screen.
+/// A task that may be an orphan soon is shown as such, as on the screen.
 #[test]
 fn a_task_that_will_be_an_orphan_says_when() {
     let mut view = crate::sample::jobs(0.0).view();
@@ -157,7 +155,7 @@ fn a_task_that_will_be_an_orphan_says_when() {
     assert_eq!(text.matches("  orphan 8.0s").count(), 1, "{text}");
 }
 
-/// Two schemas may have a task of one name each.
+/// Two schemas may each have a task of the same name.
 #[test]
 fn tasks_of_several_tables_say_which_they_are_of() {
     let mut snapshot = crate::sample::jobs(0.0).snapshot();

@@ -1,5 +1,3 @@
-//! Telling whoever does not look.
-
 use super::*;
 use crate::model::alert::Ways;
 
@@ -7,7 +5,6 @@ fn app_with(notify: Ways) -> App {
     App::new(Settings { target: "prod".to_owned(), notify, ..Settings::default() }, 1.0)
 }
 
-/// The alerts and titles among the effects of a view.
 fn told(app: &mut App, builder: Builder) -> Vec<Effect> {
     let effects = arrive(app, builder.view()).effects;
     effects.into_iter().filter(|effect| matches!(effect, Effect::Alert(..) | Effect::Title(_))).collect()

@@ -1,10 +1,8 @@
-//! Where the cursor is while rows change places, and where a screen begins.
-
 use super::*;
 
 #[test]
 fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
-    // What is an orphan later is none yet, so another task is the first.
+    // The later orphan is not one yet, so another task is first.
     let earlier = || {
         let mut builder = sample::jobs(0.0);
         builder.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
@@ -15,7 +13,6 @@ fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
         drive(&mut app, keys);
         let first = app.pane(Pane::Tasks).selected;
         assert!(first.is_some(), "the first row is selected by itself");
-        // How many rows are in sight.
         app.table_rows = if keys == "4" { 1 } else { 20 };
         arrive(&mut app, sample::jobs(1.0).view());
         let pane = app.pane(Pane::Tasks);
@@ -31,7 +28,6 @@ fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
     }
 }
 
-/// While it is in sight the cursor stays on its row; whoever comes to the screen anew begins with the worst.
 #[test]
 fn a_row_that_nobody_chose_keeps_the_cursor_in_sight() {
     let mut earlier = sample::jobs(0.0);
@@ -49,7 +45,7 @@ fn a_row_that_nobody_chose_keeps_the_cursor_in_sight() {
     assert!(pane.selected.is_some());
 }
 
-/// A pane that is not on the screen has the rows of the look at which it was: which is the first there says nothing.
+/// A hidden pane keeps the rows of the snapshot in which it was last shown, so its first row can be out of date.
 #[test]
 fn a_screen_begins_with_the_first_of_now() {
     let mut earlier = sample::jobs(0.0);
@@ -63,7 +59,6 @@ fn a_screen_begins_with_the_first_of_now() {
     assert_eq!((pane.selected == first, pane.selected.is_some(), pane.cursor), (false, true, 0));
 }
 
-/// Whoever goes to a screen by its key wants what is worst on it, and not the place where he was an hour ago.
 #[test]
 fn a_screen_begins_with_its_worst_where_the_selection_is_far_below() {
     let selected = |keys: &str| {

@@ -1,5 +1,3 @@
-//! From a key to a command: every key at every state of a question.
-
 use proptest::prelude::*;
 
 use super::*;
@@ -7,7 +5,7 @@ use crate::model::plan::tests::{orphan, slow};
 use crate::model::plan::{ActionCommand, RecoveryPlan, Request, Selection, Target, TargetKind, Verb};
 use crate::model::view::{TargetId, View};
 
-/// A frame was drawn, and whoever sits there had a moment to see it.
+/// Reports that a frame with the current question was drawn.
 pub(super) fn seen(app: &mut App) {
     let revision = app.dialog.as_ref().map(|dialog| dialog.revision);
     app.update(Message::Drawn(revision));
@@ -18,7 +16,7 @@ pub(super) fn over(app: &App) -> &str {
     app.dialog.as_ref().and_then(|dialog| dialog.over.as_deref()).unwrap_or_default()
 }
 
-/// Presses keys, each after a frame.
+/// Presses keys, and draws a frame before each.
 pub(super) fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
     let mut effects = Vec::new();
     for key in Key::parse_all(keys).unwrap() {
@@ -161,7 +159,7 @@ fn keys_before_the_first_frame_and_pastes_are_dropped() {
     app.update(Message::Paste("y\ny".into()));
     assert!(app.dialog.is_some() && app.flights.is_empty());
     assert!(command(&drive(&mut app, "y")).is_some());
-    // A frame of before does not count, and neither does one that had no room for it.
+    // A frame drawn before the question does not count, nor does one that had no room for it.
     let mut app = super::app(sample::incident(0.0));
     let before = app.dialog.as_ref().map(|dialog| dialog.revision);
     drive(&mut app, "K");
@@ -240,7 +238,7 @@ fn a_view_that_changes_nothing_about_the_target_leaves_what_was_typed() {
     assert_eq!(command(&slowly(&mut app, "6<enter>")).map(|command| command.targets.len()), Some(16));
 }
 
-/// One count that is live and one that is frozen, side by side, are two answers to one question.
+/// A live count next to a frozen one would contradict it.
 #[test]
 fn the_counts_of_a_question_are_of_one_moment() {
     let said = |app: &App| {
@@ -264,7 +262,7 @@ fn the_counts_of_a_question_are_of_one_moment() {
     let (lines, all) = said(&app);
     assert!(lines.contains("blocks    4: "), "{lines}");
     assert_eq!(all, "all 3 blockers: 1 continues now, 3 in turn");
-    // Which sessions were chosen is what was seen.
+    // The chosen sessions stay those that were shown.
     let mut app = super::app(sample::shared(0.0));
     slowly(&mut app, "2Kb");
     let mut later = sample::shared(1.0);
@@ -346,7 +344,7 @@ fn all_orphans_are_those_that_the_filter_shows() {
     assert_eq!(asked("4/state:slow<enter>gRo").1, 1, "the orphan is hidden");
 }
 
-/// A process id is one on each server.
+/// A process id is unique only within one server.
 #[test]
 fn a_question_is_about_the_server_that_was_shown() {
     let mut app = app(sample::incident(0.0));
@@ -384,7 +382,6 @@ fn a_session_can_be_ended_where_there_is_one() {
     }
 }
 
-/// Keys that somebody could press, those of the question more often.
 fn any_keys() -> impl Strategy<Value = Vec<&'static str>> {
     let keys = prop::sample::select(vec![
         "K",
@@ -437,8 +434,8 @@ fn any_keys() -> impl Strategy<Value = Vec<&'static str>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever is pressed: what is done was in a question that had been drawn, with what has to be typed for it, and is
-    /// nothing that the filter hides.
+    /// For any keys: an action is done only if its question was drawn and the required text was typed, and never on rows that
+    /// the filter hides.
     #[test]
     fn nothing_is_done_without_the_right_word_in_a_question_that_was_seen(keys in any_keys()) {
         let mut app = app(sample::jobs(0.0));

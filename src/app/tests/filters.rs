@@ -1,8 +1,5 @@
-//! What a filter shows, and of whom.
-
 use super::*;
 
-/// The rows of the forest as they are drawn, and whether the filter lets each through.
 fn forest(app: &App) -> Vec<(String, bool)> {
     let context = app.context().unwrap();
     let state = app.pane(Pane::Chains);
@@ -35,7 +32,7 @@ fn a_waiter_that_passes_stands_under_those_who_block_it() {
     }
 }
 
-/// The filter that the README shows.
+/// The filter in the README.
 #[test]
 fn not_idle_keeps_who_is_idle_in_a_transaction() {
     let mut app = app(sample::incident(0.0));
@@ -78,7 +75,7 @@ fn who_has_typed_a_filter_has_its_first_row_selected() {
         ("7/who:prisma !idle<enter>", Some(4980)),
         ("2/pid:4470<enter>", Some(4470)),
         ("2jj/pid:4312<enter>", Some(4312)),
-        // What was selected and passes stays selected.
+        // A selected row that passes the filter stays selected.
         ("2/who:prisma !idle<enter>n/who:prisma<enter>", Some(4981)),
         ("7/who:nobody<enter>", None),
     ] {
@@ -86,7 +83,6 @@ fn who_has_typed_a_filter_has_its_first_row_selected() {
         drive(&mut app, keys);
         assert_eq!(selected_pid(&app), pid, "{keys}");
     }
-    // Also where what was selected has gone.
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "7jj");
     let mut without = sample::incident(1.0);

@@ -1,5 +1,3 @@
-//! Selection by identity, on pages and in queues, and what else a careful look asked for.
-
 use super::*;
 use crate::app::message::Spot;
 
@@ -69,12 +67,12 @@ fn escape_leads_back_to_the_finding_that_a_jump_left() {
     let mut app = begun(sample::incident(0.0));
     drive(&mut app, "j2");
     assert_eq!((app.screen, app.pages.len()), (Screen::Chains, 0));
-    // What was opened since goes first.
+    // Pages and filters opened later are closed first.
     drive(&mut app, "<enter><esc>/a<enter><esc>");
     assert_eq!((app.screen, app.pages.len()), (Screen::Chains, 0));
     drive(&mut app, "<esc>");
     assert_eq!((app.screen, app.focus, selected_pid(&app)), (Screen::Overview, Pane::Findings, Some(4977)));
-    // Who goes elsewhere is not led back.
+    // After a change to another screen there is no way back.
     drive(&mut app, "27<esc><esc>");
     assert_eq!((app.screen, app.pages.len()), (Screen::Backends, 0));
 }

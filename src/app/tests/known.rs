@@ -1,11 +1,9 @@
-//! Ignoring a blocker that is known, and taking that back.
-
 use super::dialogs::slowly;
 use super::*;
 use crate::model::expected::ExpectedBlocker;
 use crate::model::finding::Severity;
 
-/// What is asked for: all that is expected from then on, and what goes into the config file.
+/// From the effects: all expected blockers from then on, and those to write to the config file.
 fn expected(effects: &[Effect]) -> Option<(Vec<ExpectedBlocker>, Vec<ExpectedBlocker>)> {
     effects.iter().find_map(|effect| match effect {
         Effect::Expect { expected, written } => Some((expected.to_vec(), written.clone())),
@@ -13,7 +11,6 @@ fn expected(effects: &[Effect]) -> Option<(Vec<ExpectedBlocker>, Vec<ExpectedBlo
     })
 }
 
-/// Who is called by application, role and database, as the root of the incident is.
 fn known(application: &str, user: &str) -> ExpectedBlocker {
     ExpectedBlocker {
         application: Some(application.into()),
@@ -24,7 +21,6 @@ fn known(application: &str, user: &str) -> ExpectedBlocker {
     }
 }
 
-/// The incident, whose first root is expected by this entry.
 fn incident(entry: &ExpectedBlocker) -> View {
     let mut view = sample::incident(0.0).view();
     let mut findings = view.findings.to_vec();

@@ -1,5 +1,3 @@
-//! What the next dashboard begins with.
-
 use super::*;
 use crate::app::layout::Layout;
 
@@ -10,7 +8,6 @@ fn left(keys: &str) -> (App, Layout) {
     (app, layout)
 }
 
-/// A new dashboard, as the file of another says, on a named screen or on none, with its first view.
 fn begin(text: &str, named: Option<Screen>, builder: Builder) -> App {
     let mut app = App::new(Settings::default(), 1.0);
     app.screen = named.unwrap_or_default();

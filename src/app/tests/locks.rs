@@ -1,5 +1,3 @@
-//! The Locks screen: one row per lock that sessions wait for, and below it what is held.
-
 use super::dialogs::{command, seen, slowly};
 use super::*;
 use crate::app::panes::RowId;
@@ -11,7 +9,6 @@ fn row(place: u16) -> LockTag {
     sample::relation(2001).with_locktype(LockType::Tuple).with_page(0).with_tuple(place)
 }
 
-/// The text of the columns of the focused pane, row by row.
 pub(super) fn cells(app: &App, room: u16) -> Vec<String> {
     let (context, table) = (app.context().unwrap(), app.focus.table());
     let line = |row: &Row| {
@@ -21,7 +18,7 @@ pub(super) fn cells(app: &App, room: u16) -> Vec<String> {
     app.pane(app.focus).rows.iter().map(line).collect()
 }
 
-/// 10 has changed the rows 1 and 2; 11 and 12 wait for the first, 13 for the second. 20, and in Share mode 21 and 22, hold `orders`.
+/// 10 has changed rows 1 and 2; 11 and 12 wait for row 1, 13 for row 2. 20, and 21 and 22 in Share mode, hold `orders`.
 fn queues(now: f64) -> Builder {
     let mut b = Builder { now, relations: vec![(2001, "accounts"), (2002, "orders")], ..Builder::default() };
     let xid = LockTag::new(LockType::TransactionId).with_transactionid(771);
@@ -108,7 +105,7 @@ fn a_lock_of_several_or_of_a_prepared_transaction_is_refused_in_words() {
         notice(&app)
     );
     assert_eq!(drive(&mut app, "y"), [Effect::Copy("ROLLBACK PREPARED 'order-17';".into())]);
-    // A lock with several holders is refused among marked ones; the others are asked for.
+    // Among marked rows, a lock with several holders is refused; the question covers the others.
     let mut app = super::app(queues(0.0));
     drive(&mut app, "3 j K");
     let plan = &app.dialog.as_ref().unwrap().plan;
@@ -128,7 +125,7 @@ fn the_cursor_stays_on_the_lock_and_another_holder_is_no_target_at_once() {
     drive(&mut app, "3j");
     let lock = Some(RowId::Awaited(row(1)));
     assert_eq!(app.pane(Pane::Locks).selected, lock);
-    // The transaction ends: 11 has the row, 12 waits for it, and more come.
+    // The transaction ends: 11 gets the row, 12 waits for it, and more sessions arrive.
     let mut next = queues(1.0);
     next.locks.retain(|lock| !matches!(lock.pid, Some(10..=13)));
     let xid = LockTag::new(LockType::TransactionId).with_transactionid(772);

@@ -1,9 +1,6 @@
-//! Going back in time by keys.
-
 use super::*;
 use crate::model::timeline::{Moment, PastView, Step};
 
-/// Screens that keep looks, with the newest of them.
 fn keeping() -> App {
     let mut app = app(Builder { now: 100.0, ..sample::incident(100.0) });
     app.settings.history = true;
@@ -13,7 +10,6 @@ fn keeping() -> App {
     app
 }
 
-/// The look that many seconds after the beginning, as the history answers.
 fn look(second: u32) -> Arc<PastView> {
     let mut view = sample::incident(f64::from(second)).view();
     view.id = u64::from(second) + 1;
@@ -26,7 +22,7 @@ fn look(second: u32) -> Arc<PastView> {
     Arc::new(PastView { view: Arc::new(view), place: second as usize, moments: moments.collect() })
 }
 
-/// Seconds since the beginning of what is shown.
+/// The time of the shown snapshot, in seconds since the start.
 fn time(app: &App) -> i64 {
     let taken = app.view.as_ref().unwrap().snapshot.as_ref().unwrap().taken_at;
     (taken - sample::at(0.0)).num_seconds()
@@ -165,7 +161,7 @@ fn without_a_history_the_keys_say_so() {
     }
 }
 
-/// The sign on the time line does not say what it was.
+/// The mark on the time line does not show what the trouble was.
 #[test]
 fn who_goes_to_trouble_is_told_what_it_was() {
     use crate::model::event::{Draft, Events, Kind};
@@ -218,13 +214,13 @@ fn an_event_leads_to_its_moment_and_there_to_its_row() {
     assert_eq!((time(&app), app.screen, selected_pid(&app)), (40, Screen::Chains, Some(4312)));
     drive(&mut app, "<esc><esc>");
     assert_eq!((time(&app), app.screen), (100, Screen::Events), "back to now, and to the events");
-    // What is older than all that is kept is opened as it is known now.
+    // An event older than the history opens with what is known now.
     drive(&mut app, "<enter>");
     app.update(Message::Past(Err("the history begins here".to_owned())));
     assert_eq!((time(&app), app.screen), (100, Screen::Chains));
 }
 
-/// What has ended is to be seen at the look before, also where the newest one told it.
+/// An object that has ended is visible only in the snapshot before, even if the newest snapshot reported the end.
 #[test]
 fn an_event_of_an_end_leads_to_the_look_before() {
     use crate::model::event::{Draft, Events, Kind};
@@ -249,7 +245,7 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
     assert_eq!(drive(&mut app, "---"), [Some(1.0), Some(0.5), Some(0.25)].map(Effect::Play));
     assert_eq!(drive(&mut app, "-"), [Effect::Play(Some(0.25))], "no slower than that");
     assert_eq!(drive(&mut app, "p+"), [Effect::Play(None), Effect::Play(None)]);
-    // What comes by itself while it plays.
+    // A snapshot that arrives during playback.
     answer(&mut app, Some(look(41)));
     assert_eq!(drive(&mut app, "["), [Effect::Go { from: 42, step: Step::Looks(-1) }]);
     answer(&mut app, Some(look(40)));

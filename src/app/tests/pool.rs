@@ -1,4 +1,4 @@
-//! In a pool somebody else is behind the same backend a moment later: then the question is over.
+//! With a pooler, the same backend can serve another client a moment later: then the question closes.
 
 use super::dialogs::{command, seen, slowly};
 use super::*;
@@ -6,7 +6,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::namespace;
 use crate::model::plan::{Seen, TargetKind};
 
-/// Asks, then a newer snapshot arrives in which this session has changed.
+/// Asks, then delivers a newer snapshot in which `change` was applied to the session.
 fn asked_and_changed(keys: &str, pid: i32, change: impl FnOnce(&mut Backend)) -> App {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, keys);
@@ -34,7 +34,7 @@ fn a_question_is_over_when_another_client_has_the_backend() {
         (other, Box::new(|backend| backend.client = Some("10.0.3.18".into()))),
         (other, Box::new(|backend| backend.client_port = Some(1))),
     ];
-    // An idle one, and the holder of a key, as chosen on three screens.
+    // An idle session, and the holder of a key selected on three screens.
     for (keys, pid) in [
         ("7/pid:5100<enter>gK", 5100),
         ("3/pid:4977<enter>gK", 4977),
@@ -72,7 +72,7 @@ fn the_title_is_that_of_the_newest_row() {
     assert_eq!(command(&effects).unwrap().targets[0].name, "4312 api@web-3");
 }
 
-/// Session 7 works on an item of the queue, and was heard of so many seconds ago.
+/// Session 7 works on a queue item; its last sign of life was `heard` seconds ago.
 fn worker(attempt: i64, heard: f64) -> Builder {
     let mut b = Builder::default();
     b.session(7, "app@worker", State::Idle, heard, "SELECT 1");
@@ -98,7 +98,7 @@ fn a_heartbeat_leaves_a_question_about_a_worker_open() {
         let command = command(&effects).unwrap_or_else(|| panic!("{keys}: what was typed before counts"));
         let TargetKind::Session(session) = &command.targets[0].what else { panic!("{command:?}") };
         assert_eq!(session.query_start, Seen::Same(Some(sample::at(-0.5))), "{keys}: as it is now");
-        // In another attempt it may be anybody's.
+        // Another attempt can belong to another worker.
         let mut app = super::app(worker(1, 60.0));
         slowly(&mut app, keys);
         seen(&mut app);

@@ -1,12 +1,9 @@
-//! From a row to what belongs to it, and back.
-
 use super::*;
 use crate::app::panes::RowId;
 use crate::feed::digest::Digest;
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 
-/// The screens after these looks, of which what was waited is counted.
 fn fed(looks: impl IntoIterator<Item = Builder>) -> App {
     let mut app = App::new(Settings::default(), 1.0);
     let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
@@ -16,7 +13,6 @@ fn fed(looks: impl IntoIterator<Item = Builder>) -> App {
     app
 }
 
-/// What is offered for the selected row: what it is, which, and on which screen.
 fn offered(app: &App) -> Vec<String> {
     let Some(Page::Related { links, .. }) = app.pages.last() else { panic!("{:?}", app.pages) };
     let line = |link: &crate::app::related::Related| {
@@ -25,7 +21,6 @@ fn offered(app: &App) -> Vec<String> {
     links.iter().map(line).collect()
 }
 
-/// Goes to the first of those that begin so.
 fn choose(app: &mut App, begins: &str) {
     let at = offered(app).iter().position(|line| line.starts_with(begins));
     let at = at.unwrap_or_else(|| panic!("no {begins} in {:?}", offered(app)));

@@ -1,5 +1,3 @@
-//! What came of a command, and what is selected and marked then.
-
 use super::dialogs::{command, seen, slowly};
 use super::*;
 use crate::model::finding::Subject;
@@ -23,7 +21,7 @@ fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
     for _ in 0..20 {
         app.update(Message::Tick(0.5));
     }
-    // A key that was on its way while it came.
+    // A key pressed before the notice was drawn does not close it.
     drive(&mut app, "j");
     assert_eq!(notice(&app), "4312 app@web-3 no longer matched: its transaction has ended");
     seen(&mut app);
@@ -31,7 +29,7 @@ fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
     assert_eq!(notice(&app), "");
 }
 
-/// A recovered task goes down to the idle ones: whoever is on call wants the next orphan, not to be led away from it.
+/// A recovered task moves down to the idle ones; the cursor stays near the next orphan instead of following it.
 #[test]
 fn the_view_does_not_follow_what_is_done_with_out_of_sight() {
     for (outcome, page, selected) in
@@ -54,7 +52,6 @@ fn the_view_does_not_follow_what_is_done_with_out_of_sight() {
     }
 }
 
-/// The cursor stays on what was done with while it is in sight; there is no more to do to it by that key, which acts on no other.
 #[test]
 fn the_same_key_acts_on_no_other_where_there_is_no_more_to_do() {
     let mut app = app(sample::jobs(0.0));
@@ -71,12 +68,12 @@ fn the_same_key_acts_on_no_other_where_there_is_no_more_to_do() {
     drive(&mut app, "R");
     assert_eq!(app.pane(Pane::Tasks).selected, orphan);
     assert_eq!((app.dialog.is_none(), notice(&app)), (true, "select a row first"));
-    // A key that does something to it is about it.
+    // A key that applies to the row ends that state.
     drive(&mut app, "<esc>g");
     assert!(!app.pane(Pane::Tasks).is_done());
 }
 
-/// Whoever has moved and come back before the answer was there means the row.
+/// If the cursor moved away and back before the result arrived, the row counts as selected again.
 #[test]
 fn what_was_selected_since_is_not_done_with() {
     for (keys, is_done) in [("", true), ("jk", false)] {
@@ -89,7 +86,7 @@ fn what_was_selected_since_is_not_done_with() {
             Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
         app.update(Message::Reported(Arc::new(report)));
         assert_eq!(app.pane(Pane::Tasks).is_done(), is_done, "{keys:?}");
-        // It is so for a while.
+        // The state ends after some time.
         for second in 1..40 {
             arrive(&mut app, sample::jobs(f64::from(second)).view());
         }

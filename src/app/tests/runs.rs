@@ -1,11 +1,9 @@
-//! Sessions that wait one behind the other in Chains.
-
 use super::locks::cells;
 use super::*;
 use crate::model::backend::State;
 use crate::model::lock::{LockTag, LockType};
 
-/// Each of `length` sessions has changed a row of accounts and waits for that of the one before; the first is idle.
+/// `length` sessions, each with a changed row of accounts; each waits for the row of the one before. The first is idle.
 fn chain(length: i32) -> Builder {
     let mut b = Builder { relations: vec![(2001, "accounts")], ..Builder::default() };
     let transaction = |pid: i32| {

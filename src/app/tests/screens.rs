@@ -1,5 +1,3 @@
-//! Pausing, following, pages, tasks, and what holds whatever is pressed.
-
 use super::*;
 
 #[test]
@@ -165,7 +163,6 @@ fn every_pane_of_the_overview_has_its_rows_whatever_the_size() {
     }
 }
 
-/// Until the first movement the cursor is on the worst finding, whichever that is; after it on the same one.
 #[test]
 fn the_cursor_begins_on_the_worst_finding_and_then_stays_on_one() {
     let finding = |app: &App| app.pane(Pane::Findings).selected;
@@ -201,7 +198,6 @@ fn the_cursor_begins_on_the_worst_finding_and_then_stays_on_one() {
     }
 }
 
-/// A shortcut acts on what the finding under the cursor is about, and no other.
 #[test]
 fn a_shortcut_acts_on_the_subject_of_the_finding() {
     for (keys, pid) in [("K", 4312), ("jK", 4977), ("!jK", 4977)] {
@@ -246,7 +242,7 @@ fn old_data_is_called_old() {
     assert!(!app.update(Message::Tick(1.0)).redraw, "nothing changed on the screen");
     assert!(app.update(Message::Tick(4.0)).redraw);
     assert!(app.is_stale());
-    // An event that is told meanwhile comes with the same data.
+    // A view with a new event but the same snapshot does not make the data newer.
     let told = app.view.as_deref().cloned().unwrap();
     arrive(&mut app, told);
     assert!(app.is_stale());
@@ -257,7 +253,7 @@ fn old_data_is_called_old() {
     assert!(app.is_stale());
 }
 
-/// Each worker holds its name, and nobody looks for that.
+/// Every worker holds a lock on its name, which is of little interest.
 #[test]
 fn names_of_workers_come_after_all_other_locks() {
     let mut b = Builder::default();
@@ -268,7 +264,7 @@ fn names_of_workers_come_after_all_other_locks() {
     }
     let mut app = app(b);
     drive(&mut app, "3");
-    // The first in the snapshot is the last on the screen.
+    // The first lock in the snapshot is the last on the screen.
     assert_eq!(app.pane(Pane::Held).rows, [Row::At(2), Row::At(1), Row::At(0)]);
 }
 
@@ -367,7 +363,6 @@ fn an_item_is_followed_to_its_session_and_its_process_id_is_copied() {
     assert_eq!(drive(&mut app, "y"), [Effect::Copy("6101".into())]);
 }
 
-/// What waits says what it waits with, and a key made of a literal in its statement has its name.
 #[test]
 fn the_queue_of_a_lock_tells_its_waiters_statements() {
     let mut b = sample::incident(0.0);
@@ -391,7 +386,7 @@ fn the_queue_of_a_lock_tells_its_waiters_statements() {
     assert!(text.contains("accounts (oid 2001)") && text.contains("ALTER TABLE accounts ADD note"), "{text}");
 }
 
-/// A lock outlives the host of its client for as long as nobody notices.
+/// The lock of a client whose host has failed stays until the server detects the failure.
 #[test]
 fn the_detail_of_a_holder_says_how_long_it_would_outlive_its_host() {
     let text = |keepalives: crate::model::snapshot::Keepalives, pid: i32| {

@@ -1,5 +1,3 @@
-//! A key that changes something says so; and what the mouse does.
-
 use super::*;
 use crate::app::keymap::Action;
 use crate::app::message::Spot;
@@ -54,7 +52,7 @@ fn who_is_followed_and_has_no_advisory_lock_is_told_of() {
     }
 }
 
-/// There is no process to copy the id of.
+/// A prepared transaction has no process id to copy.
 #[test]
 fn of_a_prepared_transaction_the_statement_that_ends_it_is_copied() {
     let mut app = app(sample::incident(0.0));

@@ -1,11 +1,10 @@
-//! A question has to be seen again when something else would be lost by it.
+//! A question must be shown again if it would now terminate other work.
 
 use super::dialogs::{command, seen, slowly};
 use super::*;
 use crate::model::backend::State;
 use crate::model::namespace;
 
-/// Session 7 works on an item, runs a task and has a lease.
 fn worker(item: i64, task: i64, lease: &'static str) -> Builder {
     let mut b = Builder::default();
     b.session(7, "app@web", State::Idle, 60.0, "SELECT 1");
@@ -39,7 +38,7 @@ fn another_item_task_or_lease_is_another_question() {
         assert_eq!(app.dialog.as_ref().unwrap().is_armed(), stays, "{what}");
         assert_eq!(command(&drive(&mut app, "<enter>")).is_some(), stays, "{what}");
         if !stays {
-            // What was typed was about the other one.
+            // The typed text was for the previous question.
             seen(&mut app);
             assert_eq!(app.dialog.as_ref().unwrap().typed, "", "{what}");
             assert!(command(&slowly(&mut app, "7<enter>")).is_some(), "{what}");

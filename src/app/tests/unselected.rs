@@ -1,10 +1,7 @@
-//! Keys where no row is selected.
-
 use super::dialogs::slowly;
 use super::*;
 use crate::model::lock::LockType;
 
-/// The backend that was selected is gone.
 fn after_it_ended(keys: &str, pid: i32) -> App {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, keys);
@@ -30,7 +27,6 @@ fn an_acting_key_asks_for_a_row_and_acts_on_nothing() {
     }
 }
 
-/// A filter that does not let the selected row through takes it away as well.
 #[test]
 fn a_row_that_a_filter_took_away_is_exchanged_for_no_other() {
     let mut app = app(sample::incident(0.0));
@@ -63,7 +59,7 @@ fn arrows_start_in_the_first_pane_that_has_rows() {
     }
 }
 
-/// The worst finding is another one now: the shortcut was meant for the one before.
+/// The worst finding has changed since; the shortcut was meant for the previous one.
 #[test]
 fn a_row_that_has_just_come_under_the_cursor_is_not_acted_on() {
     let mut app = begun(sample::incident(0.0));
@@ -79,7 +75,7 @@ fn a_row_that_has_just_come_under_the_cursor_is_not_acted_on() {
         (app.dialog.is_none(), notice(&app)),
         (true, "the row under the cursor has just changed; press again")
     );
-    // Not after half a second of the one before, either.
+    // The end of the delay of the previous change does not count either.
     app.update(Message::Settled(exchange - 1));
     drive(&mut app, "K");
     assert!(app.dialog.is_none());

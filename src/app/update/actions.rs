@@ -1,5 +1,3 @@
-//! What the keys of a screen do.
-
 use crate::app::context::Context;
 use crate::app::detail;
 use crate::app::keymap::Action;
@@ -13,11 +11,11 @@ use crate::app::{App, Origin};
 use crate::model::blame::{Group, Span};
 use crate::model::wait_graph::Party;
 
-/// The refresh intervals that `+` and `-` go through, in seconds.
+/// The refresh intervals for `+` and `-`, in seconds.
 const INTERVALS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
 impl App {
-    /// Where the focused table is empty, and no filter made it so, the first one on the screen that has rows is moved in.
+    /// If the focused table is empty and has no filter, moves the focus to the first table with rows. Returns whether it moved.
     pub(super) fn focus_first_rows(&mut self) -> bool {
         let here = self.pane(self.focus);
         if !here.rows.is_empty() || !here.filter.is_empty() {
@@ -52,7 +50,7 @@ impl App {
         let next = (isize::try_from(at).unwrap_or(0) + by).rem_euclid(count);
         let Some(pane) = panes.get(next.unsigned_abs()).copied() else { return Update::none() };
         self.refresh_panes();
-        // The row of the finding that the cursor was on.
+        // The row of the selected finding.
         let marked = self.marked(pane);
         self.focus = pane;
         if let Some(at) = marked {
@@ -90,7 +88,7 @@ impl App {
         }
     }
 
-    /// Whether that changes anything.
+    /// Returns whether this changed anything.
     fn unfold(&mut self, is_unfolded: bool) -> bool {
         let (all_locks, seen) = (self.all_locks, self.table_rows);
         let changes = self.with_pane(self.focus, |state, context| {
@@ -106,7 +104,7 @@ impl App {
         Update::redraw()
     }
 
-    /// One step back: the filter, then the marks, then unfolded chains, then the zoom, then the findings or events that led here, then what is followed.
+    /// One step back, in this order: the filter, the marks, unfolded chains, the zoom, a jump, the followed row.
     pub(super) fn back(&mut self) -> Update {
         let state = self.pane_mut(self.focus);
         if !state.filter_text.is_empty() {
@@ -114,7 +112,7 @@ impl App {
         } else if !state.marks.is_empty() {
             state.marks.clear();
         } else if state.is_unfolded() && self.unfold(false) {
-            // That was the step.
+            // `unfold` has done the step.
         } else if self.zoom {
             return self.toggle_zoom();
         } else if let Some(Origin { screen, focus, page, all_locks }) = self.jumped_from.take() {
@@ -134,7 +132,7 @@ impl App {
         Update::redraw()
     }
 
-    /// Goes to the next row that the filter lets through, and from the last to the first.
+    /// Selects the next row that passes the filter; wraps around at the end.
     pub(super) fn next_match(&mut self, forward: bool) -> Update {
         let key = self.settings.keymap.key(Action::Filter).map(|key| key.to_string()).unwrap_or_default();
         if self.pane(self.focus).filter.is_empty() {
@@ -166,7 +164,7 @@ impl App {
 
     pub(super) fn toggle_follow(&mut self) -> Update {
         let selected = self.pane(self.focus).selected.map(|id| {
-            // Who follows an event wants what it is about.
+            // To follow an event means to follow its subject.
             self.context().and_then(|context| subject::subject_of(&context, id)).unwrap_or(id)
         });
         let same = self.context().is_some_and(|context| {
@@ -215,7 +213,7 @@ impl App {
         if self.screen == Screen::Locks {
             self.all_locks = !self.all_locks;
         } else {
-            // That all types are shown was asked for, and stays.
+            // The user asked for all types, so that stays after Esc.
             let from = Origin { screen: self.screen, focus: self.focus, page: None, all_locks: true };
             self.go(Screen::Locks);
             (self.jumped_from, self.all_locks, self.focus) = (Some(from), true, Pane::Held);
@@ -228,14 +226,12 @@ impl App {
         Update::redraw()
     }
 
-    /// Shows all types of locks on the Locks screen, or the advisory ones alone.
     pub(super) fn show_all_locks(&mut self, all: bool) {
         if std::mem::replace(&mut self.all_locks, all) != all {
             self.invalidate();
         }
     }
 
-    /// Shows the Blame screen by something else, or over another time.
     pub(super) fn change_blame(&mut self, blamed: (Group, Span)) -> Update {
         if self.screen != Screen::Blame {
             let key = self.settings.keymap.key(Action::Go(Screen::Blame));
@@ -245,7 +241,7 @@ impl App {
         self.blamed = blamed;
         self.invalidate();
         self.refresh_panes();
-        // What was selected is no line any more.
+        // The selected line no longer exists.
         if self.pane(Pane::Blame).selected.is_none() {
             self.with_pane(Pane::Blame, |state, context| state.select(context, 0));
         }
@@ -270,7 +266,7 @@ impl App {
         Update::effect(Effect::Mouse(self.mouse))
     }
 
-    /// Copies the process ids of the marked rows, in the order of the rows; else that of the selected one.
+    /// Copies the process ids of the marked rows in row order, or that of the selected row.
     pub(super) fn copy(&mut self) -> Update {
         let chosen: Vec<RowId> = self.chosen(self.focus);
         let context = self.context();
@@ -279,7 +275,7 @@ impl App {
             && let Some(Party::Prepared(xact)) = subject::party_of(&context, *row)
             && let Some(row) = context.prepared(xact)
         {
-            // It has no process; what ends it is a statement.
+            // A prepared transaction has no process; copy the statement that ends it.
             let statement = format!("ROLLBACK PREPARED {};", crate::text::literal(&row.gid));
             self.say(format!("copied {statement}"));
             return Update::effect(Effect::Copy(statement));
@@ -294,7 +290,7 @@ impl App {
         }
         let context = self.context();
         let pid = |id: &RowId| match *id {
-            // For a note: nothing is ever done to it from there.
+            // For use in notes only: no action uses this process id.
             RowId::Episode(number) => {
                 Some(context.as_ref()?.view.blame.episode(number)?.pid).filter(|pid| *pid != 0)
             }
@@ -320,7 +316,6 @@ impl App {
         Update::effect(Effect::Copy(pids.join(" ")))
     }
 
-    /// How many marked rows the filter shows.
     pub(super) fn shown_marks(&mut self, pane: Pane) -> usize {
         let count = self.with_pane(pane, |state, context| {
             state.shown(context).filter(|id| state.marks.contains(id)).count()
@@ -328,7 +323,6 @@ impl App {
         count.unwrap_or(0)
     }
 
-    /// The marked rows that the filter shows, else the selected one.
     pub(super) fn chosen(&mut self, pane: Pane) -> Vec<RowId> {
         let marked = self.with_pane(pane, |state, context| {
             if state.marks.is_empty() {
@@ -344,7 +338,7 @@ impl App {
     }
 }
 
-/// What Enter opens: of a finding the session that it is about, unless it states more itself.
+/// The row that Enter opens: for a finding its subject, unless the finding has details of its own.
 fn opened(context: &Context<'_>, selected: RowId) -> RowId {
     let whole = findings::finding_of(context, selected).is_none_or(|finding| finding.details.is_empty());
     let subject = subject::subject_of(context, selected).filter(|_| whole);

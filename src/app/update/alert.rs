@@ -1,16 +1,13 @@
-//! Telling whoever does not look that something has become critical.
-
 use crate::app::App;
 use crate::app::message::Effect;
 use crate::model::alert::Ways;
 use crate::model::finding::{Finding, Severity};
 use crate::model::view::View;
 
-/// The longest notification, in columns: more is cut by whoever shows it.
+/// The longest notification, in columns. Terminals and desktops cut longer ones.
 const LONGEST: usize = 160;
 
 impl App {
-    /// What to do about the findings of a view that has just come from the server, whatever is on the screen.
     pub(super) fn alert(&mut self, view: &View) -> Vec<Effect> {
         let ways = self.settings.notify;
         let Some(snapshot) = view.snapshot.as_deref().filter(|_| ways != Ways::default()) else {
@@ -28,7 +25,6 @@ impl App {
         effects
     }
 
-    /// The window's title, where it is another one now.
     fn retitle(&mut self, view: &View) -> Option<Effect> {
         let critical = |finding: &&Finding| finding.severity == Severity::Critical && finding.ended.is_none();
         let worst = view.findings.iter().find(critical);
@@ -46,7 +42,7 @@ impl App {
     }
 }
 
-/// One line that ends no sequence of the terminal and begins none.
+/// One line without control characters, so that it neither ends nor starts an escape sequence.
 fn harmless(text: &str) -> String {
     crate::text::fit(&crate::text::one_line(text), LONGEST).into_owned()
 }

@@ -1,5 +1,3 @@
-//! From a key to a question, from a question to a command, and what came of it.
-
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -19,14 +17,14 @@ use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
 use crate::text;
 
-/// How long to wait for what was asked for to happen, in seconds.
+/// How long an action waits for its effect, in seconds.
 const WAIT: f64 = 5.0;
 
-/// As many sessions that were terminated are remembered: a grace period is over long before.
+/// How many terminated sessions are remembered. The grace period of each ends long before this overflows.
 const TERMINATED: usize = 1000;
 
-/// A live lease is renewed every few seconds, and then its row is another one. The plan of now takes the place of one of which
-/// only that has changed: the same owners have the same leases, by the same tokens.
+/// A live lease is renewed every few seconds, which makes it a new row version. Returns the new plan if nothing else
+/// changed: the same owners have the same leases with the same tokens.
 fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<ActionPlan> {
     if !plan.rows.iter().any(|row| row.change == Some(Change::OtherRow)) {
         return None;
@@ -46,7 +44,7 @@ fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<Actio
 }
 
 impl App {
-    /// A key that acts was pressed on a screen: it is about the marked rows that are shown, else about the selected one.
+    /// Asks about the marked rows that are shown, otherwise about the selected row.
     pub(super) fn ask_here(&mut self, command: CommandId) -> Update {
         let pane = self.focus;
         if self.pane(pane).marks.is_empty() && self.pane(pane).unsettled().is_some() {
@@ -59,7 +57,7 @@ impl App {
                 let ago = context.age(Some(ended)).map(text::age).unwrap_or_default();
                 return self.say(format!("this finding ended {ago} ago; select another row"));
             }
-            // Of a finding it is about its subject.
+            // For a finding, the action is on its subject.
             let subject = |row: &RowId| subject::subject_of(&context, *row).unwrap_or(*row);
             rows = match pane {
                 Pane::Findings => rows.iter().map(subject).collect(),
@@ -78,7 +76,7 @@ impl App {
         }
     }
 
-    /// The row is the one that something was done to just now, and there is no more to do to it by this key.
+    /// Whether the selected row has just been acted on, and this command does not apply to it any more.
     fn is_done_with(&self, command: CommandId, rows: &[RowId]) -> bool {
         let state = self.pane(self.focus);
         let Some((view, row)) = self.view.as_deref().zip(rows.first()) else { return false };
@@ -88,7 +86,7 @@ impl App {
             && !(command.definition().applies)(&look, subject::selected(view, *row))
     }
 
-    /// A key that acts was pressed on a page: it is about what the page is about, whatever is marked.
+    /// Asks about the subject of the open page, regardless of marks.
     pub(super) fn ask_on_page(&mut self, command: CommandId) -> Update {
         match self.pages.last().cloned() {
             Some(Page::Detail { subject, .. }) => self.ask(command, self.focus, vec![subject], 0),
@@ -122,7 +120,7 @@ impl App {
         self.refresh_dialog()
     }
 
-    /// Whom a filter shows; none without one.
+    /// The sessions that the filter shows. `None` without a filter.
     fn shown_parties(&mut self, pane: Pane) -> Option<FxHashSet<Party>> {
         if self.pane(pane).filter.is_empty() {
             return None;
@@ -132,7 +130,7 @@ impl App {
         })
     }
 
-    /// Which executions a filter shows; none without one.
+    /// The executions that the filter shows. `None` without a filter.
     fn shown_executions(&mut self) -> Option<FxHashSet<(u32, i64)>> {
         if self.pane(Pane::Tasks).filter.is_empty() {
             return None;
@@ -148,7 +146,6 @@ impl App {
         })
     }
 
-    /// The plan of what is asked for, by a view.
     fn planned_from(&self, order: &Order, view: &View) -> ActionPlan {
         order.plan(&self.plan_context(view))
     }
@@ -158,12 +155,12 @@ impl App {
         self.number
     }
 
-    /// The newest view, also while the screen is held still.
+    /// The newest view, even while the screen is paused.
     fn newest(&self) -> Option<Arc<View>> {
         self.latest.clone().or_else(|| self.view.clone())
     }
 
-    /// Why nothing can be asked for at all.
+    /// Why no action is possible at all.
     pub fn cannot_ask(&self) -> Option<&'static str> {
         match self.link() {
             Link::Live => None,
@@ -234,12 +231,12 @@ impl App {
         }
     }
 
-    /// Somebody else is meant: that has to be seen before it can be confirmed.
+    /// The targets have changed: the question must be shown again before it can be confirmed.
     fn choice_changed(&mut self) -> Update {
         let (Some(mut dialog), Some(newest)) = (self.dialog.take(), self.newest()) else {
             return Update::none();
         };
-        // The rows themselves are meant as they were when the key was pressed.
+        // An action on the rows themselves keeps them as they were when the key was pressed.
         let view = if dialog.order.is_about_the_rows() { Arc::clone(&dialog.seen) } else { newest };
         dialog.plan = self.planned_from(&dialog.order, &view);
         dialog.disarm(self.next_number());
@@ -256,7 +253,7 @@ impl App {
         if answered { self.refresh_dialog() } else { Update::none() }
     }
 
-    /// Hands on what was confirmed, and closes the question.
+    /// Sends the confirmed action, and closes the question.
     fn confirm(&mut self) -> Update {
         if let Some(why) = self.cannot_ask() {
             return self.say(why);
@@ -279,10 +276,9 @@ impl App {
         Update::effect(Effect::Act(Arc::new(command)))
     }
 
-    /// What was done is done once: its marks go.
     fn unmark(&mut self, pane: Pane, rows: &[RowId]) {
         let marks = &mut self.pane_mut(pane).marks;
-        // The rows are what the findings are about.
+        // `rows` are the subjects of the findings, not the findings.
         if pane == Pane::Findings {
             marks.clear();
         }
@@ -299,7 +295,7 @@ impl App {
         Update::redraw()
     }
 
-    /// Says what came of a command, and looks at the server at once.
+    /// Shows the result of a command, and polls the server at once.
     pub(super) fn reported(&mut self, report: &Report) -> Update {
         let (text, well) = dialog::summary(report);
         if report.verb == Verb::Terminate {
@@ -336,13 +332,13 @@ impl App {
         if changed { Update::redraw() } else { Update::none() }
     }
 
-    /// Whether a frame with the question in it has to be waited for.
+    /// Whether a frame with the question or notice still has to be drawn.
     pub fn awaits_frame(&self) -> bool {
         self.dialog.as_ref().is_some_and(|dialog| !dialog.is_armed())
             || self.notice.as_ref().is_some_and(|notice| !notice.seen)
     }
 
-    /// The question has to be seen again.
+    /// Requires the question to be drawn again before it can be confirmed.
     pub(super) fn disarm(&mut self) {
         let revision = self.next_number();
         if let Some(dialog) = &mut self.dialog {

@@ -1,5 +1,3 @@
-//! From a finding or an event to the row it is about, and from a row to those that belong to it.
-
 use crate::app::message::Update;
 use crate::app::page::Page;
 use crate::app::panes::{Pane, RowId};
@@ -10,7 +8,8 @@ use crate::app::{App, Origin};
 use crate::model::lock::{LockTag, LockType};
 
 impl App {
-    /// Shows what the selected finding is about on its screen, with the cursor there; none if this is another screen or it is not there.
+    /// Shows the subject of the selected finding on `screen`. `None` if the finding belongs to another screen or its subject
+    /// does not exist.
     pub(super) fn show_finding_on(&mut self, screen: Screen) -> Option<Update> {
         let RowId::Finding(_, subject) = self.pane(Pane::Findings).selected? else { return None };
         let is_here = self.screen == Screen::Overview && self.focus == Pane::Findings;
@@ -19,8 +18,8 @@ impl App {
         self.jump_to(&place, &[screen], None)
     }
 
-    /// Goes to the row of the selected event. One that stands for several, that is about nothing that has a row, or about what no
-    /// longer exists, is opened itself.
+    /// Goes to the row of the selected event. Opens the event itself if it stands for several events, or its subject has no row
+    /// or no longer exists.
     pub(super) fn open_event(&mut self, number: u64, count: u32) -> Update {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
         let subject = event.filter(|_| count == 1).and_then(|event| event.subject);
@@ -34,7 +33,7 @@ impl App {
         self.open_page(Page::Detail { subject: RowId::Event(number, count), scroll: 0 })
     }
 
-    /// Goes to a place, with a way back to where we are; none where it is not there.
+    /// Goes to a place, with a way back. `None` if the place does not exist.
     fn jump_to(&mut self, place: &Place, screens: &[Screen], page: Option<Page>) -> Option<Update> {
         let (screen, focus, before) = (self.screen, self.focus, self.jumped_from.take());
         let all_locks = self.all_locks;
@@ -60,7 +59,7 @@ impl App {
         None
     }
 
-    /// Offers what belongs to the selected row, or to the one that is open; goes there where that is one thing.
+    /// Offers links for the selected row or the open page; follows the link if there is only one.
     pub(super) fn go_to_related(&mut self) -> Update {
         let of = match self.pages.last() {
             Some(Page::Detail { subject, .. }) => Some(*subject),
@@ -76,7 +75,7 @@ impl App {
         }
     }
 
-    /// Goes to what was chosen of it, with a way back to the page that was open.
+    /// Follows a link, with a way back to the open page.
     pub(super) fn go_to_link(&mut self, link: &Related) -> Update {
         let page = self.pages.last().cloned();
         let pages = std::mem::take(&mut self.pages);
@@ -87,7 +86,7 @@ impl App {
         self.say(format!("{} no longer exists", link.label))
     }
 
-    /// Selects the place in the focused table, if it is there.
+    /// Selects the place in the focused table, clearing the filter if it hides the place.
     fn select_here(&mut self, place: &Place) -> Option<Update> {
         if self.select_place(place) {
             return Some(Update::redraw());

@@ -1,12 +1,10 @@
-//! Blockers that are expected from now on, or not any more.
-
 use crate::app::App;
 use crate::app::dialog::Expecting;
 use crate::app::message::{Effect, Update};
 use crate::model::plan::Verb;
 
 impl App {
-    /// Does what was confirmed: from the next look on, which is made at once.
+    /// Applies a confirmed change from the next poll on, which it requests at once.
     pub(super) fn expect(&mut self, expecting: &Expecting) -> Update {
         let known = &expecting.known;
         self.expected = known.applied(&self.expected).into();

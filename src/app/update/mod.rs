@@ -1,5 +1,3 @@
-//! What each message does.
-
 mod actions;
 mod alert;
 mod dialog;
@@ -27,20 +25,19 @@ use crate::model::adapter::Parts;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
-/// Ticks, which are seconds, for which a refusal is shown unless a key is pressed.
+/// Ticks (seconds) for which a refusal is shown, unless a key is pressed.
 const NOTICE: u8 = 10;
 
-/// Seconds for which findings keep their places after a key on them.
+/// Seconds for which findings keep their places after a key press on them.
 const READ: f64 = 10.0;
 
-/// Seconds without a new view, beyond the interval, after which the data is called old.
+/// Seconds beyond the interval without a new view, after which the data is stale.
 const TIMEOUT: f64 = 2.0;
 
 impl App {
-    /// Changes the state by one message.
     pub fn update(&mut self, message: Message) -> Update {
         let mut update = self.updated(message);
-        // Whatever it was: the episodes are those of the line that is selected now.
+        // Any message can change the selected line, and the episodes are those of that line.
         if self.screen == Screen::Blame {
             self.refresh_panes();
         }
@@ -78,17 +75,17 @@ impl App {
         }
     }
 
-    /// Whether the newest data is older than it should be. What is of the past is as old as it says.
+    /// Whether the newest data is older than it should be. Always false while the past is shown.
     pub fn is_stale(&self) -> bool {
         self.past.is_none() && (self.silence > self.apart() + TIMEOUT || !matches!(self.link(), Link::Live))
     }
 
-    /// Seconds between two polls as they are made.
+    /// The effective poll interval, in seconds.
     fn apart(&self) -> f64 {
         self.slowed().map_or(self.interval, |slowed| slowed.interval.max(self.interval))
     }
 
-    /// Whether a view has a snapshot of its own. Where only an event was told it has that of the view before, which is no younger for it.
+    /// Whether the view has a new snapshot. A view that only adds an event keeps the previous snapshot.
     pub fn is_news(&self, view: &View) -> bool {
         let newest = self.latest.as_ref().or(self.view.as_ref()).and_then(|view| view.snapshot.as_ref());
         !matches!((newest, &view.snapshot), (Some(old), Some(new)) if Arc::ptr_eq(old, new))
@@ -97,7 +94,7 @@ impl App {
     fn view_arrived(&mut self, view: Arc<View>) -> Update {
         match &view.link {
             Link::Live if self.is_news(&view) => self.silence = 0.0,
-            // The same attempt may be told of again, as when something else has happened meanwhile.
+            // The same attempt can be reported again, for example with a new event.
             Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
             Link::Live | Link::Down { .. } | Link::Connecting => {}
         }
@@ -121,7 +118,6 @@ impl App {
         update
     }
 
-    /// A view with the findings as they are shown.
     fn steadied(&mut self, view: Arc<View>) -> Arc<View> {
         let Some(at) = view.snapshot.as_deref().map(|snapshot| snapshot.taken_at) else { return view };
         let is_read =
@@ -130,7 +126,7 @@ impl App {
         Arc::new(View { findings, ..View::clone(&view) })
     }
 
-    /// Shows a view from now on; what it is about stays selected.
+    /// Shows a view; the selection stays on the same subjects.
     fn show(&mut self, view: Arc<View>) {
         self.latest = None;
         let is_first = self.context().is_none();
@@ -142,7 +138,7 @@ impl App {
             self.index = ViewIndex::of(&view);
             self.invalidate();
         } else if self.view.as_ref().is_some_and(|old| !Arc::ptr_eq(&old.events, &view.events)) {
-            // Something was told between two snapshots.
+            // An event was added between two snapshots.
             self.stale.push(Pane::Events);
         }
         let is_another = self.view.as_ref().is_some_and(|old| old.target != view.target);
@@ -161,7 +157,7 @@ impl App {
         }
     }
 
-    /// The focus stays on a pane of the screen, also when the task tables came or went.
+    /// Keeps the focus on a pane of the screen, also when the task tables appear or disappear.
     pub(in crate::app) fn keep_focus(&mut self) {
         let panes = self.panes();
         if let Some(first) = panes.first()
@@ -188,19 +184,18 @@ impl App {
         Update { effects: Vec::new(), redraw }
     }
 
-    /// Whether nothing of the screens is to be seen.
     fn is_too_small(&self) -> bool {
         self.size.0 < SMALLEST.0 || self.size.1 < SMALLEST.1
     }
 
     fn key(&mut self, key: Key) -> Update {
-        // A question or a filter that nobody sees does not take it: that is what the screen says.
+        // On a too small terminal q quits, as the screen says: a question or filter that cannot be seen must not take the key.
         if self.is_too_small()
             && (key == Key::char('q') || self.settings.keymap.action(key) == Some(Action::Quit))
         {
             return Update::effect(Effect::Quit);
         }
-        // It has been read, and the keys it lies over are needed again.
+        // The notice has been read, and it covers the key hints.
         let read = |notice: &mut Notice| notice.seen || notice.ticks.is_some();
         let had_notice = self.notice.take_if(read).is_some();
         if self.focus == Pane::Findings {
@@ -216,7 +211,7 @@ impl App {
             return self.dialog_key(key);
         }
         if key == Key::ctrl('c') && self.prompt.is_none() {
-            // Whatever the config says: there is always a way out.
+            // Ctrl-C always quits, whatever the config binds it to.
             return Update::effect(Effect::Quit);
         }
         if self.prompt.is_some() {
@@ -242,8 +237,7 @@ impl App {
         Update::redraw()
     }
 
-    /// Goes to a screen by its key: from there nothing leads back. Its tables begin with what is worst, where what was selected at
-    /// some time would leave that out of sight.
+    /// Goes to a screen by its key, without a way back. Tables start at the worst row if the selection would hide it.
     fn leave_for(&mut self, screen: Screen) -> Update {
         self.jumped_from = None;
         let rows = self.table_rows;
@@ -255,7 +249,7 @@ impl App {
         self.go(screen)
     }
 
-    /// Goes to a screen; where it has nothing to show, it says why.
+    /// Goes to a screen, or says why it has nothing to show.
     fn go(&mut self, screen: Screen) -> Update {
         if !screen.is_there(self.has()) {
             return self.say(screen.definition().absent);
@@ -283,7 +277,8 @@ impl App {
         Update::redraw()
     }
 
-    /// Moves the focus on the Locks screen to the pane of the followed row; true if there is one. Without waits the lower pane has it.
+    /// Moves the focus on the Locks screen to the pane of the followed row, and returns whether there is one. Without waits, an
+    /// empty upper pane gives the focus to the lower one.
     pub(super) fn focus_lock(&mut self) -> bool {
         let found = self.visible_panes().into_iter().find(|pane| self.go_to_followed(*pane));
         if let Some(pane) = found {
@@ -294,7 +289,7 @@ impl App {
         found.is_some()
     }
 
-    /// Why there is no lock of the backend that is followed.
+    /// Why the followed backend has no row on the Locks screen.
     fn why_no_lock(&self) -> Option<String> {
         let RowId::Backend(followed) = self.follow? else { return None };
         let context = self.context()?;
@@ -310,7 +305,7 @@ impl App {
         })
     }
 
-    /// Shows the findings alone; pressed there, goes back to where it was pressed.
+    /// Shows the findings alone; pressed again, goes back.
     fn go_to_findings(&mut self) -> Update {
         if self.screen == Screen::Overview && self.focus == Pane::Findings {
             return if self.zoom { self.back() } else { self.toggle_zoom() };
@@ -324,32 +319,30 @@ impl App {
         Update::redraw()
     }
 
-    /// Shows a word to the user, which goes away by itself.
+    /// Shows a notice that disappears after some time.
     pub fn say(&mut self, text: impl Into<String>) -> Update {
-        // What nobody has seen yet and somebody should is more important.
+        // An unread notice that waits for a key is more important.
         if self.notice.as_ref().is_none_or(|notice| notice.seen || notice.ticks.is_some()) {
             self.notice = Some(Notice { text: text.into(), ticks: Some(NOTICE), seen: false });
         }
         Update::redraw()
     }
 
-    /// Says something that stays until a key is pressed, before anything was asked for.
     pub fn tell(&mut self, text: impl Into<String>) {
         let _ = self.insist(text);
     }
 
-    /// Whether a question is open, or what was confirmed is not done yet.
+    /// Whether a question is open or a confirmed action is still running.
     pub fn is_asking(&self) -> bool {
         self.dialog.is_some() || !self.flights.is_empty()
     }
 
-    /// Shows a word to the user that stays until a key is pressed.
+    /// Shows a notice that stays until a key is pressed.
     fn insist(&mut self, text: impl Into<String>) -> Update {
         self.notice = Some(Notice { text: text.into(), ticks: None, seen: false });
         Update::redraw()
     }
 
-    /// What an action's key does on a screen.
     fn act(&mut self, action: Action) -> Update {
         let page = isize::try_from(self.page_rows.max(1)).unwrap_or(isize::MAX);
         match action {
@@ -414,7 +407,7 @@ impl App {
     }
 }
 
-/// Whether there is a lease, or a table of them that cannot be read.
+/// Whether there are leases, or a lease table that cannot be read.
 fn has_lease(view: &View) -> bool {
     let unread =
         |snapshot: &Arc<Snapshot>| snapshot.systems.leases.iter().any(|table| table.section.error.is_some());

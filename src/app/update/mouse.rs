@@ -1,5 +1,3 @@
-//! What the mouse does: a row is selected, a heading sorts, a finding leads to its row, a key in the footer is that key.
-
 use crate::app::App;
 use crate::app::message::{Spot, Update};
 use crate::app::panes::Pane;
@@ -24,14 +22,12 @@ impl App {
         update
     }
 
-    /// Whether the panes can be seen, and this one is among them.
     fn is_open_to(&self, pane: Pane) -> bool {
         self.pages.is_empty() && self.visible_panes().contains(&pane)
     }
 
     fn click_row(&mut self, pane: Pane, at: usize) -> Update {
         self.focus = pane;
-        // Below the last row there is nothing to select.
         self.with_pane(pane, |state, context| {
             if at < state.rows.len() {
                 state.select(context, at);

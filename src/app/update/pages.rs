@@ -1,5 +1,3 @@
-//! What the keys do on a page over the screen.
-
 use crate::app::App;
 use crate::app::help::is_heading;
 use crate::app::keymap::Action;
@@ -9,10 +7,9 @@ use crate::app::page::Page;
 use crate::app::pane::Sort;
 use crate::app::panes::Pane;
 
-/// Terminals take no more over OSC 52.
+/// Terminals accept no more in OSC 52.
 const MOST_COPIED: usize = 64 * 1024;
 
-/// Moves what scrolls or is selected on a page.
 fn scroll(page: &mut Page, by: isize) {
     match page {
         Page::Help { scroll, .. } | Page::Detail { scroll, .. } => {
@@ -39,7 +36,6 @@ impl App {
         self.scroll_page(by)
     }
 
-    /// Moves on the page, and no further than it goes.
     pub(super) fn scroll_page(&mut self, by: isize) -> Update {
         if let Some(page) = self.pages.last_mut() {
             scroll(page, by);
@@ -57,7 +53,6 @@ impl App {
             Action::Open => self.choose(),
             Action::NextPane => self.go_to_part(true),
             Action::PreviousPane => self.go_to_part(false),
-            // The key that opened a page closes it.
             Action::Help if matches!(self.pages.last(), Some(Page::Help { .. })) => self.close_page(),
             Action::Sort if matches!(self.pages.last(), Some(Page::Sort { .. })) => self.choose(),
             Action::Go(_) => {
@@ -86,7 +81,6 @@ impl App {
         }
     }
 
-    /// Scrolls to the next heading of a long page, or to the one before.
     fn go_to_part(&mut self, forward: bool) -> Update {
         let Some(lines) = self.page_lines() else { return Update::none() };
         let Some(Page::Help { scroll, .. } | Page::Detail { scroll, .. }) = self.pages.last_mut() else {
@@ -105,7 +99,7 @@ impl App {
         Update::redraw()
     }
 
-    /// The lines of a page that scrolls; none where there is none of them, or what it is about is gone.
+    /// The lines of a scrolling page. `None` for other pages, or if the subject of the page no longer exists.
     fn page_lines(&self) -> Option<Vec<Line>> {
         let width = usize::from(self.size.0);
         match self.pages.last()? {
@@ -115,7 +109,6 @@ impl App {
         }
     }
 
-    /// Keeps the position on a page within what there is.
     fn clamp_page(&mut self) {
         let last = self.page_lines().map_or(0, |lines| lines.len()).saturating_sub(self.page_rows);
         match self.pages.last_mut() {
@@ -149,7 +142,7 @@ impl App {
         }
     }
 
-    /// Sorts by a column; by the same one again, the other way round. Numbers begin with the largest.
+    /// Sorts by a column; by the same column again, reverses the order. Numbers start in descending order.
     pub(super) fn sort_by(&mut self, pane: Pane, name: &str) -> Update {
         let headings = pane.table().headings();
         let Some(column) = headings.iter().find(|column| column.name == name) else {
@@ -162,7 +155,7 @@ impl App {
         self.order(pane, Some(Sort { column: column.name, descending }))
     }
 
-    /// Sorts by a column, or as the pane does by itself.
+    /// `None` restores the pane's default order.
     fn order(&mut self, pane: Pane, sort: Option<Sort>) -> Update {
         let (all_locks, seen) = (self.all_locks, self.table_rows);
         self.with_pane(pane, |state, context| {
@@ -181,7 +174,6 @@ impl App {
         Update::none()
     }
 
-    /// Copies the whole text of a detail page.
     fn copy_page(&mut self) -> Update {
         let lines = match self.pages.last() {
             Some(Page::Detail { subject, .. }) => {

@@ -1,5 +1,3 @@
-//! Going back in time, and on to now.
-
 use std::sync::Arc;
 
 use tui_input::Input;
@@ -11,51 +9,44 @@ use crate::model::Timestamp;
 use crate::model::timeline::{PastView, Step, Trouble};
 use crate::model::view::View;
 
-/// What is to be done when a look arrives that was asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::app) struct Going {
-    /// Where to go on from there: keys that were pressed meanwhile.
+    /// The next step, from keys pressed meanwhile.
     then: Option<Step>,
-    /// The events, by the number of the first and how many, that are to be opened there.
+    /// The events to open there: the number of the first, and how many.
     open: Option<(u64, u32)>,
-    /// It is gone to for its trouble, which is to be said there.
+    /// Whether to show what the trouble of that snapshot was.
     tells: bool,
-    /// It is not wanted any more.
+    /// The snapshot is no longer wanted.
     is_off: bool,
 }
 
-/// How a recording is played, and whether it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Replay {
-    /// So many times as fast as it was.
+    /// Playback speed as a multiple of the original.
     pub speed: f64,
-    /// It goes on by itself, look by look.
     pub plays: bool,
 }
 
 impl App {
-    /// Shows a recording, which plays from the start where a speed is given.
     pub fn replay_at(&mut self, speed: Option<f64>) {
         self.replay = Some(Replay { speed: speed.unwrap_or(1.0), plays: speed.is_some() });
         self.settings.history = true;
         self.settings.keymap = std::mem::take(&mut self.settings.keymap).in_recording();
     }
 
-    /// Plays the recording, or stands still.
     pub(super) fn play_or_stop(&mut self) -> Update {
         let Some(replay) = &mut self.replay else { return Update::none() };
         replay.plays = !replay.plays;
         Update::effect(Effect::Play(replay.plays.then_some(replay.speed)))
     }
 
-    /// Plays twice as fast, or half as fast.
     pub(super) fn change_speed(&mut self, faster: bool) -> Update {
         let Some(replay) = &mut self.replay else { return Update::none() };
         replay.speed = (if faster { replay.speed * 2.0 } else { replay.speed / 2.0 }).clamp(0.25, 64.0);
         Update::effect(Effect::Play(replay.plays.then_some(replay.speed)))
     }
 
-    /// Goes a step in time from what is shown.
     pub(super) fn step_in_time(&mut self, step: Step) -> Update {
         if !self.settings.history {
             return self.say("the history is off: see [history] in the config");
@@ -81,7 +72,7 @@ impl App {
         Update { effects: vec![Effect::Go { from, step }], redraw: false }
     }
 
-    /// A look that was asked for is there; none where that is now.
+    /// A requested snapshot has arrived; `None` if it is the newest one.
     pub(super) fn arrived(&mut self, answer: Result<Option<Arc<PastView>>, String>) -> Update {
         let Going { then, open, tells, is_off } = self.going.take().unwrap_or_default();
         let mut update = match answer {
@@ -91,7 +82,7 @@ impl App {
                 self.show_past(past);
                 trouble.map_or_else(Update::redraw, |trouble| self.say(trouble))
             }
-            // Who opens an event of the newest look is there.
+            // An event of the newest snapshot is opened where it is.
             Ok(None) if open.is_none() && self.replay.is_some() => self.say("the recording ends here"),
             Ok(None) if open.is_none() => self.back_to_now(),
             Ok(None) => Update::redraw(),
@@ -114,7 +105,7 @@ impl App {
         (self.latest, self.past) = (newest, Some(past));
     }
 
-    /// Shows the newest view again, and calls off what was on its way.
+    /// Shows the newest view again, and cancels a pending request.
     pub(super) fn back_to_now(&mut self) -> Update {
         if let Some(going) = &mut self.going {
             *going = Going { is_off: true, ..Going::default() };
@@ -127,14 +118,13 @@ impl App {
         Update::redraw()
     }
 
-    /// Why a key does nothing: nobody acts on what was.
+    /// Says that no action is possible on a past snapshot.
     pub(super) fn is_past(&mut self) -> Update {
         let context = self.context();
         let time = context.map(|context| context.time_of_day(context.snapshot.taken_at)).unwrap_or_default();
         self.say(format!("this is {time}: Esc returns to live"))
     }
 
-    /// Begins to type a time to go to; where no looks are kept it says so.
     pub(super) fn start_time(&mut self) -> Update {
         if !self.settings.history {
             return self.step_in_time(Step::Worst);
@@ -144,7 +134,7 @@ impl App {
         Update::redraw()
     }
 
-    /// Where a typed time leads; none for now.
+    /// Parses a typed time. `None` is live.
     pub(super) fn time_typed(&self, text: &str) -> Result<Option<Step>, String> {
         let newest = self.newest_view().and_then(|view| view.snapshot.as_ref());
         let newest = newest.map(|snapshot| snapshot.taken_at).unwrap_or_default();
@@ -153,22 +143,21 @@ impl App {
         time::parse(text, newest, self.settings.zone)
     }
 
-    /// Goes to a typed time, or says why it is none.
     pub(super) fn go_to_time(&mut self, text: &str) -> Update {
         match self.time_typed(text) {
             Ok(Some(step)) => {
                 let update = self.step_in_time(step);
                 Update { redraw: true, ..update }
             }
-            // The end of a recording is what now is elsewhere.
+            // In a recording, its end takes the place of live.
             Ok(None) if self.replay.is_some() => self.step_in_time(Step::Time(Timestamp::MAX_UTC)),
             Ok(None) => self.back_to_now(),
             Err(why) => self.say(why),
         }
     }
 
-    /// Goes to the look that saw an event, or the one before what came to an end, where looks are kept, and there to the row it is
-    /// about.
+    /// Goes to the row of an event in the snapshot that saw it, or for an end, in the snapshot before. Without history, goes to
+    /// the row in the current view.
     pub(super) fn go_to_event(&mut self, number: u64, count: u32) -> Update {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
         let shown = self.view.as_ref().and_then(|view| view.snapshot.as_ref());
@@ -184,13 +173,13 @@ impl App {
         }
     }
 
-    /// The newest view there is, whatever is shown.
+    /// The newest view, whatever is shown.
     fn newest_view(&self) -> Option<&Arc<View>> {
         self.latest.as_ref().or(self.view.as_ref())
     }
 }
 
-/// The first of the worst that happened up to a look since the look before, and how many more of that there are.
+/// The first of the worst events between the previous snapshot and this one, and how many more of them there are.
 fn trouble_of(past: &PastView) -> Option<String> {
     let trouble = past.moments.get(past.place)?.trouble?;
     let before = past.place.checked_sub(1).and_then(|place| past.moments.get(place)).map(|moment| moment.at);

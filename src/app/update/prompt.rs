@@ -1,5 +1,3 @@
-//! Typing into the prompt: a filter, or what to look for in the help.
-
 use tui_input::{Input, InputRequest};
 
 use super::save;
@@ -12,7 +10,7 @@ use crate::app::pane::PaneState;
 use crate::app::panes::Pane;
 use crate::keys::{Code, Key};
 
-/// Nobody types more; a paste may be megabytes.
+/// No typed text is longer, but a paste can be megabytes.
 const LONGEST: usize = 500;
 
 impl App {
@@ -23,7 +21,6 @@ impl App {
         Update::redraw()
     }
 
-    /// Begins to type what to look for in the help; on another page nothing is looked for.
     pub(super) fn start_search(&mut self) -> Update {
         let Some(before) = self.help_search().map(str::to_owned) else { return Update::none() };
         let (typing, pane, input) = (Typing::Search, self.focus, Input::from(before.clone()));
@@ -31,7 +28,7 @@ impl App {
         Update::redraw()
     }
 
-    /// What is looked for in the help; none where that is not on top.
+    /// The search text of the help. `None` if the help is not on top.
     pub(super) fn help_search(&self) -> Option<&str> {
         match self.pages.last() {
             Some(Page::Help { search, .. }) => Some(search),
@@ -90,7 +87,7 @@ impl App {
         self.try_filter()
     }
 
-    /// Filters while typing; a line that cannot be understood leaves the rows as they are.
+    /// Filters while typing. Invalid text leaves the rows unchanged.
     fn try_filter(&mut self) -> Update {
         let Some(prompt) = &self.prompt else { return Update::none() };
         let (pane, text) = (prompt.pane, prompt.input.value().to_owned());
@@ -135,7 +132,7 @@ impl App {
         Update::redraw()
     }
 
-    /// Filters a table; says what is wrong with the text.
+    /// Filters a table. Returns what is wrong with the text.
     pub(super) fn set_filter(&mut self, pane: Pane, text: &str) -> Option<String> {
         let shown: Vec<&'static str> = pane.table().headings().iter().map(|heading| heading.name).collect();
         let columns = Columns { shown: &shown, others: &pane.table().others() };

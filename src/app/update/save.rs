@@ -1,5 +1,3 @@
-//! Looks into a file, and words among the events.
-
 use std::path::PathBuf;
 
 use tui_input::Input;
@@ -8,11 +6,11 @@ use crate::app::App;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{Prompt, Typing};
 
-/// Columns of a target's name in that of a file.
+/// Longest target name within a file name, in columns.
 const NAME: usize = 40;
 
 impl App {
-    /// Begins to type where to; what stands there is a name of this target and time, in the current directory.
+    /// Opens the prompt for a file name. The default has the target and the time, in the current directory.
     pub(super) fn start_save(&mut self) -> Update {
         if self.replay.is_some() {
             return self.say("this is a recording: use locktop cut to copy a part of it");
@@ -28,7 +26,6 @@ impl App {
         self.type_into(Typing::Save, Input::from(name))
     }
 
-    /// Begins to type a note for the events.
     pub(super) fn start_note(&mut self) -> Update {
         if self.replay.is_some() {
             return self.say("no filter is set, and a recording cannot have notes");
@@ -46,7 +43,6 @@ impl App {
     }
 }
 
-/// Does what was typed for: an effect, or nothing for an empty line.
 pub(super) fn typed(typing: Typing, text: &str) -> Update {
     let text = text.trim();
     match typing {

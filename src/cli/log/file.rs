@@ -1,35 +1,30 @@
-//! The file of the log, and the thread that writes it.
-
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::time::Duration;
 
-/// Lines that may wait for the disk. More are not written, and counted.
+/// Lines that can wait for the disk. Further lines are dropped and counted.
 const QUEUE: usize = 1024;
 
-/// How long the end of the program waits for what is on its way.
+/// How long the exit waits for pending lines.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What the thread is given to do.
 enum Order {
     Line(String),
-    /// Everything before this is written.
+    /// Signals that everything before it is written.
     Flush(Sender<()>),
 }
 
-/// The log that is being written.
+/// Dropping it waits for pending lines, up to `TIMEOUT`.
 #[derive(Debug)]
 pub(in crate::cli) struct Log {
     orders: SyncSender<Order>,
 }
 
-/// Where lines are handed over to the thread.
 #[derive(Debug, Clone)]
 pub(super) struct Sink {
     orders: SyncSender<Order>,
-    /// Lines for which there was no room.
     lost: Arc<AtomicU64>,
 }
 
@@ -40,7 +35,7 @@ impl std::fmt::Debug for Order {
 }
 
 impl Log {
-    /// Starts the thread that writes to `file`; lines go through the sink.
+    /// Starts the thread that writes to `file`. Lines are sent through the returned sink.
     pub(super) fn start(file: impl Write + Send + 'static) -> io::Result<(Self, Sink)> {
         let (orders, received) = mpsc::sync_channel(QUEUE);
         let lost = Arc::new(AtomicU64::new(0));
@@ -54,7 +49,7 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         let (done, wait) = mpsc::channel();
-        // Where the disk hangs nobody waits for it.
+        // If the disk hangs and the queue is full, do not wait.
         if self.orders.try_send(Order::Flush(done)).is_ok() {
             let _ = wait.recv_timeout(TIMEOUT);
         }
@@ -62,7 +57,7 @@ impl Drop for Log {
 }
 
 impl Sink {
-    /// Hands a line over, without waiting.
+    /// Queues a line without waiting.
     pub(super) fn write(&self, line: String) {
         if self.orders.try_send(Order::Line(line)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +65,7 @@ impl Sink {
     }
 }
 
-/// Writes line after line, each in one go. What cannot be written is left out, and how much that was is said before the next line that can.
+/// Writes each line in one call. Lines that cannot be written are dropped, and their count precedes the next line.
 fn serve(mut file: impl Write, received: &Receiver<Order>, lost: &AtomicU64) {
     let mut is_torn = false;
     for order in received {
@@ -91,13 +86,13 @@ fn serve(mut file: impl Write, received: &Receiver<Order>, lost: &AtomicU64) {
                     is_torn |= written > 0;
                 }
             }
-            // Who waited may be gone.
+            // The waiting thread may have timed out.
             Order::Flush(done) => drop(done.send(())),
         }
     }
 }
 
-/// How many bytes went into the file, and whether all did.
+/// Returns the bytes written, and whether that was all of them.
 fn write(file: &mut impl Write, mut bytes: &[u8]) -> (usize, bool) {
     let mut written = 0;
     while !bytes.is_empty() {

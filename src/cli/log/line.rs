@@ -1,4 +1,4 @@
-//! From an event to a line: `2026-11-23T14:02:31.123Z WARN feed::journal: a poll failed after 3.1 ms: …`.
+//! Formats events as lines: `2026-11-23T14:02:31.123Z WARN feed::journal: a poll failed after 3.1 ms: …`.
 
 use std::fmt::{Debug, Write};
 
@@ -11,7 +11,6 @@ use super::file::Sink;
 use super::redact::harmless;
 use crate::clock;
 
-/// Makes the events of this program into lines.
 pub(super) struct Lines {
     level: LevelFilter,
     sink: Sink,
@@ -23,12 +22,11 @@ impl Lines {
     }
 }
 
-/// The text of an event.
 struct Text(String);
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // A text takes what is written to it.
+        // Writing to a string cannot fail.
         let _ = match field.name() {
             "message" => write!(self.0, "{value:?}"),
             name => write!(self.0, " {name}={value:?}"),
@@ -54,7 +52,7 @@ impl Subscriber for Lines {
         self.sink.write(format!("{at} {:<5} {place}: {}", metadata.level(), harmless(&text.0)));
     }
 
-    // Nothing here has spans.
+    // locktop uses no spans.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }

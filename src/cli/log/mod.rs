@@ -1,7 +1,7 @@
-//! `--log FILE`: what locktop itself does, for whoever reports a bug.
+//! `--log FILE`: a debug log of locktop itself, for bug reports.
 //!
-//! Without the option there is no subscriber, and an event is the read of one number. With it each event is made a line of text where it
-//! happens, without what may be a secret, and written by a thread of its own: neither the screens nor the poll wait for a disk.
+//! Without the option there is no subscriber, and an event costs one atomic read. With it, each event is formatted and
+//! redacted where it occurs and written by a separate thread, so that neither the screens nor the poll wait for a disk.
 
 mod file;
 mod line;
@@ -28,7 +28,6 @@ pub struct LogArgs {
     pub file: Option<PathBuf>,
 }
 
-/// The level of the log, as in the variable.
 fn level(text: Option<&str>) -> Result<LevelFilter, String> {
     match text.unwrap_or_default() {
         "" | "info" => Ok(LevelFilter::INFO),
@@ -42,10 +41,10 @@ fn level(text: Option<&str>) -> Result<LevelFilter, String> {
     }
 }
 
-/// Begins the log. Dropping the value flushes it.
+/// Starts the log. Dropping the value flushes it.
 ///
 /// # Errors
-/// In one line: the level is unknown, or the file cannot be written.
+/// The level is unknown, or the file cannot be written.
 pub(super) fn start(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Log, String> {
     let level = level(env("LOCKTOP_LOG").as_deref())?;
     let file = open(path, How::Append).map_err(|error| format!("--log {error}"))?;

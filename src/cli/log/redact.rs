@@ -1,24 +1,24 @@
-//! What is left out of every line of the log, wherever it comes from: texts in quotes, which may be literals of somebody's statement or
-//! their values in an error, and passwords.
+//! Redaction of every log line: removes passwords and quoted text, which can be literals of a statement or values in an
+//! error message.
 
 use crate::model::statement::secrets::without_userinfo;
 use crate::text;
 
-/// Columns of a line of the log, at most.
+/// Longest log line, in columns.
 const LONGEST: usize = 1000;
 
-/// Bytes of a name in double quotes that stays.
+/// Longest name in double quotes that is kept, in bytes.
 const NAME: usize = 63;
 
-/// One line that steers no terminal and tells no secret.
+/// One line without control characters or secrets.
 pub(super) fn harmless(said: &str) -> String {
     let line = without_userinfo(&without_passwords(&without_quoted(said)));
     text::fit(&text::one_line_prefix(&line, LONGEST), LONGEST).into_owned()
 }
 
-/// `'x'` is `'?'`, also where the end is missing; `"x"` stays where it can only be a name.
+/// Replaces `'x'` by `'?'`, also if the closing quote is missing. Keeps `"x"` only if it can be nothing but a name.
 fn without_quoted(said: &str) -> String {
-    // Where the server says which value it could not take it stands in double quotes. What it says in another language is not known.
+    // The server puts a rejected value in double quotes. Messages in other languages are not recognized, so nothing is kept.
     let has_value = !said.is_ascii()
         || ["input syntax", "invalid ", " value", "out of range"].iter().any(|word| said.contains(word));
     let mut left = String::with_capacity(said.len());
@@ -56,7 +56,7 @@ fn without_quoted(said: &str) -> String {
     left
 }
 
-/// Which quote ends what this one begins, of those that messages in other languages have.
+/// The closing quote for an opening quote of messages in other languages.
 fn closing(open: char) -> Option<char> {
     match open {
         '«' => Some('»'),
@@ -73,13 +73,14 @@ fn is_of_name(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '@')
 }
 
-/// `doesn't`: no string begins there. Another apostrophe takes what is behind it with it, which tells nobody anything.
+/// Whether the quote is the apostrophe of `doesn't`. Any other apostrophe starts a string and removes the text after it,
+/// which reveals nothing.
 fn is_apostrophe(before: &str, quoted: &str) -> bool {
     before.ends_with('n')
         && quoted.strip_prefix("'t").is_some_and(|rest| rest.chars().next().is_none_or(|next| next == ' '))
 }
 
-/// What is in quotes, and what comes behind them; a doubled quote is none.
+/// The text up to the closing quote, and the text after it. A doubled quote does not close.
 fn within(inner: &str, quote: char) -> (&str, &str) {
     let mut at = 0;
     while let Some(found) = inner.get(at..).and_then(|rest| rest.find(quote)) {
@@ -93,7 +94,7 @@ fn within(inner: &str, quote: char) -> (&str, &str) {
     (inner, "")
 }
 
-/// What comes behind a string in dollars, where one begins here.
+/// The text after a dollar-quoted string, if one starts here.
 fn after_dollars(quoted: &str) -> Option<&str> {
     let tag = quoted.strip_prefix('$')?;
     let (tag, _) = tag.split_once('$')?;
@@ -104,7 +105,7 @@ fn after_dollars(quoted: &str) -> Option<&str> {
     Some(inner.split_once(&delimiter).map_or("", |(_, tail)| tail))
 }
 
-/// `password=…`, `password = …`, `"password": …` up to the next blank. (A value in quotes is gone already.)
+/// Redacts `password=…`, `password = …` and `"password": …` up to the next blank. Quoted values are already removed.
 fn without_passwords(said: &str) -> String {
     const NAME: &str = "password";
     let mut left = String::with_capacity(said.len());

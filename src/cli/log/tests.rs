@@ -1,5 +1,3 @@
-//! What a log is, and what is in none.
-
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -45,7 +43,6 @@ fn a_level_is_one_of_four() {
     );
 }
 
-/// A disk that takes nothing, or hangs, until it is told to go on.
 #[derive(Clone, Default)]
 struct Disk(Arc<(Mutex<State>, Condvar)>);
 
@@ -94,7 +91,7 @@ fn a_full_disk_loses_lines_and_says_how_many() {
     for _ in 0..3 {
         sink.write("lost".into());
     }
-    // Everything before this has been tried.
+    // All earlier lines have been tried.
     drop(log);
     disk.set(|state| state.full = false);
     sink.write("two".into());

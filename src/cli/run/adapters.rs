@@ -1,5 +1,3 @@
-//! `locktop adapters`: which job systems of others there are, and whether a file describes one.
-
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +23,6 @@ pub(super) async fn run(settings: Settings, asked: &AdaptersCommand) -> Result<u
     }
 }
 
-/// Looks for mistakes in a file alone.
 pub(super) fn check_file(arguments: &AdaptersCheckArgs) -> Result<u8, Failure> {
     let adapter = Arc::new(read_adapter(&arguments.file)?);
     let mut out = io::stdout().lock();
@@ -62,7 +59,8 @@ async fn check(settings: &Settings, arguments: &AdaptersCheckArgs) -> Result<u8,
     Ok(u8::from(found.is_empty() || !found.iter().all(is_read)))
 }
 
-/// Where in the file each of the mistakes is that the server has found: `mailer.toml:23:10: [[jobs.running]]: column j.kin does not exist`.
+/// Prints the file position of each mistake that the server found:
+/// `mailer.toml:23:10: [[jobs.running]]: column j.kin does not exist`.
 fn print_places(found: &[Installation], file: &Path) -> Result<(), Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| Failure::Other(error.to_string()))?;
     let mut lines = Vec::new();
@@ -96,7 +94,7 @@ fn print_places(found: &[Installation], file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A mistake with its place: that in the statement, or where the statement begins.
+/// A mistake with its position: within the statement if known, otherwise its start.
 fn place(
     file: &Path,
     text: &str,

@@ -1,4 +1,4 @@
-//! `locktop check`: some looks, judged, in a monitoring system's words. Whatever goes wrong is a status, too.
+//! `locktop check`: takes polls and reports them in the format of a monitoring system. Every failure is also a status.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,10 @@ use crate::pg::poll::Limits;
 use crate::pg::poll::OpenError;
 use crate::wire::check::{Report, Status, measured_parts, render};
 
-/// Why there is no report, for the status that is told.
 enum Trouble {
-    /// There is no connection: `--down-is` says what that is.
+    /// No connection; the status is that of `--down-is`.
     Down(String),
-    /// Anything else, which is UNKNOWN.
+    /// Anything else; the status is UNKNOWN.
     Other(String),
 }
 
@@ -39,7 +38,7 @@ pub(super) async fn run(settings: Settings, arguments: &CheckArgs) -> Result<u8,
     print(&report.at(server, database), arguments)
 }
 
-/// What is wrong with the command line or the config: a status as well.
+/// An invalid command line or config is also reported as a status.
 pub(super) fn failed(error: &Failure, arguments: &CheckArgs) -> Result<u8, Failure> {
     print(&Report::of_failure(Status::Unknown, error.to_string()), arguments)
 }

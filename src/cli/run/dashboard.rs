@@ -1,4 +1,4 @@
-//! The dashboard: connect first, so that what fails is said in one line, then take the terminal.
+//! The dashboard. It connects before it takes the terminal, so that a failure is a plain line of text.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::wire::record::container::About;
 use locktop_lab::OpenQuestion;
 use pg_connect::conninfo::ConnInfo;
 
-/// Where a task panicked; the panic has written its own message.
+/// After a panic in a task, which has already printed its own message.
 const ENDED: &str = "a part of the program ended unexpectedly; see its message above";
 
 pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
@@ -44,10 +44,9 @@ pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     Box::pin(show(&settings, info, target, None)).await
 }
 
-/// What there is for whoever has no terminal.
 pub(super) const ONE_LOOK: &str = "\"locktop snapshot\" prints one snapshot and exits";
 
-/// Refuses without a terminal, before anything is started, and names what there is in its place.
+/// Fails before anything is started if there is no terminal, and names an alternative.
 pub(super) fn needs_terminal(instead: &str) -> Result<(), Failure> {
     let why = match terminal::is_there() {
         true if std::env::var_os("TERM").is_none_or(|term| term != "dumb") => return Ok(()),
@@ -57,17 +56,16 @@ pub(super) fn needs_terminal(instead: &str) -> Result<(), Failure> {
     Err(Failure::Other(format!("{why}; {instead}")))
 }
 
-/// What is said of a demo.
 pub(super) struct Note {
-    /// What the header says beside the target, such as "demo"; none: nothing.
+    /// Text after the target in the header, such as "demo".
     pub(super) word: Option<String>,
-    /// What to try first, in one line; empty: nothing is said.
+    /// A suggestion to try first, in one line. Empty for none.
     pub(super) hint: String,
-    /// Told while a question is open, for which the demo waits.
+    /// Set while a question is open, during which the demo waits.
     pub(super) question: OpenQuestion,
 }
 
-/// Connects and shows the screens until somebody ends them.
+/// Connects and shows the screens until the user quits.
 pub(super) async fn show(
     settings: &Settings,
     info: ConnInfo,
@@ -80,7 +78,7 @@ pub(super) async fn show(
         Some(Note { word, hint, question }) => (word, Some(hint), question),
         None => (None, None, OpenQuestion::default()),
     };
-    // A demo begins as everybody's does.
+    // A demo neither restores nor saves the layout.
     let remembers = settings.config.remember && hint.is_none();
     let about = about(settings, &target);
     let mut app = app(settings, target, word)?;
@@ -125,7 +123,7 @@ pub(super) async fn show(
         }),
     };
     let exit = Box::pin(runtime::run(app, theme, source)).await;
-    // What it has sent ends by setting everything anew.
+    // A message of the learner ends by setting everything again, so it must stop before `leave`.
     learning.abort();
     let _ = learning.await;
     let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
@@ -135,7 +133,7 @@ pub(super) async fn show(
     status(exit?)
 }
 
-/// What keeps the looks; none where none are to be kept.
+/// The store of past snapshots. `None` if the history is off.
 fn history(settings: &Settings, live: &mut Live) -> Result<Option<History>, Failure> {
     let limits = settings.config.history;
     if !limits.keep() {
@@ -147,8 +145,8 @@ fn history(settings: &Settings, live: &mut Live) -> Result<Option<History>, Fail
     Ok(Some(history))
 }
 
-/// The connection to act on, and who carries out what is confirmed: there from the start, since when all connections are taken it is
-/// too late to ask for one. Where nobody may act there are none.
+/// The spare connection and the executor of actions. The connection is opened at the start, because none may be free later.
+/// `None` if read-only.
 fn acting(
     settings: &Settings,
     info: &ConnInfo,
@@ -165,7 +163,6 @@ fn acting(
     (Some(spare), Some(Executor::start(lines, log, hands::settings(settings, info))))
 }
 
-/// Learns names until it is stopped.
 async fn learn(learner: Learner, way: Way, names_in: watch::Sender<Learned>) {
     tokio::select! {
         () = learn::keep(learner, way, learn::EVERY, names_in) => {}
@@ -173,7 +170,7 @@ async fn learn(learner: Learner, way: Way, names_in: watch::Sender<Learned>) {
     }
 }
 
-/// Polls until it is stopped, or until nobody wants a view any more.
+/// Polls until it is aborted or the receiver of views is dropped.
 async fn feed(
     live: Live,
     control: PollControl,
@@ -192,7 +189,6 @@ async fn feed(
     }
 }
 
-/// The exit status of a dashboard that ended.
 fn status(exit: Exit) -> Result<u8, Failure> {
     tracing::info!("the screens ended: {exit:?}");
     match exit {
@@ -202,7 +198,6 @@ fn status(exit: Exit) -> Result<u8, Failure> {
     }
 }
 
-/// What a file says of itself into which looks of this target are written.
 fn about(settings: &Settings, target: &str) -> About {
     About {
         program: concat!("locktop ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -214,7 +209,6 @@ fn about(settings: &Settings, target: &str) -> About {
     }
 }
 
-/// The words of whoever sits here, among the events.
 fn noted(text: String) -> Told {
     Told { kind: Kind::Note, severity: Severity::Info, text, subject: None }
 }
@@ -242,10 +236,10 @@ pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> 
     Ok(app)
 }
 
-/// Longest wait of a look that is recorded for the names in it.
+/// Longest wait for the names in a recorded snapshot.
 const NAMES: Duration = Duration::from_secs(1);
 
-/// Connects, asking for a password where one is wanted and waiting where waiting helps.
+/// Connects. Asks for a password if the server requires one, and retries while the server is temporarily unavailable.
 pub(super) async fn connect(
     settings: &Settings,
     info: ConnInfo,
@@ -254,18 +248,17 @@ pub(super) async fn connect(
     connect_with(settings, info, names, None).await
 }
 
-/// The same; with what is left out of statements, where looks are recorded.
 pub(super) async fn connect_with(
     settings: &Settings,
     info: ConnInfo,
     names: watch::Receiver<Learned>,
     redaction: Option<Redaction>,
 ) -> Result<(Live, ConnInfo), Failure> {
-    // Names are not known if they are not visible.
+    // With hidden names, no names are learned.
     let shows_names = !redaction.is_some_and(Redaction::hides_names);
     let mut limits = look::limits(settings);
     if redaction.is_some() {
-        // Nobody waits for the picture, and a look that is kept without its names never gets them.
+        // No screen waits for it, and a snapshot stored without its names never gets them.
         limits.name_timeout = NAMES;
     }
     let feed = live::Settings {
@@ -275,7 +268,7 @@ pub(super) async fn connect_with(
         learned: shows_names.then_some(names),
         server_load: Some(settings.config.server_load),
         redaction,
-        // Beside the poll, which takes what is there: it ends when nobody listens any more.
+        // Redis is watched in parallel to the poll. The watch ends when its receiver is dropped.
         redis: look::redis(settings)
             .filter(|_| shows_names)
             .map(|(servers, options)| watch_redis(servers, options).0),

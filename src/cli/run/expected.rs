@@ -1,4 +1,4 @@
-//! Which blockers are expected from now on: said to the poll, and where that is wanted added to the config file.
+//! Passes changes of expected blockers to the poll, and adds new entries to the config file on request.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) fn expecting(app: &App, control: &mut PollControl) -> Expecting {
     Expecting { say, written }
 }
 
-/// Adds entries to the config file, on a thread of its own: a home directory may be far away. What came of it is told.
+/// Adds entries to the config file in a separate thread, since a home directory can be on a network. Sends the result.
 fn keep(file: PathBuf, added: Vec<ExpectedBlocker>, said: mpsc::UnboundedSender<String>) {
     let tell = said.clone();
     let write = move || {
@@ -40,7 +40,7 @@ fn keep(file: PathBuf, added: Vec<ExpectedBlocker>, said: mpsc::UnboundedSender<
             }
         };
         tracing::info!("{text}");
-        // Who asked may be gone.
+        // The receiver may be dropped.
         let _ = said.send(one_line(&text).into_owned());
     };
     if let Err(error) = std::thread::Builder::new().name("config".to_owned()).spawn(write) {

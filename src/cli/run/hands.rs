@@ -1,5 +1,3 @@
-//! What the executor of the dashboard is given: on whose behalf it acts, and the record that it keeps.
-
 use tokio_postgres::Client;
 
 use super::super::settings::Settings;
@@ -29,7 +27,7 @@ fn actor(info: &ConnInfo) -> Actor {
     Actor::of_process("locktop", info.user())
 }
 
-/// The record: what the log writes, and the events on the screens.
+/// Records actions in the audit log and as events on the screens.
 pub(super) struct DashboardLog {
     log: AuditLog,
     event_sender: EventSender,
@@ -76,8 +74,8 @@ impl DashboardLog {
     }
 }
 
-/// Tells what a process that is gone asked for and did not live to see; and where the record cannot be kept, before anybody wants to
-/// act.
+/// Reports actions that an earlier process requested but whose result it did not record, and whether the audit log cannot
+/// be written.
 pub(super) async fn tell_unfinished(info: ConnInfo, event_sender: EventSender) {
     let directory = audit::directory(&|name| std::env::var(name).ok());
     let log = AuditLog::new(directory, actor(&info), ServerName::of(&info));
@@ -98,7 +96,6 @@ fn warning(text: &str) -> Told {
     Told { kind: Kind::ActionResult, severity: Severity::Warning, text, subject: None }
 }
 
-/// The verb of what was asked, in words: `make due`.
 fn words(asked: &Asked<'_>) -> String {
     asked.command.verb.as_str().replace('_', " ")
 }

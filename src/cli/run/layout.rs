@@ -1,4 +1,4 @@
-//! The file that the next dashboard begins with. Without it nothing is missing: what fails here is nobody's trouble.
+//! The saved layout of the dashboard. All errors are ignored: it is only a convenience.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::app::layout::Layout;
 use crate::app::screens::Screen;
 
-/// A longer file is none of ours.
+/// A longer file was not written by locktop.
 const LONGEST: u64 = 64 * 1024;
 
 const FILE: &str = "layout.toml";
@@ -19,7 +19,7 @@ fn place() -> Option<PathBuf> {
     directory(&|name| std::env::var(name).ok())
 }
 
-/// Begins as the last one was left, but for the screen where one is named.
+/// Restores the saved layout, except the screen if one is named.
 pub(super) fn restore(app: &mut App, named: Option<Screen>) {
     let Some(place) = place().filter(|place| place.is_dir()) else { return };
     let Ok(file) = Folder::open(&place).and_then(|folder| folder.file(FILE, How::Existing)) else { return };
@@ -29,7 +29,7 @@ pub(super) fn restore(app: &mut App, named: Option<Screen>) {
     }
 }
 
-/// Writes it whole: another dashboard that ends at the same moment writes one of its own, and one of them stays.
+/// Replaces the whole file. If two dashboards end at the same time, one layout is kept.
 pub(super) fn keep(layout: &Layout) {
     let Some(place) = place() else { return };
     let Ok(folder) = Folder::open(&place) else { return };

@@ -1,5 +1,3 @@
-//! `locktop lock-of`: what a statement locks, and which sessions are in its way.
-
 use std::io::{self, Read, Write};
 
 use super::super::args::SnapshotFormat;
@@ -10,15 +8,14 @@ use crate::model::statement::{LONGEST, Piece, statements};
 use crate::pg::lock_of::places;
 use crate::wire::lock_of::{Now, Report, Verdict, json, targets, text};
 
-/// The exit status where it is not known.
+/// The exit status if the answer is unknown.
 pub(super) const UNKNOWN: u8 = 3;
 
-/// What the statements lock, without asking a server which sessions are in the way.
 pub(super) fn offline(arguments: &LockOfArgs) -> Result<u8, Failure> {
     print(&Report::new(read(arguments)?, arguments.single_transaction, None), arguments)
 }
 
-/// With a snapshot of one. The catalogs have what the names lead to, and the snapshot the locks; nothing else is asked.
+/// Also reads the catalogs, to resolve names, and a snapshot of the current locks.
 pub(super) async fn run(settings: Settings, arguments: &LockOfArgs) -> Result<u8, Failure> {
     let pieces = read(arguments)?;
     let targets = targets(&pieces);
@@ -27,7 +24,7 @@ pub(super) async fn run(settings: Settings, arguments: &LockOfArgs) -> Result<u8
     let found = found.map_err(|error| Failure::Other(error.to_string()))?;
     drop(connection);
     let target = info.target();
-    // The job systems of others say nothing of locks on a table.
+    // Other job systems are not needed for table locks.
     let settings = Settings { adapters: Vec::new(), ..settings };
     let view = Box::pin(snapshot::take(&settings, info)).await?;
     if let Some(error) = view.snapshot.as_deref().and_then(|snapshot| snapshot.locks.error.as_deref()) {

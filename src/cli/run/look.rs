@@ -1,4 +1,4 @@
-//! How the screens look and which keys they have: from the config's words to the types of the floors above.
+//! Converts settings of the config into the types of other modules: theme, keys, lock names, limits, Redis.
 
 use super::super::settings::Settings;
 use super::Failure;
@@ -16,18 +16,15 @@ use pg_connect::conninfo::ConnInfo;
 const MEANINGS: [&str; 9] =
     ["plain", "title", "dim", "critical", "warning", "good", "key", "past", "selected"];
 
-/// The names that the config may use.
 pub(super) struct Names {
     pub(super) actions: Vec<&'static str>,
     pub(super) meanings: Vec<&'static str>,
 }
 
-/// The names that the config may use.
 pub(super) fn checks() -> Names {
     Names { actions: BINDINGS.iter().map(|binding| binding.name).collect(), meanings: MEANINGS.to_vec() }
 }
 
-/// What can be checked without a list.
 pub(super) fn parsers() -> Checks<'static> {
     Checks {
         actions: None,
@@ -47,10 +44,10 @@ pub(super) fn parsers() -> Checks<'static> {
     }
 }
 
-/// The keys, with the config's changes.
+/// The key map with the changes from the config.
 ///
 /// # Errors
-/// Two actions on one key are a mistake of the config, at the place of the key of the second.
+/// One key is bound to two actions; reported at the key of the second.
 pub(super) fn keymap(config: &Config) -> Result<KeyMap, ConfigError> {
     let changes: Vec<(String, Vec<String>)> = config
         .keys
@@ -61,7 +58,7 @@ pub(super) fn keymap(config: &Config) -> Result<KeyMap, ConfigError> {
         .map_err(|error| config.mistake(place(config, &error).unwrap_or(START), error.to_string()))
 }
 
-/// What a change took from an action that the config does not name: it may be missed.
+/// Notes about keys that a change has taken from actions the config does not name.
 pub(super) fn taken_keys(config: &Config, keymap: &KeyMap) -> Vec<String> {
     let is_named = |name: &str| config.keys.iter().any(|binding| binding.action == name);
     let taken = keymap.taken().filter(|(before, ..)| !is_named(before.name));
@@ -76,10 +73,8 @@ pub(super) fn taken_keys(config: &Config, keymap: &KeyMap) -> Vec<String> {
         .collect()
 }
 
-/// Where nothing else is known.
 const START: Position = Position { line: 1, column: 1 };
 
-/// The place of what a key map cannot be made of.
 fn place(config: &Config, error: &KeyMapError) -> Option<Position> {
     let action = |name: &str| config.keys.iter().find(|binding| binding.action == name);
     match error {
@@ -90,7 +85,7 @@ fn place(config: &Config, error: &KeyMapError) -> Option<Position> {
             let at = binding.keys.iter().find(|(text, _)| same(text)).map(|(_, at)| *at);
             Some(at.unwrap_or(binding.at))
         }
-        // A key by itself is checked with the rest of the config.
+        // Single keys are checked with the rest of the config.
         KeyMapError::Key(_) => None,
     }
 }
@@ -99,7 +94,6 @@ fn mistake(settings: &Settings, at: crate::config::Position, message: &str) -> C
     settings.config.mistake(at, message)
 }
 
-/// The colours, for the terminal that the environment describes.
 pub(super) fn theme(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Result<Theme, Failure> {
     let depth = Depth::detect(env);
     let base = Base::parse(&settings.theme.base).unwrap_or_default();
@@ -114,19 +108,18 @@ pub(super) fn theme(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -
     })
 }
 
-/// Whether a terminal gets ASCII alone: when that was asked for, or the locale is none of UTF-8.
+/// Whether to write only ASCII: on request, or if the locale is not UTF-8.
 pub(super) fn is_ascii(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> bool {
     settings.ascii || !is_utf8(env)
 }
 
-/// Whether the locale is one of UTF-8: the first of these variables that is set decides (POSIX, 8.2).
+/// Whether the locale is UTF-8. The first of these variables that is set decides (POSIX, 8.2).
 fn is_utf8(env: &dyn Fn(&str) -> Option<String>) -> bool {
     let set = |name: &&str| env(name).filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default().to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// What learns the names of advisory keys that only the server knows.
 pub(super) fn learner(settings: &Settings, info: &ConnInfo) -> Learner {
     let file = settings.config.path.as_deref().and_then(|path| path.file_name()).unwrap_or_default();
     let query = |query: &LockNameQuery| Query {
@@ -139,7 +132,7 @@ pub(super) fn learner(settings: &Settings, info: &ConnInfo) -> Learner {
     Learner::new(info.clone(), limits, lock_names(settings), queries)
 }
 
-/// Names for advisory keys: the config's, then those of well-known software.
+/// Names of advisory lock keys: those of the config, then those of well-known software.
 pub(super) fn lock_names(settings: &Settings) -> LockNames {
     let (everywhere, somewhere): (Vec<_>, Vec<_>) =
         settings.lock_names.iter().partition(|named| named.database.is_none());
@@ -153,14 +146,12 @@ pub(super) fn lock_names(settings: &Settings) -> LockNames {
     names
 }
 
-/// How far a poll may go, and where tables are.
 pub(super) fn limits(settings: &Settings) -> Limits {
     let (trusted_owners, tables) = (settings.trusted_owners.clone(), Places(settings.tables.clone()));
     let adapters = settings.adapters.clone().into();
     Limits { trusted_owners, tables, adapters, ..Limits::default() }
 }
 
-/// The Redis servers to look at, and how; none where there are none.
 pub(super) fn redis(settings: &Settings) -> Option<(RedisSets, RedisOptions)> {
     let servers = settings.redis.sets.clone();
     let default = RedisOptions::default();

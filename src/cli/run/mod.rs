@@ -1,4 +1,4 @@
-//! What each command does, and the exit status it ends with: 0 done, 1 failed, 2 wrong usage.
+//! Runs the commands. Exit status: 0 success, 1 failure, 2 invalid usage.
 
 mod adapters;
 mod check;
@@ -41,19 +41,15 @@ use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
 use pg_connect::message;
 
-/// Why a command failed: one line of text, and the exit status.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// Flags, config or environment are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Standard output, or the terminal, cannot be used.
+    /// Standard output or the terminal cannot be used.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Options that do not go together.
     #[error("{0}")]
     Usage(String),
-    /// Anything else, in one line.
     #[error("{0}")]
     Other(String),
 }
@@ -80,18 +76,17 @@ impl From<ConfigError> for Failure {
     }
 }
 
-/// Runs a command. The program's only writer to standard error, apart from a panic.
 pub fn run(cli: &Cli) -> ExitCode {
     match command(cli) {
         Ok(status) => ExitCode::from(status),
-        // Whoever read our output has seen enough.
+        // The reader of the output has closed the pipe.
         Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            // What a server or a file says may be in it.
+            // The message can contain text of a server or a file.
             say(&failure.to_string());
             ExitCode::from(match (&cli.command, failure.exit_status()) {
                 (Some(Command::Check(_)), _) => Status::Unknown.code(),
-                // There 1 means that it would wait.
+                // For lock-of, status 1 means that the statement would wait.
                 (Some(Command::LockOf(_)), 1) => lock_of::UNKNOWN,
                 (_, status) => status,
             })
@@ -99,14 +94,13 @@ pub fn run(cli: &Cli) -> ExitCode {
     }
 }
 
-/// Prints the answer to the command line (help, or an error), and returns the exit status.
 pub fn explain(answer: &clap::Error, line: &[OsString]) -> ExitCode {
     let status = u8::try_from(answer.exit_code()).unwrap_or(1);
     if is_check(line) {
         return unknown(answer);
     }
     let printed = answer.print().and_then(|()| io::stdout().flush());
-    // What follows a word that was taken for a database's name may be what was complained of.
+    // A mistyped command is parsed as a database name, and the error may be about the words after it.
     if let Some(word) = line.get(1).and_then(|word| word.to_str()).filter(|_| status != 0)
         && let Some(command) = meant(word).filter(|command| command != word)
     {
@@ -121,7 +115,7 @@ pub fn explain(answer: &clap::Error, line: &[OsString]) -> ExitCode {
     }
 }
 
-/// For a monitoring system 2 is an alarm: wrong usage and help are UNKNOWN.
+/// Invalid usage and help are UNKNOWN: for a monitoring system, status 2 is an alarm.
 fn unknown(answer: &clap::Error) -> ExitCode {
     let text = answer.render().to_string();
     let text = if answer.use_stderr() {
@@ -133,7 +127,6 @@ fn unknown(answer: &clap::Error) -> ExitCode {
     ExitCode::from(Status::Unknown.code())
 }
 
-/// Runs a command, with its log if one was given. Failures are logged.
 fn command(cli: &Cli) -> Result<u8, Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let log = match cli.log_file().map_err(Failure::Usage)? {
@@ -189,7 +182,6 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     }
 }
 
-/// A command that prints something and exits.
 fn printed(print: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<u8, Failure> {
     let mut out = io::stdout().lock();
     print(&mut out)?;
@@ -228,12 +220,11 @@ fn check(cli: &Cli, arguments: &CheckArgs, context: &Context<'_>) -> Result<u8, 
     };
     let runtime = runtime()?;
     let status = runtime.block_on(check::run(settings, arguments));
-    // A name service that does not answer is not waited for.
+    // Do not wait for a name service that does not answer.
     runtime.shutdown_background();
     status
 }
 
-/// A command that connects to a server, or starts one.
 fn with_server(cli: &Cli, context: &Context<'_>) -> Result<u8, Failure> {
     let settings = cli.settings(context)?;
     if let Some(path) = &settings.config.path {
@@ -260,24 +251,25 @@ fn with_server(cli: &Cli, context: &Context<'_>) -> Result<u8, Failure> {
     })
 }
 
-/// A connection for a command that needs only one, and how it was made, with the password. The session is not shared.
+/// A connection and its parameters, including the password, for a command that needs only one. The session must not be
+/// shared through a pooler.
 async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
     let (connection, info) = open_any(settings).await?;
-    // Before anything is set: in another's session it would stay.
+    // Before any SET, which would persist in a session of another client.
     let own = Box::pin(is_own(&connection.client, &info)).await;
     own.map_err(|error| Failure::Other(error.to_string()))?;
-    // Before anything is requested: names in our statements are the server's own.
+    // Before any query, so that names in locktop's statements resolve to the server's own objects.
     pin(&connection.client).await.map_err(|error| Failure::Other(message(&error)))?;
     Ok((connection, info))
 }
 
-/// The same for messages that are whole transactions with all their settings: a pooler can lend a session for each.
+/// Like `open`, for messages that are whole transactions with all their settings: here a transaction pooler is permitted.
 async fn open_any(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
     let failure = |error: ConnectError| Failure::Other(error.to_string());
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let mut info = session::ask_first(info, settings.prompt).map_err(failure)?;
-    // A key may want a password, and then the server another.
+    // Both a client key and the server can require a password.
     let connection = loop {
         match connect(&info).await {
             Ok(connection) => break connection,
@@ -290,19 +282,18 @@ async fn open_any(settings: &Settings) -> Result<(Connection, ConnInfo), Failure
     Ok((connection, info))
 }
 
-/// One thread polls, so that a terminal that is not read never delays the poll; the screens have the main thread.
+/// One worker thread polls, so that a blocked terminal never delays the poll; the screens use the main thread.
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
 
-/// A line on standard error. If that is closed, nothing is printed, without a panic.
+/// Prints a line to standard error. A closed standard error is ignored.
 fn say(text: &str) {
     tracing::warn!("{text}");
     let _ = writeln!(io::stderr(), "locktop: {}", harmless(text));
 }
 
-/// Each line made safe for a terminal. Several mistakes of a config are a line each; a message of a server is
-/// one line already.
+/// Makes each line safe for a terminal. Several config mistakes are one line each; a server message is a single line.
 fn harmless(text: &str) -> String {
     text.lines().map(text::one_line).collect::<Vec<_>>().join("\n")
 }

@@ -1,5 +1,3 @@
-//! `locktop record`: looks into a file, until somebody ends it.
-
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
@@ -30,7 +28,7 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     let name = target.clone();
     if wanted.redact == Some(Redact::Names) {
         names_of_its_own(&wanted.place)?;
-        // Neither what the file says of itself, nor its name in a folder, nor who is expected to block.
+        // Hide the target in the header and in the file name, and the expected blockers.
         HIDDEN.clone_into(&mut target);
         settings.thresholds.expected.clear();
     }
@@ -52,13 +50,13 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     };
     let options =
         Options { place, sync: wanted.sync, rotation: rotation(wanted), about, on_trouble: wanted.around() };
-    // Before the server is asked for anything: it may be in vain.
+    // Before connecting, since it can fail.
     let (look_sender, writing) = record::start(options, Box::new(say))?;
     let (names_in, names) = watch::channel(Learned::default());
     let (mut live, info) = match dashboard::connect_with(&settings, info, names, Some(redaction)).await {
         Ok(connected) => connected,
         Err(failure) => {
-            // What writes leaves the file as it was.
+            // Without snapshots the writer leaves the file unchanged.
             drop(look_sender);
             let _ = tokio::task::spawn_blocking(move || writing.join()).await;
             return Err(failure);
@@ -100,18 +98,18 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
             }
             ended
         }
-        // Whoever read our output has seen enough.
+        // The reader of the output has closed the pipe.
         Ok(Ok(Err(error))) => Err(Failure::Io(error)),
         _ => Err(Failure::Other("the writer ended unexpectedly".to_owned())),
     }
 }
 
-/// Where it is recorded, if a person looks on: in a service's log that is no news.
+/// The path to report to a user at a terminal; not for the log of a service.
 fn file_for_a_person(place: &Path) -> Option<&Path> {
     (std::io::stderr().is_terminal() && place != Path::new("-")).then_some(place)
 }
 
-/// The hashes of one recorder are not those of another: a file that is there is not gone on with.
+/// Hashes of two recorders differ, so an existing recording cannot be continued.
 fn names_of_its_own(path: &Path) -> Result<(), Failure> {
     let has_looks = path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
     if has_looks {
@@ -121,7 +119,7 @@ fn names_of_its_own(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where to: what is a folder, or is written as one, gets a file for each stretch.
+/// The place to record to. A directory, or a path that ends with `/`, gets a file per period.
 fn place(path: &Path, target: &str) -> Place {
     if path == Path::new("-") {
         return Place::Output;
@@ -150,7 +148,7 @@ fn rotation(wanted: &RecordArgs) -> Rotation {
     rotation
 }
 
-/// Says when the connection is lost and when it is back; returns when the poll has ended.
+/// Reports lost and restored connections. Returns when the poll has ended.
 async fn told(views: &mut watch::Receiver<std::sync::Arc<crate::model::view::View>>) {
     let mut is_down = false;
     while views.changed().await.is_ok() {
@@ -168,7 +166,7 @@ async fn told(views: &mut watch::Receiver<std::sync::Arc<crate::model::view::Vie
     }
 }
 
-/// Returns when nothing is written any more, as when nobody reads it.
+/// Returns when the writer has ended, for example because its reader closed the pipe.
 async fn written(writing: &std::thread::JoinHandle<std::io::Result<()>>) {
     while !writing.is_finished() {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -182,7 +180,7 @@ async fn over(time: Option<Duration>) {
     }
 }
 
-/// The status to end with at a signal that asks for the end: what was recorded is whole.
+/// The exit status after a termination signal: 0, since the recording is complete.
 async fn ended() -> u8 {
     let one = |kind: SignalKind| async move {
         match signal(kind) {

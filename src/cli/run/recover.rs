@@ -1,5 +1,3 @@
-//! `locktop recover`: says what it would do, asks, does it, and says what came of it.
-
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 
@@ -62,7 +60,7 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     output.end(&results, u8::from(!all))
 }
 
-/// The plan for published tables: what the screens show of them.
+/// The plan for published tables, made from a snapshot as the screens show it.
 async fn published(
     settings: &Settings,
     info: ConnInfo,
@@ -82,7 +80,7 @@ async fn published(
     })
 }
 
-/// Without a record nothing is done. What a command before this one asked for and did not live to see is told.
+/// Fails unless the audit log can be written. Also reports actions of earlier commands without a recorded result.
 async fn open_record(log: &AuditLog) -> Result<(), Failure> {
     let failure =
         |error: AuditError| Failure::Other(format!("{}; nothing was changed", one_line(&error.to_string())));
@@ -94,7 +92,6 @@ async fn open_record(log: &AuditLog) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What can be said without a server.
 fn refuse(settings: &Settings, arguments: &RecoverArgs) -> Result<(), SettingsError> {
     if arguments.dry_run {
         return Ok(());
@@ -120,7 +117,8 @@ fn request(arguments: &RecoverArgs) -> Request {
     Request { select, task: arguments.task.clone(), terminate: arguments.terminate }
 }
 
-/// Where everything is said. What was begun is ended, and its exit status given, also when nobody reads.
+/// Prints plan and results. A write error does not stop an action that has started, and the exit status stays that of the
+/// action if the reader has closed the pipe.
 struct Output<'a> {
     settings: &'a Settings,
     arguments: &'a RecoverArgs,
@@ -133,7 +131,6 @@ impl Output<'_> {
         self.arguments.format == SnapshotFormat::Table
     }
 
-    /// A table comes in parts, as things happen.
     fn plan(&self) {
         if self.is_table() {
             self.print(&wire::table::recovery::plan(self.plan));
@@ -146,7 +143,7 @@ impl Output<'_> {
         }
     }
 
-    /// The last line of a table; the whole of an object. Answers with the exit status.
+    /// Prints the last line of a table, or the whole JSON object. Returns the exit status.
     fn end(&self, results: &[RecoveryResult], status: u8) -> Result<u8, Failure> {
         if !self.is_table() {
             let json = wire::json::recovery(self.plan, results, self.arguments.dry_run);
@@ -179,7 +176,7 @@ impl Output<'_> {
         look::is_ascii(self.settings, &|name| std::env::var(name).ok())
     }
 
-    /// Asks on the terminal, where the plan is shown if it has gone elsewhere. Every process that is ended is named.
+    /// Asks on the terminal, and shows the plan there if standard output is not a terminal.
     fn is_confirmed(&self) -> io::Result<bool> {
         let mut lines = Vec::new();
         if !self.is_table() || !io::stdout().is_terminal() {
@@ -192,7 +189,7 @@ impl Output<'_> {
     }
 }
 
-/// What is asked. Whatever else ends with a session is named.
+/// The question. Names every session to be terminated and its other executions.
 fn question(plan: &RecoveryPlan) -> String {
     let number = plan.acts().count();
     let executions = if number == 1 { "execution" } else { "executions" };

@@ -1,5 +1,3 @@
-//! `locktop replay`: the dashboard over a recording, which asks no server; and `locktop cut`.
-
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,7 +71,6 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
     Box::pin(show(&settings, recording, (name, first, zone), before, wanted)).await
 }
 
-/// The dashboard: no server is asked, and nothing can act.
 async fn show(
     settings: &Settings,
     recording: Recording,
@@ -108,7 +105,7 @@ async fn show(
         leaving: Box::new(|_| {}),
     };
     let exit = Box::pin(runtime::run(app, theme, source)).await;
-    // It ends the screens where it is gone.
+    // Dropping it earlier would end the screens.
     drop(views_in);
     match exit? {
         Exit::Quit => Ok(0),
@@ -117,7 +114,7 @@ async fn show(
     }
 }
 
-/// A file, a folder, or standard input, which goes on being read, or is read to its end.
+/// Opens a file, a directory or standard input. Standard input is read in the background, or to its end if `whole`.
 pub(super) fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     if path != Path::new("-") {
         return Ok(Recording::open(path)?);
@@ -125,7 +122,7 @@ pub(super) fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     let kept = tempfile::NamedTempFile::new()?;
     let (mut into, file) = (kept.reopen()?, kept.reopen()?);
     let (first, begun) = std::sync::mpsc::channel();
-    // Nobody waits for its end.
+    // The thread is never joined.
     std::thread::Builder::new().name("input".to_owned()).spawn(move || {
         let mut input = io::stdin().lock();
         let mut piece = vec![0; 1 << 16];
@@ -146,12 +143,10 @@ pub(super) fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     Ok(recording)
 }
 
-/// The zone of times: what was asked for, or that of this machine.
 pub(super) fn zone(wanted: Option<Zone>) -> Zone {
     wanted.unwrap_or(Zone::Local)
 }
 
-/// Where a time leads in a recording.
 fn step(recording: &Recording, text: &str, zone: Zone) -> Result<Step, Failure> {
     let moments = recording.moments();
     let ends = moments.first().zip(moments.last()).map(|(first, last)| (first.at, last.at));
@@ -160,7 +155,6 @@ fn step(recording: &Recording, text: &str, zone: Zone) -> Result<Step, Failure> 
     Ok(step.unwrap_or(Step::Time(last)))
 }
 
-/// The places of the looks from one time to another.
 pub(super) fn range(
     recording: &Recording,
     (from, to): (Option<&str>, Option<&str>),
@@ -184,7 +178,7 @@ pub(super) fn range(
     Ok(first..end.max(first))
 }
 
-/// A line for each look. What is damaged is passed over, and said.
+/// Prints a line per snapshot. Damaged snapshots are skipped and counted.
 fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: Zone) -> Result<u8, Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let (mut seq, mut damaged) = (0, 0);

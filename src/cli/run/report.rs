@@ -1,5 +1,3 @@
-//! `locktop report`: what happened in a recording, for people who were not there.
-
 use std::io::{self, Write};
 
 use locktop_base::file::{self, How};
@@ -16,7 +14,7 @@ use crate::model::zone::Zone;
 use crate::wire::report::{Style, html, json, markdown};
 
 pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
-    // Before all the work: what is created last is created only if it does not exist by then.
+    // Check early that the output file does not exist. It is created at the end, and only if it still does not exist.
     wanted.output.as_deref().map_or(Ok(()), file::is_free)?;
     let mut recording = open(&wanted.place, true)?;
     let zone = zone(wanted.zone);
@@ -58,7 +56,6 @@ fn failure(error: NotThere) -> Failure {
     Failure::Other(error.to_string())
 }
 
-/// The looks that it is about.
 fn places(
     recording: &mut Recording,
     wanted: &ReportArgs,

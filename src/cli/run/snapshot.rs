@@ -1,5 +1,3 @@
-//! `locktop snapshot`: one look, printed.
-
 use std::io::{self, IsTerminal, Write};
 
 use super::super::args::{SnapshotArgs, SnapshotFormat};
@@ -13,7 +11,7 @@ use crate::pg::poll::OpenError;
 use crate::{text, wire};
 use pg_connect::conninfo::ConnInfo;
 
-/// Between two attempts while the server has no free connection or is starting up.
+/// Between attempts while the server has no free connection or is starting up.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<u8, Failure> {
@@ -41,7 +39,7 @@ pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<
     Ok(0)
 }
 
-/// The table in so many columns and in the terminal's characters; in UTF-8 where it goes elsewhere.
+/// Renders the table. ASCII only if requested, or for a terminal without UTF-8.
 fn table(settings: &Settings, view: &View, columns: Option<usize>) -> Option<String> {
     let env = |name: &str| std::env::var(name).ok();
     let table = print::render(view, columns)?;
@@ -51,10 +49,10 @@ fn table(settings: &Settings, view: &View, columns: Option<usize>) -> Option<Str
     Some(table)
 }
 
-/// Columns where there is no terminal: what people paste into a message or a ticket.
+/// Width without a terminal, suitable for a message or a ticket.
 const COLUMNS: usize = 100;
 
-/// How many columns a line may have; none for lines of any length.
+/// The width in columns. `None` is unlimited.
 pub(super) fn columns(asked: Option<u16>) -> Option<usize> {
     let terminal = || {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;

@@ -1,6 +1,6 @@
-//! `locktop snapshot --watch`: a line of JSON for each look, until somebody has seen enough.
+//! `locktop snapshot --watch`: prints one JSON line per snapshot until interrupted.
 //!
-//! A reader that is slow gets the newest look and how many it has missed; nothing is kept for it but that.
+//! A slow reader gets the newest snapshot and the number of missed ones; nothing is buffered for it.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -20,18 +20,15 @@ use crate::model::view::{Link, View};
 use crate::wire::json::watch as line;
 use pg_connect::conninfo::ConnInfo;
 
-/// What was written so far, and what is to be.
 struct Lines<'a> {
     wanted: &'a SnapshotArgs,
-    /// Looks that there were, and the last of them that was written.
+    /// Snapshots so far, and the number of the last one written.
     looks: u64,
     written: u64,
-    /// Lines so far that are looks.
+    /// Snapshot lines written so far.
     seq: u64,
-    /// The snapshot that was counted last.
     counted: Option<Arc<crate::model::snapshot::Snapshot>>,
     fingerprint: Option<u64>,
-    /// The number of the event that comes next.
     event: u64,
     link: Option<Link>,
 }
@@ -52,7 +49,7 @@ pub(super) async fn run(
     let feed = tokio::spawn(live.run(control, views_in));
     let ended = tokio::select! {
         written = write_all(wanted, &mut views) => written,
-        // Nobody reads any more, which a write would only tell when there is something to write.
+        // The reader has closed the pipe. A write would detect this only when there is something to write.
         () = reader_gone() => Ok(0),
         number = ended() => Ok(128 + number),
     };
@@ -64,10 +61,10 @@ pub(super) async fn run(
     ended
 }
 
-/// How often it is looked whether somebody reads.
+/// Interval of the check whether the reader has closed the pipe.
 const READER: Duration = Duration::from_millis(500);
 
-/// Returns when the pipe that we write to has lost its reader.
+/// Returns when the reader of standard output has closed the pipe.
 async fn reader_gone() {
     loop {
         tokio::time::sleep(READER).await;
@@ -82,7 +79,6 @@ async fn reader_gone() {
     }
 }
 
-/// The number of the signal that asks for the end.
 async fn ended() -> u8 {
     let one = |kind: SignalKind, number: u8| async move {
         match signal(kind) {
@@ -126,7 +122,7 @@ async fn write_all(wanted: &SnapshotArgs, views: &mut watch::Receiver<Arc<View>>
             written = async { writing.as_mut()?.await.ok() }, if writing.is_some() => {
                 writing = None;
                 match written {
-                    // Whoever read it has seen enough.
+                    // The reader has closed the pipe.
                     Some(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
                     Some(Err(error)) => return Err(error.into()),
                     _ if lines.is_done() => return Ok(0),
@@ -163,10 +159,9 @@ impl Lines<'_> {
         self.wanted.count.is_some_and(|count| self.seq >= count)
     }
 
-    /// What there is to write of a view.
     fn of(&mut self, view: &View) -> Result<String, serde_json::Error> {
         let mut out = Vec::new();
-        // Each attempt that fails is told of by another view.
+        // Every failed attempt to connect produces a view.
         let state = |link: &Link| std::mem::discriminant(link);
         let is_new = self.link.as_ref().map(state) != Some(state(&view.link));
         if is_new && (self.link.is_some() || matches!(view.link, Link::Down { .. })) {
@@ -189,7 +184,7 @@ impl Lines<'_> {
         }
         let fingerprint = line::fingerprint(view);
         let is_change = self.fingerprint.replace(fingerprint) != Some(fingerprint);
-        // What was left out because nothing had changed was not missed.
+        // Snapshots left out because nothing had changed do not count as skipped.
         let skipped = self.looks - self.written - 1;
         self.written = self.looks;
         if self.wanted.changes && !is_change {

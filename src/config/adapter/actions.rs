@@ -1,5 +1,3 @@
-//! `[actions.recover]` and `[actions.unlock]`: what may be done to rows of the system.
-
 use std::ops::Range;
 
 use toml::de::DeTable;
@@ -12,7 +10,6 @@ use crate::model::adapter::{Action, ActionKind, Proof};
 
 const KEYS: [&str; 7] = ["needs", "proof", "hold_key", "writes", "sql", "then", "late"];
 
-/// Both, where they are there, each with its alternatives.
 pub(super) fn actions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Action> {
     let Some(section) = get(table, "actions").and_then(|value| reader.table("actions", value)) else {
         return Vec::new();
@@ -29,7 +26,7 @@ pub(super) fn actions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Know
     actions
 }
 
-/// `[actions.recover]`, or `[[actions.recover]]` for each.
+/// A single `[actions.recover]`, or each `[[actions.recover]]`.
 fn alternatives<'a, 'i>(
     reader: &mut Reader<'_>,
     kind: ActionKind,
@@ -95,7 +92,6 @@ fn proofs(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Proof> {
     proofs
 }
 
-/// The keys of tables in `writes`, or a note that they are none.
 fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Vec<Text> {
     let expected = format!("a list of {}", known.tables().collect::<Vec<_>>().join(", "));
     let Some(items) = value.get_ref().as_array().filter(|items| !items.is_empty()) else {

@@ -1,5 +1,3 @@
-//! `[adapters]` of the config.
-
 use toml::de::DeTable;
 
 use super::super::error::{Mistake, Position};
@@ -10,17 +8,15 @@ use crate::model::adapter::Adapter;
 use crate::text::one_line;
 use pg_connect::conninfo::nearest;
 
-/// The zone of times that have none.
+/// The time zone of timestamps without time zone.
 const TIME_ZONE: &str = "time_zone";
 
-/// What the config says of adapters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdapterChoices {
-    /// `enabled`: whether job systems of others are looked for at all.
+    /// `enabled`: whether to search for other job systems at all.
     pub is_enabled: bool,
-    /// `off`: those that are not looked for, with their places in the file.
+    /// `off`: adapters to ignore, with their positions in the file.
     pub off: Vec<(String, Position)>,
-    /// `[adapters.NAME]`: what is said of one.
     pub each: Vec<AdapterChoice>,
 }
 
@@ -30,22 +26,17 @@ impl Default for AdapterChoices {
     }
 }
 
-/// What the config says of one adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdapterChoice {
-    /// The name that the adapter has to have.
     pub name: String,
-    /// Where its section stands in the file.
     pub at: Position,
-    /// The only schema to look in.
+    /// The only schema to search.
     pub schema: Option<Text>,
-    /// Whether its rows may be acted on.
     pub allows_actions: bool,
-    /// Its settings with their values, and where they stand in the file.
     pub settings: Vec<(String, Text, Position)>,
 }
 
-/// Reads the section. Which adapters and settings there are is only known when their files are read.
+/// Reads the section. Names of adapters and settings are checked later, when the adapter files are read.
 pub(in crate::config) fn choices(reader: &mut Reader<'_>, value: Value<'_, '_>) -> AdapterChoices {
     let mut choices = AdapterChoices::default();
     let Some(table) = reader.table("adapters", value) else { return choices };
@@ -101,7 +92,7 @@ fn choice(reader: &mut Reader<'_>, name: &str, at: Position, table: &DeTable<'_>
 }
 
 impl AdapterChoices {
-    /// Makes the settings, and leaves out what is off. Answers with what cannot be.
+    /// Applies the settings, and removes adapters that are off. Returns the mistakes.
     pub(super) fn apply(&self, adapters: &mut Vec<Adapter>) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         let names: Vec<Text> = adapters.iter().map(|adapter| adapter.name.clone()).collect();
@@ -131,7 +122,7 @@ impl AdapterChoice {
         adapter.time_zone = None;
         for (name, value, at) in &self.settings {
             let Some(old) = adapter.settings.iter_mut().find(|setting| *setting.name == **name) else {
-                // Some have it among their own, for a part of their times.
+                // Some adapters have a setting of this name, for a part of their timestamps.
                 if name == TIME_ZONE {
                     zone(adapter, value, *at, mistakes);
                     continue;
@@ -154,7 +145,7 @@ impl AdapterChoice {
     }
 }
 
-/// The server knows which zones there are.
+/// Only the server knows the valid zone names.
 fn zone(adapter: &mut Adapter, value: &Text, at: Position, mistakes: &mut Vec<Mistake>) {
     if value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+')) {
         adapter.time_zone = Some(value.clone());

@@ -1,4 +1,4 @@
-//! `[detect]`: how the tables of a system are told.
+//! `[detect]`: how the tables of a system are recognized.
 
 use toml::de::DeTable;
 
@@ -8,12 +8,11 @@ use crate::model::Text;
 use crate::model::adapter::{ColumnKind, TableName, TableRule};
 
 const KEYS: [&str; 5] = ["name", "suffix", "begins", "columns", "optional"];
-/// Tables and columns that a name alone may not stand for: `jobs` is anybody's.
+/// Least number of columns that must be named: a name such as `jobs` alone is too common.
 const FEWEST: usize = 3;
-/// Bytes of a name in the catalog (`NAMEDATALEN` in `src/include/pg_config_manual.h`, less its end).
+/// Longest name in bytes (`NAMEDATALEN` in `src/include/pg_config_manual.h`, minus the terminating zero).
 const LONGEST_NAME: usize = 63;
 
-/// The rules of all tables; of those with mistakes notes.
 pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableRule> {
     let Some(value) = get(table, "detect") else {
         reader.mistake(
@@ -70,7 +69,6 @@ fn rule(reader: &mut Reader<'_>, section: &str, key: &str, table: &DeTable<'_>) 
     Some(TableRule { key: key.into(), name: name?, columns, optional })
 }
 
-/// What a table is called: whole, or how it ends or begins.
 fn name(reader: &mut Reader<'_>, section: &str, table: &DeTable<'_>) -> Option<TableName> {
     let ways = ["name", "suffix", "begins"];
     let said: Vec<_> = ways.into_iter().filter_map(|key| Some((key, get(table, key)?))).collect();

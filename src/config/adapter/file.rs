@@ -1,4 +1,4 @@
-//! The file of an adapter: all but its tables and queries.
+//! The file of an adapter, except tables and queries.
 
 use std::str::FromStr;
 
@@ -12,7 +12,6 @@ use crate::model::Text;
 use crate::model::adapter::{Adapter, Evidence, Limit, Part, Presence, Setting};
 use crate::text::parse_duration;
 
-/// The only version of the format.
 const FORMAT: i64 = 1;
 const TEXTS: [&str; 4] = ["name", "title", "licence", "seen"];
 const SECTIONS: [&str; 18] = [
@@ -37,7 +36,6 @@ const SECTIONS: [&str; 18] = [
 ];
 const LAST_SECTION: &str = "schedules";
 
-/// Reads the whole file, and notes every mistake.
 pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     let sections = [&SECTIONS[..], &[LAST_SECTION]].concat();
     reader.only(table, "", &sections);
@@ -76,7 +74,7 @@ fn format(reader: &mut Reader<'_>, table: &DeTable<'_>) {
     }
 }
 
-/// A text of one line that has to be there.
+/// A mandatory text of one line.
 fn text(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Text {
     let Some(value) = get(table, key) else {
         reader.mistake(&(0..0), format!("it has no {key}: expected {key} = \"…\""));
@@ -128,7 +126,7 @@ fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> 
     evidence
 }
 
-/// By what the sessions of workers are known, and whether a worker always has one.
+/// `[presence]`: how sessions of workers are recognized, and whether every worker has one.
 fn presence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &mut Adapter) {
     let Some(value) = get(table, "presence") else { return };
     let Some(section) = reader.table("presence", value) else { return };
@@ -146,7 +144,6 @@ fn presence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &mut Adapter)
     adapter.evidence.has_presence = word(reader, section, "absent", ["lost", "unknown"]);
 }
 
-/// A list of texts, none of which is empty.
 fn words(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Vec<Text> {
     const EXPECTED: &str = "a list of texts, none of them empty, such as [\"LISTEN jobs\"]";
     let Some(value) = get(table, key) else { return Vec::new() };
@@ -164,7 +161,7 @@ fn words(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Vec<Text> {
     words
 }
 
-/// Whether it is the first of two words; the second counts where nothing is said.
+/// Whether the value is the first of two words. The default is the second.
 fn word(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, words: [&str; 2]) -> bool {
     let Some(value) = get(table, key) else { return false };
     let [yes, no] = words;
@@ -178,7 +175,7 @@ fn word(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, words: [&str; 2
     }
 }
 
-/// A duration, or a setting that is one.
+/// A duration, or the name of a setting that is one.
 fn limit(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, adapter: &Adapter) -> Option<Limit> {
     let value = get(table, key)?;
     let text = value.get_ref().as_str().unwrap_or_default();
@@ -192,7 +189,6 @@ fn limit(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, adapter: &Adap
     seconds
 }
 
-/// Lines by the name of a proof or a state.
 fn named<T: VariantArray + Copy + Into<&'static str> + FromStr>(
     reader: &mut Reader<'_>,
     table: &DeTable<'_>,

@@ -1,7 +1,7 @@
-//! Adapters: the files that describe them, and what the config says of them.
+//! Adapters: the files that describe other job systems, and the choices of the config.
 //!
-//! Those of `assets/adapters` are compiled in; those of a user are `adapters/*.toml` beside the config, and one of the same name takes the
-//! place of a compiled one. Every mistake is told with file, line and column.
+//! The files of `assets/adapters` are compiled in. Files `adapters/*.toml` next to the config are added, and replace a
+//! built-in adapter of the same name. Every mistake is reported with file, line and column.
 
 mod actions;
 mod choices;
@@ -21,7 +21,6 @@ use super::{ConfigError, Mistake, Position};
 use crate::model::adapter::Adapter;
 pub(crate) use queries::section;
 
-/// The adapters that are compiled in.
 const BUILT_IN: &[(&str, &str)] = &[
     ("absurd", include_str!("../../../assets/adapters/absurd.toml")),
     ("airflow", include_str!("../../../assets/adapters/airflow.toml")),
@@ -54,21 +53,20 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("spring_lock", include_str!("../../../assets/adapters/spring_lock.toml")),
     ("symfony_messenger", include_str!("../../../assets/adapters/symfony_messenger.toml")),
 ];
-/// Bytes of a file at most.
+/// Largest adapter file, in bytes.
 const LONGEST: u64 = 256 << 10;
-/// Files of a user that are read at most.
+/// Most adapter files of a user.
 const MOST: usize = 100;
 
-/// An adapter of a user, with where it is from.
 struct Own {
     path: PathBuf,
     adapter: Adapter,
 }
 
-/// Reads the text of an adapter; `file` is what mistakes are reported under.
+/// Parses an adapter; mistakes are reported for `file`.
 ///
 /// # Errors
-/// When there are mistakes in it: all of them.
+/// All mistakes in the text.
 pub fn parse_adapter(text: &str, file: &Path) -> Result<Adapter, ConfigError> {
     let failed = |mistakes| ConfigError::Mistakes { file: file.to_owned(), mistakes };
     let (table, errors) = toml::de::DeTable::parse_recoverable(text);
@@ -81,10 +79,6 @@ pub fn parse_adapter(text: &str, file: &Path) -> Result<Adapter, ConfigError> {
     if mistakes.is_empty() { Ok(adapter) } else { Err(failed(mistakes)) }
 }
 
-/// Reads the file of an adapter.
-///
-/// # Errors
-/// It cannot be read, or has mistakes.
 pub fn read_adapter(path: &Path) -> Result<Adapter, ConfigError> {
     let unreadable =
         |error| ConfigError::Unreadable { what: "the file of an adapter", path: path.to_owned(), error };
@@ -97,10 +91,10 @@ pub fn read_adapter(path: &Path) -> Result<Adapter, ConfigError> {
     parse_adapter(&std::fs::read_to_string(path).map_err(unreadable)?, path)
 }
 
-/// The adapters that are compiled in.
+/// The built-in adapters.
 ///
 /// # Errors
-/// Never, unless one of them has a mistake in it, which a test finds.
+/// Never, unless a built-in file has a mistake, which a test detects.
 pub fn built_in() -> Result<Vec<Adapter>, ConfigError> {
     let each = BUILT_IN.iter().map(|(name, text)| {
         let path = PathBuf::from(format!("assets/adapters/{name}.toml"));
@@ -109,11 +103,11 @@ pub fn built_in() -> Result<Vec<Adapter>, ConfigError> {
     each.collect()
 }
 
-/// The adapters that are in use, by name: those compiled in and those in the folder `adapters` beside the config, as far as the config does
-/// not switch them off, with the settings that it makes.
+/// The adapters in use, sorted by name: the built-in ones and those of the directory `adapters` next to the config, with
+/// the settings of the config and without those that it switches off.
 ///
 /// # Errors
-/// When a file cannot be read, or there are mistakes in one of them or in what the config says of them.
+/// A file cannot be read, or a file or the config has mistakes.
 pub fn adapters(choices: &AdapterChoices, config: Option<&Path>) -> Result<Vec<Arc<Adapter>>, ConfigError> {
     if !choices.is_enabled {
         return Ok(Vec::new());
@@ -131,7 +125,7 @@ pub fn adapters(choices: &AdapterChoices, config: Option<&Path>) -> Result<Vec<A
     Ok(adapters.into_iter().map(Arc::new).collect())
 }
 
-/// Those of the user. A folder that is not there has none.
+/// The user's adapters; none if the directory does not exist.
 fn own(config: Option<&Path>) -> Result<Vec<Own>, ConfigError> {
     let Some(folder) = config.and_then(Path::parent).map(|folder| folder.join("adapters")) else {
         return Ok(Vec::new());

@@ -1,5 +1,3 @@
-//! The queries of an adapter, and the versions that it tells apart.
-
 use std::ops::Range;
 
 use toml::de::DeTable;
@@ -9,7 +7,7 @@ use super::values::line;
 use crate::model::Text;
 use crate::model::adapter::{ActionKind, Adapter, Need, Part, Query, Template, Version, Words};
 
-/// What queries may name in braces.
+/// The names that queries can use in braces.
 pub(super) struct Known {
     tables: Vec<Text>,
     settings: Vec<Text>,
@@ -25,19 +23,16 @@ impl Known {
         }
     }
 
-    /// The keys of the tables, in their order.
     pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().map(|key| &**key)
     }
 }
 
-/// The section of a part in a file.
 pub(crate) fn section(part: Part) -> String {
     let name = part.as_str();
     if Part::JOBS.contains(&part) { format!("[[jobs.{name}]]") } else { format!("[[{name}]]") }
 }
 
-/// The versions of `[[version]]`, in the order of the file.
 pub(super) fn versions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Version> {
     let Some(value) = get(table, "version") else { return Vec::new() };
     let mut versions = Vec::new();
@@ -58,7 +53,6 @@ pub(super) fn versions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Kno
     versions
 }
 
-/// All queries, those of each part in the order of the file.
 pub(super) fn queries(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Query> {
     let mut queries = Vec::new();
     let jobs = get(table, "jobs").and_then(|value| reader.table("jobs", value));
@@ -101,7 +95,6 @@ fn sql(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Option<T
     template(reader, value, known, None)
 }
 
-/// A query, or a statement that acts.
 pub(super) fn template(
     reader: &mut Reader<'_>,
     value: Value<'_, '_>,

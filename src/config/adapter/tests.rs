@@ -4,7 +4,6 @@ use super::*;
 use crate::config::{Checks, Config};
 use crate::model::adapter::{ActionKind, Job, Limit, Part, Proof, State, Value};
 
-/// The least that is an adapter.
 const LEAST: &str = r#"
 format = 1
 name = "small"
@@ -154,7 +153,7 @@ fn each_mistake_is_told_with_its_place_and_what_helps() {
     assert_eq!(bad("title = \"Small\"\nlicence", "x = 1\nlicense").lines().count(), 4, "all at once");
 }
 
-/// An action of the least adapter, with another text in place of one.
+/// The minimal adapter with an action in which one text is replaced.
 fn acting(old: &str, new: &str) -> Result<Adapter, String> {
     const ACTION: &str = r#"
 [actions.recover]
@@ -240,7 +239,6 @@ fn config(text: &str) -> Config {
     Config::parse(text, Path::new("config.toml"), &Checks::default()).unwrap()
 }
 
-/// The adapters beside a config with these files.
 fn beside(text: &str, files: &[(&str, &str)]) -> Result<Vec<Arc<Adapter>>, String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("adapters")).unwrap();
@@ -288,7 +286,7 @@ fn the_config_says_the_zone_of_times_that_have_none() {
         found.map(|all| all.into_iter().find(|adapter| *adapter.name == *name).unwrap())
     };
     assert_eq!(of("small", "America/New_York").unwrap().time_zone.as_deref(), Some("America/New_York"));
-    // Its own setting, of some of its times.
+    // Its own setting, for some of its timestamps.
     let own = of("jobrunr", "Europe/Berlin").unwrap();
     assert_eq!(
         (own.time_zone.as_deref(), &*own.setting("time_zone").unwrap().value),

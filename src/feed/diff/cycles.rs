@@ -1,4 +1,4 @@
-//! Sessions that wait for each other, and the server's count of deadlocks.
+//! Deadlock cycles, and the server's count of deadlocks.
 
 use rustc_hash::FxHashMap;
 
@@ -10,16 +10,15 @@ use crate::model::finding::{Severity, Subject, parties_text};
 use crate::model::wait_graph::Party;
 use crate::text::count;
 
-/// The cycles of the last look, and since when each is known.
 #[derive(Debug, Default)]
 pub(super) struct Cycles {
     known: FxHashMap<Vec<Party>, (u64, Timestamp)>,
     looks: u64,
-    /// Those of cycles that are over, with whoever lost its transaction: the server counts a deadlock later than it breaks it.
+    /// Ended cycles with the session that lost its transaction: the server counts a deadlock later than it breaks it.
     victims: Vec<(Vec<Party>, Party)>,
 }
 
-/// Cycles that are over and may be counted yet.
+/// Most ended cycles that are kept until they are counted.
 const OVER: usize = 100;
 
 impl Cycles {
@@ -57,7 +56,6 @@ impl Cycles {
         drafts
     }
 
-    /// The count rose since the snapshot before.
     pub(super) fn deadlocks(&self, change: &Change<'_>) -> Option<Draft> {
         let (rise, victims) = change.deadlocks.counted_at(change.now())?;
         let deadlocks =
@@ -79,7 +77,8 @@ impl Cycles {
     }
 }
 
-/// Who of those that waited for each other has lost its transaction while the others kept theirs; none where that is not visible.
+/// The only one of these parties that lost its transaction while the others kept theirs. `None` if this cannot be
+/// determined.
 fn victim(change: &Change<'_>, parties: &[Party]) -> Option<Party> {
     let before = change.before?;
     let has_lost = |party: Party| {

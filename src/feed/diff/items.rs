@@ -1,4 +1,4 @@
-//! Items of the work queue that were set aside, or lost their worker.
+//! Items of the work queue that failed or lost their worker.
 
 use rustc_hash::FxHashSet;
 
@@ -9,7 +9,7 @@ use crate::model::view::SnapshotView;
 use crate::model::work_queue::{ItemId, ItemRow, ItemState};
 use crate::text::count;
 
-/// Items of one kind at one look that are told apart; a crowd has one cause.
+/// Most items of one kind per snapshot with an event each; larger numbers have one cause.
 const SINGLY: usize = 50;
 
 pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
@@ -42,7 +42,7 @@ fn became(change: &Change<'_>, before: SnapshotView<'_>, state: ItemState) -> Ve
     drafts
 }
 
-/// A failed item of old may come in sight because a newer one was taken away.
+/// Whether the item is new: an old failed item can become visible when a newer one is removed.
 fn is_news(change: &Change<'_>, before: SnapshotView<'_>, row: &ItemRow) -> bool {
     let Some(item) = row.item(change.after.snapshot) else { return false };
     let was_read = before

@@ -1,4 +1,4 @@
-//! Leases that were taken, ran out, were given back or went to somebody else.
+//! Leases that were acquired, expired, were released or changed owner.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,7 +22,7 @@ pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
     for row in new {
         match known.remove(&row.id) {
             Some(old) => drafts.extend(changed(change, old, row)),
-            // What was there before the table was read is nothing that happened.
+            // Rows that existed before the table was first read are not events.
             None if is_held(row) && was_read.contains(&row.source) => drafts.push(taken(change, row)),
             None => {}
         }
@@ -33,7 +33,7 @@ pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
     drafts
 }
 
-/// What was read whole: in it a row that is not seen is not there.
+/// The sources that were read completely: a row missing there does not exist.
 fn sources(snapshot: &Snapshot) -> FxHashSet<Text> {
     let tables =
         snapshot.systems.leases.iter().filter(|table| {
@@ -52,7 +52,7 @@ fn owner(row: &LeaseRow) -> &str {
     row.owner.as_deref().unwrap_or("no owner")
 }
 
-/// The token as it follows an owner, `, token 13`; empty where the table has none.
+/// `, token 13`; empty if the table has no token.
 fn token(row: &LeaseRow) -> String {
     row.token.map_or_else(String::new, |token| format!(", token {token}"))
 }
@@ -81,7 +81,7 @@ fn changed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Option<Draft>
         (Held | Expired, Held | Expired) if !is_same => Some(passed(change, old, new)),
         (Held | Expired, LeaseState::Released | LeaseState::Free) => Some(released(change, old, new)),
         (LeaseState::Released | LeaseState::Free, Held) => Some(taken(change, new)),
-        // Taken and run out between two looks.
+        // Acquired and expired between two snapshots.
         (LeaseState::Released | LeaseState::Free, Expired) => Some(expired(change, new)),
         _ => None,
     }
@@ -111,7 +111,7 @@ fn passed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
 fn released(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
     let now = change.now();
     let length = old.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
-    // The row does not say whether its owner did that or somebody who unlocked it.
+    // The row does not show whether the owner released it or another session unlocked it.
     let words = ("is free again", format!("; it was held by {}", owner(old)));
     Draft { length, ..draft(new, now, Kind::LeaseReleased, words) }
 }
@@ -119,7 +119,7 @@ fn released(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
 fn gone_from(change: &Change<'_>, row: &LeaseRow) -> Draft {
     let now = change.now();
     let length = row.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
-    // A key of Redis goes when it is deleted and when its time is over. If it was read before that, it was deleted.
+    // A Redis key disappears when it is deleted or expires. If it was missing before its expiry, it was deleted.
     let read_at = change.after.snapshot.systems.redis.read_at;
     let is_over = row.expires_at.zip(read_at).is_some_and(|(end, read_at)| end <= read_at);
     let what = match &*row.source == REDIS {

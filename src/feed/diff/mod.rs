@@ -1,8 +1,8 @@
-//! What changed between two snapshots, as events. Every snapshot passes here, also those that nobody draws.
+//! Events from the difference between two snapshots. Every snapshot is processed, even if it is never drawn.
 //!
-//! The first snapshot shows what has been going on already. Its waits are events, since the server says when each began, though not
-//! behind whom, and its roots are, as they are then; of the rest only what changes from then on is one. Each part looks at its rows once and keeps what it needs in
-//! maps: time and memory are linear in what a snapshot has of waits, tasks, leases and items.
+//! The first snapshot yields events for existing waits, whose start the server reports, and for current root blockers;
+//! everything else yields events only from then on. Time and memory are linear in the number of waits, tasks, leases and
+//! items.
 
 mod cycles;
 mod items;
@@ -23,12 +23,11 @@ use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp, event, words};
 
-/// Two views, one after the other.
 pub(super) struct Change<'a> {
-    /// None before the first snapshot.
+    /// `None` at the first snapshot.
     before: Option<SnapshotView<'a>>,
     after: SnapshotView<'a>,
-    /// There was no connection in between.
+    /// Whether the connection was lost in between.
     was_down: bool,
     deadlocks: &'a Deadlocks,
 }
@@ -47,29 +46,27 @@ impl<'a> Change<'a> {
         self.after.snapshot.taken_at
     }
 
-    /// Whether nobody knows what was there before: what goes on may have begun otherwise than it is now.
+    /// Whether the previous state is unknown, so that what is present may have started differently.
     fn is_first(&self) -> bool {
         self.before.is_none() || self.was_down
     }
 
-    /// When something happened that the server puts at `at`: that is believed where it is between the two snapshots.
+    /// The time `at` from the server if it is between the two snapshots, otherwise now.
     fn moment(&self, at: Option<Timestamp>) -> Timestamp {
         let earliest = self.before.map(|before| before.snapshot.taken_at);
         let is_between = |at: &Timestamp| *at <= self.now() && earliest.is_none_or(|earliest| *at > earliest);
         at.filter(is_between).unwrap_or_else(|| self.now())
     }
 
-    /// Whether the locks are of this moment.
     fn has_locks(&self) -> bool {
         self.after.snapshot.locks.is_known()
     }
 
-    /// The backend with this process id.
     fn backend(&self, pid: i32) -> Option<&'a Backend> {
         self.after.backend(pid)
     }
 
-    /// Whether a session that was there is not any more, as far as that can be told.
+    /// Whether a session has ended, as far as this can be determined.
     fn is_gone(&self, id: BackendId) -> bool {
         let is_another = |start: Timestamp| id.backend_start.is_some_and(|before| before != start);
         self.after.snapshot.backends.is_known()
@@ -92,7 +89,6 @@ impl<'a> Change<'a> {
     }
 }
 
-/// What has to be remembered from snapshot to snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Diff {
     waits: waits::Waits,
@@ -102,11 +98,11 @@ pub(super) struct Diff {
 }
 
 impl Diff {
-    /// What has changed, in the order in which it happened; what is alike stays together.
+    /// The changes by time, with similar events grouped.
     pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
         let mut drafts = server::look(change);
         if change.has_locks() {
-            // What has its cause in another comes behind it, where both have one time.
+            // At the same time, an effect follows its cause.
             drafts.extend(self.roots.look(change));
             drafts.extend(self.waits.look(change));
             drafts.extend(self.cycles.look(change));
@@ -120,7 +116,7 @@ impl Diff {
     }
 }
 
-/// Puts them in the order of their time. Those that will be one line follow each other, from the time of the first on.
+/// Sorts by time. Events that are shown as one line are adjacent, at the time of the first.
 fn arrange(drafts: &mut [Draft]) {
     if drafts.len() < 2 {
         return;
@@ -138,12 +134,11 @@ fn arrange(drafts: &mut [Draft]) {
     });
 }
 
-/// An event that happened to somebody.
 fn of(who: Text, what: &str, at: Timestamp, kind: event::Kind, severity: Severity) -> Draft {
     Draft { who, ..Draft::new(at, kind, severity, what) }
 }
 
-/// Seconds from one moment to another; less than none is none.
+/// Seconds between two times, at least 0.
 fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     (to - from).as_seconds_f64().max(0.0)
 }

@@ -1,4 +1,4 @@
-//! Who began to block others while he waits for nobody, and who does so no longer.
+//! Sessions that began or stopped blocking others without waiting themselves.
 
 use rustc_hash::FxHashMap;
 
@@ -11,7 +11,6 @@ use crate::model::wait_graph::{Party, Root};
 use crate::model::{Text, Timestamp};
 use crate::text::count;
 
-/// The roots of the last look.
 #[derive(Debug, Default)]
 pub(super) struct Roots {
     roots: FxHashMap<Party, SeenRoot>,
@@ -21,9 +20,9 @@ pub(super) struct Roots {
 #[derive(Debug)]
 struct SeenRoot {
     look: u64,
-    /// No earlier than this did it begin.
+    /// Lower bound of when the blocking began.
     since: Timestamp,
-    /// The most that waited behind it at one look.
+    /// The most sessions that waited behind it in one snapshot.
     most: u32,
     who: Text,
     subject: Subject,
@@ -56,7 +55,7 @@ impl Roots {
     }
 }
 
-/// Whether a process id is another session's by now. Where a session is not seen that proves nothing.
+/// Whether the process id now belongs to another session. A session that is not visible proves nothing.
 fn is_another(before: &Subject, after: &Subject) -> bool {
     matches!((before, after), (Subject::Backend(before), Subject::Backend(after)) if before != after)
 }
@@ -65,11 +64,11 @@ fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draf
     let who = change.who(root.party);
     let is_first = change.is_first();
     let at = if is_first { change.now() } else { change.moment(root.longest_wait) };
-    // Where others have waited for longer it took a root's place after the snapshot before.
+    // If sessions waited before the previous snapshot, it replaced another root after that snapshot.
     let earliest = change.before.map(|before| before.snapshot.taken_at);
     let since = root.longest_wait.max(earliest).unwrap_or(at);
     let state = change.backend(root.party.pid()).and_then(|backend| backend.state);
-    // Who works goes on by himself; who does nothing holds everybody up until somebody comes.
+    // An active session will continue; an idle one blocks until its client acts.
     let is_idle = state.is_some_and(|state| state == State::Idle || state.is_idle_in_transaction());
     let severity = match root.party {
         Party::Prepared(_) => Severity::Warning,
@@ -78,7 +77,7 @@ fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draf
     };
     let doing = state.map_or_else(String::new, |state| format!("{}, ", state.as_str()));
     let effect = Promise::from(root).words();
-    // Somebody else may have been the root when the first of those began to wait.
+    // Another session may have been the root when the longest wait began.
     let (what, length) = match root.longest_wait {
         Some(longest) if is_first => ("blocks others already", Some(Length::AtMost(seconds(longest, at)))),
         _ => ("began to block others", None),

@@ -1,5 +1,3 @@
-//! The connection, the server itself, and sections that could not be read.
-
 use rustc_hash::FxHashMap;
 
 use super::{Change, of, seconds};
@@ -26,7 +24,6 @@ fn info(change: &Change<'_>, kind: Kind, text: impl AsRef<str>) -> Draft {
     Draft { subject: Some(Subject::Server), ..draft }
 }
 
-/// What there was when the program came.
 fn first(change: &Change<'_>) -> Draft {
     let (snapshot, graph) = (change.after.snapshot, &change.after.graph);
     let version = snapshot.server().map_or("?", |server| &*server.version);
@@ -40,7 +37,7 @@ fn first(change: &Change<'_>) -> Draft {
     info(change, Kind::LinkBack, format!("connected to PostgreSQL {version}: {waiting}"))
 }
 
-/// A restart, a promotion, another one of several hosts.
+/// A restart, a promotion, or a connection to another of several hosts.
 fn same_server(change: &Change<'_>, before: SnapshotView<'_>) -> Option<Draft> {
     let (old, new) = (before.snapshot.server()?, change.after.snapshot.server()?);
     let restarted = old.started_at.zip(new.started_at).filter(|(old, new)| old != new);
@@ -68,7 +65,7 @@ fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
     let now = change.after.snapshot.sections();
     let drafts = now.iter().filter_map(|new| {
         let old = old.get(&new.name()).copied();
-        // Servers of Redis have words of their own; a job system that was just found is no change.
+        // Redis servers have their own events, and a newly found job system is not a change.
         if new.section == "redis" || (new.section == "adapters" && old.is_none()) {
             return None;
         }
@@ -89,7 +86,6 @@ fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
     drafts.chain(redis(change, before)).collect()
 }
 
-/// Redis servers that stopped to answer, and that answer again.
 fn redis(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
     let old = &before.snapshot.systems.redis;
     let new = &change.after.snapshot.systems.redis;

@@ -1,5 +1,3 @@
-//! Executions that began and ended, and tasks that are late, lost or switched.
-
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,13 +7,14 @@ use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
 use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState};
 
-/// Looks after which an execution that runs no more has left the log: what has ended is read in every sixth at the latest.
+/// Snapshots after which a finished execution counts as removed from the log. Finished executions are read at least in
+/// every sixth poll.
 const LOOKS: u32 = 10;
 
-/// Executions without an end that are remembered.
+/// Most remembered executions without a known end.
 const MOST: usize = 1000;
 
-/// The executions that ran at an earlier look, run no more, and of which it is not known how they ended.
+/// Executions that were running in an earlier snapshot and have ended with an unknown result.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     without_end: Vec<WithoutEnd>,
@@ -46,12 +45,12 @@ impl Tasks {
 
     fn executions(&self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
         let (old_rows, new_rows) = (old.executions.last_rows(), new.executions.last_rows());
-        // A log that was never read before has no news in it.
+        // The first read of a log yields no events.
         if Arc::ptr_eq(old_rows, new_rows) || old.executions.taken_at.is_none() {
             return;
         }
         let known: FxHashMap<i64, &Execution> = old_rows.iter().map(|row| (row.id, row)).collect();
-        // Rows of old come in sight when newer ones are deleted.
+        // Old rows become visible when newer ones are deleted.
         let newest = known.keys().max().copied();
         for row in new_rows.iter() {
             let draft = match known.get(&row.id) {
@@ -73,7 +72,7 @@ impl Tasks {
         self.without_end.iter().any(|gone| gone.execution.id == id && gone.tables == tables(set))
     }
 
-    /// How those ended that run no more: their rows come with what is read less often than those that run.
+    /// The results of ended executions, whose rows are read less often than those of running ones.
     fn ends(&mut self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
         let is_new = !Arc::ptr_eq(old.executions.last_rows(), new.executions.last_rows());
         if is_new && new.knows_running() {
@@ -114,18 +113,16 @@ impl Tasks {
     }
 }
 
-/// The schedules and the log of a set, by their OIDs.
 fn tables(set: &TaskSet) -> (u32, Option<u32>) {
     (set.tables.table, set.tables.log)
 }
 
-/// The name of a task, as text of the server.
 fn name(set: &TaskSet, task: i64) -> String {
     let name = set.task(task).and_then(|task| task.name.as_deref());
     name.map_or_else(|| format!("task {task}"), str::to_owned)
 }
 
-/// The worker as it follows a verb, `on worker-7`; empty where the row names none.
+/// `on worker-7`; empty if the row names no worker.
 fn on(execution: &Execution) -> String {
     execution.worker.as_ref().map_or_else(String::new, |worker| format!("on {worker}"))
 }
@@ -183,10 +180,9 @@ fn switched(change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<
     }
 }
 
-/// A task, and the execution of it that runs.
 type Key = (TaskId, Option<i64>);
 
-/// What is not in the rows themselves: it follows from the time and from who holds the key.
+/// Changes of states that are not in the rows but follow from the time and from the holder of the key.
 fn states(change: &Change<'_>, old: &[TaskRow], drafts: &mut Vec<Draft>) {
     let (before, after) = (change.before.map(|before| before.snapshot), change.after.snapshot);
     let Some(before) = before.filter(|_| !old.is_empty()) else { return };

@@ -14,14 +14,12 @@ use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
 use crate::sample::{Builder, advisory, at, relation};
 
-/// A feed, and how many of its events were looked at.
 struct Story {
     digest: Digest,
     read: usize,
 }
 
 impl Story {
-    /// After a look at this.
     fn of(first: Builder) -> Self {
         let digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
         let mut story = Self { digest, read: 0 };
@@ -34,7 +32,6 @@ impl Story {
         self.news()
     }
 
-    /// What is new after the next look.
     fn then(&mut self, next: Builder) -> Vec<Event> {
         self.saw(next.snapshot())
     }
@@ -55,7 +52,7 @@ fn empty(now: f64) -> Builder {
     Builder { now, relations: vec![(2001, "accounts")], ..Builder::default() }
 }
 
-/// 10 holds the table; these wait for it since so many seconds after the start.
+/// 10 holds the table; `waiters` are process ids with the start of their wait, in seconds.
 fn queue(now: f64, waiters: &[(i32, f64)]) -> Builder {
     let mut b = empty(now);
     b.session(10, "app@web", State::IdleInTransaction, now + 5.0, "");
@@ -187,7 +184,7 @@ fn the_victim_of_a_deadlock_is_named_where_looks_show_it() {
         let mut b = circle(2.0);
         b.locks.retain(|lock| lock.wait_start.is_none());
         change(&mut b);
-        // It is counted a look after it was broken.
+        // The server counts it one snapshot after breaking it.
         let mut texts = told(&story.saw(counted(b, 3)));
         texts.extend(told(&story.saw(counted(empty(3.0), 4))));
         texts
@@ -211,7 +208,7 @@ fn tasks(now: f64, change: impl FnOnce(&mut Builder)) -> Builder {
     b
 }
 
-/// An execution that began then, as worker-1 runs it in session 31.
+/// Execution `id` started at `since`, run by worker-1 in session 31.
 fn runs(b: &mut Builder, id: i64, task: i64, since: f64) {
     let status = b.now;
     b.execution(task, "worker-1", "running", status - since, Some(31)).id = id;
@@ -233,7 +230,7 @@ fn executions_begin_and_end_also_between_two_looks() {
         ran(b, 899, 1, "completed", (-50.0, -40.0));
         runs(b, 900, 1, 0.5);
         ran(b, 901, 2, "completed", (0.2, 0.7));
-        // Of old: it came in sight because a newer one was deleted.
+        // An old one that became visible because a newer one was deleted.
         ran(b, 800, 2, "completed", (-500.0, -400.0));
     }));
     assert_eq!(
@@ -282,13 +279,13 @@ fn a_task_is_orphaned_overdue_and_switched() {
         texts.contains(&"task overdue: sync became overdue: no worker has taken it".to_owned()),
         "{texts:?}"
     );
-    // How it ended is not known before what has ended is read.
+    // Its result is unknown until finished executions are read.
     assert!(!texts.iter().any(|text| text.starts_with("task end")), "{texts:?}");
 }
 
 #[test]
 fn what_runs_no_more_has_ended_as_its_row_says_or_left_the_log() {
-    // Those that run are read at every look, those that have ended now and then.
+    // Running executions are read in every poll, finished ones less often.
     let running = |now: f64| tasks(now, |b| runs(b, 900, 1, 0.5));
     let none = |now: f64| tasks(now, |b| ran(b, 899, 2, "completed", (-50.0, -40.0)));
     let mut story = Story::of(running(1.0));
@@ -304,7 +301,7 @@ fn what_runs_no_more_has_ended_as_its_row_says_or_left_the_log() {
 
 fn lease(now: f64, owner: &str, token: i64, (since, term): (f64, f64)) -> Builder {
     let mut b = empty(now);
-    // There is always one more: a table without rows is no table in a sample.
+    // Always one more: in the sample, a table without rows does not exist.
     b.lease("0", "node0", 9000.0, now).acquired_at = Some(at(-9000.0));
     if !owner.is_empty() {
         let row = b.lease("7", owner, term, now - since);
@@ -391,7 +388,7 @@ fn thousands_of_failed_items_are_fifty_lines_and_a_sum() {
     let events = story.then(failed(2.0, 10..3010, 1.5));
     assert_eq!(events.len(), 51);
     assert!(told(&events).contains(&"item failed: 2,949 more queue items were set aside".to_owned()));
-    // Those of old that come in sight are no news.
+    // Old ones that become visible are not events.
     assert_eq!(story.then(failed(3.0, 10..3020, 1.5)), []);
 }
 
@@ -433,7 +430,7 @@ fn the_connection_is_lost_once_and_the_server_comes_back_anew() {
     server.in_recovery = true;
     snapshot.server = crate::model::snapshot::Section::fresh(vec![server.clone()], snapshot.taken_at);
     assert_eq!(told(&story.saw(snapshot.clone())), ["server: the server became a standby"]);
-    // The next one of several hosts.
+    // Another of several hosts.
     (server.host, server.started_at) = ("db-2".into(), Some(at(1.0)));
     let place = server.place();
     snapshot.server = crate::model::snapshot::Section::fresh(vec![server], snapshot.taken_at);

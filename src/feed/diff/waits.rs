@@ -1,5 +1,3 @@
-//! Waits that began and ended.
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Change, of, seconds};
@@ -10,10 +8,9 @@ use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::wait_graph::{Party, Queue, Waiter};
 use crate::model::{Text, Timestamp, words};
 
-/// A process waits for one lock in one mode at a time.
+/// A process waits for at most one lock in one mode at a time.
 type Key = (i32, LockTag, LockMode);
 
-/// Those who waited at the last look.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     waits: FxHashMap<Key, Wait>,
@@ -22,26 +19,25 @@ pub(super) struct Waits {
 
 #[derive(Debug)]
 struct Wait {
-    /// When it began; none in the first moment, as the server says it.
+    /// Start of the wait. `None` at first, until the server sets it.
     start: Option<Timestamp>,
-    /// The last look that saw it, and when it was taken.
     look: u64,
     backend: BackendId,
     who: Text,
-    /// The mode and the lock, such as `AccessShare on accounts`.
+    /// Mode and lock, such as `AccessShare on accounts`.
     what: Text,
-    /// No earlier than this did it begin.
+    /// Lower bound of the start.
     earliest: Timestamp,
-    /// Its transaction, by when that began.
+    /// Start of its transaction, which identifies it.
     xact_start: Option<Timestamp>,
 }
 
 impl Wait {
-    /// Whether a waiter that was seen later waits still: one that waits anew has another start.
+    /// Whether a later waiter is the same wait: a new wait has another start.
     fn goes_on_in(&self, later: &Waiter, before: Timestamp) -> bool {
         match (self.start, later.wait_start) {
             (Some(start), Some(later)) => start == later,
-            // Only the first moment has no start.
+            // A wait lacks a start only at its beginning.
             (Some(_), None) => false,
             (None, Some(later)) => later <= before,
             (None, None) => true,
@@ -87,18 +83,17 @@ impl Waits {
     }
 }
 
-/// Puts waits that began into words, each name once.
+/// Words events of new waits, looking up each name once.
 struct Naming<'a, 'b> {
     change: &'a Change<'b>,
-    /// Who stands above each who waits.
     above: FxHashMap<Party, Above>,
-    /// `AccessShare on accounts`, and the same with who stands above.
+    /// `AccessShare on accounts`, without and with the blockers.
     words: FxHashMap<(LockTag, LockMode, Option<Above>), (Text, Text)>,
 }
 
 impl<'a, 'b> Naming<'a, 'b> {
     fn new(change: &'a Change<'b>) -> Self {
-        // What goes on already may have begun behind somebody else.
+        // An existing wait may have begun behind another session.
         let above = if change.is_first() { FxHashMap::default() } else { above(change) };
         Self { change, above, words: FxHashMap::default() }
     }
@@ -158,15 +153,15 @@ fn micros(seconds: f64) -> i64 {
     (seconds * 1e6) as i64
 }
 
-/// Who stands above one who waits: the next, and the root.
+/// The blockers above a waiter: the next one and the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Above {
     next: Party,
-    /// None where the top is one of a deadlock, who waits himself.
+    /// `None` if the topmost one waits itself, in a deadlock.
     root: Option<Party>,
 }
 
-/// Who stands above each who waits, by the forest: each place is gone through once.
+/// The blockers above each waiter in the forest; visits each node once.
 fn above(change: &Change<'_>) -> FxHashMap<Party, Above> {
     let nodes = &change.after.graph.tree.nodes;
     let mut tops: Vec<Option<usize>> = vec![None; nodes.len()];
@@ -179,7 +174,7 @@ fn above(change: &Change<'_>) -> FxHashMap<Party, Above> {
             }
             path.push(at);
             match nodes.get(at).and_then(|node| node.parent) {
-                // No longer way up than there are places: a circle would never end.
+                // Stop after as many steps as there are nodes: a cycle would never end.
                 Some(parent) if path.len() <= nodes.len() => at = parent,
                 _ => break at,
             }
@@ -198,7 +193,6 @@ fn above(change: &Change<'_>) -> FxHashMap<Party, Above> {
     above.collect()
 }
 
-/// What became of waits that are over.
 fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
     if ended.is_empty() {
         return Vec::new();
@@ -208,8 +202,8 @@ fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
     let mine = |pid: i32| pids.contains(&pid).then_some(pid);
     let has: FxHashSet<Key> =
         locks().filter_map(|lock| Some((lock.pid.and_then(mine)?, lock.tag, lock.mode))).collect();
-    // The lock on a transaction is given back as soon as it is had. Who waited for its end, and is in the same transaction himself when
-    // that has come, has what it wanted. Where granted locks were left out of the look, whether it has come is not known.
+    // A lock on a transaction is released as soon as it is acquired. If the awaited transaction has ended and the waiter is
+    // still in the same transaction, its wait succeeded. If granted locks were omitted from the snapshot, this is unknown.
     let has_all = change.after.snapshot.locks_omitted == 0;
     let is_transaction = |tag: &LockTag| tag.locktype() == LockType::TransactionId;
     let goes_on: FxHashSet<LockTag> =
@@ -225,12 +219,11 @@ fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
     ended.iter().map(|(key, wait)| one_over(change, wait, got(key, wait))).collect()
 }
 
-/// Whether the transaction failed: its statement was cancelled, ran into a time-out, or came to an error of its own.
+/// Whether the transaction failed: its statement was canceled, timed out, or had an error.
 fn has_failed(change: &Change<'_>, id: BackendId) -> bool {
     change.backend(id.pid).is_some_and(|backend| backend.state == Some(State::IdleInTransactionAborted))
 }
 
-/// The words before a transaction whose end is awaited.
 const END: &str = "the end of the ";
 
 fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
@@ -242,7 +235,7 @@ fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
         }
         _ if has_it && wait.what.starts_with(END) => format!("continued after {}", wait.what),
         _ if has_it => format!("got {}", wait.what),
-        // It may have had it and given it back, or its statement was cancelled: no view tells.
+        // It may have acquired and released the lock, or its statement was canceled: no view shows which.
         _ => format!("stopped waiting for {} (acquired it or failed)", wait.what),
     };
     let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);

@@ -97,7 +97,7 @@ fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
     let told: Vec<_> = view.events.iter().skip(first.events.len()).collect();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].text(), "terminated 4312 ␛[31m");
-    // Some time after the snapshot, and this machine's clock has no part in it.
+    // Some time after the snapshot, by the server's clock alone.
     assert!(told[0].at >= at(20) && told[0].at < at(20) + chrono::TimeDelta::hours(1), "{}", told[0].at);
     assert!(view.id > first.id && view.snapshot.is_some());
 }

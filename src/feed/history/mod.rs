@@ -1,6 +1,5 @@
-//! Looks of the last minutes, compressed, and views of them made anew.
-//!
-//! All of it happens on a thread of its own: the poll hands a look over after its picture is published, and never waits.
+//! The history: compressed snapshots of the last minutes, and views restored from them. It runs in its own thread, so that
+//! the poll never waits.
 
 mod save;
 mod store;
@@ -24,15 +23,14 @@ use crate::model::timeline::{PastView, Step};
 use crate::model::view::TargetId;
 use crate::wire::record::container::About;
 
-/// Looks that may wait to be kept. More are not: the poll goes on whatever this thread does.
+/// Snapshots that can wait to be stored. Further ones are dropped: the poll never waits for this thread.
 const QUEUE: usize = 8;
 
-/// How long and how much the history keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// No look that is older than the newest by more than this; 0 keeps nothing.
+    /// Longest age relative to the newest snapshot. 0 stores nothing.
     pub length: Duration,
-    /// Bytes that the looks may take; 0 keeps nothing.
+    /// Most bytes of all snapshots. 0 stores nothing.
     pub memory: usize,
 }
 
@@ -43,40 +41,35 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whether anything is kept.
     pub fn keep(&self) -> bool {
         self.memory > 0 && !self.length.is_zero()
     }
 }
 
-/// What is said to whoever keeps looks.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Keep this look, and drop the oldest where there are too many.
     Keep(Look),
-    /// The connection is lost, for this reason.
     Lost(String),
-    /// Show the look that a step from a view leads to.
-    Go { from: u64, step: Step },
-    /// Go on by itself, so many times as fast as it was; none for standing still.
+    Go {
+        from: u64,
+        step: Step,
+    },
+    /// Play at this multiple of the original speed. `None` stops.
     Play(Option<f64>),
-    /// Write all looks to a file, which is of this.
     Save(PathBuf, Box<About>),
 }
 
-/// What came of going somewhere: a view of the past; none where that is the newest look, and it is live again.
+/// A view of the past. `None` if the step leads to the newest snapshot, which is live.
 pub type Answer = Result<Option<Arc<PastView>>, NotThere>;
 
-/// What the history answers.
 #[derive(Debug)]
 pub enum Reply {
-    /// The view that a step led to, or why there is none.
     Look(Answer),
-    /// How many looks were written and where to, or why not, in a line.
+    /// The number of written snapshots and the path, or the error, in one line.
     Saved(String),
 }
 
-/// The end at which looks are handed over.
+/// Sends snapshots to the history or the recorder.
 #[derive(Debug, Clone)]
 pub struct LookSender {
     commands: mpsc::Sender<Command>,
@@ -84,29 +77,26 @@ pub struct LookSender {
 }
 
 impl LookSender {
-    /// One for a thread that keeps them elsewhere.
+    /// A sender for a thread that stores snapshots elsewhere.
     pub(super) fn channel() -> (Self, mpsc::Receiver<Command>) {
         let (commands, received) = mpsc::channel();
         (Self { commands, queued: Arc::default() }, received)
     }
 
-    /// Notes that a look was taken from the queue.
     pub(super) fn taken(queued: &AtomicUsize) {
         queued.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts the looks that are in the queue.
     pub(super) fn queued(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.queued)
     }
 
-    /// Tells that the connection is lost.
     pub fn lost(&self, reason: &str) {
-        // Who keeps nothing more needs no reason.
+        // Ignored if the thread has ended.
         let _ = self.commands.send(Command::Lost(reason.to_owned()));
     }
 
-    /// Hands a look over. One for which there is no room is not kept.
+    /// Queues a snapshot, or drops it if the queue is full.
     pub fn keep(&self, look: Look) {
         if self.queued.fetch_add(1, Ordering::Relaxed) < QUEUE
             && self.commands.send(Command::Keep(look)).is_ok()
@@ -117,7 +107,6 @@ impl LookSender {
     }
 }
 
-/// The end at which one asks for the past.
 #[derive(Debug)]
 pub struct History {
     commands: mpsc::Sender<Command>,
@@ -125,30 +114,30 @@ pub struct History {
 }
 
 impl History {
-    /// Asks for the look that a step from a view leads to; it comes with [`Self::answer`].
+    /// Requests the snapshot that a step from a view leads to. [`Self::answer`] returns it.
     pub fn go(&self, from: u64, step: Step) {
-        // Without the thread there is no answer, and a panic of it ends the program.
+        // If the thread has ended there is no answer; its panic ends the program.
         let _ = self.commands.send(Command::Go { from, step });
     }
 
-    /// The two ends of one that is served elsewhere.
+    /// The ends of the channels for a history that is served elsewhere.
     pub(super) fn channel() -> (Self, mpsc::Receiver<Command>, answers::UnboundedSender<Reply>) {
         let (commands, received) = mpsc::channel();
         let (sender, answers) = answers::unbounded_channel();
         (Self { commands, answers }, received, sender)
     }
 
-    /// Lets it go on by itself, so many times as fast as it was, or stand still.
+    /// Plays at this multiple of the original speed. `None` stops.
     pub fn play(&self, speed: Option<f64>) {
         let _ = self.commands.send(Command::Play(speed));
     }
 
-    /// Writes all looks to a file; what came of it comes with [`Self::answer`].
+    /// Writes all snapshots to a file. [`Self::answer`] returns the result.
     pub fn save(&self, path: PathBuf, about: About) {
         let _ = self.commands.send(Command::Save(path, Box::new(about)));
     }
 
-    /// The next answer; never one once the thread has ended.
+    /// The next answer. Never returns once the thread has ended.
     pub async fn answer(&mut self) -> Reply {
         match self.answers.recv().await {
             Some(answer) => answer,
@@ -157,10 +146,10 @@ impl History {
     }
 }
 
-/// Starts the thread. It ends when both ends are gone.
+/// Starts the thread. It ends when both returned ends are dropped.
 ///
 /// # Errors
-/// When the system has no thread to give.
+/// The thread cannot be created.
 pub fn start(
     limits: Limits,
     target: TargetId,
@@ -179,10 +168,10 @@ pub fn start(
                 }
                 Command::Lost(_) | Command::Play(_) => {}
                 Command::Go { from, step } => {
-                    // Who asked may be gone.
+                    // The receiver may be dropped.
                     let _ = sender.send(Reply::Look(store.go(from, step)));
                 }
-                // Meanwhile others come, and somebody may go somewhere.
+                // In a separate thread, since snapshots and requests continue to arrive.
                 Command::Save(path, about) => save::start(store.copy(), path, *about, sender.clone()),
             }
         }

@@ -1,4 +1,4 @@
-//! What is in memory, as a recording.
+//! Saves the history as a recording.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,13 +14,12 @@ use crate::feed::record::{Options, Place, Rotation, Tape};
 use crate::model::past::Look;
 use crate::wire::record::container::About;
 
-/// Writes looks on a thread of its own, and says what came of it.
 pub(super) fn start(mut store: Store, path: PathBuf, about: About, replies: UnboundedSender<Reply>) {
     let answer = replies.clone();
     let write = move || {
         let said = save(&mut store, &path, About { created: Some(clock::wall()), ..about })
             .unwrap_or_else(|why| why);
-        // Who asked may be gone.
+        // The receiver may be dropped.
         let _ = replies.send(Reply::Saved(said));
     };
     if let Err(error) = std::thread::Builder::new().name("save".to_owned()).spawn(write) {
@@ -28,7 +27,7 @@ pub(super) fn start(mut store: Store, path: PathBuf, about: About, replies: Unbo
     }
 }
 
-/// Writes all looks, as `record` does: of statements that speak of a password without the literals.
+/// Writes all snapshots like `locktop record`: literals are removed from statements about passwords.
 fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> {
     let count = store.len();
     if count == 0 {
@@ -44,7 +43,7 @@ fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> 
     let tape = Tape::open(options).map_err(|error| error.to_string())?;
     let said = write(store, path, tape, count).map_err(|why| format!("{}: {why}", path.display()));
     if said.is_err() {
-        // A part of it would be in the way of the next attempt.
+        // A partial file would make the next attempt fail.
         let _ = std::fs::remove_file(path);
     }
     said
@@ -52,7 +51,7 @@ fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> 
 
 fn write(store: &mut Store, path: &Path, mut tape: Tape, count: usize) -> Result<String, String> {
     for place in 0..count {
-        // What cannot be read is missing.
+        // An unreadable snapshot is left out.
         let Ok(mut kept) = store.read(place) else { continue };
         Redaction::None.apply_to_kept(&mut kept);
         let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));

@@ -1,5 +1,3 @@
-//! What is kept, and how one gets at it.
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -13,41 +11,34 @@ use crate::model::timeline::{Moment, PastView, Step, Trouble};
 use crate::model::view::TargetId;
 use crate::wire::record::{Encoder, Group, RecordError};
 
-/// About what an event takes, in bytes.
+/// Approximate size of an event, in bytes.
 const EVENT: usize = 400;
 
-/// After so many events the log is kept again: it forgets the oldest, which looks of before had.
+/// Events after which a further event log is kept: the newest log drops old events that earlier snapshots still have.
 const LOG: u64 = 8192;
 
-/// Why there is no such look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotThere {
-    /// No look is kept yet.
     #[error("no snapshot in the history yet")]
     Nothing,
-    /// The look before was the first one that is kept.
     #[error("the history begins here")]
     Begin,
-    /// No look before this one has trouble in it.
     #[error("no earlier incident")]
     NoTroubleBefore,
-    /// No look after this one has trouble in it.
     #[error("no later incident")]
     NoTroubleAfter,
-    /// It was damaged, or too large.
     #[error("this snapshot cannot be shown: {0}")]
     Unreadable(#[from] RecordError),
 }
 
-/// A look, and which events it had.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
     moment: Moment,
-    /// The number of the first event it had, and of the one after its last.
+    /// Numbers of its first event, and of the one after its last.
     events: (u64, u64),
 }
 
-/// Looks that need nothing before them.
+/// Snapshots that can be decoded without earlier ones.
 #[derive(Debug, Clone, Default)]
 struct KeptGroup {
     looks: Vec<Kept>,
@@ -55,7 +46,6 @@ struct KeptGroup {
     bytes: usize,
 }
 
-/// The looks of the last minutes.
 #[derive(Debug)]
 pub struct Store {
     limits: Limits,
@@ -63,17 +53,15 @@ pub struct Store {
     pub(super) thresholds: Thresholds,
     encoder: Encoder,
     groups: VecDeque<KeptGroup>,
-    /// Groups that were dropped to make room for newer ones.
     dropped: u64,
     bytes: usize,
-    /// What has happened, from time to time and up to the last look. Each shares most of what the one before has.
+    /// Event logs over time, up to the last snapshot. Each shares most of its storage with the previous one.
     logs: VecDeque<Arc<Events>>,
-    /// The group that was opened last, by its number from the first there ever was.
+    /// The last decoded group, numbered from the first group ever stored.
     opened: Option<(u64, Group)>,
 }
 
 impl Store {
-    /// A store without looks.
     pub fn new(limits: Limits, target: TargetId, thresholds: Thresholds) -> Self {
         Self {
             limits,
@@ -88,10 +76,9 @@ impl Store {
         }
     }
 
-    /// Keeps a look. The oldest make room.
     pub fn keep(&mut self, look: &Look) {
         let Some(snapshot) = look.view.snapshot.as_deref() else { return };
-        // One that cannot be kept is missing; the next begins a group.
+        // A snapshot that cannot be encoded is missing; the next one starts a group.
         let Ok(frame) = self.encoder.encode(look) else { return };
         let events = &look.view.events;
         let end = end(events);
@@ -113,7 +100,6 @@ impl Store {
         self.make_room(moment.at);
     }
 
-    /// Bytes that all of it takes.
     pub fn bytes(&self) -> usize {
         let events = self.logs.back().zip(self.logs.front()).map_or(0, |(newest, oldest)| {
             let all = end(newest).saturating_sub(oldest.dropped());
@@ -122,7 +108,7 @@ impl Store {
         self.bytes + events * EVENT
     }
 
-    /// The worst that happened since a look; what happened after that look was lost belongs to it.
+    /// The worst event since the previous snapshot. A lost connection is assigned to the snapshot before it.
     fn note_trouble(&mut self, events: &Events, from: u64) -> Option<Trouble> {
         let (silent, other): (Vec<_>, Vec<_>) =
             Trouble::since(events, from).partition(|trouble| *trouble == Trouble::NoAnswer);
@@ -138,7 +124,7 @@ impl Store {
         self.groups.back()?.looks.last()
     }
 
-    /// The newest log is that of the last look; those that stay are from the beginning of a group, or many events apart.
+    /// The last log is that of the newest snapshot. Others are kept at the start of a group, or if they are many events apart.
     fn keep_log(&mut self, events: &Arc<Events>, begins: bool) {
         let before = self.logs.len().checked_sub(2).and_then(|at| self.logs.get(at));
         let is_far = before.is_none_or(|before| end(events).saturating_sub(end(before)) >= LOG);
@@ -162,7 +148,7 @@ impl Store {
             self.bytes -= group.bytes;
             self.dropped += 1;
             let first = self.groups.front().and_then(|group| group.looks.first()).map(|look| look.events);
-            // Who needs events of before has them in the next log, too.
+            // The next log also has the events that the remaining snapshots need.
             while self.logs.len() > 1
                 && let (Some(log), Some(first)) = (self.logs.front(), first)
                 && end(log) < first.1
@@ -176,10 +162,10 @@ impl Store {
         self.groups.iter().flat_map(|group| &group.looks)
     }
 
-    /// The look that a step from a view leads to; none where that is the newest.
+    /// The snapshot that a step from a view leads to. `None` if that is the newest.
     ///
     /// # Errors
-    /// When there is none, or it cannot be read.
+    /// There is no such snapshot, or it cannot be decoded.
     pub fn go(&mut self, from: u64, step: Step) -> Result<Option<Arc<PastView>>, NotThere> {
         let moments: Vec<Moment> = self.looks().map(|kept| kept.moment).collect();
         let Some(place) = find(&moments, from, step)? else { return Ok(None) };
@@ -188,12 +174,11 @@ impl Store {
         Ok(Some(Arc::new(PastView { view, place, moments: moments.into() })))
     }
 
-    /// The number of looks that are kept.
     pub(super) fn len(&self) -> usize {
         self.looks().count()
     }
 
-    /// The looks there are now, for whoever reads them while others come.
+    /// A copy, to be read while snapshots are added.
     pub(super) fn copy(&self) -> Self {
         Self {
             groups: self.groups.clone(),
@@ -204,7 +189,6 @@ impl Store {
         }
     }
 
-    /// Reads the look at a place.
     pub(super) fn read(&mut self, place: usize) -> Result<KeptLook, NotThere> {
         let mut at = place;
         let mut number = 0;
@@ -234,10 +218,10 @@ fn end(events: &Events) -> u64 {
     events.dropped() + events.len() as u64
 }
 
-/// The place of the look that a step leads to; none where it leads beyond the newest.
+/// The position of the snapshot that a step leads to. `None` if it leads past the newest.
 pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result<Option<usize>, NotThere> {
     let last = moments.len().checked_sub(1).ok_or(NotThere::Nothing)?;
-    // What was shown may be gone from memory by now, and a view in which something was told has that of the look before.
+    // The shown snapshot may have been dropped, and a view with only a new event has the snapshot of the view before.
     let here = moments.iter().rposition(|moment| moment.id <= from);
     let now = here.and_then(|here| moments.get(here)).map(|moment| moment.at);
     let at_or_before = |time: Timestamp| moments.iter().rposition(|moment| moment.at <= time);
@@ -279,7 +263,7 @@ pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result
         Step::Seen(time) => Ok(Some(moments.iter().position(|moment| moment.at >= time).unwrap_or(last))),
         Step::Before(time) => Ok(Some(moments.iter().rposition(|moment| moment.at < time).unwrap_or(0))),
         Step::Worst => {
-            // The last of those that are alike, as the report has it: there they have waited longest.
+            // The last of equal ones, as in the report: there the waits are longest.
             Ok(moments.iter().enumerate().max_by_key(|(_, moment)| moment.waiting).map(|(at, _)| at))
         }
     }

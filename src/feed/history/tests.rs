@@ -12,7 +12,6 @@ use crate::model::view::View;
 use crate::sample::{self, at};
 use crate::wire::record::{Encoder, Group};
 
-/// A feed whose looks are kept.
 struct Stage {
     digest: Digest,
     store: Store,
@@ -34,7 +33,6 @@ impl Stage {
         self.store.keep(&self.digest.look(past));
     }
 
-    /// Nothing happens for so many seconds from a moment on.
     fn calm(&mut self, from: u32, seconds: u32) {
         for second in from..from + seconds {
             self.look(sample::Builder { now: f64::from(second), ..sample::Builder::default() });
@@ -140,7 +138,7 @@ fn the_oldest_make_room_by_age_and_by_memory() {
     assert!(oldest.moments.len() < 800 && oldest.moments.len() >= 64, "{}", oldest.moments.len());
 }
 
-/// Each look has the events that it had, whatever the log has forgotten since.
+/// Each snapshot keeps its events, even after the log has dropped them.
 #[test]
 fn events_of_the_past_are_those_that_were_known_then() {
     let mut stage = Stage::new(Limits::default());
@@ -192,7 +190,6 @@ fn a_clock_that_was_set_back_is_survived() {
     assert!(time(stage.go(now, Step::Time(at(1000.0)))) >= at(59.0) - TimeDelta::zero());
 }
 
-/// A payload as a frame that needs nothing before it.
 fn packed(payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(zstd_safe::compress_bound(payload.len()));
     zstd_safe::compress(&mut bytes, payload, 1).unwrap();
@@ -202,7 +199,7 @@ fn packed(payload: &[u8]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Behind checksum and compression: whatever the columns say, there is a view or a refusal.
+    /// With valid checksum and compression, any columns give either a view or an error.
     #[test]
     fn a_look_that_somebody_made_up_is_shown_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),

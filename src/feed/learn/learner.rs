@@ -1,5 +1,3 @@
-//! One round after the other.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +13,19 @@ use crate::pg::poll::{Limits, OpenError, open_plain, take_back};
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 
-/// How long a connection may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long one may take to close; a server that does not answer would keep it for ever.
+/// Longest time to close, so that a server that does not answer does not block forever.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Where names are from. Of two names for a key the later source's counts.
+/// The source of a name. If two sources name a key, the later one has precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     /// A table of well-known software in this database.
     Software(SoftwareTable),
-    /// A query of the config, by its number.
+    /// A query of the config, by index.
     Query(usize),
 }
 
-/// What a source said last.
 #[derive(Debug)]
 struct Known {
     source: Source,
@@ -37,16 +33,13 @@ struct Known {
     names: Vec<(LockKey, Text)>,
 }
 
-/// Why there is no session to ask in.
 #[derive(Debug)]
 enum NoSession {
-    /// A pooler lends one for a transaction at most.
+    /// The pooler is in transaction mode.
     Lent,
-    /// Any other reason, in one line.
     Other(String),
 }
 
-/// What there is to learn, and what is known of it.
 #[derive(Debug)]
 pub struct Learner {
     info: ConnInfo,
@@ -58,12 +51,10 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// Begins with the names of the config.
     pub fn new(info: ConnInfo, limits: Limits, configured: LockNames, queries: Vec<Query>) -> Self {
         Self { info, limits, configured, queries, known: Vec::new(), notes: Vec::new() }
     }
 
-    /// The names of the config and all that were learned.
     pub fn learned(&self) -> Learned {
         let mut names = self.configured.clone();
         for known in &self.known {
@@ -86,7 +77,7 @@ impl Learner {
         }
     }
 
-    /// Asks everything once; false when there was no connection to ask on.
+    /// Queries every source once. Returns false if there was no connection.
     pub(super) async fn round(&mut self, way: &Way) -> bool {
         self.notes.clear();
         match way {
@@ -111,7 +102,7 @@ impl Learner {
         self.notes.push(note.into());
     }
 
-    /// Where a pooler keeps no session for it. Who asked for nothing misses nothing.
+    /// The pooler keeps no session. A note is added only if the config has queries.
     fn unlearned(&mut self) -> bool {
         if !self.queries.is_empty() {
             self.note("lock_name_queries: not run through a pooler in transaction mode".to_owned());
@@ -140,7 +131,7 @@ impl Learner {
     }
 
     async fn ask_software(&mut self, client: &Client, database: &Text, mut places: Vec<SoftwareTable>) {
-        // A certain name comes before a guess.
+        // Certain names have precedence over guesses.
         places.sort_by_key(|place| !place.software.is_small());
         self.known.retain(|known| match &known.source {
             Source::Software(place) => places.contains(place),
@@ -183,7 +174,7 @@ impl Learner {
         }
     }
 
-    /// What a source said, in the place of what it said before; where it said nothing that stays.
+    /// Replaces the names of a source. On an error the old ones stay.
     fn take(&mut self, source: Source, database: &Text, what: &str, answer: Result<QueryNames, LearnError>) {
         match answer {
             Ok(QueryNames { names, cut }) => {
@@ -192,7 +183,7 @@ impl Learner {
                     self.note(format!("{what}: more than {rows} rows, the others are not read"));
                 }
                 let known = Known { source, database: database.clone(), names };
-                // Kept in the order of asking: software first, the config's queries in theirs.
+                // Keeps the order of sources: software first, then the queries of the config.
                 self.known.retain(|other| other.source != known.source);
                 let queries = |known: &Known| matches!(known.source, Source::Query(_));
                 let at = match &known.source {
@@ -223,7 +214,7 @@ impl Learner {
 }
 
 async fn close(Connection { client, mut driver, .. }: Connection) {
-    // There may be a pooler in between.
+    // Reset the session: there may be a pooler.
     take_back(&client).await;
     drop(client);
     if tokio::time::timeout(GOODBYE, &mut driver).await.is_err() {

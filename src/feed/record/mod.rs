@@ -1,7 +1,7 @@
-//! Looks into a file, on a thread of its own: the poll never waits for a disk.
+//! The recorder. It writes in its own thread, so that the poll never waits for a disk.
 //!
-//! Each record is one write, and what was written is on the disk at most [`Options::sync`] later: who kills the program loses at most the
-//! look that is being written.
+//! Each record is one write, and is on the disk at most [`Options::sync`] later. If the program is killed, at most the
+//! record being written is lost.
 
 pub mod names;
 mod output;
@@ -29,34 +29,31 @@ use output::Output;
 pub use trouble::Around;
 use trouble::{Flight, Turn};
 
-/// Characters of a statement that stay where a snapshot is too large to be kept whole; fewer where that does not help.
+/// Longest statement, in characters, in a snapshot that is too large; the second limit is tried if the first does not
+/// suffice.
 const SHORT: [usize; 2] = [1_000, 100];
 
-/// After a write that failed nothing is written for so long.
+/// Pause after a failed write.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// Where and how looks are recorded.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The file, folder or stream to write to.
     pub place: Place,
     /// Longest time until written snapshots are on the disk.
     pub sync: Duration,
-    /// When a folder gets another file, and which of its files are kept.
     pub rotation: Rotation,
-    /// What the files say of themselves.
     pub about: About,
-    /// Only trouble is recorded, and so much around it; none for everything.
+    /// Record only incidents, with this much around them. `None` records everything.
     pub on_trouble: Option<Around>,
 }
 
-/// What is told on the way: a write that failed, and one that worked again.
+/// Reports a failed write, and the first one that succeeds again.
 pub type Tell = Box<dyn Fn(&str) + Send>;
 
-/// Starts the thread, which ends when the sender is gone, and says then how that went.
+/// Starts the thread. It ends when the sender is dropped, and returns the result.
 ///
 /// # Errors
-/// When there is no such place, or somebody else records to it.
+/// The place cannot be opened, or another process records to it.
 pub fn start(options: Options, tell: Tell) -> io::Result<(LookSender, JoinHandle<io::Result<()>>)> {
     let (look_sender, received) = LookSender::channel();
     let queued = look_sender.queued();
@@ -82,33 +79,31 @@ pub fn start(options: Options, tell: Tell) -> io::Result<(LookSender, JoinHandle
     Ok((look_sender, thread))
 }
 
-/// What writes looks one after the other.
 pub struct Tape {
     options: Options,
     encoder: Encoder,
     output: Output,
-    /// What waits for trouble; none where everything is recorded.
+    /// Snapshots that wait for an incident. `None` if everything is recorded.
     flight: Option<Flight>,
-    /// What is to be told next.
     said: Option<String>,
-    /// The number of the event after those that were written.
+    /// The number after the last written event.
     events: Option<u64>,
     is_lost: bool,
     synced: Instant,
     failed: Option<Instant>,
-    /// Looks that were written; those that wait for trouble are not.
+    /// Written snapshots, without those waiting for an incident.
     looks: u64,
-    /// Statements that were cut, of looks that are too large with them.
+    /// Statements cut because their snapshot was too large.
     cut: u64,
-    /// Looks that are too large without them as well.
+    /// Snapshots too large even with cut statements.
     too_large: u64,
 }
 
 impl Tape {
-    /// Opens the place. What is there already is gone on with.
+    /// Opens the place. An existing recording is continued.
     ///
     /// # Errors
-    /// When it cannot be opened, is no recording, or somebody else records to it.
+    /// The place cannot be opened, is not a recording, or another process records to it.
     pub fn open(options: Options) -> io::Result<Self> {
         let flight = options.on_trouble.map(Flight::new);
         let output = if flight.is_some() {
@@ -121,7 +116,7 @@ impl Tape {
         let encoder = Encoder::with_events();
         Ok(Self {
             options,
-            // What waits for trouble is forgotten by whole groups.
+            // A flight recorder drops whole groups, so its groups are short.
             encoder: if flight.is_some() { encoder } else { encoder.in_long_groups() },
             output,
             flight,
@@ -136,12 +131,12 @@ impl Tape {
         })
     }
 
-    /// Looks that were written: one without a snapshot, or too large, is passed over.
+    /// Written snapshots. Those without data or too large are not counted.
     pub fn looks(&self) -> u64 {
         self.looks
     }
 
-    /// What is missing of snapshots that are larger than any that is read; none where all were kept whole.
+    /// Losses of snapshots above the size limit. `None` if all were written in full.
     pub fn losses(&self) -> Option<String> {
         let count = crate::text::count;
         let (cut, missing) = (count(self.cut), count(self.too_large));
@@ -154,10 +149,10 @@ impl Tape {
         }
     }
 
-    /// Writes a look. Where that fails it is tried again a minute later; it is an error only where nobody reads any more.
+    /// Writes a snapshot. After a failure, the next attempt is a minute later.
     ///
     /// # Errors
-    /// When nobody reads any more.
+    /// The reader has closed the pipe.
     pub fn keep(&mut self, look: &Look, tell: &Tell) -> io::Result<()> {
         self.is_lost = false;
         let kept = self.try_write(tell, |tape| tape.write(look));
@@ -167,7 +162,7 @@ impl Tape {
         kept
     }
 
-    /// Writes that the connection is lost, once each time.
+    /// Records a lost connection, once per loss.
     fn lost(&mut self, reason: &str, tell: &Tell) -> io::Result<()> {
         if std::mem::replace(&mut self.is_lost, true) {
             return Ok(());
@@ -202,7 +197,7 @@ impl Tape {
                 if self.failed.replace(clock::monotonic()).is_none() {
                     tell(&format!("{error}: nothing is recorded; next attempt in a minute"));
                 }
-                // Half of a record may be there, and what comes needs nothing before it.
+                // Remove a partial record, and start a group, since the next record cannot depend on it.
                 self.output.cut();
                 self.encoder.begin_group();
             }
@@ -213,10 +208,6 @@ impl Tape {
         Ok(())
     }
 
-    /// Writes a look.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn write(&mut self, look: &Look) -> io::Result<()> {
         let Some(snapshot) = look.view.snapshot.as_deref() else { return Ok(()) };
         let frame = match self.encoder.encode(look) {
@@ -247,7 +238,7 @@ impl Tape {
         Ok(())
     }
 
-    /// A look without the rest of its long statements; none where it is too large all the same. The first time is reported at once.
+    /// Encodes a snapshot with cut statements. `None` if it is still too large. The first loss is reported at once.
     fn shortened(&mut self, look: &Look) -> Option<Frame> {
         let is_first = self.losses().is_none();
         let frame = SHORT.into_iter().find_map(|most| {
@@ -263,7 +254,6 @@ impl Tape {
         frame
     }
 
-    /// Begins, goes on or ends, as trouble does.
     fn take_turn(&mut self, turn: Turn) -> io::Result<()> {
         let is_end = turn == Turn::End;
         match turn {
@@ -291,7 +281,7 @@ impl Tape {
         Ok(())
     }
 
-    /// Opens the file of this trouble: another one in a folder, the same again where there is only one.
+    /// Opens the file of an incident: a new one in a directory, otherwise the same file again.
     fn begin(&mut self) -> io::Result<()> {
         self.output.next(&self.options)?;
         self.output.begin(&self.options)
@@ -306,7 +296,6 @@ impl Tape {
         Ok(())
     }
 
-    /// Begins another file where it is time to.
     fn rotate(&mut self) -> io::Result<()> {
         if !self.output.is_open() || !self.output.is_due(&self.options) {
             return Ok(());
@@ -318,7 +307,7 @@ impl Tape {
     }
 
     fn sync(&mut self) {
-        // What cannot be told to be on the disk is told by the next write that fails.
+        // If a sync fails, the next write fails as well and reports it.
         let _ = self.output.sync();
         self.synced = clock::monotonic();
     }
@@ -328,10 +317,10 @@ impl Tape {
         self.output.sync()
     }
 
-    /// Closes it on purpose.
+    /// Closes the recording.
     ///
     /// # Errors
-    /// When the last of it could not be written, or nothing could be kept.
+    /// The last part could not be written, or no snapshot could be recorded.
     pub fn end(mut self) -> io::Result<()> {
         if self.looks == 0 && self.too_large > 0 && self.flight.is_none() {
             self.output.take_back()?;

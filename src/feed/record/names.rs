@@ -1,7 +1,7 @@
-//! Names as hashes: for whoever may see who waited for whom, and not what it is called.
+//! Replaces names by hashes: the recording shows which sessions waited for which, but no names.
 //!
-//! A name is the same hash for as long as its salt lives, which is in no file: so nobody can try names until one fits. What consists of
-//! names, rows of tasks, jobs, leases and queues, is left out.
+//! Hashes are salted and the salt is never stored, so names cannot be found by trying them. Rows that consist of names
+//! (tasks, jobs, leases, queues) are left out.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::model::snapshot::{Names, Section, Snapshot};
 use crate::model::statement;
 use crate::model::{QueryText, Text};
 
-/// What makes hashes of one recorder unlike those of any other.
+/// Makes the hashes of each recorder different.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Salt([u8; 16]);
 
@@ -30,13 +30,13 @@ impl std::fmt::Debug for Salt {
     }
 }
 
-/// What a file calls its server whose names are left out.
+/// Replaces the name of the server in the header.
 pub const HIDDEN: &str = "names-left-out";
 
-/// Bytes of a statement that are read to know its form.
+/// How much of a statement is parsed for its form, in bytes.
 const STATEMENT: usize = 4096;
 
-/// Kinds of processes of the server itself; others are called as an extension likes.
+/// Backend types of the server itself; others are named by extensions.
 const KINDS: [&str; 18] = [
     "client backend",
     "autovacuum launcher",
@@ -59,17 +59,13 @@ const KINDS: [&str; 18] = [
 ];
 
 impl Salt {
-    /// One that nobody else has.
-    ///
-    /// # Errors
-    /// The system has no random numbers.
     pub fn random() -> std::io::Result<Self> {
         let mut salt = [0; 16];
         getrandom::fill(&mut salt).map_err(std::io::Error::other)?;
         Ok(Self(salt))
     }
 
-    /// `role-0f3a91c27e`; what is one already stays.
+    /// For example `role-0f3a91c27e`. A hash of this kind is returned unchanged.
     pub fn hash(self, kind: &str, name: &str) -> Text {
         let is_hash = |rest: &str| rest.len() == 10 && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
         if name.strip_prefix(kind).and_then(|rest| rest.strip_prefix('-')).is_some_and(is_hash) {
@@ -82,7 +78,7 @@ impl Salt {
         hash.update(name.as_bytes());
         let mut text = format!("{kind}-");
         for byte in hash.finalize().iter().take(5) {
-            // A text takes what is written to it.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02x}");
         }
         text.into()
@@ -94,7 +90,6 @@ impl Salt {
         }
     }
 
-    /// Takes the names out of a snapshot.
     pub(super) fn apply(self, snapshot: &mut Snapshot) {
         for server in Arc::make_mut(snapshot.server.rows_mut()) {
             server.host = self.hash("host", &server.host);
@@ -145,7 +140,7 @@ impl Salt {
         }
     }
 
-    /// The form of a statement, which has no names, and its hash without literals.
+    /// The form of a statement, which contains no names, and its hash without literals.
     fn statement(self, query: &QueryText) -> Text {
         let text = query.unredacted();
         if is_hash(text) {
@@ -157,7 +152,7 @@ impl Salt {
         form.map_or_else(|| Text::clone(&hash), |form| format!("{form} {hash}").into())
     }
 
-    /// Takes them out of a look that was kept: with all that was told in words.
+    /// Removes the names from a stored snapshot, including all text about it.
     pub(super) fn apply_to_kept(self, kept: &mut KeptLook) {
         self.apply(&mut kept.snapshot);
         if let Some(graph) = &mut kept.past.graph_from {
@@ -172,14 +167,14 @@ impl Salt {
         kept.lock_names = Arc::new(LockNames::default());
         kept.notes = Arc::default();
         kept.events = Arc::new(Events::default());
-        // Costs are counted anew, from what is left.
+        // Costs are computed again from what is left.
         kept.blame = None;
-        // Whoever is expected to block is called by name.
+        // Entries for expected blockers contain names.
         kept.expected = Some(Arc::default());
     }
 }
 
-/// What the server said of what it could not do may have names in it.
+/// Error messages of the server can contain names.
 fn silence<T>(section: &mut Section<T>) {
     if let Some(error) = &mut section.error {
         *error = "could not be read".into();

@@ -1,4 +1,4 @@
-//! Where records go: a file, a folder with a file for each stretch of time, or standard output.
+//! The output of records: a file, a directory with a file per period, or standard output.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -12,64 +12,59 @@ use crate::clock;
 use crate::feed::replay::last_whole;
 use crate::wire::record::container;
 
-/// How the files of a folder end.
 const SUFFIX: &str = "ltr";
 
-/// The file by which a folder belongs to one who records.
+/// The lock file with which one recorder owns a directory.
 const LOCK: &str = ".lock";
 
-/// Where to record to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A file; after what is there already, if that is a recording.
+    /// A file; an existing recording is continued.
     File(PathBuf),
-    /// A file that must not exist yet.
     NewFile(PathBuf),
-    /// A folder, and how the names of its files begin.
+    /// A directory, and the prefix of its file names.
     Folder(PathBuf, String),
-    /// Standard output, for whoever reads it there.
     Output,
 }
 
-/// When a folder gets another file, and which of its files are kept.
+/// When a directory gets a new file, and which files are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rotation {
-    /// A file is not written for longer than this; none for any time.
+    /// Longest time to write to one file. `None` is unlimited.
     pub age: Option<Duration>,
-    /// Bytes after which another file begins; none for any number.
+    /// Bytes after which a new file is started. `None` is unlimited.
     pub size: Option<u64>,
-    /// Files are removed that nobody has written to for longer than this; none for never.
+    /// Files not written to for longer are removed. `None` keeps them.
     pub keep_age: Option<Duration>,
-    /// Bytes that all files together may have, the oldest go first; none for any number.
+    /// Most bytes of all files; the oldest are removed. `None` is unlimited.
     pub keep_size: Option<u64>,
 }
 
-/// What is written to.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// None for standard output, and where nothing is open.
+    /// `None` for standard output, or if nothing is open.
     file: Option<File>,
     is_open: bool,
     path: PathBuf,
-    /// Bytes of whole records.
+    /// Bytes of complete records.
     length: u64,
-    /// Bytes that were there when it was opened.
+    /// Length when it was opened.
     found: u64,
-    /// Bytes that it has with what a file says of itself.
+    /// Length with the header.
     begin: u64,
     begun: Instant,
     is_dirty: bool,
-    /// Held for as long as somebody records.
+    /// Held while recording.
     lock: Option<File>,
 }
 
 impl Output {
-    /// Opens the place: a file at the end of its last whole record, of a folder a new file.
+    /// Opens the place: a file after its last complete record, or a new file of a directory.
     pub(super) fn open(options: &Options) -> io::Result<Self> {
         Self::with(options, None)
     }
 
-    /// Sees to it that the place is one, and that it is ours where it is a folder; writes nothing yet.
+    /// Checks the place without writing, and locks a directory.
     pub(super) fn closed(options: &Options) -> io::Result<Self> {
         let mut closed = Self {
             file: None,
@@ -85,7 +80,7 @@ impl Output {
         match &options.place {
             Place::Output => {}
             Place::Folder(folder, _) => closed.lock = Some(locked(&Folder::open(folder)?, folder)?),
-            // What is there is gone on with, if it may be.
+            // Checks that an existing file can be continued.
             Place::File(path) if path.symlink_metadata().is_ok() => drop(Self::open(options)?),
             Place::File(path) | Place::NewFile(path) => {
                 let folder =
@@ -96,7 +91,7 @@ impl Output {
         Ok(closed)
     }
 
-    /// Closes the file; the folder stays ours.
+    /// Closes the file; a directory stays locked.
     pub(super) fn close(&mut self) {
         (self.file, self.is_open) = (None, false);
     }
@@ -105,7 +100,6 @@ impl Output {
         self.is_open
     }
 
-    /// Where it writes to, for people.
     pub(super) fn name(&self) -> String {
         if self.path.as_os_str().is_empty() {
             "standard output".to_owned()
@@ -114,7 +108,7 @@ impl Output {
         }
     }
 
-    /// Goes on in another file of the folder.
+    /// Continues in a new file of the directory.
     pub(super) fn next(&mut self, options: &Options) -> io::Result<()> {
         let lock = self.lock.as_ref().map(File::try_clone).transpose()?;
         *self = Self::with(options, lock)?;
@@ -150,7 +144,7 @@ impl Output {
             }
         };
         let mut file = file;
-        // Another would write between our records.
+        // Another recorder would write between locktop's records.
         file.try_lock().map_err(|_| in_use(&path))?;
         let length = whole(&file).map_err(|error| named(&path, &error))?;
         file.set_len(length)?;
@@ -168,7 +162,6 @@ impl Output {
         })
     }
 
-    /// Writes a record in one piece.
     pub(super) fn write(&mut self, record: &[u8]) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             file.write_all(record).map_err(|error| named(&self.path, &error))?;
@@ -182,27 +175,26 @@ impl Output {
         Ok(())
     }
 
-    /// Writes what a file says of itself.
     pub(super) fn begin(&mut self, options: &Options) -> io::Result<()> {
         self.write(&container::file(&options.about).map_err(io::Error::other)?)?;
         self.begin = self.length;
         Ok(())
     }
 
-    /// Whether nothing was written to the file since. Who reads our output has the header, and is told that it ends.
+    /// Whether only the header was written to a file. On standard output the reader already has the header, so an end record
+    /// must follow.
     pub(super) fn has_header_alone(&self) -> bool {
         self.file.is_some() && self.length == self.begin
     }
 
-    /// Takes away what was written of a record that is not whole.
     pub(super) fn cut(&mut self) {
         if let Some(file) = &mut self.file {
-            // Where that fails too, who reads it skips what is damaged.
+            // If this fails as well, readers skip the damaged part.
             let _ = file.set_len(self.length).and_then(|()| file.seek(SeekFrom::Start(self.length)));
         }
     }
 
-    /// Leaves the file as it was found, where no look came: one that was not there is gone.
+    /// Restores the file if no snapshot was recorded; a new file is removed.
     pub(super) fn take_back(&mut self) -> io::Result<()> {
         match &self.file {
             Some(file) if self.found > 0 => file.set_len(self.found),
@@ -220,7 +212,6 @@ impl Output {
         Ok(())
     }
 
-    /// Whether it is time for another file.
     pub(super) fn is_due(&self, options: &Options) -> bool {
         let Rotation { age, size, .. } = options.rotation;
         matches!(options.place, Place::Folder(..))
@@ -244,10 +235,9 @@ fn locked(folder: &Folder, path: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// A new file of a folder, named after a target and the time.
 fn created(folder: &Folder, name: &str) -> Result<(String, File), FileError> {
     let time = clock::wall().format("%Y%m%dT%H%M%SZ");
-    // Several within one second.
+    // For several files within a second.
     let more = (2..1000).map(|number| format!("-{number}"));
     for number in std::iter::once(String::new()).chain(more) {
         let name = format!("{name}-{time}{number}.{SUFFIX}");
@@ -259,10 +249,10 @@ fn created(folder: &Folder, name: &str) -> Result<(String, File), FileError> {
     Err(FileError::Unsafe { path: folder.path(name), flaw: Flaw::Exists })
 }
 
-/// Where the last record of a file ends that is whole: what is behind it is torn.
+/// The end of the last complete record; anything after it is incomplete.
 ///
 /// # Errors
-/// When it cannot be read, or what is there is no recording.
+/// The file cannot be read, or is not a recording.
 fn whole(file: &File) -> io::Result<u64> {
     let end = last_whole(file.try_clone()?)?;
     if end == 0 && file.metadata()?.len() > 0 {
@@ -271,7 +261,7 @@ fn whole(file: &File) -> io::Result<u64> {
     Ok(end)
 }
 
-/// The recordings of a folder, oldest first.
+/// The recordings of a directory, oldest first.
 pub(in crate::feed) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -285,7 +275,6 @@ pub(in crate::feed) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Removes files that are too old, and the oldest where all together are too large.
 fn remove_old(folder: &Path, rotation: &Rotation) -> io::Result<()> {
     let mut total = 0;
     for path in files(folder)?.into_iter().rev() {

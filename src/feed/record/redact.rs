@@ -1,4 +1,4 @@
-//! What is left out of the statements that are recorded.
+//! Redaction of recorded statements.
 
 use std::sync::Arc;
 
@@ -14,26 +14,25 @@ use crate::model::snapshot::Snapshot;
 use crate::model::statement::secrets::speaks_of_secret;
 use crate::model::{QueryText, Text};
 
-/// The statements of the last snapshot, by their place in memory, and what was left of each.
+/// The statements of the last snapshot and their redacted text, by address.
 #[derive(Debug, Default)]
 pub struct Known(FxHashMap<usize, (Text, Text)>);
 
-/// What is left out. Whatever it is, statements that speak of a password have no literals.
+/// The parts to remove. In every mode, literals are removed from statements about passwords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Redaction {
-    /// Nothing but the literals of statements about passwords.
+    /// Only the literals of statements about passwords.
     #[default]
     None,
     /// Strings, numbers and comments.
     Literals,
-    /// Whole statements: what stays is a number, the same for the same statement with other literals.
+    /// Whole statements, replaced by a number that is equal for statements that differ only in literals.
     Queries,
-    /// All names, and statements but their form: what stays is a hash.
+    /// All names and statements, replaced by hashes; the form of a statement stays.
     Names(Salt),
 }
 
 impl Redaction {
-    /// Its word on the command line and in the file.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -43,7 +42,6 @@ impl Redaction {
         }
     }
 
-    /// What a channel leaves out by it.
     pub const fn mode(self) -> Mode {
         match self {
             Self::None => Mode::None,
@@ -53,12 +51,11 @@ impl Redaction {
         }
     }
 
-    /// Whether names, and not only statements, are replaced by hashes.
     pub const fn hides_names(self) -> bool {
         matches!(self, Self::Names(_))
     }
 
-    /// Takes it out of a snapshot. What is made of the snapshot does not have it either.
+    /// Redacts a snapshot, and with it everything derived from it.
     pub fn apply(self, snapshot: &mut Snapshot) {
         if let Self::Names(salt) = self {
             salt.apply(snapshot);
@@ -67,7 +64,7 @@ impl Redaction {
         self.apply_to_queries(snapshot.backends.rows_mut());
     }
 
-    /// The same for one snapshot after the other: a statement that the last one had is not read again.
+    /// Redacts consecutive snapshots; statements of the last one are not parsed again.
     pub fn apply_live(self, snapshot: &mut Snapshot, known: &mut Known) {
         if self.hides_names() {
             return self.apply(snapshot);
@@ -104,14 +101,14 @@ impl Redaction {
         }
     }
 
-    /// Takes it out of a look that was kept. Events that were made of statements have all of their text taken out that may be one.
+    /// Redacts a stored snapshot. In events made from statements, all text that can be part of one is removed.
     pub fn apply_to_kept(self, kept: &mut KeptLook) {
         if let Self::Names(salt) = self {
             salt.apply_to_kept(kept);
             return;
         }
         self.apply(&mut kept.snapshot);
-        // The sessions that the graph was made of, where the locks of this look could not be read.
+        // The sessions of the wait graph, if the locks of this snapshot could not be read.
         if let Some(graph) = &mut kept.past.graph_from {
             self.apply_to_queries(&mut graph.backends);
         }
@@ -130,7 +127,7 @@ impl Redaction {
         kept.blame = kept.blame.as_deref().map(|blame| Arc::new(self.apply_to_blame(blame)));
     }
 
-    /// What is said of the parties of a deadlock has their statements in it; so do the events.
+    /// Descriptions of deadlock parties, and their events, contain statements.
     fn apply_to_deadlocks(self, kept: &mut KeptLook) {
         let said = |said: &mut Vec<Text>| {
             for text in said.iter_mut().filter(|text| self.takes_from(text)) {
@@ -149,7 +146,6 @@ impl Redaction {
         }
     }
 
-    /// Whether something is taken out of a text with a statement in it.
     fn takes_from(self, text: &str) -> bool {
         self != Self::None || speaks_of_secret(text)
     }
@@ -158,7 +154,6 @@ impl Redaction {
         event.kind == Kind::Deadlock && self.takes_from(&event.what)
     }
 
-    /// An event without what may be of a statement.
     pub(in crate::feed) fn event(self, mut event: Event) -> Event {
         if self.takes_from_event(&event) {
             event.draft.what = before_statement(&event.what);
@@ -166,7 +161,7 @@ impl Redaction {
         event
     }
 
-    /// Statements by which somebody was blamed have no literals, but what comments say beside.
+    /// The statements have no literals already, but a tag is text from a comment, so tags are removed.
     pub(in crate::feed) fn apply_to_blame(self, blame: &Blame) -> Blame {
         blame.with_statements(
             |key| Key {
@@ -187,12 +182,12 @@ impl Redaction {
     }
 }
 
-/// Where a text is in memory: as long as it is kept no other one is there.
+/// The address of a text. It is unique while the text is kept alive.
 fn place(text: &Text) -> usize {
     text.as_ptr() as usize
 }
 
-/// `4410 deploy@ci waited for Share on accounts: ALTER TABLE …` without its statements.
+/// `4410 deploy@ci waited for Share on accounts: ALTER TABLE …` without the statement.
 fn before_statement(text: &str) -> Text {
     without_literals(text.split_once(": ").map_or(text, |(before, _)| before)).into()
 }
@@ -201,7 +196,7 @@ fn before_statement(text: &str) -> Text {
 mod tests {
     use super::*;
 
-    /// Whatever a session runs: `tests/offline/statements.rs` has the other channels.
+    /// For any statement. `tests/offline/statements.rs` covers the other channels.
     #[test]
     fn no_recording_has_a_password_and_with_a_mode_none_has_a_literal() {
         let shapes: toml::Table = include_str!("../../../tests/statements.toml").parse().unwrap();

@@ -1,4 +1,4 @@
-//! A snapshot without the rest of its long statements, for one that is too large to be kept with them.
+//! Cuts long statements of a snapshot that is too large.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::{QueryText, Text};
 
-/// The same with at most so many characters of each statement, and how many statements of sessions were cut.
+/// Cuts each statement to `most` characters. Also returns how many statements of sessions were cut.
 pub(super) fn cut(look: &Look, most: usize) -> (Look, u64) {
     let mut view = View::clone(&look.view);
     let mut past = Past::clone(&look.past);
@@ -39,7 +39,7 @@ fn cut_all(backends: &mut Arc<Vec<Backend>>, most: usize) -> u64 {
     count
 }
 
-/// None where it is short enough. What is left says that it is a part.
+/// `None` if it is short enough. The cut text is marked.
 fn shortened(text: &str, most: usize) -> Option<Text> {
     let (end, _) = text.char_indices().nth(most)?;
     let rest = crate::text::count((text.len() - end) as u64);

@@ -23,7 +23,6 @@ fn options(place: Place) -> Options {
     Options { place, sync: Duration::from_secs(1), rotation: Rotation::default(), about, on_trouble: None }
 }
 
-/// A feed that is recorded.
 struct Stage {
     digest: Digest,
     views: Vec<Arc<View>>,
@@ -41,7 +40,6 @@ impl Stage {
         self.digest.look(past)
     }
 
-    /// Looks into a file, one for each second from a moment on.
     fn record(&mut self, path: &Path, seconds: std::ops::Range<u32>) {
         let mut tape = Tape::open(options(Place::File(path.to_owned()))).unwrap();
         for second in seconds {
@@ -58,7 +56,6 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// What a program gets of a view.
 fn looked(reply: Reply) -> Arc<PastView> {
     match reply {
         Reply::Look(answer) => answer.unwrap().unwrap(),
@@ -92,7 +89,7 @@ fn a_recording_shows_what_was_live() {
     assert!(recording.go(150, Step::Looks(1)).unwrap().is_none());
 }
 
-/// Bytes of a small recording, and where each of its looks ends.
+/// The bytes of a small recording, and the end of each snapshot.
 fn small(folder: &Path) -> (Vec<u8>, Vec<usize>) {
     let path = folder.join("small.ltr");
     let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
@@ -127,13 +124,13 @@ fn a_file_that_was_cut_anywhere_has_all_looks_before_the_cut() {
     }
 }
 
-/// What is damaged costs its group at most, and never a panic.
+/// Damage costs at most its group, and never causes a panic.
 #[test]
 fn a_file_that_is_damaged_anywhere_is_read_around_it() {
     let folder = folder();
     let (bytes, _) = small(folder.path());
     let path = folder.path().join("damaged.ltr");
-    // Twice the same: a group of its own behind the damage.
+    // Twice the same, so that a complete group follows the damage.
     let both = [bytes.clone(), bytes.clone()].concat();
     for at in 0..bytes.len() {
         let mut damaged = both.clone();
@@ -157,14 +154,14 @@ fn what_is_there_is_gone_on_with_and_what_is_no_recording_is_left_alone() {
     let mut stage = Stage::new();
     stage.record(&path, 0..5);
     let bytes = std::fs::read(&path).unwrap();
-    // Somebody was killed in the middle of a record.
+    // The recorder was killed in the middle of a record.
     std::fs::write(&path, &bytes[..bytes.len() - 30]).unwrap();
     stage.record(&path, 5..10);
     let mut recording = Recording::open(&path).unwrap();
     assert_eq!(recording.moments().len(), 9);
     assert_eq!(json(&recording.view(8).unwrap()), json(&stage.views[9]));
 
-    // What is damaged in the middle takes nothing away that is behind it.
+    // Damage in the middle does not remove later records.
     let mut damaged = std::fs::read(&path).unwrap();
     let middle = damaged.len() / 4;
     damaged[middle] ^= 0x55;
@@ -200,7 +197,7 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     assert!(count() >= 4);
     let recording = Recording::open(folder.path()).unwrap();
     assert_eq!(recording.moments().len(), 4);
-    // Those that are too many go, the oldest first.
+    // Excess files are removed, oldest first.
     let rotation = Rotation { keep_size: Some(1), ..rotation };
     let mut tape = Tape::open(Options { rotation, ..options }).unwrap();
     tape.keep(&stage.look(sample::incident(4.0)), &tell).unwrap();
@@ -208,7 +205,7 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     assert_eq!(count(), 1);
 }
 
-/// What is told of a file is what is in it.
+/// The reported counts match the file.
 #[test]
 fn only_looks_that_are_there_are_counted() {
     let folder = folder();
@@ -218,7 +215,7 @@ fn only_looks_that_are_there_are_counted() {
     for second in 0..3 {
         let now = f64::from(second);
         let mut scene = sample::Builder { now, ..sample::Builder::default() };
-        // One that is larger than any that is kept: its statement is cut.
+        // Above the size limit: its statement is cut.
         let query = if second == 1 { "x".repeat(33 << 20) } else { "SELECT 1".to_owned() };
         scene.session(7, "app@web", crate::model::backend::State::Idle, now, &query);
         let look = stage.look(scene);
@@ -278,7 +275,6 @@ fn statements_are_recorded_without_what_is_left_out() {
     }
 }
 
-/// A look with a secret in every name that there is.
 fn secrets(now: f64) -> sample::Builder {
     let mut scene = sample::Builder {
         now,
@@ -345,7 +341,6 @@ fn names_are_hashes_that_stay_the_same_within_a_file() {
     assert_ne!(Some(&other), one.user.as_ref(), "another recorder has others");
 }
 
-/// Nothing that is decoded of a file, and nothing that is shown of it, has a secret in it.
 fn assert_none_in(path: &Path) {
     let mut recording = Recording::open(path).unwrap();
     for place in 0..recording.moments().len() {
@@ -385,14 +380,14 @@ fn names_are_taken_out_of_a_recording_that_has_them() {
     assert_none_in(&named);
 }
 
-/// A session that does nothing, so that nothing is wrong.
+/// An idle session, without findings.
 fn calm(now: f64) -> sample::Builder {
     let mut scene = sample::Builder { now, ..sample::Builder::default() };
     scene.session(7, "app@web", crate::model::backend::State::Idle, 1.0, "COMMIT");
     scene
 }
 
-/// Looks second by second, with trouble in some of them; what was told on the way.
+/// Records a snapshot per second, with incidents at these times. Returns the messages.
 fn flown(place: Place, seconds: std::ops::Range<u32>, trouble: &[std::ops::Range<u32>]) -> Vec<String> {
     let around = Around { before: Duration::from_secs(10), after: Duration::from_secs(5) };
     let (sender, told) = std::sync::mpsc::channel();
@@ -409,7 +404,7 @@ fn flown(place: Place, seconds: std::ops::Range<u32>, trouble: &[std::ops::Range
     told.try_iter().collect()
 }
 
-/// The seconds of the looks that are in a file; each can be read.
+/// The times of the snapshots in a file, in seconds. Checks that each can be read.
 fn seconds_in(path: &Path) -> Vec<i64> {
     let mut recording = Recording::open(path).unwrap();
     let moments = recording.moments().to_vec();
@@ -461,7 +456,6 @@ fn trouble_after_trouble_goes_into_the_same_file() {
     assert!(Tape::open(Options { on_trouble: Some(around), ..options(nowhere) }).is_err(), "told at once");
 }
 
-/// What ends within trouble is whole.
 #[test]
 fn a_flight_recorder_that_is_ended_in_the_middle_has_what_there_was() {
     let folder = folder();
@@ -471,7 +465,8 @@ fn a_flight_recorder_that_is_ended_in_the_middle_has_what_there_was() {
     assert_eq!(seconds_in(&path).last(), Some(&29));
 }
 
-/// Recordings of every release, and what they show: each opens for ever. `LOCKTOP_ACCEPT=1` writes that of this one where it is missing.
+/// Recordings of all releases, which must stay readable, and their views. `LOCKTOP_ACCEPT=1` writes those of this release
+/// if they are missing.
 #[test]
 fn recordings_of_every_release_are_read() {
     let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
@@ -493,12 +488,12 @@ fn recordings_of_every_release_are_read() {
     }
 }
 
-/// Whether all of what was there is there; a later release may show more.
+/// Whether all old data is present; a later release can add more.
 fn has_all(now: &serde_json::Value, then: &serde_json::Value) -> bool {
     use serde_json::Value::{Array, Object};
     match (now, then) {
         (Object(now), Object(then)) => {
-            // Words for people may change.
+            // Text for users can change.
             let is_words = |key: &str| matches!(key, "summary" | "about");
             then.iter().all(|(key, then)| now.get(key).is_some_and(|now| is_words(key) || has_all(now, then)))
         }
@@ -509,7 +504,7 @@ fn has_all(now: &serde_json::Value, then: &serde_json::Value) -> bool {
     }
 }
 
-/// What is expected may change while looks are recorded: each is judged by what was expected then.
+/// Expected blockers can change during a recording; each snapshot uses those of its time.
 #[test]
 fn a_recording_knows_who_was_expected_at_each_look() {
     let folder = folder();
@@ -543,7 +538,6 @@ fn a_recording_knows_who_was_expected_at_each_look() {
     assert_eq!(expected(&recording.view(5).unwrap()), 0, "by what the config says now");
 }
 
-/// A poll of more than 32 MB of statements.
 #[test]
 fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
     let folder = folder();

@@ -1,5 +1,5 @@
-//! A flight recorder: records stay in memory until something is critical. Then they are written, and what follows until it has been
-//! over for a while.
+//! The flight recorder: keeps records in memory until a finding is critical, then writes them and what follows until the
+//! incident has been over for some time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,47 +8,39 @@ use crate::model::Timestamp;
 use crate::model::finding::Severity;
 use crate::model::view::View;
 
-/// Bytes that wait at most, beside the newest group.
+/// Most bytes in memory, in addition to the newest group.
 const MEMORY: usize = 64 << 20;
 
-/// How much around trouble is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Around {
-    /// Time before it that is recorded too.
     pub before: Duration,
-    /// Time after its end that is recorded too.
     pub after: Duration,
 }
 
-/// A record that is not written yet.
 #[derive(Debug)]
 struct Waiting {
     bytes: Vec<u8>,
-    /// Where it begins a group: when that was. What is in front of it is not needed to read it.
+    /// The time, if it starts a group. A group can be decoded without earlier records.
     begins: Option<Timestamp>,
 }
 
-/// What comes next for whoever writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Nothing is written: nothing is critical.
     Wait,
-    /// Writing begins: what is critical.
+    /// Start writing, because of this finding.
     Begin(String),
-    /// What waits is written now.
+    /// Write the records in memory.
     Write,
-    /// The same, and it was the last of it.
+    /// Write the records in memory; then the incident is over.
     End,
 }
 
-/// The records that wait, and whether they are written.
 #[derive(Debug)]
 pub(super) struct Flight {
     around: Around,
     waiting: VecDeque<Waiting>,
-    /// The bytes of all records that wait.
     size: usize,
-    /// When something was last critical; none while nothing is written.
+    /// When a finding was last critical. `None` while nothing is written.
     critical: Option<Timestamp>,
 }
 
@@ -57,7 +49,7 @@ impl Flight {
         Self { around, waiting: VecDeque::new(), size: 0, critical: None }
     }
 
-    /// Takes a record of a look; `begins` where it begins a group.
+    /// Adds the record of a snapshot; `begins` if it starts a group.
     pub(super) fn look(&mut self, bytes: Vec<u8>, begins: bool, view: &View) -> Turn {
         let now = view.snapshot.as_deref().map(|snapshot| snapshot.taken_at);
         self.put(bytes, now.filter(|_| begins));
@@ -81,33 +73,30 @@ impl Flight {
         }
     }
 
-    /// Takes another record; whether it is to be written now.
+    /// Adds another record. Returns whether to write it now.
     pub(super) fn other(&mut self, bytes: Vec<u8>) -> bool {
-        // Without a group there is nothing that it could belong to.
+        // Without a group it would belong to nothing.
         if !self.waiting.is_empty() || self.critical.is_some() {
             self.put(bytes, None);
         }
         self.critical.is_some()
     }
 
-    /// The next that is to be written.
     pub(super) fn next(&self) -> Option<&[u8]> {
         self.waiting.front().map(|waiting| &*waiting.bytes)
     }
 
-    /// The first record that waited was written.
     pub(super) fn written(&mut self) {
         if let Some(written) = self.waiting.pop_front() {
             self.size -= written.bytes.len();
         }
     }
 
-    /// All is written, and it waits for the next trouble.
     pub(super) fn end(&mut self) {
         *self = Self::new(self.around);
     }
 
-    /// It could not begin: what is critical is looked at anew with the next look.
+    /// The file could not be opened; the next snapshot decides again.
     pub(super) fn begin_again(&mut self) {
         self.critical = None;
     }
@@ -117,7 +106,7 @@ impl Flight {
         self.waiting.push_back(Waiting { bytes, begins });
     }
 
-    /// Lets whole groups go that are older than what is wanted, or too large.
+    /// Drops whole groups that are too old, or exceed the memory limit.
     fn forget(&mut self, now: Timestamp) {
         loop {
             let mut groups = self.waiting.iter().enumerate().skip(1);
@@ -133,7 +122,7 @@ impl Flight {
     }
 }
 
-/// How long ago something was; a clock that was set back takes nothing away.
+/// Elapsed time; 0 if the clock was set back.
 fn passed(then: Timestamp, now: Timestamp) -> Duration {
     (now - then).to_std().unwrap_or_default()
 }

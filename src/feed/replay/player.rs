@@ -1,5 +1,3 @@
-//! A recording that is shown, on a thread of its own.
-
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -9,17 +7,17 @@ use super::Recording;
 use crate::feed::history::{Answer, Command, History, Reply};
 use crate::model::timeline::{PastView, Step};
 
-/// Gaps that are longer, in seconds, are jumped over while it plays.
+/// Longest pause between snapshots during playback, in seconds.
 const GAP: f64 = 5.0;
 
-/// How often a recording that grows is looked at.
+/// Poll interval for appended snapshots.
 const GROWS: Duration = Duration::from_millis(200);
 
-/// Shows a recording on a thread of its own: the look of `first` at once, and then what is asked for. With `follow` it shows what comes
-/// while nobody asks for anything else.
+/// Starts the thread. It shows the snapshot of `first`, then those requested. With `follow` it also shows appended
+/// snapshots until a request.
 ///
 /// # Errors
-/// When the system has no thread to give.
+/// The thread cannot be created.
 pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<f64>) -> io::Result<History> {
     let (history, received, answers) = History::channel();
     let serve = move || {
@@ -30,9 +28,9 @@ pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<
         loop {
             match received.recv_timeout(player.rest(&recording)) {
                 Ok(Command::Go { from, step }) => {
-                    // Who goes somewhere stays there.
+                    // A request ends following.
                     player.follow = false;
-                    // What cannot be read any more is where it ends.
+                    // If reading fails, the recording ends here.
                     let _ = recording.look_on();
                     let answer = recording.go(from, step);
                     player.note(answer.as_ref().ok());
@@ -60,13 +58,10 @@ pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<
     Ok(history)
 }
 
-/// Which look a replay shows, and how it goes on.
 struct Player {
-    /// The number of the look that is shown.
     shown: u64,
-    /// So many times as fast as it was; none for standing still.
+    /// Multiple of the original speed. `None` while stopped.
     speed: Option<f64>,
-    /// Whether it shows each look that is added to the file.
     follow: bool,
 }
 
@@ -77,7 +72,6 @@ impl Player {
         }
     }
 
-    /// How long until the next look.
     fn rest(&self, recording: &Recording) -> Duration {
         let (Some(speed), false) = (self.speed, self.follow) else { return GROWS };
         let at = |number: u64| {
@@ -89,7 +83,7 @@ impl Player {
         Duration::from_secs_f64(between / speed).max(Duration::from_millis(10))
     }
 
-    /// Goes on; none where there is nothing more.
+    /// Takes a step. `None` if there are no more snapshots.
     fn on(&mut self, recording: &mut Recording, step: Step) -> Option<Answer> {
         let step = if step == Step::Looks(i32::MAX) {
             let last = recording.moments().len() as u64;

@@ -1,4 +1,4 @@
-//! One of the files of a recording: its records, one after the other.
+//! One file of a recording: a sequence of records.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -6,28 +6,26 @@ use std::path::PathBuf;
 
 use crate::wire::record::container::{self, FOOTER, HEADER, Header, MOMENT};
 
-/// Bytes that are looked through at once for the next record.
+/// Bytes to read at once when searching for a record.
 const PIECE: usize = 1 << 16;
 
-/// The same where records are large: the end of one and the head of the next.
+/// The same for large records: the end of one and the header of the next.
 const HEADS: usize = 512;
 
-/// One of the files of a recording.
 #[derive(Debug)]
 pub(super) struct Segment {
     file: File,
     path: PathBuf,
-    /// A part of it and where that is: many records are small, and each would take three calls of the system.
+    /// A buffered part of the file and its offset: many records are small, and each would take three system calls.
     piece: (u64, Vec<u8>),
-    /// Bytes that were looked through.
     scanned: u64,
-    /// Bytes that were there when that was last asked.
+    /// Length of the file when last checked.
     length: u64,
-    /// Whether what comes goes on from a group that is known from its beginning.
+    /// Whether the next record continues a group with a known start.
     pub(super) has_key: bool,
 }
 
-/// Where the last record of a file ends that is what was written; 0 where there is none.
+/// The end of the last valid record of a file; 0 if there is none.
 pub(in crate::feed) fn last_whole(file: File) -> io::Result<u64> {
     let mut segment = Segment::new(file, PathBuf::new());
     let mut end = 0;
@@ -44,13 +42,11 @@ impl Segment {
         Self { file, path, piece: (0, Vec::new()), scanned: 0, length: 0, has_key: false }
     }
 
-    /// Reads anew what it has in memory when it is next asked for.
     pub(super) fn forget(&mut self) {
         self.piece = (0, Vec::new());
     }
 
-    /// The next record whose end is there: where it is, what stands before its payload, and how that begins. What is between two
-    /// records is passed over.
+    /// The next complete record: its offset, its header and the start of its payload. Skips data between records.
     pub(super) fn next(&mut self) -> io::Result<Option<(u64, Header, [u8; MOMENT])>> {
         loop {
             let mut begin = [0; HEADER + MOMENT];
@@ -70,7 +66,7 @@ impl Segment {
                 self.length = self.file.metadata()?.len();
             }
             if end > self.length {
-                // It is being written; or its length is wrong, and there are others behind it.
+                // The record is being written, or its length is damaged and others follow.
                 let here = self.scanned;
                 if self.skip()? {
                     self.has_key = false;
@@ -96,7 +92,7 @@ impl Segment {
         }
     }
 
-    /// The same as [`read_at`], from the piece where it is there; else a piece of so many bytes is read.
+    /// Like [`read_at`], from the buffer if possible; otherwise fills the buffer with `size` bytes.
     fn copy(&mut self, offset: u64, into: &mut [u8], size: usize) -> io::Result<usize> {
         let (begin, piece) = &mut self.piece;
         let end = offset + into.len() as u64;
@@ -113,12 +109,11 @@ impl Segment {
         Ok(count)
     }
 
-    /// Its path, for an error.
     pub(super) fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// Goes on to where another record may begin; false where none does.
+    /// Moves to the next possible record. Returns false if there is none.
     fn skip(&mut self) -> io::Result<bool> {
         let length = self.file.metadata()?.len();
         let mut piece = vec![0; PIECE];
@@ -132,13 +127,13 @@ impl Segment {
             if read < PIECE {
                 break;
             }
-            // One may begin at the end of this piece.
+            // A record may start at the end of this piece.
             at += (read - 3) as u64;
         }
         Ok(false)
     }
 
-    /// The payload of a record; none where it is not what was written.
+    /// The payload of a record. `None` if it is damaged.
     pub(super) fn read(&mut self, offset: u64) -> io::Result<Option<Vec<u8>>> {
         let mut header = [0; HEADER];
         self.file.seek(SeekFrom::Start(offset))?;
@@ -151,7 +146,6 @@ impl Segment {
     }
 }
 
-/// Reads as much as there is.
 fn read_at(file: &mut File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
     file.seek(SeekFrom::Start(offset))?;
     let mut read = 0;

@@ -1,5 +1,5 @@
-//! Statements that take a strong lock on a table: the longest wait of one, and those that were run repeatedly. Snapshots show only
-//! a part of short runs, but the server keeps the last statement of an idle session and when it began and ended.
+//! Statements that take a strong lock on a table: the longest wait, and repeated statements. Snapshots miss short runs,
+//! but the server keeps the last statement of an idle session with its start and end.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,21 +14,20 @@ use crate::model::{Timestamp, fingerprint, statement, words};
 use crate::text::{one_line, one_line_prefix};
 use crate::wire::report::Tries;
 
-/// Seconds for which such a statement should wait at most.
+/// Seconds that such a statement should wait at most.
 const LIMIT: f64 = 2.0;
 
-/// Runs from which on a statement is one that is repeated.
+/// Runs from which a statement counts as repeated.
 const REPEATED: usize = 3;
 
-/// Bytes of a statement that are read, and columns of it that are shown.
+/// Bytes of a statement that are parsed, and columns that are shown.
 const READ: usize = 2_000;
 const SHOWN: usize = 100;
 
-/// Statements, and runs of each, that are kept.
+/// Most statements, and most runs of each.
 const STATEMENTS: usize = 200;
 const RUNS: usize = 10_000;
 
-/// One statement, and its runs.
 #[derive(Debug)]
 struct Seen {
     tries: Tries,
@@ -38,11 +37,11 @@ struct Seen {
 #[derive(Debug)]
 pub(super) struct Ddl {
     redaction: Redaction,
-    /// By session's user, application and statement without literals.
+    /// By user and application, and statement without literals.
     seen: FxHashMap<(String, String), Seen>,
-    /// Whether the last statement of a process, which began then, is one of these.
+    /// By process id: the start of the last statement, and whether it takes a strong lock.
     known: FxHashMap<i32, (Timestamp, bool)>,
-    /// The longest wait: seconds, the place of the snapshot, the process.
+    /// The longest wait: seconds, position of the snapshot, process id.
     longest: Option<(f64, usize, i32)>,
 }
 
@@ -51,7 +50,7 @@ impl Ddl {
         Self { redaction, seen: FxHashMap::default(), known: FxHashMap::default(), longest: None }
     }
 
-    /// Takes in the snapshot at a place, in which so many waited.
+    /// Adds the snapshot at a position, with its number of waiting sessions.
     pub(super) fn look(&mut self, recording: &mut Recording, (place, waiting): (usize, u32)) {
         let Ok(mut kept) = recording.read(place) else { return };
         self.redaction.apply_to_kept(&mut kept);
@@ -93,7 +92,7 @@ impl Ddl {
         if seen.runs.len() < RUNS {
             seen.runs.insert((backend.pid, begin));
         }
-        // The state of an idle session changed when its statement ended.
+        // For an idle session, state_change is the end of its statement.
         let is_over = matches!(
             backend.state,
             Some(State::Idle | State::IdleInTransaction | State::IdleInTransactionAborted)
@@ -106,7 +105,7 @@ impl Ddl {
         tries.waiting += usize::from(waits);
     }
 
-    /// Statements that were run repeatedly, the most frequent first.
+    /// Repeated statements, the most frequent first.
     pub(super) fn tries(&self) -> Vec<Tries> {
         let repeated = self.seen.values().filter(|seen| seen.runs.len() >= REPEATED);
         let mut tries: Vec<Tries> = repeated.map(|seen| seen.tries.clone()).collect();
@@ -114,26 +113,26 @@ impl Ddl {
         tries
     }
 
-    /// The place of the snapshot with the longest wait, and the process that waits; none if each was short.
+    /// The snapshot with the longest wait, and the waiting process. `None` if all waits were short.
     pub(super) fn longest(&self) -> Option<(usize, i32)> {
         self.longest.map(|(_, place, pid)| (place, pid))
     }
 }
 
-/// Processes that wait for a lock on a table, and since when.
+/// Processes that wait for a lock on a table, with the start of the wait.
 fn awaited(snapshot: &Snapshot) -> FxHashMap<i32, Option<Timestamp>> {
     let Observed::Read(locks) = snapshot.locks.observed() else { return FxHashMap::default() };
     let waits = locks.iter().filter(|lock| !lock.granted && lock.tag.locktype() == LockType::Relation);
     waits.filter_map(|lock| Some((lock.pid?, lock.wait_start))).collect()
 }
 
-/// User and application of a client's session.
+/// User and application; `None` if it is not a client backend.
 fn client(backend: &Backend) -> Option<String> {
     let is_client = backend.backend_type.as_deref() == Some("client backend");
     is_client.then(|| words::who(backend))
 }
 
-/// Whether its statement takes a lock on a table that blocks those who write it.
+/// Whether its statement takes a table lock that blocks writers.
 fn is_strong(backend: &Backend) -> bool {
     let statement = statement::first(text(backend), READ).filter(|statement| !statement.is_query());
     statement.is_some_and(|statement| {
@@ -141,7 +140,7 @@ fn is_strong(backend: &Backend) -> bool {
     })
 }
 
-/// Its statement, which is only recognized and compared.
+/// The statement; only for parsing and comparison, not for output.
 fn text(backend: &Backend) -> &str {
     backend.query.as_ref().map_or("", |query| query.unredacted())
 }

@@ -1,4 +1,4 @@
-//! What the server's log says of the time of a report, beside what looks saw.
+//! Adds the server log of the time of a report.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -21,29 +21,28 @@ use crate::pg::server_log::{Deadlock, Ended, Entry, LogError, Said, Wait, WaitKi
 use crate::text::{one_line, one_line_prefix};
 use crate::wire::report::{Log, LogDeadlock, LogFile, LogWait, Report, Seen, WaitEnd, Waits};
 
-/// Waits and lines that are kept, and deadlocks.
+/// Most waits and lines, and most deadlocks.
 const KEPT: usize = 1_000;
 const DEADLOCKS: usize = 200;
 
-/// Sessions that wait at once at most: what more a file claims is passed over.
+/// Most sessions that wait at the same time; further ones in a file are ignored.
 const OPEN: usize = 10_000;
 
-/// Columns of a statement that are kept.
+/// Longest statement, in columns.
 const STATEMENT: usize = 500;
 
-/// Holders that are named.
 const HOLDERS: usize = 5;
 
-/// Looks that are read for their sessions and names.
+/// Snapshots to read for sessions and names.
 const LOOKS: usize = 8;
 
-/// Two messages are of one wait where they put its begin into the same moment, in milliseconds.
+/// Two messages belong to the same wait if their starts differ by at most this many milliseconds.
 const SAME: i64 = 100;
 
-/// Adds what files of a log say. They are read once, in the order given, and whatever their size only what is told stays in memory.
+/// Adds log files to the report. They are read once, in the given order; memory use does not depend on their size.
 ///
 /// # Errors
-/// When a file cannot be read, or is no log; with its name.
+/// A file cannot be read, or is not a log. The text includes its name.
 pub fn add_log(
     report: &mut Report,
     recording: &mut Recording,
@@ -60,7 +59,7 @@ pub fn add_log(
     Ok(())
 }
 
-/// A log has statements as they are: what was left out of the recording is left out of them.
+/// A log contains full statements, so the redaction of the recording also applies to it.
 fn stricter(recorded: &str, asked: Option<Redaction>) -> Redaction {
     match (recorded, asked.unwrap_or_default()) {
         (_, Redaction::Queries) | ("queries", _) => Redaction::Queries,
@@ -69,13 +68,12 @@ fn stricter(recorded: &str, asked: Option<Redaction>) -> Redaction {
     }
 }
 
-/// What some looks know of sessions and names.
 struct Known {
     views: Vec<Arc<View>>,
 }
 
 impl Known {
-    /// The one at which most waited, and some from the first to the last.
+    /// Reads the snapshot with the most waiting sessions, and some others from the first to the last.
     fn of(recording: &mut Recording, places: Range<usize>, redaction: Redaction) -> Self {
         let moments = recording.moments().get(places.clone()).unwrap_or_default();
         let most = moments.iter().zip(places.clone()).max_by_key(|(moment, _)| moment.waiting);
@@ -92,7 +90,7 @@ impl Known {
         self.views.iter().filter_map(|view| Some((&**view, view.snapshot.as_deref()?)))
     }
 
-    /// `accounts`, or the log's own words.
+    /// The name of the lock, such as `accounts`; otherwise the text of the log.
     fn lock(&self, on: &str) -> String {
         let said = lock_tag(on).and_then(|tag| {
             let named = |(_, snapshot): &(&View, &Snapshot)| snapshot.names.relation(&tag).is_some();
@@ -102,9 +100,9 @@ impl Known {
         one_line_prefix(said.as_deref().unwrap_or(on), 100).into_owned()
     }
 
-    /// `4312 app@billing` where a look saw who that was then.
+    /// `4312 app@billing` if a snapshot shows that session; otherwise the process id.
     fn who(&self, pid: i32, at: Timestamp) -> String {
-        // The last session of that process id that had begun by then.
+        // The last session with this process id that had started by then.
         let began = self.snapshots().filter_map(|(view, snapshot)| {
             let backend = view.index.backend(snapshot, pid)?;
             Some((backend.backend_start.filter(|start| *start <= at)?, backend))
@@ -116,9 +114,9 @@ impl Known {
         }
     }
 
-    /// Whether the log has this session as a look has it that was while the session was there; none where there is no such look.
+    /// Whether the log entry's session matches a snapshot taken during that session. `None` if there is no such snapshot.
     fn agrees(&self, entry: &Entry<'_>) -> Option<Result<(), String>> {
-        // It began within this second.
+        // The log has only the second of the start.
         let start = entry.session_start.filter(|_| !entry.user.is_empty())?;
         let there = (start + TimeDelta::seconds(1))..=entry.at;
         let look = |(_, snapshot): &(&View, &Snapshot)| {
@@ -145,13 +143,12 @@ impl Known {
     }
 }
 
-/// A wait of which the end is not known yet.
 #[derive(Clone)]
 struct Open {
     begin: Timestamp,
-    /// When its session began: the process id may be another one's later.
+    /// Start of its session: the process id can be reused.
     session: Option<Timestamp>,
-    /// Seconds of it that are told.
+    /// Seconds according to the last message.
     seconds: f64,
     who: String,
     mode: String,
@@ -160,18 +157,16 @@ struct Open {
     statement: String,
 }
 
-/// What is gathered of the entries of a log, one after the other.
 struct Gather {
     from: Timestamp,
     to: Timestamp,
-    /// Times of the looks of the recording, ascending.
     looks: Vec<Timestamp>,
     holes: Vec<(Timestamp, Timestamp)>,
     known: Known,
     redaction: Redaction,
     open: FxHashMap<i32, Open>,
     log: Log,
-    /// Entries of the file whose sessions are those of the looks, and why one is not.
+    /// Entries of the file whose sessions match the snapshots, and the first reason for a mismatch.
     same: u64,
     other: Option<String>,
 }
@@ -195,7 +190,7 @@ impl Gather {
         }
     }
 
-    /// Reads another file. Nothing of another server's is told as this one's.
+    /// Reads a file. Entries are discarded if the log belongs to another server.
     fn file(&mut self, path: &Path) -> Result<(), String> {
         let failed = |error: LogError| format!("{}: {error}", path.display());
         let file = File::open(path).map_err(|error| failed(error.into()))?;
@@ -251,7 +246,7 @@ impl Gather {
         }
         let told = self.told(entry, wait, begin);
         let open = match same {
-            // Who holds it may be told in one message alone.
+            // Possibly only one message names the holder.
             Some(same) => {
                 Open { behind: if told.behind.is_empty() { same.behind } else { told.behind }, ..told }
             }
@@ -303,7 +298,7 @@ impl Gather {
         self.log.waits.truncate(KEPT);
     }
 
-    /// Whether there was a look while a wait went on.
+    /// Whether a snapshot was taken during a wait.
     fn seen(&self, begin: Timestamp, end: Timestamp) -> Seen {
         let first = self.looks.partition_point(|look| *look < begin);
         if self.looks.get(first).is_some_and(|look| *look <= end) {
@@ -354,7 +349,7 @@ impl Gather {
         self.log.ended.push((entry.at, format!("{} {}{ran}", self.who(entry), how.words())));
     }
 
-    /// Whoever is ended waits no longer.
+    /// A canceled or terminated session no longer waits.
     fn gives_up(&mut self, entry: &Entry<'_>, why: &'static str) {
         let Some(open) = self.open.remove(&entry.pid) else { return };
         if open.session != entry.session_start {
@@ -364,8 +359,7 @@ impl Gather {
         self.close(Open { seconds, ..open }, WaitEnd::Gave(why));
     }
 
-    /// The process id and who that is, such as `4410 deploy@ci`; from earlier looks where the entry does not
-    /// say.
+    /// The process id with user and application, such as `4410 deploy@ci`; from snapshots if the entry has neither.
     fn who(&self, entry: &Entry<'_>) -> String {
         let who = match (&*entry.user, &*entry.application) {
             ("", "") => return self.known.who(entry.pid, entry.at),
@@ -397,7 +391,7 @@ impl Gather {
     }
 }
 
-/// Whether messages are in the language in which waits are known.
+/// Whether messages are in English, the only language in which waits are recognized.
 fn is_english(severity: &str) -> bool {
     matches!(severity, "LOG" | "INFO" | "NOTICE" | "WARNING" | "ERROR" | "FATAL" | "PANIC")
         || severity.starts_with("DEBUG")

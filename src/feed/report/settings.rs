@@ -1,5 +1,3 @@
-//! Settings that would have helped, and only those.
-
 use crate::model::blame::{Ending, Episode, Key, Span};
 use crate::model::output::{Channel, Mode, shown};
 use crate::model::snapshot::Server;
@@ -8,13 +6,12 @@ use crate::model::wait_graph::Party;
 use crate::text::{count, duration, one_line_prefix};
 use crate::wire::report::{Report, Setting};
 
-/// Seconds after which a transaction that does nothing and blocks others should end.
+/// Seconds after which an idle transaction that blocks others should be terminated.
 const IDLE: f64 = 40.0;
 
-/// Seconds after which the server looks for a deadlock as it is installed.
+/// The server's default deadlock_timeout, in seconds.
 const USUAL: f64 = 1.0;
 
-/// What would have helped, and only that.
 pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
     let mut found = Vec::new();
     let episodes = report.blame.episodes_in(Span::All);
@@ -43,7 +40,7 @@ pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
     }
     let statements = report.blame.table.episodes.iter().flat_map(|episode| &episode.ran);
     let kept = usize::try_from(server.query_size).unwrap_or(usize::MAX).saturating_sub(1);
-    // Longer ones are cut here.
+    // locktop itself cuts statements at this length, so truncation by the server is detectable only below it.
     if kept > 0 && kept < 500 && statements.into_iter().any(|ran| ran.statement.len() >= kept) {
         found.push(Setting {
             name: "track_activity_query_size",
@@ -54,7 +51,7 @@ pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
     found
 }
 
-/// A statement that changes a table waited longer than it should, with or without sessions behind it.
+/// Advice if a statement that changes a table waited too long, whether or not it blocked others.
 pub(super) fn lock_timeout(view: &View, pid: i32, mode: Mode) -> Option<Setting> {
     let (graph, snapshot) = (&view.graph, view.snapshot.as_deref()?);
     let party = Party::Backend(pid);
@@ -78,7 +75,7 @@ pub(super) fn lock_timeout(view: &View, pid: i32, mode: Mode) -> Option<Setting>
     Some(Setting { name: "lock_timeout", value: None, advice })
 }
 
-/// Who waits in a circle, or for autovacuum, waits that long for the server to do something about it.
+/// The server resolves deadlocks, and cancels a blocking autovacuum, only after this timeout.
 fn deadlock_timeout(report: &Report, server: &Server) -> Option<Setting> {
     let timeout = server.deadlock_timeout.filter(|timeout| *timeout > USUAL)?;
     let episodes = || report.blame.episodes_in(Span::All).filter(|episode| episode.length() > USUAL);
@@ -86,7 +83,7 @@ fn deadlock_timeout(report: &Report, server: &Server) -> Option<Setting> {
         episode.ending == Ending::Deadlock
             || episode.keys.iter().any(|key| &*key.doing == "sessions that wait for each other")
     };
-    // What prevents wraparound does not give way.
+    // An autovacuum to prevent wraparound is not canceled.
     let is_vacuum = |episode: &Episode| {
         let vacuums = |key: &Key| {
             &*key.doing == "autovacuum worker" && !key.statement.contains("to prevent wraparound")
@@ -103,7 +100,7 @@ fn deadlock_timeout(report: &Report, server: &Server) -> Option<Setting> {
     Some(Setting { name: "deadlock_timeout", value: Some(duration(timeout)), advice: what.to_owned() })
 }
 
-/// The server's log would have had what looks only saw a part of.
+/// The server log would contain all waits, while snapshots see only some.
 fn log_lock_waits(report: &Report, server: &Server) -> Option<Setting> {
     if server.log_lock_waits != Some(false) {
         return None;

@@ -1,4 +1,4 @@
-//! Tasks and items of queues that something was wrong with, and how that ended.
+//! Problems of tasks and queue items, and how they ended.
 
 use rustc_hash::FxHashMap;
 
@@ -9,17 +9,17 @@ use crate::model::view::View;
 use crate::text::one_line;
 use crate::wire::report::{AT_END, TaskTrouble};
 
-/// Troubles that are told at most.
+/// Most problems in the report.
 const KEPT: usize = 1_000;
 
-/// What is not over yet, of a task.
+/// An open problem of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wrong {
-    /// It runs in the log: it is over when its execution is.
+    /// It is running according to the log; ends with its execution.
     Runs,
-    /// It does not run: it is over when it does.
+    /// It is not running; ends when it starts.
     Waits,
-    /// Its key is held without an execution; no event tells when that is over.
+    /// Its key is held without an execution; no event shows the end.
     Leaks,
 }
 
@@ -42,7 +42,6 @@ impl Wrong {
         })
     }
 
-    /// Whether an event is the end of it.
     fn ends_with(self, kind: Kind) -> bool {
         match self {
             Self::Runs => matches!(kind, Kind::TaskEnded | Kind::TaskRecovered),
@@ -52,16 +51,13 @@ impl Wrong {
     }
 }
 
-/// The troubles of tasks, gathered of the events one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     rows: Vec<TaskTrouble>,
-    /// What is not over, by its row.
     open: FxHashMap<TaskId, Vec<(Wrong, usize)>>,
 }
 
 impl Tasks {
-    /// What was wrong already at the first look.
     pub(super) fn begin(&mut self, view: &View) {
         let Some(snapshot) = view.snapshot.as_deref() else { return };
         for row in &view.tasks.rows {
@@ -71,7 +67,7 @@ impl Tasks {
         }
     }
 
-    /// Takes an event in: it ends what it ends, and begins a trouble of its own where it is one.
+    /// Processes an event: closes the problems that it ends, and adds a problem if it is one.
     pub(super) fn event(&mut self, event: &Event) {
         let task = match event.subject {
             Some(Subject::Task(task)) => Some(task),
@@ -81,7 +77,7 @@ impl Tasks {
             open.retain(|(wrong, row)| {
                 let ends = wrong.ends_with(event.kind);
                 if let Some(row) = self.rows.get_mut(*row).filter(|_| ends) {
-                    // Its name stands beside it.
+                    // The name is already shown in the row.
                     let how = event.text();
                     let how = how.strip_prefix(&*event.who).unwrap_or(&how).trim_start();
                     row.ended = Some((event.at, how.to_owned()));
@@ -108,7 +104,7 @@ impl Tasks {
         self.rows.push(row);
     }
 
-    /// All of it; what is not over is as the last look has it.
+    /// Returns all problems. Open ones get their state at the last snapshot.
     pub(super) fn end(mut self, view: Option<&View>) -> Vec<TaskTrouble> {
         let Some((view, snapshot)) = view.and_then(|view| Some((view, view.snapshot.as_deref()?))) else {
             return self.rows;

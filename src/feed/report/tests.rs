@@ -27,7 +27,7 @@ const OFFSET: chrono::FixedOffset = match chrono::FixedOffset::east_opt(3600) {
     None => panic!("an hour"),
 };
 
-/// Seconds of the incident of the samples into a file, by a recorder that begins with it.
+/// Records these seconds with a recorder that starts with them.
 fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sample::Builder) {
     let about = About {
         program: "locktop test".to_owned(),
@@ -70,7 +70,6 @@ fn recorded(folder: &Path) -> (PathBuf, Recording) {
     (path, recording)
 }
 
-/// In place of the chains, which are printed further down.
 fn waiting(view: &View) -> Tree {
     let branch = |node: &crate::model::wait_graph::TreeNode| Branch {
         depth: u16::from(node.parent.is_some()),
@@ -138,7 +137,7 @@ fn a_part_has_what_was_waited_in_it() {
     assert_eq!((again.sums, again.begin), (first.sums, first.begin));
     assert_eq!(of_episode(&mut recording, 999).unwrap(), None);
 
-    // Another recorder goes on with the file, after a hole.
+    // Another recorder continues the file after a gap.
     record(&path, 240..260, |second| {
         let mut scene = sample::Builder { now: f64::from(second), ..sample::Builder::default() };
         let since = f64::from(second) - 230.0;
@@ -188,7 +187,7 @@ fn why_they_waited_at_the_worst_moment_is_said() {
     has_all(&markdown(&report, STYLE), &["for the first waiter of each lock", "300 app@web: "]);
 }
 
-/// Looks do not come as evenly as columns, and a hole is not a time in which nobody waited.
+/// Snapshots are not evenly spaced, and a gap is not a time without waits.
 #[test]
 fn a_column_without_a_look_is_as_the_one_before_unless_nobody_looked() {
     let with = |holes: &[Hole]| {
@@ -248,7 +247,7 @@ fn tasks_are_told_with_how_they_ended() {
     assert_eq!(of("failed on worker-1: full"), None);
     assert!(!all.iter().any(|task| task.text.contains("completed")), "{all:#?}");
 
-    // Whoever did it: what is seen of it is under what was done.
+    // Actions of any origin are listed under actions.
     let mut report = Report::default();
     note(&mut report, &recovered);
     assert_eq!(report.actions[0].text, "报表生成任务 was recovered by ops, lost on worker-7");
@@ -286,7 +285,7 @@ fn settings_are_told_only_where_they_would_have_helped() {
     assert_eq!(names(&report, (1.0, true)), [""; 0]);
 }
 
-/// T1, with `LOCKTOP_LONG=1 cargo test --release --lib feed::report -- --nocapture`: how long the report of an hour takes.
+/// T1, with `LOCKTOP_LONG=1 cargo test --release --lib feed::report -- --nocapture`: the time for a report of an hour.
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures of the long run")]
 fn an_hour_is_reported() {
@@ -321,7 +320,7 @@ fn what_nobody_saw_is_said() {
     assert_eq!(holes(&times, 30.0), []);
 }
 
-/// A recording of a release that did not count: its costs are counted from its looks.
+/// A recording of a release without blame: the costs are computed from its snapshots.
 #[test]
 fn an_older_recording_has_a_report_too() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/format-1.ltr");
@@ -333,7 +332,7 @@ fn an_older_recording_has_a_report_too() {
     assert!(of_episode(&mut recording, 1).unwrap().is_some());
 }
 
-/// However much of a file is there: there is a report of what was read, or a line that says why not.
+/// Any part of a file gives a report of what was read, or an error.
 #[test]
 fn a_file_that_was_cut_or_damaged_has_a_report_of_the_rest() {
     let folder = tempfile::tempdir().unwrap();
@@ -380,7 +379,7 @@ fn a_report_without_literals_has_none() {
     }
 }
 
-/// Names and statements are whatever somebody wrote.
+/// Names and statements can contain any text.
 #[test]
 fn hostile_text_is_text_and_no_report_is_too_large() {
     let hostile = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'|`](http://x) \u{1b}[31m\u{202e}\n    - # \\ ".repeat(40);

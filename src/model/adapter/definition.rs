@@ -1,64 +1,52 @@
-//! What the file of an adapter says.
-
 use super::{Action, ActionKind, Job, Part, Presence, Proof, State, Template};
 use crate::model::Text;
 
-/// An adapter, checked as far as that needs no server.
+/// An adapter, checked as far as possible without a server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Adapter {
-    /// What it is called in the config: `[a-z0-9_]+`.
+    /// The name in the config: `[a-z0-9_]+`.
     pub name: Text,
-    /// What it is called on the screens.
     pub title: Text,
-    /// The licence of the project (`licence`), for people.
     pub licence: Text,
-    /// The version of the project that the facts are from.
+    /// The version of the project that the facts were taken from.
     pub seen: Text,
-    /// Whether it is compiled in; else the user has written it.
     pub is_built_in: bool,
-    /// The only schema in which it is looked for, where the config names one.
     pub schema: Option<Text>,
-    /// The zone of its times that have none, where the config says one; else UTC.
+    /// The time zone of its timestamps without a zone, if set in the config. None: UTC.
     pub time_zone: Option<Text>,
-    /// `[detect]`: by which tables an installation is known.
+    /// `[detect]`: the tables that identify an installation.
     pub tables: Vec<TableRule>,
-    /// The versions of the project; the first whose needs hold is the one.
+    /// The versions of the project; the first whose needs are met applies.
     pub versions: Vec<Version>,
-    /// `[settings]`, with what `[adapters.NAME]` of the config sets in their place.
+    /// `[settings]`, with the overrides of `[adapters.NAME]` of the config.
     pub settings: Vec<Setting>,
-    /// What can be known of a worker.
     pub evidence: Evidence,
-    /// `[presence]`: by what the sessions of its workers are known in `pg_stat_activity`.
+    /// `[presence]`: what identifies the sessions of its workers in `pg_stat_activity`.
     pub presence: Presence,
-    /// What becomes of a lost job by itself, by the proof that it is lost.
+    /// What its system does with a lost job automatically, by the proof of the loss.
     pub comes_back: Vec<(Proof, Text)>,
-    /// The queries; of a part the first whose needs hold and that the gate lets pass.
+    /// The queries; for each part, the first whose needs are met and that passes the checks applies.
     pub queries: Vec<Query>,
-    /// What to type in the system's own console, by state.
+    /// Commands for the system's own console, by state.
     pub advise: Vec<(State, Text)>,
-    /// What may be done to its rows.
     pub actions: Vec<Action>,
-    /// `allow_actions` of the config: else its rows are only looked at.
     pub allows_actions: bool,
 }
 
 impl Adapter {
-    /// The rule of the table with this key; none where the file has no such key.
     pub fn table(&self, key: &str) -> Option<&TableRule> {
         self.tables.iter().find(|table| &*table.key == key)
     }
 
-    /// Whether it has a table for each queue.
     pub fn has_each(&self) -> bool {
         self.tables.iter().any(|table| matches!(table.name, TableName::Begins(_)))
     }
 
-    /// The setting of this name; none where the file has no such setting.
     pub fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| &*setting.name == name)
     }
 
-    /// A limit in seconds; none where it is a setting that is no duration.
+    /// A limit in seconds. None if its setting is not a duration.
     pub fn seconds(&self, limit: &Limit) -> Option<f64> {
         match limit {
             Limit::Seconds(seconds) => Some(*seconds),
@@ -66,30 +54,27 @@ impl Adapter {
         }
     }
 
-    /// The alternatives of what is done to a row of it, with their numbers in the file, from 1.
+    /// The alternatives for an action, with their numbers in the file, from 1.
     pub fn actions_of(&self, kind: ActionKind) -> impl Iterator<Item = (usize, &Action)> {
         (1..).zip(self.actions.iter().filter(move |action| action.kind == kind))
     }
 
-    /// The alternative with this number, from 1; none where there are fewer.
     pub fn action(&self, kind: ActionKind, number: usize) -> Option<&Action> {
         self.actions_of(kind).find(|(one, _)| *one == number).map(|(_, action)| action)
     }
 
-    /// How old a sign of life may be, in seconds.
     pub fn beat_limit(&self) -> Option<f64> {
         self.evidence.beat_limit.as_ref().and_then(|limit| self.seconds(limit))
     }
 
-    /// What becomes by itself of a job that is lost by this proof.
     pub fn comes_back(&self, proof: Proof) -> Option<&Text> {
         self.comes_back.iter().find(|(of, _)| *of == proof).map(|(_, text)| text)
     }
 
-    /// What to type about a job in this state, with its id, queue and worker put in. None where one of those has letters that no name has: it
-    /// is typed into a console, and whoever may add a job has chosen it.
+    /// The console command for a job in this state, with its id, queue and worker filled in. None if one of these contains
+    /// unsafe characters: the text is typed into a console, and any user that may add a job can choose it.
     pub fn advice(&self, state: State, job: &Job) -> Option<String> {
-        // Whoever is an orphan is lost, where nothing else is said of orphans.
+        // Without its own entry, an orphan uses the text for lost jobs.
         let of = |state: State| self.advise.iter().find(|(one, _)| *one == state);
         let (_, text) = of(state).or_else(|| of(State::Lost).filter(|_| state == State::Orphan))?;
         let mut text = text.to_string();
@@ -103,10 +88,10 @@ impl Adapter {
     }
 }
 
-/// So long a value may have been cut, and would name another row.
+/// A longer value may have been cut, and would name another row.
 const LONGEST_NAME: usize = 499;
 
-/// Whether these are letters of a name, none of which ends a quotation or a command, or begins an option of one.
+/// Whether the text has only characters of a name: none ends a quotation or a command, or starts an option.
 fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(['-', ' '])
@@ -114,32 +99,27 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | ' '))
 }
 
-/// By what a table is known to be one of this system's: its name and its columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRule {
-    /// What it is called in the queries.
+    /// The name in the queries.
     pub key: Text,
-    /// What it is called in the database.
     pub name: TableName,
-    /// The columns that it must have.
     pub columns: Vec<(Text, ColumnKind)>,
-    /// Whether an installation may lack it.
     pub optional: bool,
 }
 
-/// How much of a table's name is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableName {
-    /// `name`: all of it.
     Exact(Text),
-    /// `suffix`: its end, with the same before it as all tables of the installation.
+    /// `suffix`: the end of the name; all tables of an installation have the same prefix.
     Suffix(Text),
-    /// `begins`: its beginning, with the same behind it: a table for each queue, and each queue is an installation.
+    /// `begins`: the beginning of the name; all tables of an installation have the same suffix. There is a table for each
+    /// queue, and each queue is an installation.
     Begins(Text),
 }
 
 impl TableName {
-    /// What stands before, or behind, what the rule has of a name; none where this is not such a name.
+    /// The part of the name before or after the rule's part. None if the name does not match.
     pub fn rest<'a>(&self, name: &'a str) -> Option<&'a str> {
         match self {
             Self::Exact(exact) => (**exact == *name).then_some(""),
@@ -149,33 +129,25 @@ impl TableName {
     }
 }
 
-/// The kind of a column that a table must have, by the type in the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
     /// `int`: `smallint`, `integer` or `bigint`.
     Int,
     /// `text`: `text`, `varchar`, `char` or `name`.
     Text,
-    /// A date or a moment, with a zone or without.
+    /// A date or a timestamp, with or without a time zone.
     Time,
-    /// `bool`: `boolean`, which may be NULL.
     Bool,
-    /// `uuid`: that type alone.
     Uuid,
-    /// `jsonb`: that type alone, not `json`.
     Jsonb,
-    /// A number that need not be whole.
     Number,
-    /// `interval`: that type alone.
     Interval,
-    /// `enum`: an enum of whatever name.
     Enum,
     /// `text[]`: an array of `text` or `varchar`.
     TextArray,
 }
 
 impl ColumnKind {
-    /// The kinds with their words in a file.
     pub const ALL: [(&'static str, Self); 10] = [
         ("int", Self::Int),
         ("text", Self::Text),
@@ -189,7 +161,8 @@ impl ColumnKind {
         ("text[]", Self::TextArray),
     ];
 
-    /// The kind of a type by its OID, which is one of the server's own (`src/include/catalog/pg_type.dat`); an enum is somebody's.
+    /// The kind of a type by its OID, which is one of the built-in types (`src/include/catalog/pg_type.dat`); an enum is
+    /// user-defined.
     pub fn of(oid: u32, is_enum: bool) -> Option<Self> {
         Some(match oid {
             _ if is_enum => Self::Enum,
@@ -207,77 +180,64 @@ impl ColumnKind {
     }
 }
 
-/// What has to be there: `table.column`, or `table.column=label` of an enum.
+/// A requirement: `table.column`, or `table.column=label` of an enum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// Key of the table, as `[detect]` has it.
     pub table: Text,
-    /// Name of a column of that table.
     pub column: Text,
-    /// A label that the enum of that column must have; none: the column is enough.
+    /// A label that the enum of the column must have. None: the column is sufficient.
     pub label: Option<Text>,
 }
 
-/// A version of the project, and by what an installation is known to have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// What it is called; `{0}` in it is what the query brings.
+    /// The version text; `{0}` stands for the result of the query.
     pub text: Text,
-    /// Columns and labels that have to be there; empty: it holds everywhere.
+    /// Required columns and labels. Empty: always met.
     pub needs: Vec<Need>,
-    /// A query of one value, for `{0}` of the text; none where the text says it all.
+    /// A query of one value, for `{0}` of the text. None: the text is complete.
     pub sql: Option<Template>,
 }
 
-/// Something that the user may set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// Its key in `[settings]`.
     pub name: Text,
-    /// What it is set to, as written.
     pub value: Text,
-    /// The same where it is a duration.
+    /// The value in seconds, if it is a duration.
     pub seconds: Option<f64>,
 }
 
-/// A duration, or the setting that says it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Limit {
-    /// So many seconds, as the file says.
     Seconds(f64),
-    /// The setting of this name says it, and with it the user.
     Setting(Text),
 }
 
-/// What can be known of a worker.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
-    /// A job's key is held for as long as it runs.
+    /// A running job holds its key until it ends.
     pub has_key: bool,
     /// A worker without a row is gone.
     pub absent_is_lost: bool,
-    /// Whoever works has a row: where there is none, nobody does.
+    /// Every worker has a row: without a row, there is no worker.
     pub lists_workers: bool,
-    /// Who has one of its leases leads: rescues, and makes due what is scheduled. Without one nobody does.
+    /// The owner of one of its leases is the leader, which rescues jobs and makes scheduled jobs due. Without a lease there is
+    /// no leader.
     pub leads_by_lease: bool,
-    /// A sign of life may be so old.
     pub beat_limit: Option<Limit>,
-    /// The system's rescuer puts back what runs for longer.
+    /// The system's rescuer requeues jobs that run for longer.
     pub age_limit: Option<Limit>,
-    /// A stored process id is that of the backend that works.
+    /// A stored process id is that of the working backend.
     pub has_session: bool,
-    /// A worker always has a session by which it is known: where there is none, no worker is connected.
+    /// A worker always has an identifiable session: without one, no worker is connected.
     pub has_presence: bool,
 }
 
-/// A query, as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// The part whose rows it reads.
     pub part: Part,
-    /// Columns and labels that have to be there, else the next query of the part is tried.
+    /// Required columns and labels. If one is missing, the next query of the part is tried.
     pub needs: Vec<Need>,
-    /// The query, with `{…}` for tables, limits and settings.
     pub sql: Template,
 }

@@ -1,72 +1,67 @@
-//! What is known of a job: its state, and what proves it. Never more than the system lets anybody know.
+//! The state of a job, and its proof. The state never claims more than the system's data show.
 
 use super::rows::{Job, Worker};
 use super::{Adapter, Proof, State};
 use crate::model::Timestamp;
 
-/// The state of a job, and by what it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
-    /// The state that is shown: it may be another one than the row says.
+    /// The shown state, which may differ from that of the row.
     pub state: State,
-    /// What it is known by; of a job that does not run [`Proof::None`].
+    /// [`Proof::None`] for a job that does not run.
     pub proof: Proof,
-    /// Since when: when a key was first seen free, the last sign of life, the end of a lease, the start of what runs too long.
+    /// When a key was first seen free, the last sign of life, the end of a lease, or the start of a run that takes too long.
     pub since: Option<Timestamp>,
-    /// The process of the session that holds its key, or that is its own.
+    /// The process id of the session that holds its key, or of its own session.
     pub pid: Option<i32>,
 }
 
 impl Judged {
-    /// Whether its key is free, or no worker connected, and the time is not over after which that proves that its worker is lost.
+    /// Whether its key is free, or no worker is connected, but not yet long enough to prove that its worker is lost.
     pub fn is_undecided(&self) -> bool {
         self.state == State::Unknown && matches!(self.proof, Proof::Lock | Proof::Presence)
     }
 }
 
-/// What is seen of an advisory lock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum KeySeen {
-    /// There is none, or the locks could not be read.
+    /// There is no key, or the locks could not be read.
     Unseen,
-    /// Somebody holds it: the process, where that may be seen.
+    /// Held. The process id, if visible.
     Held(Option<i32>),
-    /// Nobody has held it at any look since.
+    /// Free in every snapshot since then.
     Free(Timestamp),
 }
 
-/// What is seen beside the job itself.
 #[derive(Debug, Clone, Copy)]
 pub struct JobFacts<'a> {
-    /// The server's clock when the snapshot was taken.
+    /// The server's time of the snapshot.
     pub now: Timestamp,
-    /// When the jobs were read. What is renewed is judged by when it was read: later it is only old.
+    /// When the jobs were read. Renewed values are judged at this time: later they are only old.
     pub read_at: Timestamp,
-    /// When the workers were read, by the server's clock.
     pub workers_at: Timestamp,
-    /// A standby: the locks and sessions of its primary are not there.
+    /// On a standby: the locks and sessions of its primary are not visible.
     pub in_recovery: bool,
     /// The key that the job's own run holds ([`Job::key`]).
     pub key: KeySeen,
-    /// The key that its worker holds while it lives ([`Worker::key`]).
+    /// The key that its worker holds while it is alive ([`Worker::key`]).
     pub worker_key: KeySeen,
-    /// The row of the worker that it names; none where there is none, or it names nobody.
+    /// The row of its worker. None if there is no such row, or the job names no worker.
     pub worker: Option<&'a Worker>,
-    /// All workers were read: who is not among them has no row.
+    /// All workers were read: a worker that is not among them has no row.
     pub has_workers: bool,
-    /// Its queue is among those that are paused.
     pub is_paused: bool,
-    /// Whether its backend is there, where that can be told.
+    /// Whether its backend exists. None if that cannot be determined.
     pub session: Option<bool>,
-    /// No snapshot since then has had a session of a worker; None where one has, or where that is not known.
+    /// No worker session was seen in any snapshot since then. None if one was seen, or that is not known.
     pub no_session: Option<Timestamp>,
     /// How long a key must have been free, in seconds.
     pub grace: f64,
-    /// How long a job may have been due, in seconds.
+    /// How long a job may be due, in seconds.
     pub overdue: f64,
 }
 
-/// The state of one job: of one that runs by the surest proof that its system has.
+/// The state of one job; for a running job, by the strongest proof of its system.
 pub fn judge(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Judged {
     let plain = |state| Judged { state, proof: Proof::None, since: None, pid: None };
     match &*job.state {
@@ -90,14 +85,12 @@ pub fn judge(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Judged {
     }
 }
 
-/// A job that waits for something to end: by its term, where it has one that has ended.
 fn blocked(job: &Job, seen: &JobFacts<'_>) -> Judged {
     let since = job.lease_until.filter(|end| *end <= seen.now);
     let proof = if since.is_some() { Proof::Lease } else { Proof::None };
     Judged { state: State::Blocked, proof, since, pid: None }
 }
 
-/// A job that runs by its row: the surest proof that its system has counts.
 fn running(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Judged {
     let proofs = [by_key, by_session, by_worker, by_beat, by_lease, by_presence];
     let found = proofs.iter().find_map(|proof| proof(adapter, job, seen));
@@ -118,7 +111,7 @@ fn by_key(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     if !adapter.evidence.has_key {
         return None;
     }
-    // A key may be free for a moment while a job ends. Where its worker is on no list any more there is nobody who could be ending it.
+    // A key may be free for a moment while a job ends. If its worker is no longer listed, no process can be ending it.
     let is_named = job.worker.as_deref().is_some_and(|name| !name.is_empty());
     let is_gone =
         adapter.evidence.absent_is_lost && is_named && seen.worker.is_none() && is_absent(job, seen);
@@ -126,7 +119,7 @@ fn by_key(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     of_key(seen.key, seen.in_recovery, seen.now, grace)
 }
 
-/// A key that is held or free. On a standby a free key proves nothing.
+/// On a standby a free key proves nothing.
 pub(super) fn of_key(key: KeySeen, in_recovery: bool, now: Timestamp, grace: f64) -> Option<Judged> {
     let judged = |state, since, pid| Some(Judged { state, proof: Proof::Lock, since, pid });
     match key {
@@ -164,26 +157,25 @@ fn by_worker(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged
         .map(|judged| Judged { state: state.unwrap_or(judged.state), ..judged })
 }
 
-/// Whether its system names nobody as its worker, or somebody who is on no list.
+/// Whether the job's row has an empty worker, or a worker that is not listed.
 fn is_absent(job: &Job, seen: &JobFacts<'_>) -> bool {
     job.worker.as_deref().is_some_and(|name| name.is_empty() || (seen.has_workers && was_there(job, seen)))
 }
 
-/// Whether a worker has had the time to be listed, and the job was not read before the workers: who has just begun, or has just ended, is
-/// missing from a list for a moment.
+/// Whether the worker had time to be listed, and the job was not read before the workers: a worker that has just started
+/// or ended is missing from the list for a moment.
 fn was_there(job: &Job, seen: &JobFacts<'_>) -> bool {
     let ran = job.started_at.map(|started| (seen.workers_at - started).as_seconds_f64());
     seen.read_at >= seen.workers_at && ran.is_none_or(|ran| ran >= LISTED)
 }
 
-/// So long after the start of a job its worker is listed, in seconds.
+/// Seconds after the start of a job within which its worker is listed.
 const LISTED: f64 = 10.0;
 
 fn by_beat(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     of_beat(job.beat_at, adapter.beat_limit(), seen.read_at)
 }
 
-/// A sign of life that is fresh, or older than the system's own limit.
 fn of_beat(beat_at: Option<Timestamp>, limit: Option<f64>, read_at: Timestamp) -> Option<Judged> {
     let (beat, limit) = beat_at.zip(limit)?;
     let is_old = (read_at - beat).as_seconds_f64() > limit;
@@ -198,7 +190,7 @@ fn by_lease(_: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     Some(Judged { state, proof: Proof::Lease, since: Some(end).filter(|_| is_over), pid: None })
 }
 
-/// No worker of its system is connected. Like a lock, a session may be missing for a moment: a worker that lost it connects again.
+/// No worker of its system is connected. Like a lock, a session may be missing for a moment: the worker reconnects.
 fn by_presence(adapter: &Adapter, _: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     let since = seen.no_session.filter(|_| adapter.evidence.has_presence)?;
     let is_long = (seen.now - since).as_seconds_f64() >= seen.grace;
@@ -206,7 +198,7 @@ fn by_presence(adapter: &Adapter, _: &Job, seen: &JobFacts<'_>) -> Option<Judged
     Some(Judged { state, proof: Proof::Presence, since: Some(since), pid: None })
 }
 
-/// What runs for longer than its system lets anything run: its rescuer has not been there. Who is gone nobody knows.
+/// A job that runs for longer than its system allows: the rescuer did not run. Which worker was lost is not known.
 fn by_age(adapter: &Adapter, job: &Job, seen: &JobFacts<'_>) -> Option<Judged> {
     let limit = adapter.evidence.age_limit.as_ref().and_then(|limit| adapter.seconds(limit))?;
     let started = job.started_at?;

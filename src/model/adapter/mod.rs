@@ -1,5 +1,6 @@
-//! Adapters: the job systems of others, as data. A file says how their tables are told, what is read of them and what can be known of a
-//! worker; nothing here is code of one system. `docs/dev/adapter-format.md` is the manual of the format.
+//! Adapters: the job systems of others, as data. A file describes how their tables are identified, what is read of them
+//! and what can be known of a worker; there is no code for a particular system. `docs/dev/adapter-format.md` describes the
+//! format.
 
 mod action;
 mod board;
@@ -32,9 +33,8 @@ pub use state::{Proof, State};
 pub use template::{Piece, Template, Words};
 pub use zone::offset;
 
-/// Rows of a part that are kept; a query is to bring one more where there are more (`{limit}`).
+/// Rows kept of a part; a query should return one more if there are more (`{limit}`).
 pub const ROWS: usize = 500;
-/// The states that a query may tell.
 pub const STATES: [&str; 7] = ["running", "due", "scheduled", "retry", "blocked", "failed", "done"];
-/// Rows that are counted at most (`{most}` is one more).
+/// Rows counted at most (`{most}` is one more).
 pub const COUNTED: u64 = 10_000;

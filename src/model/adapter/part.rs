@@ -1,28 +1,22 @@
-//! What an adapter reads, and in which columns.
-
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// One kind of rows of an installation, which queries of its own read.
+/// A kind of rows of an installation, with its own queries.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray, EnumString,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Part {
-    /// `[[workers]]`: who works off jobs.
     Workers,
-    /// `[[jobs.running]]`: jobs that run by their row.
     Running,
-    /// `[[jobs.due]]`: jobs that may be started now, the next ones.
+    /// `[[jobs.due]]`: the next jobs that may be started now.
     Due,
-    /// `[[jobs.scheduled]]`: jobs that are not due yet, those that are tried again among them.
+    /// `[[jobs.scheduled]]`: jobs that are not due yet, including retries.
     Scheduled,
     /// `[[jobs.blocked]]`: jobs that wait for something to end.
     Blocked,
-    /// `[[jobs.failed]]`: jobs that are not tried again.
+    /// `[[jobs.failed]]`: jobs that are not retried.
     Failed,
-    /// `[[depth]]`: how many jobs there are of a state.
     Depth,
-    /// `[[paused]]`: queues from which nothing is taken.
     Paused,
     /// `[[leases]]`: a leader, a semaphore, a lock in a row.
     Leases,
@@ -30,23 +24,16 @@ pub enum Part {
     Schedules,
 }
 
-/// What a column of the output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Any string type, read as `text`.
     Text,
-    /// A whole number, read as `bigint`.
     Int,
-    /// Any number, read as `double precision`.
     Number,
-    /// A moment, read as `timestamptz`.
     Time,
-    /// Yes or no, read as `boolean`.
     Bool,
 }
 
 impl ValueKind {
-    /// The type in SQL that all of its kind become.
     pub fn sql(self) -> &'static str {
         match self {
             Self::Text => "pg_catalog.text",
@@ -58,7 +45,7 @@ impl ValueKind {
     }
 }
 
-/// A column of the output: its name, what it is, and whether it has to be there.
+/// An output column: its name, its kind, and whether it is required.
 pub type Column = (&'static str, ValueKind, bool);
 
 use ValueKind::{Bool, Int, Number, Text, Time};
@@ -134,17 +121,16 @@ const SCHEDULES: &[Column] = &[
 ];
 
 impl Part {
-    /// All of them, in the order in which they are read.
+    /// All parts, in the order in which they are read.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its name; of those of jobs the word behind `jobs.`.
+    /// The name; for jobs the word after `jobs.`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
-    /// Those of jobs.
     pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
 
-    /// What it may have, in the order in which it is read.
+    /// The columns it may have, in the order in which they are read.
     pub fn columns(self) -> &'static [Column] {
         match self {
             Self::Workers => WORKERS,
@@ -161,8 +147,8 @@ impl Part {
         self == Self::Depth || Self::JOBS.contains(&self)
     }
 
-    /// Seconds between two readings, where nothing of it is dear. What no screen shows is read less often: it is still wanted, for the
-    /// findings, the names of locks and the history.
+    /// Seconds between two readings, if no query is expensive. A part that no screen shows is read less often: findings, lock
+    /// names and the history still need it.
     pub fn interval(self, is_shown: bool) -> f64 {
         match (self, is_shown) {
             (Self::Workers | Self::Running | Self::Leases, true) => 2.0,
@@ -173,17 +159,13 @@ impl Part {
     }
 }
 
-/// A set of parts, a bit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Parts(u16);
 
 impl Parts {
-    /// The set without any part.
     pub const NONE: Self = Self(0);
-    /// The set of all parts.
     pub const ALL: Self = Self::of(Part::ALL);
 
-    /// The set of these parts.
     #[expect(clippy::indexing_slicing, reason = "below its length, and nothing else is const")]
     pub const fn of(parts: &[Part]) -> Self {
         let (mut all, mut at) = (0, 0);
@@ -194,12 +176,10 @@ impl Parts {
         Self(all)
     }
 
-    /// The parts that are in one of both sets.
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Whether a part is among them.
     pub const fn has(self, part: Part) -> bool {
         self.0 & (1 << part as u16) != 0
     }

@@ -1,9 +1,9 @@
-//! Sessions of workers in `pg_stat_activity`: by what they are known, and what their absence proves.
+//! Sessions of workers in `pg_stat_activity`: how they are identified, and what their absence proves.
 //!
-//! A session is a worker's if its last statement begins with words of the adapter, or its application has a name of it. That one is there proves that a
-//! process of the system is connected, not that it works: the session of a stopped process stays. That none is there is known only if all
-//! sessions could be seen ([`Presence::sessions`]), and says nothing of workers that connect through a pooler which lends sessions: one of
-//! these shows the last statement of its last client.
+//! A session is a worker's if its last statement begins with text of the adapter, or its application has a listed name. A
+//! session proves that a process of the system is connected, not that it works: a stopped process keeps its session. The
+//! absence of sessions is known only if all sessions were visible ([`Presence::sessions`]), and shows nothing about workers
+//! behind a pooler that shares sessions: such a session shows the last statement of its last client.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::model::observed::Observed;
 use crate::model::snapshot::{Pooling, Section, Server};
 use crate::model::{QueryText, Text};
 
-/// `[presence]`: by what the sessions of its workers are known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Presence {
-    /// How their last statements begin: `LISTEN "jobs:insert"`.
+    /// Prefixes of their last statements: `LISTEN "jobs:insert"`.
     pub queries: Vec<Text>,
-    /// The names of their applications; one that ends in `*` is how they begin.
+    /// Their application names; a name that ends in `*` is a prefix.
     pub applications: Vec<Text>,
 }
 
 impl Presence {
-    /// How many sessions of our database are a worker's; None where none is seen and that proves nothing: not all sessions could be
-    /// seen, a statement was left out or not tracked, locktop itself is behind a pooler (so workers may be), or the server is a standby.
+    /// The number of worker sessions in the connected database. None if there is none and that proves nothing: not all sessions
+    /// were visible, a statement was omitted or not tracked, locktop itself is behind a pooler (so workers may be), or the
+    /// server is a standby.
     pub fn sessions(&self, backends: &Section<Backend>, server: &Server) -> Option<u64> {
         let Observed::Read(rows) = backends.observed() else { return None };
         if self.queries.is_empty() && self.applications.is_empty() {
@@ -59,7 +59,8 @@ impl Presence {
     }
 }
 
-/// What sessions say of a job whose worker seems to be gone: `sessions` are its worker's, `all` those of all workers of its system.
+/// A description of the sessions for a job whose worker seems to be lost: `sessions` are its worker's, `all` those of all
+/// workers of its system.
 pub fn connected(sessions: Option<u64>, all: Option<u64>) -> Option<String> {
     let count = |number: u64, whose: &str| match number {
         1 => format!("1 session of {whose} is still connected"),
@@ -74,7 +75,6 @@ pub fn connected(sessions: Option<u64>, all: Option<u64>) -> Option<String> {
     }
 }
 
-/// What was read of the installations, with the sessions of their workers in the same snapshot.
 pub fn counted(
     all: Arc<Vec<InstallationRows>>,
     backends: &Section<Backend>,
@@ -87,7 +87,7 @@ pub fn counted(
     for rows in &mut all {
         let adapter = &rows.installation.adapter;
         let found = adapter.presence.sessions(backends, server);
-        // Where a worker may have none, none says nothing.
+        // If workers need not have a session, a count of 0 means nothing.
         rows.sessions = found.filter(|found| *found > 0 || adapter.evidence.has_presence);
     }
     Arc::new(all)

@@ -1,5 +1,3 @@
-//! Installations for tests: of one whose workers show themselves, one whose workers hold locks, and one of leases alone.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,12 +10,10 @@ use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
 use chrono::TimeDelta;
 
-/// Rows that were read just now.
 pub(crate) fn read<T>(now: Timestamp, rows: Vec<T>) -> PartRows<T> {
     PartRows { section: Section::fresh(rows, now), is_cut: false }
 }
 
-/// An installation of nothing yet.
 pub(crate) fn empty(title: &str, schema: &str, oid: u32, evidence: Evidence) -> InstallationRows {
     let adapter = Adapter {
         name: title.to_lowercase().replace(' ', "_").into(),
@@ -56,7 +52,7 @@ fn job(id: &str, name: &str, queue: &str, state: &str) -> Job {
     Job { id: id.into(), name: some(name), queue: some(queue), state: state.into(), ..Job::default() }
 }
 
-/// Workers that show themselves: one does, one has not for 7 minutes, one has stopped.
+/// Workers with heartbeats: one recent, one 7 minutes old, one stopped.
 pub(crate) fn beating(now: Timestamp) -> InstallationRows {
     let ago = |seconds: i64| Some(now - TimeDelta::seconds(seconds));
     let evidence = Evidence {
@@ -142,7 +138,7 @@ pub(crate) fn locking(now: Timestamp) -> InstallationRows {
     rows
 }
 
-/// Leases, and no jobs: one without an end, one whose term lasts, one that is over, one of which nothing is said.
+/// Leases without jobs: one without an end, one that is held, one that has ended, one without any data.
 pub(crate) fn leasing(now: Timestamp) -> InstallationRows {
     let ago = |seconds: i64| Some(now - TimeDelta::seconds(seconds));
     let lease =
@@ -165,7 +161,7 @@ pub(crate) fn leasing(now: Timestamp) -> InstallationRows {
     rows
 }
 
-/// The same, where the config allows to act. The statement names these tables, and all that it has to.
+/// The same installation with actions allowed. The statement names these tables, and all required values.
 pub(crate) fn acting(
     rows: InstallationRows,
     kind: ActionKind,

@@ -1,8 +1,8 @@
-//! Queries and actions of adapters: one statement each, in which `{…}` stands for what is known only at a server.
+//! Queries and actions of adapters: one statement each, with `{…}` placeholders for values that are known only at a server.
 //!
-//! A query runs with the rights of whoever looks. So it may name nothing but the tables that the adapter has described, which are locked and
-//! whose owners are looked at first: no other function, type or operator than the server's own. What text alone cannot tell is seen at
-//! the server before the query is planned (`pg::adapters`).
+//! A query runs with the rights of the locktop user. So it may name only the tables described by the adapter, which are
+//! locked and whose owners are checked first, and only built-in functions, types and operators. Checks that the text alone
+//! does not permit are made at the server before the query is planned (`pg::adapters`).
 
 mod plain_names;
 
@@ -11,34 +11,31 @@ use plain_names::names_are_plain;
 use super::{ActionKind, Value};
 use crate::model::Text;
 
-/// Characters of a query at most.
+/// Maximum length of a query, in characters.
 const LONGEST: usize = 20_000;
 
-/// A piece of a query: text that stays, or what stands in braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// SQL that is sent as it is.
     Text(Text),
-    /// `{jobs}`: the table of this key.
+    /// `{jobs}`: the table with this key.
     Table(Text),
     /// `{jobs:oid}`: the OID of the table, as a literal.
     Oid(Text),
-    /// `{jobs:name}`: its name alone, for INSERT.
+    /// `{jobs:name}`: the unqualified name, for INSERT.
     Name(Text),
-    /// `{limit}`: one more than the rows that are kept.
+    /// `{limit}`: one more than the number of rows kept.
     Limit,
-    /// `{most}`: one more than the rows that are counted.
+    /// `{most}`: one more than the number of rows counted.
     Most,
     /// `{set:rescue_after}`: a setting, as a literal.
     Setting(Text),
     /// `{each}`: the name of the queue, as a literal.
     Each,
-    /// `{id}`, `{worker}`, …: what was seen of the row, in an action.
+    /// `{id}`, `{worker}`, …: a value of the row, in an action.
     Value(Value),
 }
 
 impl Piece {
-    /// The piece as its file has it, in braces where it stood in braces.
     pub fn source(&self) -> String {
         match self {
             Self::Text(text) => text.to_string(),
@@ -54,20 +51,15 @@ impl Piece {
     }
 }
 
-/// What may stand in braces in a statement of this file.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
-    /// Keys of tables, of `[detect]`.
     pub tables: &'a [Text],
-    /// Names of settings, of `[settings]`.
     pub settings: &'a [Text],
-    /// Whether there is a table for each queue.
     pub has_each: bool,
-    /// What the statement does, where it is one that acts.
+    /// None: the statement is a query.
     pub action: Option<ActionKind>,
 }
 
-/// A query that may be sent once its pieces are filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
@@ -75,7 +67,7 @@ impl Template {
     /// Checks a query.
     ///
     /// # Errors
-    /// When it is none of ours: what is wrong, and what helps.
+    /// If the query is not permitted: what is wrong, and how to correct it.
     pub fn parse(text: &str, words: Words<'_>) -> Result<Self, String> {
         let text = text.trim();
         if text.chars().count() > LONGEST {
@@ -106,7 +98,7 @@ impl Template {
             };
             let (taken, tail) = rest.split_at(length);
             plain.push_str(taken);
-            // What is in quotes has no part in what follows; a name in quotes stands for some name.
+            // Text in quotes is ignored below; a quoted identifier is replaced by a placeholder name.
             outside.push_str(match next {
                 '\'' => " ?value ",
                 '"' => "?name",
@@ -125,7 +117,7 @@ impl Template {
         }
     }
 
-    /// An action has to name the row, and what tells this run or holder from the next.
+    /// An action must name the row, and a value that distinguishes this run or holder from the next.
     fn tells_which(self, kind: ActionKind) -> Result<Self, String> {
         let has = |value: Value| self.values().any(|one| one == value);
         let brace = |value: &Value| format!("{{{}}}", value.as_str());
@@ -142,7 +134,6 @@ impl Template {
         Ok(self)
     }
 
-    /// What it names of the row.
     pub fn values(&self) -> impl Iterator<Item = Value> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Value(value) => Some(*value),
@@ -150,17 +141,14 @@ impl Template {
         })
     }
 
-    /// Its pieces, in the order of the text.
     pub fn pieces(&self) -> &[Piece] {
         &self.0
     }
 
-    /// The text as its file has it.
     pub fn source(&self) -> String {
         self.0.iter().map(Piece::source).collect()
     }
 
-    /// The keys of the tables that it names, each once.
     pub fn tables(&self) -> Vec<&Text> {
         let mut keys: Vec<&Text> = Vec::new();
         for piece in &self.0 {
@@ -210,7 +198,7 @@ impl Words<'_> {
     }
 }
 
-/// The length of what begins with a quotation mark, its end with it.
+/// The length of a quoted text, including both quotation marks.
 fn quoted(text: &str, quote: char) -> Result<usize, String> {
     let mut inside = text.char_indices().skip(1);
     while let Some((at, letter)) = inside.next() {
@@ -228,13 +216,13 @@ fn quoted(text: &str, quote: char) -> Result<usize, String> {
     Err(format!("a quotation mark {quote} has no end"))
 }
 
-/// What stands in braces, and how long that is with them.
+/// The text in braces, and its length including the braces.
 fn braces(text: &str) -> Result<(&str, usize), String> {
     let end = text.find('}').ok_or_else(|| "a brace { has no end".to_owned())?;
     Ok((text.get(1..end).unwrap_or_default(), end + 1))
 }
 
-/// The length of a character outside of quotes; an error for what does not belong into one query.
+/// The length of a character outside of quotes, or an error if it is not allowed in a query.
 fn refused(text: &str, letter: char) -> Result<usize, String> {
     match letter {
         ';' => Err("it has a semicolon: a query is one statement without one".into()),

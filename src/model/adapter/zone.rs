@@ -1,16 +1,17 @@
-//! Whether times without a zone may be those of another zone than UTC, in which they are read: whoever writes them has written his own.
+//! Detects timestamps without a zone that may be in another zone than UTC, in which they are read.
 
 use chrono::TimeDelta;
 
 use super::InstallationRows;
 
-/// Zones are whole half hours apart, but for a few: in seconds.
+/// Time zones differ by multiples of this, with few exceptions. In seconds.
 const STEP: i64 = 1800;
-/// So long after its last sign of life a worker that lives is seen, in seconds, whatever its system allows.
+/// Maximum age of a live worker's last sign of life, in seconds, even if its system allows more.
 const FRESH: f64 = 120.0;
 
-/// By how much the times of its workers are behind ours, or ahead: where each of them that says when it last showed itself lies off by the
-/// same number of half hours, and by no more than a worker that lives. That may be chance, of one that has died.
+/// By how much the times of its workers are behind or ahead of the server's: if the last sign of life of each worker
+/// differs by the same multiple of half an hour, plus at most the age allowed for a live worker. For a dead worker this may
+/// be chance.
 pub fn offset(rows: &InstallationRows) -> Option<TimeDelta> {
     let section = &rows.workers.section;
     let read_at = section.taken_at.filter(|_| section.error.is_none())?;

@@ -1,22 +1,19 @@
-//! What was waited before the first look.
-
 use crate::model::Timestamp;
 use crate::model::wait_graph::WaitGraph;
 use crate::text::duration;
 
-/// Who waited already at the first look. What they had waited until then is in no sum: sums begin with that look.
+/// Sessions that already waited at the first poll. The sums do not include the time before that poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Before {
-    /// How many sessions, each with its parallel workers once.
+    /// The number of sessions; parallel workers count as one with their leader.
     pub sessions: u32,
-    /// The longest of them until then, in seconds; none where the server does not say since when.
+    /// The longest wait until then, in seconds. None if the server does not report the start.
     pub longest: Option<f64>,
-    /// All of them together until then, as far as that is known.
+    /// The sum of their known waits until then, in seconds.
     pub seconds: f64,
 }
 
 impl Before {
-    /// Counted in the graph of a first look, taken at `at`.
     pub fn of(graph: &WaitGraph, at: Timestamp) -> Self {
         let starts = graph.tree.nodes.iter().filter_map(|node| {
             let (queue, place) = node.waits?;
@@ -30,7 +27,8 @@ impl Before {
         })
     }
 
-    /// `12 sessions were already waiting at the first snapshot, the longest for 4m10s; not included in the sum`; none if no session was.
+    /// `12 sessions were already waiting at the first snapshot, the longest for 4m10s; not included in the sum`. None if no
+    /// session was.
     pub fn words(&self) -> Option<String> {
         let sessions = match self.sessions {
             0 => return None,

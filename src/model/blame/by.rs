@@ -1,5 +1,3 @@
-//! What was waited, over a time and by what those have in common who made others wait.
-
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -10,44 +8,33 @@ use super::table::minute;
 use super::{Blame, Episode, Key, Sums};
 use crate::model::{Text, Timestamp};
 
-/// What roots are taken together by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Group {
-    /// All that is known of them.
     #[default]
     Root,
-    /// By `application_name` of the root.
     Application,
-    /// By the role of the root.
     Role,
-    /// By the database that the root is in.
     Database,
-    /// By the statement of the root, without its literals.
     Statement,
-    /// By what was waited for.
     Lock,
-    /// What a comment in the statement says.
+    /// By the comment in the statement.
     #[strum(serialize = "query tag")]
     Tag,
 }
 
 impl Group {
-    /// Every group, in the order in which one goes through them.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its word on the screen, in the report and in JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The group after it; the first after the last.
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|group| *group == self).unwrap_or_default();
         Self::ALL.get(at + 1).copied().unwrap_or_default()
     }
 
-    /// What those with this key have in common; empty where that is not known.
     fn part(self, key: &Key) -> &Text {
         match self {
             Self::Root | Self::Application => &key.application,
@@ -59,7 +46,6 @@ impl Group {
         }
     }
 
-    /// The name of those with this key.
     fn name(self, key: &Key) -> String {
         if self == Self::Root {
             return key.words();
@@ -81,25 +67,21 @@ impl Group {
     }
 }
 
-/// How far back from the last look waits count.
+/// The period up to the last poll in which waits count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Span {
-    /// `5m`: the last 5 minutes.
     Five,
-    /// `15m`: the last 15 minutes.
     #[default]
     Quarter,
-    /// `1h`: the last hour, for as long as minutes are kept.
+    /// `1h`: the last hour, as long as minutes are kept.
     Hour,
-    /// `all`: since the first look.
+    /// `all`: since the first poll.
     All,
 }
 
 impl Span {
-    /// Every span, the shortest first.
     pub const ALL: [Self; 4] = [Self::Five, Self::Quarter, Self::Hour, Self::All];
 
-    /// Its word on the screen.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Five => "5m",
@@ -109,7 +91,6 @@ impl Span {
         }
     }
 
-    /// The span after it; the shortest after the longest.
     pub const fn next(self) -> Self {
         match self {
             Self::Five => Self::Quarter,
@@ -119,7 +100,6 @@ impl Span {
         }
     }
 
-    /// Minutes; none for all there are.
     pub const fn minutes(self) -> Option<i64> {
         match self {
             Self::Five => Some(5),
@@ -129,41 +109,35 @@ impl Span {
         }
     }
 
-    /// The first minute that counts; none: all do. Minutes count as a whole, and the last is the one that goes on.
+    /// The first minute that counts. None: all do. Minutes count as a whole, and the last one is the current minute.
     pub fn first_minute(self, blame: &Blame) -> Option<i64> {
         let first = minute(blame.until?) - self.minutes()? + 1;
         (first > minute(blame.since?)).then_some(first)
     }
 
-    /// When it begins; none before the first look.
     pub fn begin(self, blame: &Blame) -> Option<Timestamp> {
         let first = self.first_minute(blame).and_then(|minute| Timestamp::from_timestamp(minute * 60, 0));
         first.or(blame.since)
     }
 }
 
-/// Those together who have something in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What tells it from the others.
     pub id: u64,
-    /// Who they are, in a harmless line.
     pub name: String,
-    /// What others waited for, in a harmless line: the lock that cost the most.
+    /// The lock with the most waiting time, in one printable line.
     pub on: Text,
-    /// Beside that, so many other locks.
+    /// The number of further locks.
     pub more: usize,
-    /// How long others waited behind them, and how many.
     pub sums: Sums,
-    /// Episodes of theirs that were seen in the time; not counted for those that are not told apart.
+    /// Episodes seen in the period; not counted for the remaining roots taken together.
     pub episodes: u64,
-    /// Their keys; none for those that are not told apart.
+    /// Their keys; empty for the remaining roots taken together.
     pub keys: Vec<Arc<Key>>,
     cost_of_on: f64,
 }
 
 impl Row {
-    /// Whether an episode is one of theirs.
     pub fn has(&self, episode: &Episode) -> bool {
         episode.keys.iter().any(|key| self.keys.contains(key))
     }
@@ -183,12 +157,11 @@ impl Row {
 }
 
 impl Blame {
-    /// All waits together over a time.
     pub fn total(&self, span: Span) -> Sums {
         self.table.total.since(span.first_minute(self))
     }
 
-    /// Roots by what they have in common, the most expensive first; those that are not told apart last.
+    /// Roots by group, the most expensive first; the remaining ones taken together are last.
     pub fn by(&self, group: Group, span: Span) -> Vec<Row> {
         let from = span.first_minute(self);
         let mut rows: Vec<Row> = Vec::new();
@@ -238,7 +211,6 @@ impl Blame {
         }
     }
 
-    /// Episodes that were seen in a time, in the order in which they began.
     pub fn episodes_in(&self, span: Span) -> impl Iterator<Item = &Episode> {
         let from = span.first_minute(self);
         let episodes = self.table.episodes.iter().map(|episode| &**episode);

@@ -1,5 +1,3 @@
-//! Whom a wait is blamed on, and by what.
-
 use rustc_hash::FxHashMap;
 
 use super::Key;
@@ -13,27 +11,24 @@ use crate::model::view::SnapshotView;
 use crate::model::wait_graph::{Party, Queue, WaitGraph};
 use crate::model::{Text, Timestamp, fingerprint, words};
 
-/// Roots among which a wait is split: the worst of those there are.
+/// A wait is split among at most this many roots, the worst ones.
 const ROOTS: usize = 50;
 
-/// What those do of whom none is the root.
 const CIRCLE: &str = "sessions that wait for each other";
 
-/// Of so many who wait for each other each is named, where they have not the same name.
+/// Maximum number of different values of a cycle's sessions that are listed.
 const MEMBERS: usize = 3;
 
-/// Whom a wait is blamed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Cause {
-    /// Somebody who blocks others and waits for nobody.
+    /// A party that blocks others and does not wait.
     Root(Party),
-    /// Sessions that wait for each other.
     Circle,
-    /// Nobody is in the way: the lock is about to be granted.
+    /// No holder blocks: the lock is about to be granted.
     Nobody,
 }
 
-/// For each who waits those whom that is blamed on, each with the queue that the chain begins at.
+/// For each waiting party the causes, each with the queue at which the chain begins.
 pub(super) fn causes(graph: &WaitGraph) -> Vec<(Party, Vec<(Cause, usize)>)> {
     let nodes = &graph.tree.nodes;
     let waiting = nodes.iter().filter_map(|node| Some((node, node.waits?)));
@@ -56,7 +51,7 @@ pub(super) fn causes(graph: &WaitGraph) -> Vec<(Party, Vec<(Cause, usize)>)> {
             while let Some(parent) = top.parent.and_then(|parent| nodes.get(parent)) {
                 top = parent;
             }
-            // A circle is one episode, by the lock that its longest wait is for.
+            // A cycle is one episode, by the lock of its longest wait.
             causes.push(match (top.cycle, top.waits) {
                 (Some(_), Some((first, _))) => (Cause::Circle, first),
                 _ => (Cause::Nobody, queue),
@@ -66,14 +61,13 @@ pub(super) fn causes(graph: &WaitGraph) -> Vec<(Party, Vec<(Cause, usize)>)> {
     all
 }
 
-/// What somebody waits for, and since when.
 pub(super) fn awaited(graph: &WaitGraph, party: Party) -> (LockTag, Option<Timestamp>) {
     let found = graph.wait_of(party);
     let start = found.and_then(|(queue, at)| queue.waiters.get(at)?.wait_start);
     (found.map_or_else(|| LockTag::new(LockType::Other), |(queue, _)| queue.tag), start)
 }
 
-/// What those wait for who wait in a queue: of a transaction the row behind it, where one of them tells.
+/// The lock of a queue; for a transaction the row behind it, if a waiter's tuple lock shows it.
 pub(super) fn row_behind<'a>(index: &'a SnapshotIndex, queue: &'a Queue) -> &'a LockTag {
     let rows = queue.waiters.iter().map(|waiter| index.awaited(&queue.tag, waiter.pid));
     rows.into_iter().find(|tag| **tag != queue.tag).unwrap_or(&queue.tag)
@@ -101,7 +95,6 @@ pub(super) fn who(
     }
 }
 
-/// What one is blamed by who is the cause of waits in a queue.
 pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> Key {
     let (snapshot, index, names) = (view.snapshot, &view.index, &view.lock_names);
     let backend = backend_of(view, cause);
@@ -134,7 +127,6 @@ pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> Key {
     Key { doing: harmless(kind.unwrap_or(state)), lock, ..session(backend) }
 }
 
-/// What a session says of itself.
 fn session(backend: &Backend) -> Key {
     let text = |text: &Option<Text>| text.as_ref().map(|text| harmless(text)).unwrap_or_default();
     let query = backend.query.as_ref().map_or("", |query| query.unredacted());
@@ -148,8 +140,8 @@ fn session(backend: &Backend) -> Key {
     }
 }
 
-/// What those have in common who wait for each other, of whom the one that waits longest stands in this queue; where they differ,
-/// what each of the first has.
+/// The common values of the sessions in a cycle, whose longest wait is in this queue; if they differ, the first different
+/// values.
 fn circle(view: SnapshotView<'_>, queue: &Queue) -> Key {
     let is_it = |cycle: &&Vec<Party>| {
         cycle

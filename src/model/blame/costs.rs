@@ -1,48 +1,44 @@
-//! What the waits of a look cost, and how far that may be off.
-
 use rustc_hash::FxHashMap;
 
 use super::Sums;
 use crate::model::Timestamp;
 use crate::model::lock::{LockTag, LockType};
 
-/// A wait, as it was at the last look.
 #[derive(Debug)]
 pub(super) struct Wait {
     pub(super) tag: LockTag,
     pub(super) start: Option<Timestamp>,
-    /// All of it, whoever it is blamed on.
+    /// The whole wait, without a split over causes.
     pub(super) whole: Share,
     pub(super) behind: Vec<Share>,
 }
 
-/// What of a wait falls to an episode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     pub(super) episode: u64,
     pub(super) part: f64,
-    /// It was seen at more than one look.
+    /// It was seen in more than one poll.
     pub(super) is_long: bool,
-    /// The square of the error that it brought with it.
+    /// The square of the error that it contributed.
     pub(super) error: f64,
 }
 
-/// What an episode costs at a look, in shares of waits.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Sum {
     pub(super) parts: f64,
     pub(super) blocked: u32,
     pub(super) begun: u64,
-    /// The square of the standard error, in seconds squared, without what ended together.
+    /// The square of the standard error, in seconds squared, without the covariance of waits that ended together.
     pub(super) variance: f64,
-    /// What ended since the look before, of waits that were seen once, and of others: the sum of the shares, and of their squares.
+    /// Waits that ended since the previous poll (`short`: seen once, `long`: others): the sum of the shares, and of their
+    /// squares.
     pub(super) short: (f64, f64),
     pub(super) long: (f64, f64),
 }
 
 impl Sum {
-    /// A wait is seen so many times, or once more: how far off that is depends on where the looks fall, so the error of one that is
-    /// seen once is at most the time between two looks, and of another half of it.
+    /// Counts a share of a wait. The number of polls that see a wait depends on when the polls fall, so the error of a wait
+    /// seen once is at most the poll interval, and of another one half of it.
     pub(super) fn see(&mut self, part: f64, before: Option<Share>, seconds: f64) -> f64 {
         self.parts += part;
         self.blocked += 1;
@@ -63,7 +59,7 @@ impl Sum {
         *squares += part * part;
     }
 
-    /// Those that end together err together.
+    /// The errors of waits that end together are correlated.
     pub(super) fn sums(&self, seconds: f64) -> Sums {
         let together = |(sum, squares): (f64, f64)| sum * sum - squares;
         let together = together(self.short) + together(self.long) / 4.0;
@@ -76,27 +72,24 @@ impl Sum {
     }
 }
 
-/// What the waits of one look cost.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
-    /// Seconds since the look before, that each wait is taken to have lasted.
+    /// Seconds since the previous poll, which each wait is taken to have lasted.
     pub(super) seconds: f64,
-    /// What falls to each episode, by its number.
+    /// By episode number.
     pub(super) sums: FxHashMap<u64, Sum>,
-    /// All waits together, each once.
     pub(super) total: Sum,
-    /// Waits that ended, by the first episode of each: those err together.
+    /// Ended waits, by the first episode of each: their errors are correlated.
     pub(super) ends: FxHashMap<u64, Sum>,
 }
 
 impl Costs {
-    /// Somebody waits, on account of these episodes.
     pub(super) fn see(&mut self, before: Option<&Wait>, episodes: &[u64]) -> Wait {
         let known = before.map(|wait| wait.behind.as_slice()).unwrap_or_default();
         let part = 1.0 / f64::from(u32::try_from(episodes.len()).unwrap_or(u32::MAX)).max(1.0);
         let mut behind = Vec::with_capacity(episodes.len());
         for (place, episode) in episodes.iter().enumerate() {
-            // Mostly it stands where it stood.
+            // Its index is mostly unchanged.
             let here = known.get(place).filter(|share| share.episode == *episode);
             let share = here.or_else(|| known.iter().find(|share| share.episode == *episode));
             let sum = self.sums.entry(*episode).or_default();
@@ -113,7 +106,6 @@ impl Costs {
         Wait { tag: LockTag::new(LockType::Other), start: None, whole, behind }
     }
 
-    /// A wait that no longer exists.
     pub(super) fn end(&mut self, wait: &Wait) {
         for share in &wait.behind {
             self.sums.entry(share.episode).or_default().end(share.part, share.is_long);

@@ -1,5 +1,3 @@
-//! From looks to what each of them adds.
-
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,19 +16,18 @@ use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp};
 
-/// Looks without anybody behind it after which an episode is over.
+/// An episode is over after this many polls without a waiter behind it.
 const GAP: u64 = 3;
 
-/// Actions that may have ended an episode.
+/// Actions kept, because they may have ended an episode.
 const ACTIONS: usize = 200;
 
-/// Of those who wait in line themselves one is told who holds up so many.
+/// A waiter is reported as in line if it holds up at least this many others.
 const HELD_UP: u32 = 3;
 
-/// So many of them are told of an episode.
+/// Maximum number of such waiters reported for an episode.
 const IN_LINE: usize = 5;
 
-/// What tells one episode from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
     cause: Cause,
@@ -39,32 +36,29 @@ struct Identity {
     lock: LockTag,
 }
 
-/// An episode that is not over.
 #[derive(Debug)]
 struct Open {
     number: u64,
     begin: Timestamp,
     look: u64,
-    /// What the key was made of, and the key.
+    /// The state and query start that the key was made from.
     state: (Option<State>, Option<Timestamp>),
     key: Arc<Key>,
-    /// When the last of its statements began that was told.
+    /// The start of the last of its statements that was reported.
     told: Option<Timestamp>,
-    /// What was done to one of those who wait for each other, or who wait behind it, and after how many looks.
+    /// The last action on a session of the cycle, or on a waiter behind the episode, and the number of polls before it.
     note: Option<(Text, u64)>,
-    /// What the first look showed at which nobody waited behind it any more.
+    /// What the first poll without a waiter showed of the blocker.
     left: Text,
-    /// Processes that were told to wait in line behind it and to hold up others.
+    /// Processes already reported as in line behind it and holding up others.
     in_line: Vec<i32>,
 }
 
-/// Looks, and says what each adds.
 #[derive(Debug)]
 pub struct Counter {
-    /// Seconds from one look to the next, usually.
+    /// The usual interval between polls, in seconds.
     refresh: f64,
     last: Option<Timestamp>,
-    /// Nobody has looked since the last one.
     is_gap: bool,
     looks: u64,
     next: u64,
@@ -91,17 +85,15 @@ impl Default for Counter {
 }
 
 impl Counter {
-    /// From now on looks are this many seconds apart.
     pub fn refresh(&mut self, seconds: f64) {
         self.refresh = seconds;
     }
 
-    /// What is between the last look and the next is not counted.
+    /// Excludes the time between the last poll and the next.
     pub fn gap(&mut self) {
         self.is_gap = true;
     }
 
-    /// Somebody did something to a session, in these words.
     pub fn acted(&mut self, session: BackendId, words: &str) {
         if self.acted.len() >= ACTIONS {
             self.acted.remove(0);
@@ -116,7 +108,6 @@ impl Counter {
         self.acted.push((session, harmless(words)));
     }
 
-    /// What a look adds; none where its locks could not be read.
     pub fn look(&mut self, view: SnapshotView<'_>, deadlocks: &Deadlocks) -> Option<Tick> {
         let snapshot = view.snapshot;
         if !snapshot.locks.is_known() {
@@ -167,7 +158,7 @@ impl Counter {
         self.tell((view, deadlocks), seconds, &costs.sums, tick);
     }
 
-    /// Who waits himself and holds up others by that: they wait behind the root, and would not without him.
+    /// Reports waiters that hold up others: these wait behind the root, but would not wait without that waiter.
     fn tell_in_line(&mut self, view: SnapshotView<'_>, tick: &mut Tick) {
         let mut in_line: FxHashMap<u64, Vec<i32>> = FxHashMap::default();
         for queue in view.graph.queues.iter().filter(|queue| queue.waiters.len() > HELD_UP as usize) {
@@ -191,13 +182,12 @@ impl Counter {
         }
     }
 
-    /// The number of the episode of a cause on a lock; it may begin.
     fn episode(&mut self, view: SnapshotView<'_>, (cause, queue): (Cause, usize), tick: &mut Tick) -> u64 {
         let (snapshot, graph, index) = (view.snapshot, &view.graph, &view.index);
         let backend = backend_of(view, cause);
         let Some(queue) = graph.queues.get(queue) else { return 0 };
         let awaited = row_behind(index, queue);
-        // What a session holds outlives its transactions.
+        // A session-level lock outlives transactions.
         let is_session = awaited.locktype() == LockType::Advisory;
         let identity = Identity {
             cause,
@@ -248,7 +238,6 @@ impl Counter {
         number
     }
 
-    /// Puts the sums of all episodes into the tick, and closes those that are over.
     fn tell(
         &mut self,
         (view, deadlocks): (SnapshotView<'_>, &Deadlocks),
@@ -280,7 +269,7 @@ impl Counter {
         self.open.retain(|_, open| looks - open.look <= GAP);
         tick.costs.sort_unstable_by_key(|cost| cost.episode);
         tick.ended.sort_unstable_by_key(|ended| ended.episode);
-        // Those of one episode are in their order already.
+        // A stable sort: those of one episode are already in order.
         tick.ran.sort_by_key(|ran| ran.episode);
         if self.acted.is_empty() {
             return;
@@ -298,7 +287,6 @@ fn is_of(identity: &Identity, session: BackendId) -> bool {
         && identity.backend_start == session.backend_start
 }
 
-/// How an episode ended, and in a harmless line what was done to it or seen of it.
 fn ending(
     (_view, deadlocks): (SnapshotView<'_>, &Deadlocks),
     acted: &[(BackendId, Text)],
@@ -308,7 +296,7 @@ fn ending(
     if let Some((_, words)) = acted.iter().rev().find(|(session, _)| is_of(identity, *session)) {
         return (Ending::Action, Text::clone(words));
     }
-    // Who ends a convoy's ALTER ends the waits behind the report; whoever ends one waiter of many has ended nothing.
+    // A cancel of a convoy's ALTER ends the waits behind the report; a cancel of one waiter of many ends nothing.
     let is_its_end = |acted: u64| identity.cause == Cause::Circle || open.look <= acted + 1;
     if let Some((note, _)) = open.note.as_ref().filter(|(_, acted)| is_its_end(*acted)) {
         return (Ending::Action, Text::clone(note));
@@ -326,14 +314,14 @@ fn ending(
     (Ending::Itself, Text::clone(&open.left))
 }
 
-/// What is to be seen of somebody who blocks no session any more; empty where that is nothing.
+/// What a snapshot shows of a former blocker; empty if nothing is known.
 fn left(view: SnapshotView<'_>, identity: &Identity) -> Text {
     let words = match identity.cause {
         Cause::Root(Party::Backend(pid)) => {
             let backend = view.index.backend(view.snapshot, pid);
             match backend.filter(|backend| backend.backend_start == identity.backend_start) {
                 None => GONE,
-                // A lock of the session's, which no transaction gives back.
+                // A session-level lock, which no end of a transaction releases.
                 Some(_) if identity.xact_start.is_none() => "",
                 Some(backend) if backend.xact_start == identity.xact_start => {
                     "the waits ended; its transaction continued"
@@ -349,7 +337,7 @@ fn left(view: SnapshotView<'_>, identity: &Identity) -> Text {
     words.into()
 }
 
-/// How the transaction ended that a session had: the server keeps the last statement of who is idle now.
+/// How the session's transaction ended: for an idle session the server keeps the last statement.
 fn end_of_transaction(backend: &Backend) -> &'static str {
     let last = backend.query.as_ref().filter(|_| backend.state == Some(State::Idle));
     let last = last.map_or("", |last| last.unredacted()).trim_end().trim_end_matches(';').trim();

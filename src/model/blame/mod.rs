@@ -1,9 +1,9 @@
-//! Who cost how much waiting: the time that sessions waited, by those who made them wait.
+//! The time that sessions waited for locks, by the root blockers.
 //!
-//! At each look every waiting session adds the time since the look before, split evenly over the roots that it waits behind. Looks do
-//! not know of waits, so the sum is right on average, also for waits that are shorter than the time between two looks; how far it
-//! may be off is in [`Sums::standard_error`]. [`Counter`] says what each look adds ([`Tick`]), and [`Blame`] is the sum of that. So
-//! a look that was kept needs no graph to go on counting.
+//! In each poll every waiting session adds the time since the previous poll, split evenly over the roots that it waits
+//! behind. This samples the waits, so the sum is right on average, also for waits shorter than the poll interval;
+//! [`Sums::standard_error`] is its error. [`Counter`] computes what each poll adds ([`Tick`]), and [`Blame`] is the sum of
+//! that. So a recorded poll needs no graph to continue the count.
 
 mod before;
 mod by;
@@ -32,32 +32,29 @@ pub use window::Window;
 use super::wait_graph::WaitGraph;
 use super::{Text, Timestamp};
 
-/// What one is blamed by: sessions that have all of it in common are one line. Each is a harmless line, and empty where it is not known.
+/// The key of the blame: sessions that have all of it in common are one line. Each part is one printable line, empty if not
+/// known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// `application_name` of the root; empty where it has none.
     pub application: Text,
     /// Its role (`usename`), or the owner of a prepared transaction.
     pub role: Text,
-    /// The database that it is connected to.
     pub database: Text,
-    /// What it did: `active`, `idle in xact`, `idle`, `prepared`, `autovacuum`, …
+    /// Its state: `active`, `idle in xact`, `idle`, `prepared`, `autovacuum`, …
     pub doing: Text,
-    /// Its statement without literals, or the last one.
+    /// Its current or last statement, without literals.
     pub statement: Text,
-    /// What others waited for, as the screens call it.
     pub lock: Text,
-    /// What a comment in its statement says of where that came from.
+    /// The origin given in a comment of its statement.
     pub tag: Text,
 }
 
 impl Key {
-    /// Who that is in a word: the application, or else the role.
     pub fn who(&self) -> &str {
         if self.application.is_empty() { &self.role } else { &self.application }
     }
 
-    /// `billing idle in xact, UPDATE accounts SET …`; what is active is told by its statement alone.
+    /// `billing idle in xact, UPDATE accounts SET …`; the state is omitted for an active session with a statement.
     pub fn words(&self) -> String {
         let is_active = &*self.doing == "active" && !self.statement.is_empty();
         let doing = if is_active { "" } else { &*self.doing };
@@ -72,26 +69,24 @@ impl Key {
     }
 }
 
-/// How long others waited, and how many.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sums {
-    /// How long all together, in seconds.
+    /// The total time, in seconds.
     pub seconds: f64,
-    /// The square of the standard error of that.
+    /// The square of the standard error of `seconds`.
     pub variance: f64,
-    /// Waits that were seen to begin.
+    /// Waits whose start was seen.
     pub waits: u64,
-    /// The most that waited at one look.
+    /// The maximum number of waiters in one poll.
     pub most: u32,
 }
 
 impl Sums {
-    /// So far the seconds may be off, in one case of three; twice as far in one of twenty.
+    /// The standard error of `seconds`: exceeded in one case of three, and twice its value in one of twenty.
     pub fn standard_error(&self) -> f64 {
         self.variance.max(0.0).sqrt()
     }
 
-    /// Takes in more: seconds, errors and waits are added up, of the most that waited the larger counts.
     pub fn add(&mut self, more: Self) {
         self.seconds += more.seconds;
         self.variance += more.variance;
@@ -100,95 +95,78 @@ impl Sums {
     }
 }
 
-/// The note of an episode whose session was gone at its end.
+/// The note of an episode whose session had ended.
 pub const GONE: &str = "its session ended";
 
-/// How the blocking of an episode ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Ending {
-    /// It goes on, or was there a moment ago.
+    /// It continues, or did until a few polls ago.
     #[default]
     GoesOn,
-    /// By itself: its transaction ended, or the waits ended.
+    /// Without an action: its transaction ended, or the waits ended.
     Itself,
-    /// Somebody ended it, and it is on record.
     Action,
-    /// The server broke a deadlock that it was part of.
     Deadlock,
 }
 
 impl Ending {
-    /// Every ending; a recording has each by its place here.
+    /// All endings; a recording stores the index in this list.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its word in JSON and in reports.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// One root on one lock, for as long as it blocked somebody without a gap of more than three looks.
+/// One root on one lock, as long as it blocked others without a gap of more than three polls.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Episode {
-    /// Counts up from episode to episode.
     pub number: u64,
-    /// The process; 0 for a prepared transaction, and where sessions wait for each other.
+    /// The process id; 0 for a prepared transaction, and for a cycle.
     pub pid: i32,
-    /// When that process started; none where the role may not see it.
+    /// When that process started. None if hidden from the role.
     pub backend_start: Option<Timestamp>,
-    /// When its transaction began; none for a lock that is the session's.
+    /// When its transaction began. None for a session-level lock.
     pub xact_start: Option<Timestamp>,
-    /// Who it was, in a harmless line.
+    /// The blocker, in one printable line.
     pub who: Text,
-    /// What others waited for, in a harmless line.
+    /// The awaited lock, in one printable line.
     pub lock: Text,
-    /// By what it was blamed, the last last.
+    /// Its keys, the latest last.
     pub keys: Vec<Arc<Key>>,
-    /// When it began to block, as far as that is known.
+    /// When it began to block, if known; otherwise when that was first seen.
     pub begin: Timestamp,
-    /// The last look at which somebody waited.
+    /// The last poll with a waiter.
     pub last: Timestamp,
-    /// The number of that look.
     pub last_look: u64,
-    /// How long others waited behind it.
     pub sums: Sums,
-    /// How its blocking ended; [`Ending::GoesOn`] until then.
     pub ending: Ending,
-    /// What was done to it, or was seen of it at its end, in a harmless line; it may be empty.
+    /// The action on it, or what was seen of it at its end, in one printable line; may be empty.
     pub note: Text,
-    /// The statements that were seen in its transaction, oldest first.
     pub ran: Vec<Ran>,
 }
 
 impl Episode {
-    /// How long it lasted, in seconds.
+    /// Its duration, in seconds.
     pub fn length(&self) -> f64 {
         (self.last - self.begin).as_seconds_f64().max(0.0)
     }
 }
 
-/// What was counted up to a look.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blame {
-    /// How many looks were counted.
     pub looks: u64,
-    /// The first of them; none before it.
     pub since: Option<Timestamp>,
-    /// The last of them; none before the first.
     pub until: Option<Timestamp>,
-    /// Seconds between looks that were not counted: nobody looked for longer than twice the usual time.
+    /// Seconds that were not counted, because polling stopped for longer than twice the usual interval.
     pub missing: f64,
-    /// Who waited already at the first of them.
     pub before: Before,
-    /// What the last look added.
     pub last: Arc<Tick>,
-    /// What was counted, by key and by episode.
     pub table: Arc<Table>,
 }
 
 impl Blame {
-    /// Takes in what a look adds, and of the first one who waited already.
     pub fn look(&mut self, tick: Tick, graph: &WaitGraph) {
         if self.since.is_none() {
             self.before = Before::of(graph, tick.at);
@@ -196,7 +174,6 @@ impl Blame {
         self.add(Arc::new(tick));
     }
 
-    /// Takes in what a look adds.
     pub fn add(&mut self, tick: Arc<Tick>) {
         self.looks = self.looks.saturating_add(1);
         self.since.get_or_insert(tick.at);
@@ -208,7 +185,6 @@ impl Blame {
         self.last = tick;
     }
 
-    /// The same with other keys, and other words for the statements that were seen.
     pub fn with_statements(&self, key: impl Fn(&Key) -> Key, statement: impl Fn(&Text) -> Text) -> Self {
         let ran = |ran: &Ran| Ran { statement: statement(&ran.statement), ..ran.clone() };
         let mut last = Tick::clone(&self.last);
@@ -229,12 +205,12 @@ impl Blame {
         Self { last: Arc::new(last), table: Arc::new(table), ..self.clone() }
     }
 
-    /// Whether somebody waited behind an episode at the last look.
+    /// Whether a session waited behind an episode in the last poll.
     pub fn goes_on(&self, episode: &Episode) -> bool {
         episode.ending == Ending::GoesOn && episode.last_look == self.looks
     }
 
-    /// An episode by its number; none where it is forgotten.
+    /// An episode by its number. None if it was dropped.
     pub fn episode(&self, number: u64) -> Option<&Episode> {
         let episodes = &self.table.episodes;
         let at = episodes.binary_search_by_key(&number, |episode| episode.number).ok()?;

@@ -1,5 +1,5 @@
-//! The statements that were seen in the transactions of sessions. The server keeps the last one; the one that took a lock is mostly gone
-//! when others wait for it.
+//! The statements seen in the transactions of sessions. The server keeps only the last one; the one that took a lock was
+//! often replaced by the time others wait for it.
 
 use rustc_hash::FxHashMap;
 
@@ -8,23 +8,20 @@ use crate::model::backend::Backend;
 use crate::model::output::{Channel, shown, without_literals};
 use crate::model::{QueryText, Text, Timestamp};
 
-/// Bytes of a statement that are kept. A server may be told to keep a megabyte of each.
+/// Bytes of a statement that are kept. A server can be configured to keep a megabyte of each.
 const LENGTH: usize = 2_000;
 
-/// Columns of one that are told.
+/// Columns of a statement that are shown.
 const TOLD: usize = 500;
 
-/// What was seen in a transaction.
 #[derive(Debug)]
 struct Transaction {
     backend_start: Option<Timestamp>,
     xact_start: Timestamp,
     look: u64,
-    /// When each began, and its text.
     statements: Vec<(Option<Timestamp>, QueryText)>,
 }
 
-/// What was seen in the transactions that are open.
 #[derive(Debug, Default)]
 pub(super) struct Statements {
     open: FxHashMap<i32, Transaction>,
@@ -32,7 +29,6 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// Takes in what all sessions run at a look, and forgets transactions that have ended.
     pub(super) fn look(&mut self, backends: &[Backend]) {
         self.looks += 1;
         let look = self.looks;
@@ -49,7 +45,7 @@ impl Statements {
         self.open.retain(|_, transaction| transaction.look == look);
     }
 
-    /// Those of a session's transaction that began after a moment, oldest first, each as one harmless line.
+    /// Statements of a session's transaction that began after a point in time, oldest first, each as one printable line.
     pub(super) fn after(
         &self,
         pid: i32,
@@ -62,7 +58,6 @@ impl Statements {
     }
 }
 
-/// A statement as it is told: one harmless line, of as much as one reads.
 pub(super) fn statement(query: &QueryText) -> Text {
     crate::text::one_line_prefix(&shown(Channel::Blame, query), TOLD).into()
 }
@@ -77,7 +72,7 @@ impl Transaction {
         if self.statements.last().is_some_and(|(at, _)| *at == backend.query_start) {
             return;
         }
-        // Whether a long one speaks of a secret is not known by its beginning: that is kept without literals.
+        // The beginning of a long statement does not show whether it contains a secret: it is kept without literals.
         let text = if query.bytes() <= LENGTH {
             query.clone()
         } else {

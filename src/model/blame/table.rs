@@ -1,31 +1,28 @@
-//! The sums, within bounds: of too many the cheapest are taken together.
+//! The sums, with limits: beyond these, the cheapest are merged.
 
 use std::sync::Arc;
 
 use super::{Begun, Cost, Ending, Episode, Key, Ran, Sums, Tick};
 use crate::model::Timestamp;
 
-/// So many different roots are told apart.
 pub(crate) const KEYS: usize = 2_000;
 
-/// So many episodes are told apart.
 pub(crate) const EPISODES: usize = 10_000;
 
 /// Statements of a transaction that are kept: the first and the last.
 pub(super) const STATEMENTS: usize = 12;
 
-/// Minutes of which each is known by itself.
 pub(crate) const MINUTES: usize = 60;
 
-/// By what an episode was blamed, at most.
+/// Maximum number of keys of an episode.
 const BLAMED: usize = 4;
 
-/// Sums by the minute, so that the last few of them can be told apart.
+/// Sums by the minute, so that the last minutes can be reported separately.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trail {
-    /// What was waited before the oldest of the minutes.
+    /// The sum before the oldest of the minutes.
     pub before: Sums,
-    /// Minutes since 1970 in which something was waited, oldest first.
+    /// Minutes since 1970 with waits, oldest first.
     pub minutes: Vec<(i64, Sums)>,
 }
 
@@ -51,7 +48,6 @@ impl Trail {
         }
     }
 
-    /// All of it, or from a minute on.
     pub fn since(&self, minute: Option<i64>) -> Sums {
         let mut sums = if minute.is_none() { self.before } else { Sums::default() };
         for (_, more) in self.minutes.iter().filter(|(at, _)| minute.is_none_or(|from| *at >= from)) {
@@ -61,35 +57,28 @@ impl Trail {
     }
 }
 
-/// What those cost who have a key in common.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyCost {
-    /// What these have in common.
     pub key: Arc<Key>,
-    /// How long others waited behind them, by the minute.
     pub trail: Trail,
-    /// How many episodes of theirs there were.
     pub episodes: u64,
 }
 
-/// All that was counted since the first look, within bounds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Table {
     /// All waits together: a wait behind two roots counts once.
     pub total: Trail,
     /// By key, in the order in which they were first seen.
     pub keys: Vec<Arc<KeyCost>>,
-    /// Those keys together that are not told apart.
+    /// The merged keys.
     pub other: Trail,
-    /// How many keys are taken together in `other`.
     pub other_keys: u64,
     /// In the order in which they began.
     pub episodes: Vec<Arc<Episode>>,
-    /// Episodes that are forgotten, and what they cost together, in seconds.
+    /// The number of dropped episodes, and their total cost in seconds.
     pub forgotten: (u64, f64),
 }
 
-/// The minute since 1970 of a time.
 pub(super) fn minute(at: Timestamp) -> i64 {
     at.timestamp().div_euclid(60)
 }
@@ -136,7 +125,7 @@ impl Table {
                 }
             }
         }
-        // The last that cost something are at the end more often than not.
+        // The last ones with a cost are usually at the end.
         let place = self.keys.iter().rposition(|known| known.key == *key).unwrap_or(self.keys.len());
         if place == self.keys.len() {
             self.keys.push(Arc::new(KeyCost { key: Arc::clone(key), ..KeyCost::default() }));
@@ -146,7 +135,7 @@ impl Table {
         known.episodes = known.episodes.saturating_add(u64::from(is_new));
     }
 
-    /// Of too many the tenth part is taken together that cost the least. What goes on stays.
+    /// Beyond the limit, merges the cheapest tenth. What continues is kept.
     fn make_room(&mut self) {
         if self.keys.len() > KEYS {
             let mut costs: Vec<f64> = self.keys.iter().map(|key| key.trail.since(None).seconds).collect();
@@ -200,7 +189,7 @@ fn begin(begun: &Begun, look: u64) -> Episode {
     }
 }
 
-/// The first and the last of the statements stay: what took a lock is often among the first.
+/// Keeps the first and the last statements: the one that took a lock is often among the first.
 pub(super) fn push_statement(statements: &mut Vec<Ran>, ran: Ran) {
     if statements.len() >= STATEMENTS {
         statements.remove(STATEMENTS / 2);

@@ -18,7 +18,6 @@ use crate::model::view::View;
 use crate::model::wait_graph::{Input, WaitGraph};
 use crate::sample::{Builder, advisory, at, relation};
 
-/// Looks one after the other, and what they come to.
 #[derive(Default)]
 struct Looks {
     counter: Counter,
@@ -53,7 +52,7 @@ impl Looks {
         &self.blame
     }
 
-    /// `began`: when each began to wait for what the holder of its key has. Holders are 100 and the key.
+    /// `waits`: session, key and the start of its wait. The holder of a key has the process id 100 plus the key.
     fn waits(&mut self, now: f64, waits: &[(i32, i64, f64)]) -> &Blame {
         let mut builder = Builder { now, ..Builder::default() };
         for (pid, key, began) in waits {
@@ -75,7 +74,7 @@ impl Looks {
     }
 }
 
-/// Name, seconds, most at once, waits, and episodes of each root.
+/// Name, seconds, maximum waiters, waits, and episodes of each root.
 fn rows(blame: &Blame, group: Group) -> Vec<(String, f64, u32, u64, u64)> {
     let rows = blame.by(group, Span::All);
     rows.into_iter()
@@ -207,7 +206,7 @@ fn what_was_waited_before_the_first_look_is_said_and_in_no_sum() {
     assert_eq!(Before::default().words(), None);
 }
 
-/// What held the lock is mostly not what is seen when others wait.
+/// The statement that took the lock is usually not the one seen when others wait.
 #[test]
 fn the_statements_of_a_transaction_are_remembered() {
     let mut looks = Looks::default();
@@ -218,7 +217,7 @@ fn the_statements_of_a_transaction_are_remembered() {
         let root = builder.session(10, "app@web", State::IdleInTransaction, 0.5, statement);
         (root.xact_start, root.query_start) = (Some(at(-0.5)), Some(at(now - 0.5)));
         builder.lock(10, relation(7), LockMode::Exclusive, None);
-        // Another transaction of the same session has nothing of this one.
+        // The session's next transaction has none of these statements.
         builder.session(11, "app@web", State::IdleInTransaction, 0.1, statement);
         builder.lock(11, relation(8), LockMode::Exclusive, None);
         if second >= 2 {
@@ -275,7 +274,6 @@ fn a_span_ends_with_the_last_look() {
     assert_eq!(Span::All.begin(&looks.blame), Some(at(0.0)));
 }
 
-/// Many different roots, each for a moment.
 #[test]
 fn of_too_many_the_cheapest_are_taken_together() {
     let mut blame = Blame::default();
@@ -312,7 +310,7 @@ fn of_too_many_the_cheapest_are_taken_together() {
     assert!(blame.episode(3).is_some());
 }
 
-/// A part of the looks has what was waited in it, also where who looked was started anew.
+/// A window contains the waits of its polls, also if the recorder was restarted.
 #[test]
 fn a_window_has_what_was_waited_in_it() {
     let mut window = Window::default();

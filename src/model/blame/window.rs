@@ -1,24 +1,19 @@
-//! What was counted in a part of the looks that were kept.
-
 use std::sync::Arc;
 
 use super::{Blame, Ending, Episode, Sums, Tick};
 use crate::model::Timestamp;
 
-/// Adds up the looks of a part, one after the other. Recorders that were started anew count from 1 again, and numbers go on here.
+/// Adds up consecutive recorded polls. A recorder that was restarted counts from 1 again; the numbers continue here.
 #[derive(Debug, Default)]
 pub struct Window {
     blame: Blame,
-    /// When who counted had begun, how many looks he had counted, and the last of them.
+    /// The first poll of the recorder, the number of polls it has counted, and the last of them.
     last: Option<(Option<Timestamp>, u64, Timestamp)>,
-    /// What is added to the numbers of episodes.
     offset: u64,
-    /// The highest number of an episode there was.
     highest: u64,
 }
 
 impl Window {
-    /// Takes a look in, by what was counted up to it.
     pub fn take(&mut self, counted: &Blame) {
         let tick = &counted.last;
         match self.last {
@@ -44,17 +39,15 @@ impl Window {
         self.blame.add(Arc::new(tick));
     }
 
-    /// What the last look added, with the numbers that its episodes have here.
     pub fn last(&self) -> &Tick {
         &self.blame.last
     }
 
-    /// What was counted in all looks that were taken in.
     pub fn blame(self) -> Blame {
         self.blame
     }
 
-    /// Episodes that go on from before, which cost nothing yet.
+    /// Adds episodes that began before the window, with no cost yet.
     fn take_open(&mut self, counted: &Blame) {
         let begun = &counted.last.begun;
         let open = counted.table.episodes.iter().filter(|episode| episode.ending == Ending::GoesOn);

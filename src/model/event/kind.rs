@@ -1,80 +1,59 @@
-//! The kinds of events.
-
-/// What an event is about: its words stand in the column and in the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A session began to wait for a lock.
     WaitBegun,
-    /// A session waits no longer: it has the lock, or is gone, or neither can be told.
+    /// A session no longer waits: it has the lock, or has disconnected, or neither is known.
     WaitEnded,
-    /// A session or prepared transaction that waits for nobody began to block others.
+    /// A session or prepared transaction that does not wait began to block others.
     RootBegun,
-    /// It blocks no session any more, or waits itself.
+    /// It no longer blocks any session, or waits itself.
     RootEnded,
-    /// Sessions began to wait for each other.
     CycleBegun,
-    /// They do not wait for each other any more.
     CycleEnded,
-    /// The server's count of deadlocks rose.
     Deadlock,
-    /// An execution of a task began.
     TaskStarted,
-    /// It takes longer than it may.
     TaskSlow,
-    /// The session of an execution that runs in the log is gone.
+    /// The session of an execution that is running according to the log has ended.
     TaskOrphaned,
-    /// An execution completed or failed.
     TaskEnded,
-    /// Somebody closed it for a worker that was gone.
+    /// An execution was closed for a worker that had disconnected.
     TaskRecovered,
-    /// A task was not started when it was due.
     TaskOverdue,
-    /// A task's key is held and nothing runs.
+    /// A task's key is held, but nothing runs.
     TaskLeaked,
-    /// A task was switched on or off.
     TaskSwitched,
-    /// Somebody got a lease that nobody had, or renewed one that had run out.
+    /// A free lease was acquired, or an expired one was renewed.
     LeaseTaken,
-    /// A lease ended without having been given back.
+    /// A lease ended without being released.
     LeaseExpired,
-    /// A lease was given back, or its row no longer exists.
+    /// A lease was released, or its row no longer exists.
     LeaseReleased,
-    /// A lease went from one owner to another.
     LeaseChanged,
-    /// An item of the work queue was set aside.
     ItemFailed,
-    /// The session that worked on an item is gone.
     ItemLost,
     /// The connection was lost, or the server does not answer.
     LinkLost,
-    /// There is a connection, for the first time or again.
     LinkBack,
-    /// The server was started anew, was promoted, or became a standby.
+    /// The server was restarted, was promoted, or became a standby.
     Server,
-    /// A section of the snapshot could not be read.
     SectionStale,
-    /// A section that could not be read can be read again.
     SectionFresh,
-    /// The operator asked for an action, and it was put on record.
+    /// The operator requested an action, and it was recorded.
     ActionAsked,
-    /// What came of it, for one target.
     ActionResult,
-    /// A note in the operator's own words.
     Note,
 }
 
 impl Kind {
-    /// Whether somebody did that with locktop, or noted it.
     pub const fn is_action(self) -> bool {
         matches!(self, Self::ActionAsked | Self::ActionResult | Self::Note)
     }
 
-    /// Whether it tells an end: what it is about was to be seen at the look before.
+    /// Whether it reports an end: the subject was visible in the previous poll.
     pub const fn is_end(self) -> bool {
         matches!(self, Self::WaitEnded | Self::RootEnded | Self::CycleEnded | Self::ActionResult)
     }
 
-    /// Its words, for a column and for the filter: `kind:wait` finds both ends of a wait.
+    /// The words for a column and for the filter: `kind:wait` finds both ends of a wait.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::WaitBegun => "wait",
@@ -109,7 +88,6 @@ impl Kind {
         }
     }
 
-    /// What several of them happen to.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::WaitBegun | Self::WaitEnded => "sessions",

@@ -1,5 +1,3 @@
-//! Job systems of others: jobs whose worker is gone, and what is here and cannot be read.
-
 use chrono::TimeDelta;
 
 use super::adapter_leader::leaderless;
@@ -10,8 +8,8 @@ use crate::model::observed::Observed;
 use crate::model::{Text, adapter};
 use crate::text;
 
-/// One finding for each installation that has lost jobs, one for each that nobody serves or that is behind, one for each that is not read,
-/// or not whole; and one for each lease that is held for long and never expires.
+/// One finding for each installation that has lost jobs, for each that is not served or is behind, for each that is not
+/// read or not complete, and for each lease that is held for long and never expires.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let installations = look.snapshot.adapters.iter();
     let each = installations.enumerate().flat_map(|(place, rows)| {
@@ -35,7 +33,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     each.flatten().chain(endless(look)).collect()
 }
 
-/// `Solid Queue: 3 jobs are lost (heartbeat): InvoiceJob among them; as failed …`
+/// `Solid Queue: 3 jobs are lost, including InvoiceJob (lost by heartbeat)`
 fn lost_jobs(
     look: &CheckInput<'_>,
     place: usize,
@@ -63,7 +61,7 @@ fn lost_jobs(
     Some(Finding { since, ..finding })
 }
 
-/// `Solid Queue: 1,204 jobs are due and no worker lives, the oldest for 12m4s (queue billing)`
+/// `Solid Queue: 1,204 jobs are due, the oldest for 12m4s, and …`, followed by the state of the workers.
 fn unserved<'a>(
     look: &CheckInput<'_>,
     rows: &InstallationRows,
@@ -86,7 +84,7 @@ fn unserved<'a>(
     Some(of_queue("adapter_queue", worst, &what))
 }
 
-/// `GoodJob: 30 jobs are due, the oldest for 32m05s`: where nothing says that nobody serves it, it is behind all the same.
+/// `GoodJob: 30 jobs are due, the oldest for 32m05s`: the system is behind, even if nothing shows that no worker serves it.
 fn overdue<'a>(
     look: &CheckInput<'_>,
     rows: &InstallationRows,
@@ -142,7 +140,7 @@ fn endless(look: &CheckInput<'_>) -> Vec<Finding> {
     found.take(LIMIT).collect()
 }
 
-/// Its workers are silent, or ahead of us, by whole half hours.
+/// The heartbeats of its workers are late, or in the future, by whole half hours.
 fn zone(rows: &InstallationRows) -> Option<Finding> {
     let offset = adapter::offset(rows)?;
     let (many, name) = (text::duration(offset.abs().as_seconds_f64()), name(rows));
@@ -166,7 +164,7 @@ fn refused(rows: &InstallationRows) -> Option<Finding> {
     Some(Finding::new("adapter", Severity::Info, summary, Subject::Section("adapters")).short(short))
 }
 
-/// Parts that no query may read.
+/// Parts for which no query may be used.
 fn parts(rows: &InstallationRows) -> Option<Finding> {
     let is_unread = |choice: &&Choice| choice.used().is_none();
     let unread: Vec<&Choice> = rows.installation.choices.iter().filter(is_unread).collect();
@@ -177,7 +175,7 @@ fn parts(rows: &InstallationRows) -> Option<Finding> {
     Some(Finding::new("adapter", Severity::Info, summary, Subject::Section("adapters")).short(short))
 }
 
-/// Parts that could not be read the last time, such as one that has timed out so often that it is left alone.
+/// Parts whose last reading failed, such as one that timed out so often that it is no longer read.
 fn stale(rows: &InstallationRows) -> Option<Finding> {
     let others = [
         (Part::Workers, &rows.workers.section.error),
@@ -196,7 +194,6 @@ fn stale(rows: &InstallationRows) -> Option<Finding> {
     Some(Finding::new("adapter", Severity::Warning, summary, Subject::Section("adapters")).short(short))
 }
 
-/// What a job does, or its id.
 pub(super) fn job_name(row: &JobRow) -> String {
     let name = row.job.name.as_deref().unwrap_or(&row.job.id);
     text::fit(&text::one_line_prefix(name, 60), 60).into_owned()

@@ -1,10 +1,8 @@
-//! Whether somebody leads a job system of another.
-
 use super::check_input::CheckInput;
 use crate::model::adapter::{InstallationRows, TermState};
 use crate::text;
 
-/// `no leader: its lease expired 5m ago`, where who leads has a lease.
+/// `no leader: its lease expired 5m ago`, if the leader has a lease.
 pub(super) fn leaderless(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
     if !rows.installation.adapter.evidence.leads_by_lease || !rows.leases.section.is_known() {
         return None;

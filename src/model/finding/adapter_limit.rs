@@ -1,5 +1,5 @@
-//! Job systems of others: jobs that run for nearly as long as their system lets them. It then gives them to a worker again, also where the
-//! first still works.
+//! Job systems of others: jobs whose run time is close to their system's limit. At the limit the job is given to a worker
+//! again, even if the first one still works.
 
 use super::adapter::{job_name, name};
 use super::check_input::CheckInput;
@@ -7,10 +7,9 @@ use super::{Finding, Severity, Subject};
 use crate::model::adapter::{InstallationRows, JobRow, Part, Proof, State};
 use crate::text;
 
-/// The share of its time from which on a job is close to its limit.
+/// A job is close to its limit from this share of it on.
 const CLOSE: f64 = 0.8;
 
-/// One finding for each installation that has such jobs.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let installations = look.snapshot.adapters.iter().enumerate();
     installations.filter_map(|(place, rows)| close(look, place, rows)).collect()
@@ -38,7 +37,7 @@ fn close(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option
     Some(Finding { since: first.job.started_at, ..finding.about(about) })
 }
 
-/// A job that runs and is close to its limit: for how long it ran when it was read, and for how long it may, in seconds.
+/// A running job that is close to its limit, its run time when it was read, and its limit, in seconds.
 fn run<'a>(rows: &InstallationRows, row: &'a JobRow) -> Option<(&'a JobRow, f64, f64)> {
     let adapter = &rows.installation.adapter;
     let of_all = || adapter.evidence.age_limit.as_ref().and_then(|limit| adapter.seconds(limit));

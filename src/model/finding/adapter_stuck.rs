@@ -1,4 +1,4 @@
-//! Job systems of others: jobs that go no further, and what waits behind a job whose worker is gone.
+//! Job systems of others: jobs that do not continue, and what waits behind a job whose worker was lost.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::model::Timestamp;
 use crate::model::adapter::{InstallationRows, JobRow, Part, Proof, State};
 use crate::text;
 
-/// For each installation one finding of each kind at most, and one for each job that keeps others waiting.
+/// For each installation at most one finding of each kind, and one for each job that keeps others waiting.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let installations = look.snapshot.adapters.iter().enumerate();
     let each = installations.flat_map(|(place, rows)| {
@@ -49,7 +49,8 @@ fn keys(rows: &InstallationRows, its: &[&JobRow]) -> Vec<Finding> {
     each.collect()
 }
 
-/// `Quartz: 2 jobs go no further by themselves, Mail among them`, and behind it why: `its trigger is ACQUIRED, and …`
+/// `Quartz: 2 jobs will not continue without help, including Mail`, followed by the reason: `its trigger is ACQUIRED, and
+/// …`
 fn stuck(rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
     let stuck: Vec<&&JobRow> = its.iter().filter(|row| row.job.stuck.is_some()).collect();
     let first = stuck.first()?;
@@ -67,10 +68,10 @@ fn stuck(rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
     Some(Finding { since, ..finding.about(reason) })
 }
 
-/// `Solid Queue: 3 jobs are blocked by what was over 12m4s ago, Mail among them (key orders/7)`
+/// `Solid Queue: 3 jobs are blocked by a limit that expired 12m4s ago, including Mail (orders/7)`
 fn over(look: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
     let age = |row: &JobRow| age(look, row.judged.since);
-    // Its system frees it by then: this is no news before.
+    // Until then its system frees it automatically, so there is nothing to report.
     let limit = |row: &JobRow| row.job.limit.unwrap_or(look.thresholds.task_overdue);
     let is_over = |row: &&&JobRow| {
         row.judged.state == State::Blocked
@@ -97,14 +98,14 @@ fn over(look: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow]) -> Opti
     Some(Finding { since: first.judged.since, ..finding.about(comes_back(first)) })
 }
 
-/// `Solid Queue: 3 scheduled jobs have been due for up to 12m4s, and nothing puts them into their queues`
+/// `Solid Queue: 3 scheduled jobs were due up to 12m4s ago, but have not been put into their queues`
 fn not_made_due(
     look: &CheckInput<'_>,
     place: usize,
     rows: &InstallationRows,
     its: &[&JobRow],
 ) -> Option<Finding> {
-    // What was read a while ago may have been put there since.
+    // Rows that were read some time ago may have been queued since.
     let read_at = rows.jobs.get(&Part::Scheduled)?.section.taken_at?;
     let late = |row: &JobRow| row.job.due_at.map(|due| (read_at - due).as_seconds_f64());
     let is_late = |row: &&&JobRow| {

@@ -1,5 +1,3 @@
-//! What the checks look at, and what several of them ask of it.
-
 use super::{Deadlocks, NewRoots};
 use crate::model::lock::LockTag;
 use crate::model::thresholds::Thresholds;
@@ -9,16 +7,14 @@ use crate::model::words;
 use crate::model::{QueryText, Timestamp};
 use crate::text;
 
-/// What the checks look at: a view whose findings are not there yet.
+/// A view whose findings are not known yet.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckInput<'a> {
-    /// The poll, and what was made of it.
     pub view: SnapshotView<'a>,
-    /// What is remembered of deadlocks; it has seen this snapshot.
+    /// Remembered deadlocks, including this snapshot.
     pub deadlocks: &'a Deadlocks,
-    /// Since when its roots are ones; it has seen this graph.
+    /// Since when each root has been one, including this graph.
     pub new_roots: &'a NewRoots,
-    /// `[thresholds]` of the config, or their defaults.
     pub thresholds: &'a Thresholds,
 }
 
@@ -31,27 +27,26 @@ impl<'a> std::ops::Deref for CheckInput<'a> {
 }
 
 impl CheckInput<'_> {
-    /// Seconds from `since` to the snapshot; less than none is none.
+    /// Seconds from `since` to the snapshot, at least 0.
     pub(super) fn age(&self, since: Timestamp) -> f64 {
         (self.snapshot.taken_at - since).as_seconds_f64().max(0.0)
     }
 
-    /// The same for people, with a blank before it; nothing where it is not known.
+    /// The age as text, with a leading blank. Empty if not known.
     pub(super) fn age_text(&self, since: Option<Timestamp>) -> String {
         since.map_or_else(String::new, |since| format!(" {}", text::duration(self.age(since))))
     }
 
-    /// Whether `since` is known and at least `seconds` ago.
     pub(super) fn is_older(&self, since: Option<Timestamp>, seconds: f64) -> bool {
         since.is_some_and(|since| self.age(since) >= seconds)
     }
 
-    /// What `waiter` waits for: of a transaction the row behind it, where that is known.
+    /// What `waiter` waits for; for a transaction the row behind it, if known.
     pub(super) fn awaited<'b>(&'b self, tag: &'b LockTag, waiter: i32) -> &'b LockTag {
         self.index.awaited(tag, waiter)
     }
 
-    /// `app@web-3 · accounts`: whose session it is, and what it locks or waits for.
+    /// `app@web-3 · accounts`: the session, and what it locks or waits for.
     pub(super) fn about(&self, pid: i32, target: Option<&str>) -> String {
         let backend = self.backend(pid);
         let who = backend.map(words::who).unwrap_or_default();
@@ -59,13 +54,11 @@ impl CheckInput<'_> {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
 
-    /// What it runs, or ran last.
     pub(super) fn statement(&self, pid: i32) -> Option<QueryText> {
         self.backend(pid)?.query.clone().filter(|query| !query.is_blank())
     }
 }
 
-/// A party in a sentence: its process id, or the prepared transaction.
 pub(super) fn party_text(party: Party) -> String {
     match party {
         Party::Backend(pid) => pid.to_string(),

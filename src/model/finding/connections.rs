@@ -1,13 +1,11 @@
-//! Connections near the limit.
-
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::text::count;
 
-/// The default of `superuser_reserved_connections`: these no ordinary client gets.
+/// The default of `superuser_reserved_connections`: not available to ordinary clients.
 const RESERVED: u32 = 3;
 
-/// A warning from the threshold on; critical when only the reserved connections are left.
+/// A warning from the threshold on; critical if only the reserved connections are left.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let Some(server) = look.snapshot.server() else { return Vec::new() };
     if !look.snapshot.backends.is_known() {

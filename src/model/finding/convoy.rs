@@ -1,5 +1,3 @@
-//! Many behind one request that waits itself.
-
 use super::check_input::{CheckInput, party_text};
 use super::{Finding, LIMIT, Severity, root_blocker, wait};
 use crate::model::backend::State;
@@ -14,8 +12,8 @@ const CHECK: &str = "convoy";
 /// Bytes of a statement that are read.
 const STATEMENT: usize = 400;
 
-/// A request that conflicts with requests behind it which the holders themselves would let pass: were it not in
-/// line, they would not wait. An `ALTER TABLE` behind a long query does this to every reader of the table.
+/// A request that conflicts with requests behind it which would not conflict with the holders: without it they would not
+/// wait. An `ALTER TABLE` behind a long query does this to every reader of the table.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let least = look.thresholds.convoy.max(1);
     let mut convoys: Vec<(u32, &Queue, &Waiter)> = Vec::new();
@@ -42,7 +40,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let summary = format!("{head}{object}, {}", promise.words());
         let row = format!("{who}{statement} waits{root}{object}, {}", promise.words());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
-        // What is cut at the end is a name, and not the numbers.
+        // The name at the end is cut, not the numbers.
         let finding = finding.short(format!("{head}, {} · {target}", promise.short()));
         let finding = finding.in_row(waiter.wait_start, row, &object);
         let finding = finding.about(choice(look, waiter.party)).running(look.statement(waiter.party.pid()));
@@ -57,8 +55,9 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
 
-/// A convoy and the root that it waits for are one finding. If the root works, and cancelling the request at the head of the queue frees
-/// more sessions at once than ending the root, it is that of the request, as severe as both; otherwise it is that of the root.
+/// Merges a convoy and the root that it waits for into one finding. If the root is active, and cancelling the request at
+/// the head of the queue frees more sessions at once than ending the root, the finding is that of the request, with the
+/// higher severity of both; otherwise it is that of the root.
 pub(super) fn one_for_each(findings: &mut Vec<Finding>, look: &CheckInput<'_>) {
     let graph = &look.graph;
     let works =
@@ -83,7 +82,7 @@ pub(super) fn one_for_each(findings: &mut Vec<Finding>, look: &CheckInput<'_>) {
             && look.view.promise_of(Verb::Cancel, &[head]).now > frees;
         let gone = findings.remove(if is_cheaper { place } else { at });
         if !is_cheaper {
-            // That the request waits is no finding of its own either.
+            // The wait of the request is not a separate finding either.
             findings.retain(|finding| finding.check != wait::CHECK || !finding.is_about(head));
             continue;
         }
@@ -95,14 +94,13 @@ pub(super) fn one_for_each(findings: &mut Vec<Finding>, look: &CheckInput<'_>) {
     }
 }
 
-/// The root that blocks most above a request.
 fn root_of<'a>(look: &'a CheckInput<'_>, party: Party) -> Option<&'a Root> {
     let graph = &look.graph;
     let root = graph.roots_above(party).first().copied()?;
     graph.roots.iter().find(|one| one.party == root)
 }
 
-/// ` ALTER TABLE`: the first words of what a request runs.
+/// ` ALTER TABLE`: the first words of the request's statement.
 fn statement(look: &CheckInput<'_>, pid: i32) -> String {
     const WORDS: usize = 2;
     let query = look.backend(pid).and_then(|backend| backend.query.as_ref());
@@ -112,7 +110,7 @@ fn statement(look: &CheckInput<'_>, pid: i32) -> String {
     words.map(|words| format!(" {words}")).unwrap_or_default()
 }
 
-/// `root 4312: 1 continues now, 16 in turn · deploy@ci`: of two remedies a person has to choose one.
+/// `root 4312: 1 continues now, 16 in turn · deploy@ci`: the operator has to choose one of two remedies.
 fn choice(look: &CheckInput<'_>, party: Party) -> String {
     let root = root_of(look, party);
     let choice = root

@@ -1,10 +1,8 @@
-//! Groups that wait for each other.
-
 use super::check_input::{CheckInput, parties_text};
 use super::{Finding, LIMIT, Severity};
 use crate::model::words;
 
-/// A cycle of the wait graph: a deadlock that the server has not broken yet (it looks after `deadlock_timeout`).
+/// A cycle of the wait graph: a deadlock that the server has not broken yet (it checks after `deadlock_timeout`).
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let cycles = &look.graph.cycles;
     let listed = cycles.iter().take(LIMIT).filter_map(|cycle| {

@@ -1,5 +1,3 @@
-//! The server's count of deadlocks rose.
-
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -14,21 +12,19 @@ use crate::model::wait_graph::{Party, WaitGraph};
 use crate::model::{Text, Timestamp, words};
 use crate::text::{count, one_line, one_line_prefix};
 
-/// How long a deadlock is told, and how long a cycle is remembered that may turn out to have been one: a backend
-/// reports its statistics up to ten seconds late (`PGSTAT_IDLE_INTERVAL` in `src/backend/utils/activity/pgstat.c`).
+/// How long a deadlock is reported, and how long a cycle is remembered because it may prove to be one: a backend reports
+/// its statistics up to ten seconds late (`PGSTAT_IDLE_INTERVAL` in `src/backend/utils/activity/pgstat.c`).
 const MEMORY: TimeDelta = TimeDelta::seconds(60);
 
-/// What is remembered of deadlocks from snapshot to snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct Deadlocks {
     pub(crate) counted: Option<Counted>,
-    /// Cycles of the last minute, that of no deadlock yet.
+    /// Cycles of the last minute that are not yet matched to a deadlock.
     pub(crate) cycles: Vec<SeenCycle>,
-    /// Deadlocks of the last minute, oldest first.
     pub(crate) broken: Vec<Broken>,
 }
 
-/// The server's count at one moment. It says nothing beside one over other databases or of another server.
+/// The server's count at one time. It is comparable only with counts of the same server and databases.
 #[derive(Debug, Clone)]
 pub(crate) struct Counted {
     pub(crate) at: Timestamp,
@@ -37,26 +33,23 @@ pub(crate) struct Counted {
     pub(crate) started_at: Option<Timestamp>,
 }
 
-/// A cycle of the last minute.
 #[derive(Debug, Clone)]
 pub(crate) struct SeenCycle {
     pub(crate) parties: Vec<Party>,
-    /// What each was and did, while it was there: one is gone as soon as the deadlock is broken.
+    /// A description of each party, recorded while it existed: one of them has ended as soon as the deadlock is broken.
     pub(crate) said: Vec<Text>,
     pub(crate) at: Timestamp,
 }
 
-/// A deadlock that the server broke.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Victims {
-    /// Who waited for each other, as their cycle was last seen.
     pub parties: Vec<Party>,
-    /// Each in a line: `4410 deploy@ci waited for AccessExclusive on accounts: ALTER TABLE …`.
+    /// One line each: `4410 deploy@ci waited for AccessExclusive on accounts: ALTER TABLE …`.
     pub said: Vec<Text>,
 }
 
 impl Victims {
-    /// ` of 4410 and 4466`, where the count rose by so many.
+    /// ` of 4410 and 4466`; `rise` is the increase of the count.
     pub fn names(&self, rise: u64) -> String {
         let last = if rise == 1 {
             ""
@@ -67,7 +60,7 @@ impl Victims {
         format!("{last} of {}", parties_text(&self.parties))
     }
 
-    /// Who they were and over what: of two that is as much as a line holds.
+    /// The parties and what they waited for; for more than two, which do not fit on a line, only their names.
     pub fn words(&self, rise: u64) -> String {
         match self.said.as_slice() {
             [one, other] if rise == 1 && one.contains(' ') => format!(": {one}; {other}"),
@@ -76,13 +69,11 @@ impl Victims {
     }
 }
 
-/// Parties of one cycle that are told.
 const LISTED: usize = 20;
 
 /// Columns of a query that are kept.
 const QUERY: usize = 200;
 
-/// What a party of a cycle waits for, in a line.
 fn told(snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, party: Party) -> Text {
     let Party::Backend(pid) = party else { return party_text(party).into() };
     let backend = index.backend(snapshot, pid);
@@ -99,10 +90,9 @@ fn told(snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, party: Pa
     one_line(&format!("{pid}{who}{}{query}", waits.unwrap_or_default())).into()
 }
 
-/// Deadlocks that the server broke between two looks.
 #[derive(Debug, Clone)]
 pub(crate) struct Broken {
-    /// When the count had risen, and when it had not.
+    /// The poll with the increased count, and the one before (`since`).
     pub(crate) at: Timestamp,
     pub(crate) since: Timestamp,
     pub(crate) rise: u64,
@@ -110,10 +100,10 @@ pub(crate) struct Broken {
 }
 
 impl Deadlocks {
-    /// Takes the next snapshot in. Where its locks could not be read, `graph` is that of the last that could.
+    /// Adds the next snapshot. If its locks could not be read, `graph` is that of the last snapshot with locks.
     pub fn look(&mut self, snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex) {
         let now = snapshot.taken_at;
-        // A clock that was set back leaves moments of the future.
+        // If the clock was set back, remembered times may be in the future.
         let recent = |at: Timestamp| at <= now && now - at <= MEMORY;
         self.cycles.retain(|seen| recent(seen.at));
         self.broken.retain(|broken| recent(broken.at));
@@ -132,7 +122,7 @@ impl Deadlocks {
         self.cycles.drain(..self.cycles.len().saturating_sub(LIMIT));
     }
 
-    /// By how much the count had risen when this snapshot was taken, and who waited for each other, where that was seen.
+    /// The increase of the count at this snapshot, and the parties, if their cycle was seen.
     pub fn counted_at(&self, at: Timestamp) -> Option<(u64, Option<&Victims>)> {
         let broken = self.broken.last().filter(|broken| broken.at == at)?;
         Some((broken.rise, broken.victims.as_ref()))
@@ -157,10 +147,9 @@ impl Deadlocks {
             *self = Self::default();
         }
         let Some(before) = self.counted.replace(now).filter(|_| same_databases) else { return };
-        // The count starts again with pg_stat_reset().
+        // The count starts again after `pg_stat_reset()`.
         let rise = deadlocks.saturating_sub(before.deadlocks);
         if rise > 0 {
-            // The last that was seen and is no more.
             let over = self.cycles.iter().rposition(|seen| !graph.cycles.contains(&seen.parties));
             let victims = over.map(|index| {
                 let SeenCycle { parties, said, .. } = self.cycles.remove(index);
@@ -171,8 +160,8 @@ impl Deadlocks {
     }
 }
 
-/// Names the parties when their cycle was in one of the snapshots before; a deadlock that came and went between two
-/// snapshots leaves only its count.
+/// Names the parties if their cycle was in one of the earlier snapshots; a deadlock between two snapshots leaves only its
+/// count.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let broken = &look.deadlocks.broken;
     let Some(first) = broken.first() else { return Vec::new() };

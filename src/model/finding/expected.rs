@@ -1,5 +1,3 @@
-//! Blockers that the config expects.
-
 use super::check_input::CheckInput;
 use super::{Finding, Severity};
 use crate::model::Timestamp;
@@ -9,7 +7,6 @@ use crate::model::wait_graph::{Party, Queue};
 use crate::model::words;
 
 impl<'a> CheckInput<'a> {
-    /// The entry that expects a party to hold what others wait for.
     pub(super) fn expected(
         &self,
         party: Party,
@@ -21,7 +18,6 @@ impl<'a> CheckInput<'a> {
         self.view.view.expected.iter().find(|entry| entry.is_met(blocker, holds))
     }
 
-    /// The entry that expects a party to wait for a lock, with others behind it.
     pub(super) fn expected_waiter(
         &self,
         party: Party,
@@ -33,7 +29,7 @@ impl<'a> CheckInput<'a> {
         self.view.view.expected.iter().find(|entry| entry.is_met(blocker, waits))
     }
 
-    /// `since`: the begin of the longest wait behind it, as far as that is known.
+    /// `since`: the start of the longest wait behind it, if known.
     fn blocker<'b>(
         &'b self,
         party: Party,
@@ -48,7 +44,6 @@ impl<'a> CheckInput<'a> {
         Blocker { waited, ..backend.map_or_else(Blocker::default, Blocker::of) }
     }
 
-    /// Whether a lock of that name is all that anybody waits for behind a holder.
     fn holds_only(&self, party: Party, name: &str) -> bool {
         let is_holder = |queue: &&Queue| queue.holders.iter().any(|holder| holder.party == party);
         let mut held = self.view.view.graph.queues.iter().filter(is_holder).peekable();
@@ -67,7 +62,7 @@ impl<'a> CheckInput<'a> {
 }
 
 impl Finding {
-    /// Worth knowing and no more where an entry expects it: nobody is to be ended for that.
+    /// If an entry expects it, the finding is only informational, without a remedy.
     pub(super) fn expected(self, entry: Option<&ExpectedBlocker>) -> Self {
         let Some(entry) = entry else { return self };
         let words = crate::text::one_line(&entry.words()).into_owned();

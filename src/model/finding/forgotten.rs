@@ -1,5 +1,4 @@
-//! Transactions that somebody seems to have forgotten: nobody waits for them yet, but they hold their locks, and hold
-//! vacuum back.
+//! Transactions that seem to be forgotten: no session waits for them yet, but they hold their locks and hold back vacuum.
 
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
@@ -9,7 +8,7 @@ use crate::text;
 
 const CHECK: &str = "forgotten_transaction";
 
-/// The oldest of each kind is named, the others are counted. Those that block somebody have findings of their own.
+/// Names the oldest of each kind and counts the others. Blockers have separate findings.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     prepared(look).into_iter().chain(idle(look)).collect()
 }

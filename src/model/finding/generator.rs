@@ -1,4 +1,5 @@
-//! Id generators that are ahead of the server's clock: it was put back, or the table is from a server whose clock is ahead.
+//! Id generators that are ahead of the server's clock: the clock was set back, or the table is from a server whose clock is
+//! ahead.
 
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};

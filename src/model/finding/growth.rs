@@ -1,16 +1,14 @@
-//! Logs of locktop's schema that nobody purges.
-
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::growth::Growth;
 use crate::text;
 
-/// Rows past their retention that a purge which runs once a day may leave until then.
+/// Expired rows that a daily purge may leave until its next run.
 const OLD: u64 = 10_000;
-/// Rows from which on a log without a retention is large.
+/// Number of rows from which on a log without a retention is large.
 const LARGE: u64 = 1_000_000;
 
-/// One for each log that has outgrown its retention, or has none and is large.
+/// One finding for each log that has outgrown its retention, or is large without one.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let snapshot = look.snapshot;
     let tasks = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);

@@ -1,4 +1,4 @@
-//! Tables of roles that are not trusted and are before others of the same name on the search path.
+//! Tables of untrusted roles that precede others of the same name in the search path.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::owner::Owner;
 use crate::model::systems::{Source, TableRows};
 
-/// One finding for each such table. Both are read, so that neither is missing here; applications that name one without its schema may
-/// find the other.
+/// One finding for each such table. locktop reads both tables; an application that uses the unqualified name may find the
+/// wrong one.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     fn of<T>(tables: &[TableRows<T>]) -> impl Iterator<Item = (&str, &Owner)> {
         tables.iter().map(|table| {

@@ -1,4 +1,4 @@
-//! An idle session that holds a session lock.
+//! Idle sessions that hold session-level locks.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,11 +15,11 @@ use crate::model::wait_graph::Party;
 
 const CHECK: &str = "idle_session_lock";
 
-/// A backend that is idle outside a transaction holds advisory locks by its session alone. It has held them since
-/// before it became idle, so its idle time is a lower bound. Workers that elect a leader do this for days: it is
-/// worth knowing, no more. A backend that blocks somebody is a root, and not told twice.
+/// A backend that is idle outside a transaction can hold advisory locks only at session level. It has held them since
+/// before it became idle, so its idle time is a lower bound. Workers that elect a leader do this for days, so it is only
+/// informational. A backend that blocks others is a root, and not reported twice.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
-    // State and locks must be of one moment.
+    // State and locks must be from the same poll.
     let (Observed::Read(backends), Observed::Read(locks)) =
         (look.snapshot.backends.observed(), look.snapshot.locks.observed())
     else {
@@ -46,17 +46,16 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
 
-/// The name of a worker is held for as long as the worker lives, whatever it does.
+/// The lock on a worker's name is held as long as the worker is alive, also while it is idle.
 fn is_name(tag: &LockTag) -> bool {
     matches!(tag.advisory_key(), Some(LockKey::Bigint(key)) if namespace::id_in(namespace::WORKERS, key).is_some())
 }
 
-/// The lock of a task that runs is where it should be, and that of one that does not has been told.
+/// The lock of a running task is expected, and a leaked one is reported separately.
 fn task_lock(row: &TaskRow) -> Option<LockTag> {
     row.tag.filter(|_| row.execution.is_some() || row.state == TaskState::Leaked)
 }
 
-/// A session that has been idle for long enough, and the locks it has.
 struct Holder<'a> {
     backend: &'a Backend,
     since: Timestamp,
@@ -78,7 +77,6 @@ impl Holder<'_> {
     }
 }
 
-/// Sessions that are idle beyond the threshold and no roots.
 fn idle<'a>(look: &CheckInput<'a>, backends: &'a [Backend]) -> FxHashMap<i32, Holder<'a>> {
     let holder = |backend: &'a Backend| {
         let since = backend.state_change.filter(|_| backend.state == Some(State::Idle))?;

@@ -1,17 +1,15 @@
-//! Leases that ended and were not released, and those that do not end when they should.
-
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::lease::{LeaseRow, LeaseState};
 use crate::text;
 
-/// A lease that has more seconds left than its term and these was written by another clock.
+/// A lease with more seconds left than its term plus this was written with another clock.
 const SLACK: f64 = 2.0;
 
-/// More expired leases than this have one cause, such as owners that are all gone, and are one finding.
+/// More expired leases than this have one cause, such as the loss of all owners, and are one finding.
 const SINGLY: usize = 3;
 
-/// One finding for each expired lease while they are few; and one for each lease that several owners have.
+/// One finding for each expired lease while they are few, and one for each lease with several owners.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let board = &look.leases;
     let expired = || board.rows.iter().filter(|row| row.state == LeaseState::Expired);
@@ -50,7 +48,8 @@ fn many<'a>(look: &CheckInput<'_>, rows: impl Iterator<Item = &'a LeaseRow>, cou
     first.map(finding).into_iter().collect()
 }
 
-/// `lease 7 of node1 ends in 1h00m, later than its term of 1.0s permits: the clock was set back`, of the one that has the longest to go.
+/// `lease 7 of node1 ends in 1h00m, later than its term of 1.0s permits: the clock was set back`, for the one with the most
+/// time left.
 fn ahead(look: &CheckInput<'_>) -> Option<Finding> {
     let now = look.snapshot.taken_at;
     let left = |row: &LeaseRow| row.expires_at.map_or(0.0, |end| (end - now).as_seconds_f64());

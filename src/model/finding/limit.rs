@@ -1,14 +1,12 @@
-//! Rate limits that let nobody through at the moment: as they should, and worth knowing.
+//! Rate limits that refuse all requests at the moment: intended, but worth reporting.
 
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 use crate::model::rate_limit::{self, LimitRow, LimitState};
 use crate::text;
 
-/// More than this are one finding.
 const SINGLY: usize = 2;
 
-/// One for each while they are few.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let full: Vec<LimitRow<'_>> =
         rate_limit::rows(look.snapshot).filter(|row| row.state == LimitState::Full).collect();

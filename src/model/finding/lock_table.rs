@@ -15,12 +15,10 @@ use crate::text::count;
 
 const CHECK: &str = "lock_table";
 
-/// Share of the guaranteed size from which on it is worth knowing.
 const FILLING: f64 = 0.5;
-/// Share from which on it is a warning.
 const NEARLY_FULL: f64 = 0.75;
 
-/// Compares the locks that are certainly in the table with the number that it is guaranteed to hold; unused shared memory can hold some
+/// Compares the locks that are certainly in the table with its guaranteed capacity; unused shared memory can hold some
 /// more.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let (Some(server), Observed::Read(locks)) = (look.snapshot.server(), look.snapshot.locks.observed())
@@ -28,7 +26,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let room = f64::from(server.lock_slots);
-    // With fewer rows than that there is nothing to count.
+    // With fewer rows the share cannot be reached.
     if room == 0.0 || as_f64(locks.len()) < room * FILLING {
         return Vec::new();
     }
@@ -62,8 +60,9 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     vec![finding]
 }
 
-/// How much of its guaranteed size the table uses, and who has most: `lock table: 3% of 33,408 entries in use · most: 9508 app@report with
-/// 200`. Where `pg_locks` does not tell whether a lock is in the table, both bounds: `3% to 5%`. None if it is not known.
+/// How much of its guaranteed size the table uses, and which party has most: `lock table: 3% of 33,408 entries in use ·
+/// most: 9508 app@report with 200`. If `pg_locks` does not show whether a lock is in the table, both bounds: `3% to 5%`.
+/// None if not known.
 pub fn fill(view: SnapshotView<'_>) -> Option<String> {
     let (Some(server), Observed::Read(locks)) = (view.snapshot.server(), view.snapshot.locks.observed())
     else {
@@ -72,7 +71,7 @@ pub fn fill(view: SnapshotView<'_>) -> Option<String> {
     let room = server.lock_slots;
     let (taken, most) = taken(locks, server);
     let percent = |locks: usize| (as_f64(locks) * 100.0 / f64::from(room)).floor();
-    // No lock has more entries than rows.
+    // A lock has no more entries than rows.
     let (least, most_percent) = (percent(taken), percent(locks.len().max(taken)));
     let share = match view.snapshot.locks_omitted {
         0 if least >= most_percent => format!("{least:.0}%"),
@@ -88,8 +87,9 @@ pub fn fill(view: SnapshotView<'_>) -> Option<String> {
     (room > 0).then(|| format!("lock table: {share} of {of} entries in use{}", most.unwrap_or_default()))
 }
 
-/// A lower bound of the locks in the table, and the holder of most of them. `pg_locks` has a row for each mode of each holder, among them those
-/// that are in no shared table: predicate locks, and what a backend keeps in its own slots (`EligibleForRelationFastPath` in lock.c).
+/// A lower bound of the locks in the table, and the holder of most of them. `pg_locks` has a row for each mode of each
+/// holder, including those that are not in the shared table: predicate locks, and locks in a backend's own fast-path slots
+/// (`EligibleForRelationFastPath` in lock.c).
 fn taken(locks: &[Lock], server: &Server) -> (usize, Option<(Party, usize)>) {
     let mut shared: FxHashSet<&LockTag> = FxHashSet::default();
     let mut weak: FxHashSet<&LockTag> = FxHashSet::default();
@@ -118,7 +118,7 @@ fn taken(locks: &[Lock], server: &Server) -> (usize, Option<(Party, usize)>) {
     (shared.len() + weak_only.saturating_sub(in_slots).max(one_has), most)
 }
 
-/// A relation of a database in one of the three weakest modes.
+/// A lock on a relation of a database in one of the three weakest modes.
 fn may_be_in_a_slot(lock: &Lock) -> bool {
     let is_weak = matches!(lock.mode, LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive);
     is_weak
@@ -128,8 +128,9 @@ fn may_be_in_a_slot(lock: &Lock) -> bool {
         && lock.tag.database() != Some(0)
 }
 
-/// Slots of a backend: 16 in a group (`FP_LOCK_SLOTS_PER_GROUP` in proc.h), of which there is one before version 18, and since then as many
-/// as `max_locks_per_transaction` needs, rounded up to a power of two, at most 1024 (`InitializeFastPathLocks` in postinit.c).
+/// Fast-path slots of a backend: 16 in a group (`FP_LOCK_SLOTS_PER_GROUP` in proc.h). Before version 18 there is one group,
+/// since then as many as `max_locks_per_transaction` needs, rounded up to a power of two, at most 1024
+/// (`InitializeFastPathLocks` in postinit.c).
 fn slots(server: &Server) -> usize {
     const GROUP: u32 = 16;
     let groups = match server.version_num {

@@ -1,4 +1,4 @@
-//! A transaction that has run for long and blocks no session: vacuum removes nothing that it may still see.
+//! A long-running transaction that blocks no session: vacuum cannot remove rows that it may still see.
 
 use super::check_input::CheckInput;
 use super::{Finding, Severity};
@@ -8,10 +8,10 @@ use crate::model::wait_graph::Party;
 
 const CHECK: &str = "long_transaction";
 
-/// Seconds from which on it is worth knowing.
+/// Seconds from which on it is reported.
 const LONG: f64 = 1_800.0;
 
-/// The oldest that is at work; one that is idle in its transaction, or that blocks others, has a finding of its own.
+/// The oldest active transaction; one that is idle in transaction, or that blocks others, has a separate finding.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let Observed::Read(rows) = look.snapshot.backends.observed() else { return Vec::new() };
     let blocks = |row: &Backend| look.graph.blocks(Party::Backend(row.group())) > 0;

@@ -1,7 +1,7 @@
-//! Small checks over a snapshot: what is wrong, how bad, and which key helps.
+//! Small checks over a snapshot: what is wrong, how bad, and which shortcut helps.
 //!
-//! Each check is a function in a file of its own that looks at a [`CheckInput`] and returns what it found. None reads
-//! more than once over the locks, and none says more than a hundred things at a time.
+//! Each check is a function in its own file that reads a [`CheckInput`] and returns its findings. A check reads the locks
+//! at most once, and returns at most a hundred findings.
 
 mod adapter;
 mod adapter_leader;
@@ -64,31 +64,23 @@ pub use deadlocks::Deadlocks;
 pub use new_roots::NewRoots;
 pub use row::RowWords;
 
-/// How much a finding or an event matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing, and nothing has to be done.
+    /// Informational: no action is necessary.
     Info,
-    /// Somebody will have to do something, if it goes on.
+    /// Action will be necessary if it continues.
     Warning,
-    /// Somebody has to do something now: this is what rings and notifies.
+    /// Immediate action is necessary: notifications are sent for this.
     Critical,
 }
 
-/// The row a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// A session or another process, by process id and start.
     Backend(BackendId),
-    /// A prepared transaction or a backend in the wait graph.
     Party(Party),
-    /// What is locked, whoever has it.
     Lock(LockTag),
-    /// A task of `scheduled_tasks`, by its table and id.
     Task(TaskId),
-    /// A lease, in a table or in Redis.
     Lease(LeaseId),
-    /// An item of the work queue.
     Item(ItemId),
     /// A job of another system.
     Job(TextId),
@@ -96,65 +88,53 @@ pub enum Subject {
     JobQueue(TextId),
     /// A lease of another system.
     JobLease(TextId),
-    /// The work queue as a whole.
     Queue,
-    /// A row of a table of rate limits.
     Limit(LimitId),
-    /// A worker's row of a table of id generators.
     Generator(GeneratorId),
-    /// The server as a whole.
     Server,
     /// A section of the snapshot, by its name in the JSON.
     Section(&'static str),
 }
 
-/// What is wrong, in words, and what helps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Name of the check, stable, for machines: `root_blocker`, `cycle`, …
+    /// The stable name of the check, for programs: `root_blocker`, `cycle`, …
     pub check: &'static str,
-    /// How much it matters; the list is in this order.
     pub severity: Severity,
-    /// One line, for people, without anything that a screen would not take.
+    /// One printable line.
     pub summary: Text,
-    /// The same in fewer words, for 80 columns.
+    /// A shorter summary, for 80 columns.
     pub short: Text,
-    /// Whose session it is and what is locked, or what to do, as far as the summary does not say it; one harmless
-    /// line, empty where there is nothing.
+    /// The session and the locked object, or the remedy, if not in the summary; one printable line, may be empty.
     pub about: Text,
-    /// What that session runs, or ran last: a part of what is said about it, as far as a channel shows statements.
+    /// The session's current or last statement: shown with `about`, as far as a channel shows statements.
     pub statement: Option<QueryText>,
-    /// The row to go to from it.
     pub subject: Subject,
-    /// Waiting groups behind it; 0 where nobody waits.
+    /// Waiting groups behind it; 0 if none.
     pub blocked: u32,
-    /// Since when, as far as that is known: the start of the longest wait, of the idleness, …
+    /// The start, if known: of the longest wait, of the idle time, …
     pub since: Option<Timestamp>,
-    /// Its words in a row of the first pane; none if they are those of the summary.
+    /// Its text in a row of the first pane. None: as the summary.
     pub row: Option<RowWords>,
-    /// Since when what that row states has been so; none if that is `since`.
+    /// The start of the state that the row describes. None: `since`.
     pub began: Option<Timestamp>,
-    /// When it ended, of one that the screens show for a moment longer; none of what is the case.
+    /// The end of a finding that the screens show for a moment longer. None: it is current.
     pub ended: Option<Timestamp>,
-    /// Name of the action that helps, as the config's `[keys]` has it: `terminate`, `cancel`, `recover`.
+    /// Name of the action that helps, as in the config's `[keys]`: `terminate`, `cancel`, `recover`.
     pub help: Option<&'static str>,
-    /// The entry of `[[expected]]` that expects this blocker.
     pub expected: Option<Box<ExpectedBlocker>>,
-    /// What there is to say beyond one line, where nothing else says it: a harmless line each.
+    /// Further printable lines with details that are shown nowhere else.
     pub details: Vec<Text>,
 }
 
-/// Findings of one check that are told apart; of the rest only the number is.
+/// Maximum number of findings of a check; the rest are only counted.
 const LIMIT: usize = 100;
 
-/// Columns of a statement that are told.
 const QUERY: usize = 200;
 
-/// A check looks and says what it found.
 type Check = fn(&CheckInput<'_>) -> Vec<Finding>;
 
-/// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
-/// first.
+/// All checks, and whether each needs the locks. Among findings of equal rank, those of an earlier check come first.
 const CHECKS: &[(Check, bool)] = &[
     (cycle::check, true),
     (root_blocker::check, true),
@@ -186,13 +166,12 @@ const CHECKS: &[(Check, bool)] = &[
     (hidden::check, false),
 ];
 
-/// How many checks there are, of those that can be made with or without the locks.
 pub fn checks(has_locks: bool) -> usize {
     CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks).count()
 }
 
-/// All findings, worst first: by severity, then by how many wait behind it, then the longest. Locks that are not of
-/// this moment are none to speak of: that they are old is a finding of its own.
+/// All findings, worst first: by severity, then by the number of waiters behind it, then the longest. Checks of locks are
+/// skipped if the locks are not from this poll: a separate finding reports that.
 pub fn find(look: &CheckInput<'_>) -> Vec<Finding> {
     let has_locks = look.snapshot.locks.is_known();
     let checks = CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks);
@@ -200,14 +179,14 @@ pub fn find(look: &CheckInput<'_>) -> Vec<Finding> {
     convoy::one_for_each(&mut findings, look);
     findings.sort_by(|a, b| {
         let worst = b.severity.cmp(&a.severity).then(b.blocked.cmp(&a.blocked));
-        // An earlier start is longer; one that is not known is shorter than any.
+        // An earlier start is longer; an unknown one is shorter than any.
         worst.then(a.since.is_none().cmp(&b.since.is_none())).then(a.since.cmp(&b.since))
     });
     cover(&mut findings);
     findings
 }
 
-/// Of a session of which something bad is told, what is merely worth knowing need not be.
+/// Removes informational findings about a session with a more severe finding.
 fn cover(findings: &mut Vec<Finding>) {
     let bad = findings.iter().filter(|finding| finding.severity > Severity::Info);
     let told: FxHashSet<i32> = bad.filter_map(Finding::pid).collect();
@@ -218,7 +197,6 @@ fn cover(findings: &mut Vec<Finding>) {
 }
 
 impl Finding {
-    /// A finding in one wording, about a moment of which nothing more is known.
     pub(crate) fn new(
         check: &'static str,
         severity: Severity,
@@ -246,22 +224,18 @@ impl Finding {
         }
     }
 
-    /// With a shorter wording.
     fn short(self, short: impl AsRef<str>) -> Self {
         Self { short: Text::from(crate::text::one_line(short.as_ref())), ..self }
     }
 
-    /// With what the summary does not say.
     fn about(self, about: impl AsRef<str>) -> Self {
         Self { about: Text::from(crate::text::one_line(about.as_ref())), ..self }
     }
 
-    /// With the statement of the session that it is about.
     fn running(self, statement: Option<QueryText>) -> Self {
         Self { statement, ..self }
     }
 
-    /// What the summary does not say, with as much of the statement as a channel shows: one harmless line.
     pub fn about_in(&self, channel: Channel) -> Cow<'_, str> {
         let Some(statement) = &self.statement else { return Cow::Borrowed(&self.about) };
         let statement = shown(channel, statement);
@@ -273,7 +247,6 @@ impl Finding {
         }
     }
 
-    /// Whether it is about this party of the wait graph.
     pub fn is_about(&self, party: Party) -> bool {
         match &self.subject {
             Subject::Party(own) => *own == party,
@@ -282,7 +255,6 @@ impl Finding {
         }
     }
 
-    /// The process that it is about.
     pub fn pid(&self) -> Option<i32> {
         match &self.subject {
             Subject::Backend(id) => Some(id.pid),
@@ -291,7 +263,6 @@ impl Finding {
         }
     }
 
-    /// What stands for the findings of a check beyond [`LIMIT`].
     fn more(check: &'static str, left_out: usize) -> Option<Self> {
         let number = crate::text::count(left_out as u64);
         let summary = || format!("{number} more findings of {check} are not listed");

@@ -1,23 +1,19 @@
-//! Roots that have only just become ones.
-
 use rustc_hash::FxHashMap;
 
 use crate::model::Timestamp;
 use crate::model::wait_graph::{Party, WaitGraph};
 
-/// Seconds for which a new root is left to end by itself: a waiter that gets its lock is one for as long as its work takes.
+/// Seconds before a new root is reported as a problem: a waiter that gets its lock is a root for as long as its work takes.
 const YOUNG: f64 = 5.0;
 
-/// Since when each root has been one, from look to look.
 #[derive(Debug, Clone, Default)]
 pub struct NewRoots {
-    /// None for those that were there at the first look.
+    /// None for those that existed at the first poll.
     pub(crate) since: FxHashMap<Party, Option<Timestamp>>,
     pub(crate) has_looked: bool,
 }
 
 impl NewRoots {
-    /// Remembers since when each root of the graph is one, and forgets those that are none any more.
     pub fn look(&mut self, graph: &WaitGraph, now: Timestamp) {
         let first = !self.has_looked;
         let before = std::mem::take(&mut self.since);
@@ -30,12 +26,11 @@ impl NewRoots {
         self.has_looked = true;
     }
 
-    /// Nothing is known of the time without a connection.
+    /// The time without a connection is unknown.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether a root was seen to become one a moment ago.
     pub(super) fn is_young(&self, party: Party, now: Timestamp) -> bool {
         let since = self.since.get(&party).copied().flatten();
         since.is_some_and(|since| (now - since).as_seconds_f64() < YOUNG)

@@ -1,5 +1,3 @@
-//! Many backends that wait for the same thing outside the lock manager.
-
 use std::collections::BTreeMap;
 
 use super::check_input::CheckInput;
@@ -29,7 +27,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     waits.into_iter().map(finding).collect()
 }
 
-/// The event a working backend waits for, if it is of the kinds that pile up.
+/// The wait event of an active backend, if it is of a kind that can pile up.
 fn event(backend: &Backend) -> Option<(&str, &str)> {
     let working = matches!(backend.state?, State::Active | State::FastpathFunctionCall);
     let (kind, event) = (backend.wait_event_type.as_deref()?, backend.wait_event.as_deref()?);

@@ -1,4 +1,4 @@
-//! A prepared transaction that blocks: it has no process, and waits for somebody to end it by name.
+//! A prepared transaction that blocks: it has no process, and must be ended by name.
 
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
@@ -6,10 +6,10 @@ use crate::model::lock::Prepared;
 use crate::model::wait_graph::Party;
 use crate::text;
 
-/// Columns for a gid where there is little room; it may have 200 characters.
+/// Columns for a gid in the short form; a gid may have 200 characters.
 const GID: usize = 24;
 
-/// Critical when it blocks too many, or is older than a transaction may be idle.
+/// Critical if it blocks too many, or is older than a transaction may be idle.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let graph = &look.graph;
     let roots = || {
@@ -58,13 +58,12 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     findings
 }
 
-/// `in app: ROLLBACK PREPARED 'order-17'`: no process can be ended for it, and the statement works in its database alone.
+/// `in app: ROLLBACK PREPARED 'order-17'`: there is no process to terminate, and the statement works only in its database.
 pub(super) fn remedy(row: &Prepared) -> String {
     let place = row.database.as_ref().map(|database| format!("in {database}: ")).unwrap_or_default();
     format!("{place}ROLLBACK PREPARED {}", text::literal(&row.gid))
 }
 
-/// The name it was prepared with, and ` of owner in database`.
 fn name(row: &Prepared) -> (String, String) {
     let owner = row.owner.as_ref().map(|owner| format!(" of {owner}")).unwrap_or_default();
     let database = row.database.as_ref().map(|database| format!(" in {database}")).unwrap_or_default();

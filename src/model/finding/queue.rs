@@ -1,14 +1,12 @@
-//! The work queue: items whose worker is gone, and items that nobody takes.
-
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::work_queue::{ItemRow, ItemState};
 use crate::text;
 
-/// More lost items than this have one cause, such as workers that are all gone, and are one finding.
+/// More lost items than this have one cause, such as the loss of all workers, and are one finding.
 const SINGLY: usize = 3;
 
-/// One finding for each lost item while they are few, and one when the oldest pending item is too old.
+/// One finding for each lost item while they are few, and one if the oldest pending item is too old.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let lost: Vec<&ItemRow> = look.queue.of_state(ItemState::Lost).collect();
     let mut findings: Vec<Finding> = match lost.as_slice() {
@@ -22,7 +20,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Perhaps lost; or worked on past its limit by the table, and nothing more certain can be said of it.
+/// Perhaps lost, or past its limit according to the table, and nothing more certain is known.
 fn is_doubtful(look: &CheckInput<'_>, row: &ItemRow) -> bool {
     let is_over = || row.run(look.snapshot).is_some_and(|run| run > row.limit);
     match row.state {
@@ -63,7 +61,6 @@ fn some(look: &CheckInput<'_>, rows: &[&ItemRow]) -> Option<Finding> {
     Some(finding(look, first, &summary).short(format!("{number} queue items lost, first {name}{age}")))
 }
 
-/// The item, its worker, and for how long that has given no sign of life.
 fn words(look: &CheckInput<'_>, row: &ItemRow) -> (String, String, String) {
     let snapshot = look.snapshot;
     let item = row.item(snapshot);
@@ -81,7 +78,7 @@ fn finding(look: &CheckInput<'_>, row: &ItemRow, summary: &str) -> Finding {
     Finding { since, help: Some("recover"), ..finding }
 }
 
-/// `1,204 pending, oldest 25m; 8 in progress`
+/// `work queue: 1,204 pending, oldest 25m; 8 in progress`
 fn waiting(look: &CheckInput<'_>) -> Option<Finding> {
     let depth = &look.queue.depth;
     let since = depth.oldest_pending_at;

@@ -1,4 +1,4 @@
-//! Locks in Redis that outlive their holders, or are nobody's on a majority; and servers that do not answer.
+//! Locks in Redis that never expire, or that no owner holds on a majority; and servers that do not answer.
 
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
@@ -6,10 +6,8 @@ use crate::model::lease::redis_id;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
 use crate::text;
 
-/// More of one kind than this are one finding.
 const SINGLY: usize = 3;
 
-/// Columns for a key or an owner.
 const NAME: usize = 40;
 
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
@@ -32,7 +30,6 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A finding for each, or one for all where they are many.
 fn several(
     rows: Vec<&RedisLease>,
     check: &'static str,

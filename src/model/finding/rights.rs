@@ -1,9 +1,7 @@
-//! What the role may not see.
-
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject};
 
-/// Says which grant would show the activity of other roles (`pg_read_all_stats`; "Predefined Roles" in the
+/// Names the grant that would show the activity of other roles (`pg_read_all_stats`; "Predefined Roles" in the
 /// documentation).
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let Some(server) = look.snapshot.server().filter(|server| !server.sees_all) else {

@@ -1,5 +1,3 @@
-//! A backend that blocks others and waits for nobody.
-
 use rustc_hash::FxHashMap;
 
 use super::check_input::CheckInput;
@@ -13,11 +11,11 @@ use crate::model::wait_graph::{Party, Root};
 
 pub(super) const CHECK: &str = "root_blocker";
 
-/// What a root does that keeps a lock of its session: what it runs meanwhile says nothing about the lock.
+/// The words for a root that keeps a session-level lock: its current statement shows nothing about the lock.
 const KEEPS: &str = " runs other statements";
 
-/// Critical when it has been idle in its transaction for too long, sits idle with a session lock, or blocks too
-/// many; a warning when it is idle in a transaction, when it waits for what may never come, or when a session has waited for too long.
+/// Critical if it has been idle in transaction for too long, is idle with a session-level lock, or blocks too many; a
+/// warning if it is idle in transaction, waits for what may never come, or a session has waited for too long.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let roots = &look.graph.roots;
     let held = held(look);
@@ -27,7 +25,6 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
 
-/// For each holder the awaited lock with the most waiters.
 fn held<'a>(look: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {
     let mut held = FxHashMap::default();
     for queue in &look.view.view.graph.queues {
@@ -42,7 +39,7 @@ fn held<'a>(look: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {
     held.into_iter().map(|(party, (_, tag))| (party, tag)).collect()
 }
 
-/// What is awaited of a lock: of a transaction the row behind it, where the first waiter tells.
+/// The awaited object of a lock; for a transaction the row behind it, if the first waiter's tuple lock shows it.
 fn awaited<'b>(look: &'b CheckInput<'_>, tag: &'b LockTag) -> &'b LockTag {
     let queue = look.graph.queues.iter().find(|queue| queue.tag == *tag);
     let waiter = queue.and_then(|queue| queue.waiters.first());
@@ -62,9 +59,9 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
     let promise = look.view.promise(root);
     let object = held.map(|tag| look.target(awaited(look, tag), Some(pid)));
     let target = object.clone().filter(|_| keeps || state == Some(State::Idle));
-    // Of an idle session the summary says what it holds.
+    // For an idle session the summary contains what it holds.
     let about = look.about(pid, object.as_deref().filter(|_| target.is_none()));
-    // Where there is little room the name comes last: the numbers are not cut.
+    // In the short form the name comes last, so that the numbers are not cut.
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{holds}, {}", promise.words());
     let is_key = held.is_some_and(|tag| tag.locktype() == LockType::Advisory);
@@ -72,7 +69,7 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
         Some(_) if keeps => (KEEPS.to_owned(), None),
         backend => backend.map_or_else(Default::default, in_row),
     };
-    // `holds "nightly-export"`, `holds advisory 1`: the row has room for what that is.
+    // `holds "nightly-export"`, `holds advisory 1`: the row has room for the kind of lock.
     let lock_in_row = match holds.strip_prefix(", holds ") {
         Some(name) if is_key => {
             let bare = name.strip_prefix("advisory lock ").or_else(|| name.strip_prefix("advisory "));
@@ -88,8 +85,8 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
     let kept = keeps.then(|| KEPT.to_owned());
     let parts = [itself, kept, reason, Some(about).filter(|about| !about.is_empty())];
     let about = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
-    // Who got his lock a moment ago is doing what everybody waited for: nobody is to be ended for that yet.
-    // Many are bad whatever the reason.
+    // A session that got its lock a moment ago does what the others waited for: it should not be terminated yet.
+    // If it blocks many, the severity is not reduced.
     let is_young =
         look.new_roots.is_young(root.party, look.snapshot.taken_at) && root.blocked < look.thresholds.blocked;
     let severity = if keeps { Severity::Critical } else { severity(look, root, backend) };
@@ -108,7 +105,6 @@ fn finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Findin
     .expected(look.expected(root.party, None, root.longest_wait))
 }
 
-/// The name of the action, as `[keys]` has it.
 fn name(verb: Verb) -> &'static str {
     if verb == Verb::Cancel { "cancel" } else { "terminate" }
 }
@@ -131,10 +127,10 @@ fn severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) -> Se
     }
 }
 
-/// The long and the short form of what a backend does, each with a blank before it.
+/// The long and the short form, each with a leading blank.
 type Words = (String, String);
 
-/// What a root does: its kind where it is no client, its state and for how long, and what it waits for itself.
+/// What a root does: its kind if it is not a client backend, its state and since when, and its own wait.
 fn words(look: &CheckInput<'_>, backend: &Backend) -> Words {
     let both = |text: String| (text.clone(), text);
     match backend.backend_type.as_deref() {
@@ -167,7 +163,7 @@ fn words(look: &CheckInput<'_>, backend: &Backend) -> Words {
     }
 }
 
-/// What a root does, and since when: the same without its age.
+/// The state of a root without its age, and the start of that state.
 fn in_row(backend: &Backend) -> (String, Option<Timestamp>) {
     let kind = match backend.backend_type.as_deref() {
         None | Some("client backend") => String::new(),
@@ -189,7 +185,6 @@ fn in_row(backend: &Backend) -> (String, Option<Timestamp>) {
     }
 }
 
-/// What a root waits for outside the lock manager.
 fn own_wait(backend: &Backend) -> String {
     match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
         (Some("Lock"), _) => String::new(),

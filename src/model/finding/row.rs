@@ -1,26 +1,23 @@
-//! A finding in its row of the first pane, where its age has a column of its own.
+//! A finding in its row of the first pane, where its age has a separate column.
 
 use super::Finding;
 use crate::model::{Text, Timestamp};
 use crate::text::{fit, width};
 
-/// The words of that row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowWords {
-    /// All of it, as far as there is room.
     text: Text,
-    /// The part of it that names what is locked; empty if no part does.
+    /// The part of `text` that names the locked object; may be empty.
     object: Text,
 }
 
 impl RowWords {
-    /// With more behind it.
     pub(super) fn with(self, more: &str) -> Self {
         Self { text: format!("{}{more}", self.text).into(), ..self }
     }
 }
 
-/// What is done to a text that is too long, in this order. The part that names what is locked goes last.
+/// Abbreviations of a text that is too long, in this order. The part that names the locked object is removed last.
 const STEPS: [&[(&str, &str)]; 3] = [
     &[("advisory lock \"", "\""), ("advisory lock ", "advisory ")],
     &[("idle in transaction", "idle in xact")],
@@ -28,14 +25,14 @@ const STEPS: [&[(&str, &str)]; 3] = [
 ];
 
 impl Finding {
-    /// With the words of its row, of which `object` names what is locked; `began` is the beginning of what the row states.
+    /// Sets the text of the row, in which `object` names the locked object; `began` is the start of the described state.
     pub(super) fn in_row(self, began: Option<Timestamp>, text: impl AsRef<str>, object: &str) -> Self {
         let line = |text: &str| Text::from(crate::text::one_line(text));
         let row = RowWords { text: line(text.as_ref()), object: line(object) };
         Self { row: Some(row), began, ..self }
     }
 
-    /// The words of its row in so many columns: the numbers are cut last.
+    /// The text of the row in at most `room` columns: the numbers are cut last.
     pub fn row_text(&self, room: usize) -> String {
         let Some(RowWords { text, object }) = &self.row else {
             let text = if width(&self.summary) <= room { &self.summary } else { &self.short };
@@ -63,7 +60,7 @@ impl Finding {
                 *taken = true;
             }
         }
-        // What a later step has made room for again stays in full.
+        // Undoes abbreviations that a later step has made unnecessary.
         for step in (0..taken.len()).rev() {
             let mut less = taken;
             if let Some(taken) = less.get_mut(step) {
@@ -76,13 +73,12 @@ impl Finding {
         shortened(&with(&taken), room)
     }
 
-    /// Since when what its row states has been so.
     pub fn row_since(&self) -> Option<Timestamp> {
         self.began.or(self.since)
     }
 }
 
-/// Cut where a name may be, before the numbers.
+/// Cuts the text before the numbers.
 fn shortened(text: &str, room: usize) -> String {
     let excess = width(text).saturating_sub(room);
     match text.rfind(", blocks ") {

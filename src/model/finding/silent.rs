@@ -1,7 +1,8 @@
-//! Workers that give no sign of life while their session lives: stopped, swapped out, or hung.
+//! Workers without heartbeats whose session is connected: stopped, swapped out, or hung.
 //!
-//! Whoever is stopped keeps its connection, and with it the lock: to the server the task runs. Workers of the schema tell every few
-//! seconds that they are at work; one that has not done so for the grace of an orphan is worth a look, though never an orphan.
+//! A stopped process keeps its connection, and with it the lock: for the server the task runs. Workers of the schema send a
+//! heartbeat every few seconds; one without a heartbeat for the grace period of an orphan is reported, but never as an
+//! orphan.
 
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
@@ -10,10 +11,8 @@ use crate::model::task::TaskState;
 use crate::model::work_queue::ItemState;
 use crate::text;
 
-/// Characters of a worker's name that a summary has.
 const SHORT: usize = 40;
 
-/// Work of a worker that is silent.
 struct Silent<'a> {
     what: String,
     subject: Subject,
@@ -22,7 +21,6 @@ struct Silent<'a> {
     beat: Timestamp,
 }
 
-/// One for each task and each item that runs on.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = tasks(look).chain(items(look)).map(|one| finding(look, &one)).collect();
     let more = Finding::more("silent_worker", findings.len().saturating_sub(LIMIT));
@@ -31,7 +29,6 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The last sign of life, where it is too long ago.
 fn silent(look: &CheckInput<'_>, beat: Option<Timestamp>) -> Option<Timestamp> {
     beat.filter(|beat| look.age(*beat) >= look.thresholds.orphan_grace)
 }
@@ -68,7 +65,7 @@ fn items<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
     })
 }
 
-/// `long job runs on w3, which has been silent for 5m44s: stopped or hung`
+/// `long job runs on w3, without a heartbeat for 5m44s: stopped or hung`
 fn finding(look: &CheckInput<'_>, one: &Silent<'_>) -> Finding {
     let what = text::fit(&one.what, SHORT);
     let worker = text::one_line_prefix(one.worker.unwrap_or("its worker"), SHORT * 2);

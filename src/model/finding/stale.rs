@@ -1,17 +1,13 @@
-//! Sections that are not known.
-
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::Timestamp;
 use crate::model::sections::SectionRead;
 
-/// Tables that fail for one reason are one finding from this number on.
+/// From this number on, tables that fail for the same reason are one finding.
 const MANY: usize = 3;
 
-/// Names of such tables that are listed.
 const NAMED: usize = 3;
 
-/// The sections of one table, or one section without a table, that could not be read for one reason.
 struct Unread<'a> {
     section: &'static str,
     /// `cannot read leases`, without the table.
@@ -22,15 +18,16 @@ struct Unread<'a> {
 }
 
 impl Unread<'_> {
-    /// The reason without the name of the table, which tells tables with one reason from others.
+    /// The reason without the table's name, so that equal reasons of different tables match.
     fn kind(&self) -> (&str, String) {
         let reason = self.of.map_or_else(|| self.reason.to_owned(), |of| self.reason.replace(of, "it"));
         (&self.what, reason)
     }
 }
 
-/// One finding for each table, or section without one, whose last attempt failed, with the age of the rows that are shown instead. Tables
-/// that fail for the same reason are one: a role may have a thousand of them. Job systems of others and Redis servers have findings of their own.
+/// One finding for each table, or section without one, whose last reading failed, with the age of the rows shown instead.
+/// Tables that fail for the same reason are one finding: a role may have a thousand of them. Job systems of others and
+/// Redis servers have separate findings.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let sections = look.snapshot.unread();
     let unread = unread(&sections);
@@ -56,12 +53,11 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The sections of one table that failed for one reason are one.
 fn unread<'a>(sections: &'a [SectionRead<'_>]) -> Vec<Unread<'a>> {
     let mut groups: Vec<Vec<&SectionRead<'_>>> = Vec::new();
     let mut places = rustc_hash::FxHashMap::default();
     for read in sections {
-        // A search of the catalog, or a table of our own: job systems and Redis have findings of their own.
+        // Job systems and Redis have separate findings; a failed search of the catalog is reported here.
         if read.section == "redis" || (read.section == "adapters" && read.of.is_some()) {
             continue;
         }

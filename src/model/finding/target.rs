@@ -1,5 +1,3 @@
-//! What is locked, within a sentence.
-
 use super::check_input::CheckInput;
 use crate::model::lock::LockTag;
 use crate::model::words;

@@ -1,5 +1,3 @@
-//! Scheduled tasks that need somebody.
-
 use super::check_input::CheckInput;
 use super::unserved;
 use super::{Finding, LIMIT, Severity, Subject};
@@ -7,14 +5,14 @@ use crate::model::task::{TaskRow, TaskState, evidence};
 use crate::model::words;
 use crate::text;
 
-/// More overdue tasks than this have one cause, such as workers that are all gone, and are one finding.
+/// More overdue tasks than this have one cause, such as the loss of all workers, and are one finding.
 const SINGLY: usize = 3;
 
-/// A task that failed so often in a row is one that fails.
+/// A task is failing after this many failures in a row.
 const FAILING: u32 = 3;
 
-/// One finding for each row that needs somebody, and for each overdue task while they are few. What runs in the log past its limit is
-/// never passed over, whoever holds its key: least of all when nobody does.
+/// One finding for each row that needs attention, and for each overdue task while they are few. A task past its limit
+/// according to the log is always reported, even if a session holds its key.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let board = &look.tasks;
     let mut findings = Vec::new();
@@ -34,7 +32,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut overdue: Vec<&TaskRow> =
         board.rows.iter().filter(|row| row.state == TaskState::Overdue).collect();
     if !overdue.is_empty() {
-        // Those have a finding that says why.
+        // Unserved tasks have a finding that contains the reason.
         let takers = unserved::takers_of_tasks(look);
         overdue.retain(|row| !unserved::is_unserved(look, &takers, row));
     }
@@ -46,13 +44,13 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Whether it fails again and again and is tried again: a disabled task is not.
+/// Whether it fails repeatedly and is retried: a disabled task is not.
 fn is_failing(look: &CheckInput<'_>, row: &TaskRow) -> bool {
     let is_enabled = row.schedule(look.snapshot).is_none_or(|task| task.enabled != Some(false));
     is_enabled && row.state != TaskState::Failed && row.streak.length >= FAILING
 }
 
-/// Past its limit, and nothing more certain can be said of it.
+/// Past its limit, and nothing more certain is known.
 fn is_over(look: &CheckInput<'_>, row: &TaskRow) -> bool {
     let doubtful = matches!(row.state, TaskState::MaybeSlow | TaskState::Settling | TaskState::Unknown);
     doubtful && row.age(look.snapshot).is_some_and(|age| age > row.limit)
@@ -63,7 +61,7 @@ fn new(look: &CheckInput<'_>, row: &TaskRow, check: &'static str, words: &str) -
     Finding::new(check, Severity::Warning, format!("{name} {words}"), Subject::Task(row.task))
 }
 
-/// `报表生成任务 orphaned, worker-7 last seen 41m02s ago`: since its last sign of life, or at least since its key is seen free.
+/// `报表生成任务 orphaned, worker-7 last seen 41m02s ago`: since its last heartbeat, or at least since its key was seen free.
 fn orphan(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let execution = row.execution(look.snapshot);
     let worker = execution.and_then(|execution| execution.worker.as_deref()).unwrap_or("its session");
@@ -103,7 +101,7 @@ fn doubtful(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let why = evidence(row, snapshot);
     let finding = new(look, row, check, &format!("recorded as running{age}, {why}{then}"));
     let name = text::one_line(&row.name(snapshot)).into_owned();
-    // What is left over can wait for what can be put right.
+    // Rows left over rank below those that can be recovered.
     let since = row.execution(snapshot).and_then(|execution| execution.started_at).filter(|_| !is_left);
     let help = is_orphan.then_some("recover");
     Finding {
@@ -113,7 +111,6 @@ fn doubtful(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     }
 }
 
-/// The last error, in a few words.
 fn error(look: &CheckInput<'_>, row: &TaskRow) -> String {
     let error = row.last_failed(look.snapshot).and_then(|execution| execution.error.as_deref());
     error.map_or_else(String::new, |error| format!(": {}", text::one_line(error)))

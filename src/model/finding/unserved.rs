@@ -1,5 +1,3 @@
-//! Work that is due and waits for a type of worker that is not there.
-
 use std::collections::BTreeMap;
 
 use super::check_input::CheckInput;
@@ -9,11 +7,11 @@ use crate::model::task::{TaskRow, TaskState};
 use crate::model::work_queue::{ItemRow, ItemState};
 use crate::text;
 
-/// Characters of a type, and of all the types that workers take.
+/// Maximum characters of a type (`SHORT`), and of all types that workers take (`TYPES`).
 const SHORT: usize = 40;
 const TYPES: usize = 200;
 
-/// One for each type of task, and of item, that is due and that none of the schema's workers takes.
+/// One finding for each type of task and of item that is due and that none of the schema's workers takes.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut findings = tasks(look);
     findings.extend(items(look));
@@ -23,14 +21,13 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     findings
 }
 
-/// For each of the snapshot's task tables who takes what; none where that cannot be told.
+/// For each of the snapshot's task tables, the types that workers take. None if not known.
 pub(super) fn takers_of_tasks(look: &CheckInput<'_>) -> Vec<Option<Takers>> {
     let of = |name: &str| Takers::of(look.snapshot, &look.index, name, Work::Tasks);
     let sets = look.snapshot.task_sets.iter();
     sets.map(|set| set.tables.own_keys.then(|| of(&set.tables.schedules)).flatten()).collect()
 }
 
-/// Whether a task is overdue because nobody takes its type.
 pub(super) fn is_unserved(look: &CheckInput<'_>, takers: &[Option<Takers>], row: &TaskRow) -> bool {
     let takers = takers.get(row.set).and_then(Option::as_ref);
     row.state == TaskState::Overdue && takers.is_some_and(|takers| !takers.takes(kind_of(look, row)))
@@ -80,7 +77,7 @@ fn items(look: &CheckInput<'_>) -> Vec<Finding> {
     for row in look.queue.rows.iter().filter(is_late) {
         late.entry(row.table).or_default().push(row);
     }
-    // Of those that are pending only the oldest are read.
+    // Only the oldest pending items are read.
     let is_pending = |row: &&ItemRow| matches!(row.state, ItemState::Pending | ItemState::Resting);
     let (read, pending) = (look.queue.rows.iter().filter(is_pending).count(), look.queue.depth.pending);
     let is_all = !pending.is_more && pending.count <= read as u64;
@@ -104,7 +101,8 @@ fn items(look: &CheckInput<'_>) -> Vec<Finding> {
                     format!("{count}{more} queue items of {what} due, the first{age}: no worker takes them")
                 }
             };
-            // A worker of one's own that is idle and has not said what it takes may be the one: it is seen only while it works.
+            // An idle worker of the application's own that has not registered its types may take them: it is visible only while it
+            // works.
             let finding = new(summary, Subject::Item(id), since(first), (kind.as_deref(), &takers));
             findings.push(Finding { severity: Severity::Info, ..finding });
         }
@@ -112,7 +110,6 @@ fn items(look: &CheckInput<'_>) -> Vec<Finding> {
     findings
 }
 
-/// `type mail`: text of the server, one line, and not long.
 fn type_text(kind: Option<&str>) -> String {
     match kind {
         Some(kind) => format!("type {}", text::fit(&text::one_line_prefix(kind, SHORT * 2), SHORT)),
@@ -120,7 +117,6 @@ fn type_text(kind: Option<&str>) -> String {
     }
 }
 
-/// With who is there, and for what.
 fn new(
     summary: String,
     subject: Subject,

@@ -1,5 +1,3 @@
-//! A wait beyond the threshold.
-
 use super::check_input::{CheckInput, party_text};
 use super::{Finding, LIMIT, Severity};
 use crate::model::Timestamp;
@@ -10,8 +8,9 @@ use crate::model::words;
 
 pub(super) const CHECK: &str = "long_wait";
 
-/// The longest wait for each lock, if it is too long, and how many more wait too long for the same. Where all who hold the lock
-/// wait too long themselves it is one of a chain, of which the first such wait is told: mostly the one for a lock of the root.
+/// The longest wait for each lock, if it is too long, and how many more wait too long for the same. If all holders of the
+/// lock wait too long themselves, it is part of a chain, whose first such wait is reported: usually the one for a lock of
+/// the root.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut waits: Vec<_> = look.graph.queues.iter().filter_map(|queue| longest(look, queue)).collect();
     waits.sort_by_key(|wait| (wait.since, wait.waiter.pid));
@@ -22,7 +21,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
         let awaited = look.awaited(&queue.tag, waiter.pid);
         let target = look.target(awaited, queue.holders.first().map(|holder| holder.party.pid()));
         let request = words::request(waiter.mode, awaited, &target);
-        // Too few for a convoy: they are of one kind all the same, and so is what helps.
+        // Too few for a convoy, but of the same kind and with the same remedy.
         let cancel = || look.view.promise_of(Verb::Cancel, &[waiter.party]);
         let promise = holds_up(queue, waiter).then(cancel).filter(|promise| promise.now > 0);
         let more = match (promise, others) {
@@ -45,24 +44,22 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
 
-/// Whether others wait only because of this request.
 fn holds_up(queue: &Queue, waiter: &Waiter) -> bool {
     let is_it = |place: usize| queue.waiters.get(place).is_some_and(|other| other.party == waiter.party);
     held_up(queue).into_iter().any(|(place, behind)| behind > 0 && is_it(place))
 }
 
-/// What is in the way of a wait that is too long is a warning already, as a root, a prepared transaction or a deadlock: the
-/// wait itself is one only where nobody is known to hold the lock.
+/// The blocker of a long wait already has a warning, as a root, a prepared transaction or a deadlock: the wait itself is a
+/// warning only if no holder of the lock is known.
 fn severity(queue: &Queue) -> Severity {
     if queue.holders.is_empty() { Severity::Warning } else { Severity::Info }
 }
 
-/// The longest wait in a queue.
 struct Wait<'a> {
     since: Timestamp,
     queue: &'a Queue,
     waiter: &'a Waiter,
-    /// Who else waits too long in it.
+    /// The number of other waits in the queue that are too long.
     others: usize,
 }
 
@@ -76,7 +73,7 @@ fn longest<'a>(look: &CheckInput<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
     Some(Wait { since: waiter.wait_start?, queue, waiter, others: long().count().saturating_sub(1) })
 }
 
-/// Whether a holder waits too long himself: his wait is told then, or one above it, or the cycle that they are in.
+/// Whether a holder waits too long itself: then its wait is reported, or one above it, or the cycle that contains them.
 fn waits_long(look: &CheckInput<'_>, holder: &Holder) -> bool {
     let (graph, index, thresholds) = (&look.graph, &look.index, look.thresholds);
     let place = index.node(graph, holder.party).and_then(|(_, node)| node.waits);

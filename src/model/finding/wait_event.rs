@@ -1,4 +1,4 @@
-//! Waits whose blockers the server does not name, one by one: for a buffer pin, for the processes of the server.
+//! Waits whose individual blockers the server does not report: for a buffer pin, for server processes.
 
 use super::check_input::{CheckInput, parties_text};
 use super::{Finding, LIMIT, Severity};
@@ -10,12 +10,12 @@ use crate::model::wait_graph::Party;
 
 const CHECK: &str = "wait_event";
 
-/// A wait event in which a session can hold others up or be held up, and what the server documents of it
+/// A wait event in which a session can block others or be blocked, with the server's description of it
 /// (`src/backend/utils/activity/wait_event_names.txt`).
 struct Event {
     name: &'static str,
     waits_for: &'static str,
-    /// A session that keeps a snapshot may be the blocker; no view names it.
+    /// A session that keeps a snapshot may be the blocker; no view shows it.
     by_snapshot: bool,
     remedy: &'static str,
 }
@@ -71,10 +71,9 @@ const EVENTS: [Event; 8] = [
     },
 ];
 
-/// Each wait of these that is older than the threshold, the longest first.
 pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let Observed::Read(backends) = look.snapshot.backends.observed() else { return Vec::new() };
-    // Where the server names the blockers, the wait is in the graph.
+    // If the server reports the blockers, the wait is in the graph.
     let is_named = |row: &&Backend| look.graph.wait_of(Party::Backend(row.group())).is_some();
     let unnamed = backends.iter().filter(|row| !is_named(row));
     let waits = unnamed.filter_map(|row| Some((row, event_of(row)?)));
@@ -86,7 +85,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
 
-/// The server shows no start of such a wait: it began after the statement did.
+/// The server does not show the start of such a wait: it began after the statement did.
 fn since(row: &Backend) -> Option<crate::model::Timestamp> {
     row.query_start.or(row.state_change).or(row.backend_start)
 }
@@ -114,19 +113,19 @@ fn perhaps(snapshot: &Snapshot, row: &Backend, event: &Event) -> String {
     if who.is_empty() { String::new() } else { format!("; perhaps {}", parties_text(&who)) }
 }
 
-/// `waits for a page that another session has pinned; perhaps 4312`: of a session that waits for what no view names.
+/// `waits for a page that another session has pinned; perhaps 4312`: for a session whose blocker no view shows.
 pub fn unnamed_wait(snapshot: &Snapshot, row: &Backend) -> Option<String> {
     let event = event_of(row)?;
     Some(format!("waits for {}{}", event.waits_for, perhaps(snapshot, row, event)))
 }
 
-/// Whether a session does nothing until another one, a client or a standby acts.
+/// Whether a session does nothing until another session, a client or a standby acts.
 pub(super) fn stalls(row: &Backend) -> bool {
     let does_nothing = || event_of(row).is_some() || awaits_standby(row) || ignores_cancel(row).is_some();
     row.state == Some(State::Active) && does_nothing()
 }
 
-/// Sessions of the database that keep a snapshot while they do nothing: such as have an open cursor.
+/// Sessions of the database that keep a snapshot while they are idle, such as those with an open cursor.
 fn open_snapshots(snapshot: &Snapshot, waiter: &Backend) -> Vec<Party> {
     let Observed::Read(backends) = snapshot.backends.observed() else { return Vec::new() };
     let mut open: Vec<&Backend> = backends

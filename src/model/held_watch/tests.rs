@@ -18,7 +18,7 @@ fn lock(pid: i32, key: u32, granted: bool) -> Lock {
     }
 }
 
-/// Busy since `change`, and perhaps in a transaction since `xact`.
+/// Busy since `change`, and in a transaction since `xact` if given.
 fn backend(pid: i32, xact: Option<i64>, change: i64) -> Backend {
     Backend {
         pid,
@@ -82,7 +82,7 @@ fn a_lock_is_seen_for_as_long_as_its_holder_is_the_same_process() {
     let mut seen = |now, backend: Backend| {
         held.look(&snapshot(now, &lock, &[backend])).get(&(1, lock[0].tag)).map(|since| since.seen)
     };
-    // A worker that does something between any two looks.
+    // A worker that does something between any two polls.
     for now in 10..20 {
         assert_eq!(seen(now, backend(1, None, now)), Some(at(10)), "{now}");
     }
@@ -135,7 +135,7 @@ fn what_could_not_be_read_proves_nothing() {
     let key = (1, lock[0].tag);
     let mut held = HeldWatch::default();
     let first = held.look(&snapshot(10, &lock, &idle));
-    // Old locks change nothing, and the next ones are held against the last that were read.
+    // Old locks change nothing, and the next ones are compared with the last that were read.
     let mut stale = snapshot(11, &lock, &[]);
     stale.locks = stale.locks.stale("lock timeout".into());
     assert!(Arc::ptr_eq(&first, &held.look(&stale)));

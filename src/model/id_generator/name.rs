@@ -1,12 +1,10 @@
-//! What the key of a generator is called.
-
 use super::IdGenerator;
 use crate::model::lock_name::LockName;
 use crate::model::namespace;
 use crate::model::systems::TableRows;
 
-/// The name of the generator behind a bigint key: `id generator 3`. A key of the namespace is certain where its id is that of
-/// one generator; a raw number may be anybody's.
+/// The name of the generator behind a bigint key: `id generator 3`. A key of the namespace is certain if its id is that of
+/// one generator; a raw number may belong to other software.
 pub fn name_of(tables: &[TableRows<IdGenerator>], number: i64) -> Option<LockName> {
     let own = namespace::id_in(namespace::GENERATORS, number);
     let id = own.unwrap_or(number);
@@ -17,7 +15,7 @@ pub fn name_of(tables: &[TableRows<IdGenerator>], number: i64) -> Option<LockNam
         Some(id) => format!("the key of id generator {id} in {}", table.source.name),
         None => format!("the same number as a worker in {}", table.source.name),
     };
-    // Of two tables the one with keys of its own is not known: their columns are the same.
+    // With two tables, it is not known which one has keys of its own: their columns are the same.
     let uncertain = own.is_none() || owners.next().is_some();
     Some(LockName { name: format!("id generator {id}").into(), uncertain, origin: origin.into() })
 }

@@ -1,23 +1,16 @@
-//! The generators of a snapshot.
-
 use super::{GeneratorId, IdGenerator};
 use crate::model::Text;
 use crate::model::snapshot::Snapshot;
 
-/// One generator of a snapshot, with its table.
 #[derive(Debug, Clone, Copy)]
 pub struct GeneratorRow<'a> {
-    /// What identifies it: its table and its worker's id.
     pub id: GeneratorId,
-    /// The table that it is in, as `schema.table`.
     pub source: &'a Text,
-    /// What was read of it.
     pub generator: &'a IdGenerator,
-    /// Seconds that its last id is ahead of the server's clock; less than none where that is past, as it should be.
+    /// Seconds that its last id is ahead of the server's clock; normally negative.
     pub ahead: Option<f64>,
 }
 
-/// All of them, in the order of the tables.
 pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = GeneratorRow<'_>> {
     let tables = snapshot.systems.generators.iter().enumerate();
     let places =
@@ -25,7 +18,6 @@ pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = GeneratorRow<'_>> {
     places.filter_map(|(table, at)| row(snapshot, table, at))
 }
 
-/// One by the places of its table and of its row; none where there is no such row.
 pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<GeneratorRow<'_>> {
     let table = snapshot.systems.generators.get(table)?;
     let generator = table.section.last_rows().get(at)?;

@@ -1,5 +1,3 @@
-//! Every lease of a snapshot with its state, wherever it is kept.
-
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,40 +10,31 @@ use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
 use crate::model::{Text, Timestamp};
 
-/// A lease. Those of PostgreSQL and of other servers are alike here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeaseRow {
-    /// What identifies it: where it is kept, and its id there.
     pub id: LeaseId,
-    /// The table, or the server, that it is in.
     pub source: Text,
-    /// The id as text: `id` of its row, the key in Redis.
+    /// `id` of its row, or the key in Redis.
     pub name: Text,
-    /// Who has it, or had it last.
+    /// The current or last owner.
     pub owner: Option<Text>,
-    /// When its owner got it, as far as that is known.
     pub acquired_at: Option<Timestamp>,
-    /// When it was taken or renewed.
+    /// When it was acquired or renewed.
     pub renewed_at: Option<Timestamp>,
-    /// When it ends or has ended.
     pub expires_at: Option<Timestamp>,
-    /// How long it lives from a renewal on, in seconds.
+    /// Its duration from a renewal on, in seconds.
     pub term: Option<f64>,
-    /// The fencing token, which grows with every change of owner; none where the table has none, and in Redis.
+    /// The fencing token, which increases with every change of owner. None in Redis, and if the table has none.
     pub token: Option<i64>,
-    /// Whether it is held, over or free at the time of the snapshot.
     pub state: LeaseState,
-    /// Seconds until it ends, at the moment it was read; less than none when it has.
+    /// Seconds until it ends, at the time of reading; negative if it has ended.
     pub left: Option<f64>,
-    /// Whether its owner's session is connected; none where that cannot be told.
     pub owner_alive: Option<bool>,
-    /// Process id of its owner's session; none where the table does not say it.
     pub owner_pid: Option<i32>,
-    /// Sessions that wait for its row.
     pub waiting: u32,
-    /// On how many of several servers its owner has it, and how many there are; none for a lease that is on one.
+    /// On how many of several servers its owner has it, and how many there are. None for a lease on one server.
     pub quorum: Option<(u16, u16)>,
-    /// Which of several sets of servers it is on, from 1 on; none where there is one set, or it is in a table.
+    /// The number of its set of servers, from 1. None if there is one set, or it is in a table.
     pub set: Option<u16>,
     /// Several owners have it on different servers.
     pub is_split: bool,
@@ -53,19 +42,19 @@ pub struct LeaseRow {
     pub observed: ObservedHold,
 }
 
-/// Lower bounds for a lock whose store has no record of them.
+/// Lower bounds for a lock whose store does not record them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ObservedHold {
-    /// How long its owner has been observed, in seconds: it may have it for longer.
+    /// How long its owner has been observed, in seconds.
     pub held: Option<f64>,
-    /// The longest remaining time, in seconds: its term is at least that long.
+    /// The longest remaining time observed, in seconds.
     pub term: Option<f64>,
     /// How many times its owner has locked it, if it is reentrant.
     pub holds: Option<i64>,
 }
 
 impl LeaseRow {
-    /// The table, or the server, with the number of the set where there are several: `distlock`, `redis`, `redis 2`.
+    /// The table or the server, with the number of the set if there are several: `distlock`, `redis`, `redis 2`.
     pub fn shown_source(&self) -> Cow<'_, str> {
         match self.set {
             Some(set) => Cow::Owned(format!("{} {set}", self.source)),
@@ -73,7 +62,7 @@ impl LeaseRow {
         }
     }
 
-    /// What needs somebody comes first: the longest expired, then what has the least time left. Ties fall to what does not
+    /// The most urgent first: the longest expired, then the one with the least time left. Ties are broken by values that do not
     /// change between two polls.
     pub fn urgency(&self, other: &Self) -> Ordering {
         let left = |row: &Self| (row.left.is_none(), row.left.unwrap_or_default());
@@ -89,12 +78,10 @@ impl LeaseRow {
     }
 }
 
-/// How many leases are in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts([u32; LeaseState::ALL.len()]);
 
 impl Counts {
-    /// How many leases are in a state, of all tables and sets.
     pub fn of(&self, state: LeaseState) -> u32 {
         let place = LeaseState::ALL.iter().position(|other| *other == state);
         place.and_then(|at| self.0.get(at)).copied().unwrap_or_default()
@@ -108,17 +95,14 @@ impl Counts {
     }
 }
 
-/// Every lease with its state, in the order of the tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
-    /// Every lease, first those of the tables, then those in Redis.
+    /// In the order of the tables, then those in Redis.
     pub rows: Vec<LeaseRow>,
-    /// How many there are of each.
     pub counts: Counts,
 }
 
 impl Board {
-    /// The leases of the tables of a snapshot, and of the Redis servers that are read with it.
     pub fn of(snapshot: &Snapshot) -> Self {
         let waiting = waiting(snapshot);
         let tables = snapshot.systems.leases.iter();
@@ -128,7 +112,7 @@ impl Board {
         Self::with(rows.chain(in_redis::rows(&snapshot.systems.redis, snapshot.taken_at)).collect())
     }
 
-    /// Counts the states of rows that are in their order.
+    /// Counts the states; `rows` are already sorted.
     pub fn with(rows: Vec<LeaseRow>) -> Self {
         let mut counts = Counts::default();
         for row in &rows {
@@ -144,7 +128,7 @@ fn row(
     lease: &Lease,
     waiting: &FxHashMap<(u32, RowPosition), u32>,
 ) -> LeaseRow {
-    // Rows that could not be read anew are as they were then: since, they may have been renewed.
+    // Rows that could not be read again are judged at the time of their reading: they may have been renewed since.
     let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
     LeaseRow {
         id: LeaseId::of(&table.source.name, &lease.id),
@@ -171,13 +155,14 @@ fn row(
     }
 }
 
-/// Whether the session that a row names is there. The name of an owner proves nothing: it is any text, and two may share it.
+/// Whether the session named in the row is connected. The owner's name proves nothing: it is any text, and not unique.
 fn alive(snapshot: &Snapshot, lease: &Lease) -> Option<bool> {
     let (pid, start) = (lease.backend_pid?, lease.backend_start?);
     snapshot.has_session(pid, start)
 }
 
-/// How many wait for a row, by table and place: all but the first wait for its tuple lock, and the first holds it.
+/// The number of sessions that wait for a row, by table and position: all but the first wait for its tuple lock, and the
+/// first holds it.
 fn waiting(snapshot: &Snapshot) -> FxHashMap<(u32, RowPosition), u32> {
     let mut waiting = FxHashMap::default();
     if snapshot.systems.leases.is_empty() || !snapshot.locks.is_known() {

@@ -1,14 +1,11 @@
-//! The locks of the Redis servers, as leases.
-
 use super::{LeaseId, LeaseRow, LeaseState, ObservedHold};
 use crate::model::Timestamp;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
 
-/// What stands for a table where a lease is in Redis.
 pub const SOURCE: &str = "redis";
 
-/// A row for each lock. Times are those of `leases.read_at`; what has ended since, by the term that was read then, is
-/// left out: whether it was renewed is not known.
+/// A row for each lock. Times are those of `leases.read_at`; a lock that has ended since, by the term read then, is
+/// omitted: it is not known whether it was renewed.
 pub(super) fn rows(leases: &RedisLeases, now: Timestamp) -> impl Iterator<Item = LeaseRow> {
     let age = leases.read_at.map_or(0.0, |read_at| (now - read_at).as_seconds_f64().max(0.0));
     leases.rows.iter().filter(|lease| lease.holder.is_lock()).filter_map(move |lease| {
@@ -22,7 +19,7 @@ fn small(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-/// What identifies a lock: its set of servers and the bytes of its key, also where they are no text.
+/// The identity of a lock: its set of servers and the bytes of its key, which need not be text.
 pub fn id(lease: &RedisLease) -> LeaseId {
     let (key, set) = (&lease.key, lease.set);
     match std::str::from_utf8(key) {

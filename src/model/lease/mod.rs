@@ -1,4 +1,4 @@
-//! Leases: locks that end by themselves. Whether one has ended is decided by the server's clock alone.
+//! Leases: locks that expire. Only the server's clock decides whether one has ended.
 
 mod board;
 mod in_redis;

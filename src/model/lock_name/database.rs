@@ -1,4 +1,4 @@
-//! Keys that software computes from the name of the database it is connected to.
+//! Keys that software computes from the name of the connected database.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,19 +9,18 @@ use super::LockName;
 use super::hash::golang_migrate;
 use crate::model::lock_key::LockKey;
 
-/// Databases whose keys are kept. A server with more has them computed again.
+/// Number of databases whose keys are cached; with more, keys are computed again.
 const LIMIT: usize = 4096;
 
-/// Two programs have the same code.
+/// Both programs use the same code.
 const SHARED: &str = "Grafana or golang-migrate";
 
-/// The keys that software computes for one database.
 #[derive(Debug, Clone, Copy)]
 struct Keys {
     rails: i64,
     sqlx: i64,
     golang_migrate: i64,
-    /// The same without schema and table: Grafana, and versions of golang-migrate before it had them.
+    /// Without schema and table: Grafana, and golang-migrate versions that did not include them.
     plain: i64,
     pg_boss: i64,
 }
@@ -30,7 +29,7 @@ impl Keys {
     fn of(database: &str) -> Self {
         let crc = i64::from(crc32fast::hash(database.as_bytes()));
         Self {
-            // Neither product of two 32-bit numbers leaves an i64: the factors are below 2^31.
+            // Neither product of two 32-bit numbers overflows an i64: the factors are below 2^31.
             rails: crc * 2_053_462_845,
             sqlx: crc * 0x3d32_ad9e,
             golang_migrate: golang_migrate(&format!("public\0schema_migrations\0{database}")),
@@ -39,7 +38,7 @@ impl Keys {
         }
     }
 
-    /// Name and origin; those that two programs share are a guess.
+    /// Name and origin; a key shared by two programs is a guess.
     fn name_of(self, key: i64) -> Option<(&'static str, &'static str)> {
         Some(match key {
             _ if key == self.rails => ("Rails migrations", "2053462845 * crc32 of the database's name"),
@@ -65,12 +64,10 @@ fn pg_boss(database: &str) -> i64 {
     digest.first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes))
 }
 
-/// The keys of the databases that were asked about, shared by all clones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cache(Arc<RwLock<FxHashMap<Box<str>, Keys>>>);
 
 impl Cache {
-    /// The name of `key` in `database`.
     pub(super) fn resolve(&self, key: LockKey, database: &str) -> Option<LockName> {
         let LockKey::Bigint(key) = key else { return None };
         let (name, origin) = self.keys(database).name_of(key)?;

@@ -1,17 +1,15 @@
-//! Keys that hold their name, to be read backwards.
-
 use super::{Context, LockName};
 use crate::model::lock_key::LockKey;
 
-/// Characters of 7 bits that a key has room for.
+/// Number of 7-bit characters that fit in a key.
 const MAX_LENGTH: u32 = 9;
 
-/// A shorter name would be found in numbers that mean something else.
+/// A shorter name would be found in unrelated numbers.
 const MIN_LENGTH: usize = 3;
 
-/// .NET's `DistributedLock` packs a name of up to nine ASCII characters, 7 bits each, then a 0 and as many 1s as
-/// there is room left (`PostgresAdvisoryLockKey.cs`). It is the pair of the two halves; a bigint is believed only
-/// where it ends in so many 1s that chance is out.
+/// .NET's `DistributedLock` packs a name of up to nine ASCII characters, 7 bits each, then a 0 and as many 1s as there is
+/// room left (`PostgresAdvisoryLockKey.cs`). It is the pair of the two halves; a bigint is accepted only if it ends in so
+/// many 1s that chance is excluded.
 pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
     let (bits, longest) = match key {
         LockKey::Bigint(key) => (key.cast_unsigned(), 7),
@@ -28,7 +26,7 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
     Some(LockName::new(name, uncertain, "decodes to a name in the encoding of .NET's DistributedLock"))
 }
 
-/// The name in `bits`, if it consists of characters that a name would.
+/// The name in `bits`, if it consists of characters that are usual in a name.
 fn decode(bits: u64, buffer: &mut [u8; MAX_LENGTH as usize]) -> Option<&str> {
     let missing = bits.trailing_ones() / 7;
     let length = MAX_LENGTH.checked_sub(missing)?;

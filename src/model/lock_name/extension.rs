@@ -1,13 +1,14 @@
-//! Extensions take advisory locks outside the two key spaces of the SQL functions.
+//! Extensions that take advisory locks outside the two key spaces of the SQL functions.
 
 use super::LockName;
 use crate::model::lock::{LockTag, LockType};
 
-/// The fourth field of the locks of `TimescaleDB`'s jobs (`src/utils.h` there): the first two are the database and the job.
+/// The fourth field of the locks of `TimescaleDB`'s jobs (its `src/utils.h`): the first two are the database and the job.
 const TIMESCALE_JOB: u16 = 29_749;
 
-/// What `TimescaleDB` and Citus lock, by `objsubid` (`AdvisoryLocktagClass` in `src/include/distributed/resource_lock.h`). Most are
-/// `(classid << 32) | objid`; where both halves mean something of their own they are shown apart.
+/// The locks of `TimescaleDB` and Citus, by `objsubid` (`AdvisoryLocktagClass` in
+/// `src/include/distributed/resource_lock.h`). Most are `(classid << 32) | objid`; if both halves have a meaning they are
+/// shown separately.
 pub(super) fn resolve(tag: &LockTag) -> Option<LockName> {
     if tag.locktype() != LockType::Advisory {
         return None;

@@ -1,8 +1,6 @@
-//! The hash functions that software makes lock keys with.
-
 use md5::{Digest, Md5};
 
-/// FNV-1 with 32 bits (<http://www.isthe.com/chongo/tech/comp/fnv/>).
+/// 32-bit FNV-1 (<http://www.isthe.com/chongo/tech/comp/fnv/>).
 pub(super) const fn fnv1_32(text: &[u8]) -> u32 {
     let mut hash = 0x811c_9dc5_u32;
     let mut rest = text;
@@ -13,7 +11,7 @@ pub(super) const fn fnv1_32(text: &[u8]) -> u32 {
     hash
 }
 
-/// FNV-1a with 64 bits, as the bigint of the same bits.
+/// 64-bit FNV-1a, reinterpreted as bigint.
 pub(super) const fn fnv1a_64(text: &[u8]) -> i64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut rest = text;
@@ -24,7 +22,6 @@ pub(super) const fn fnv1a_64(text: &[u8]) -> i64 {
     hash.cast_signed()
 }
 
-/// Java's `String.hashCode` of ASCII text.
 pub(super) const fn java_hash_code(text: &[u8]) -> i32 {
     let mut hash = 0_i32;
     let mut rest = text;
@@ -35,7 +32,7 @@ pub(super) const fn java_hash_code(text: &[u8]) -> i32 {
     hash
 }
 
-/// What Flyway adds to the hash code of the quoted name of its table: "Flyway".
+/// Flyway adds this to the hash code of the quoted name of its table: "Flyway".
 pub(super) const FLYWAY_BASE: i64 = 0x466C_7977_6179;
 
 /// The key of Flyway for a table: `"public"."flyway_schema_history"`.
@@ -44,13 +41,13 @@ pub(crate) fn flyway(table: &str) -> i64 {
     FLYWAY_BASE + i64::from(table.encode_utf16().fold(0, hash))
 }
 
-/// The key of golang-migrate for schema, table and database with NUL between them, and of programs that have its code: a CRC times a salt, in
-/// 32 bits.
+/// The key of golang-migrate for schema, table and database separated by NUL, and of programs with the same code: a 32-bit
+/// product of a CRC and a salt.
 pub(crate) fn golang_migrate(names: &str) -> i64 {
     i64::from(crc32fast::hash(names.as_bytes()).wrapping_mul(1_486_364_155))
 }
 
-/// The first digits of the md5 of a text, as published recipes make keys: sixteen as a bigint, and eight as a number.
+/// The first digits of the md5 of a text, as in published recipes for keys: sixteen as a bigint, and eight as a number.
 pub(super) fn md5_keys(text: &str) -> [i64; 2] {
     let digest = Md5::digest(text.as_bytes());
     let long = digest.first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes));
@@ -58,14 +55,13 @@ pub(super) fn md5_keys(text: &str) -> [i64; 2] {
 }
 
 /// `hashtext`, and the low half of `hashtextextended`, of the bytes of a text: Bob Jenkins' lookup3 with PostgreSQL's seed
-/// (`hash_bytes_extended` in `src/common/hashfn.c`, read a byte at a time, which is the same on every machine that is
-/// little-endian).
+/// (`hash_bytes_extended` in `src/common/hashfn.c`, read a byte at a time, which gives the same result on every
+/// little-endian machine).
 pub(crate) fn hashtext(text: &[u8]) -> i32 {
     let (_, c) = lookup3(text, 0);
     c.cast_signed()
 }
 
-/// `hashtextextended(text, seed)` of the server on a little-endian machine.
 pub(crate) fn hashtextextended(text: &[u8], seed: i64) -> i64 {
     let (b, c) = lookup3(text, seed.cast_unsigned());
     (u64::from(b) << 32 | u64::from(c)).cast_signed()
@@ -85,12 +81,12 @@ fn lookup3(text: &[u8], seed: u64) -> (u32, u32) {
     for chunk in &mut chunks {
         state = mix(added(state, chunk, 0));
     }
-    // The lowest byte of the third word is kept for the length, which is in the start already.
+    // The lowest byte of the third word is reserved for the length, which the start value already contains.
     let [_, b, c] = last(added(state, chunks.remainder(), 1));
     (b, c)
 }
 
-/// Adds up to twelve bytes to the three words; the third takes its bytes so many places higher.
+/// Adds up to twelve bytes to the three words; in the third word the bytes are `higher` places higher.
 fn added(state: [u32; 3], bytes: &[u8], higher: usize) -> [u32; 3] {
     let mut words = state;
     for (word, (place, chunk)) in words.iter_mut().zip(bytes.chunks(4).enumerate()) {
@@ -128,7 +124,7 @@ fn last([mut a, mut b, mut c]: [u32; 3]) -> [u32; 3] {
 mod tests {
     use super::*;
 
-    /// As PostgreSQL 15 has them.
+    /// Values from PostgreSQL 15.
     #[test]
     fn hashes_of_text_are_those_of_the_server() {
         for (text, hash) in [

@@ -1,34 +1,28 @@
-//! Keys that well-known software takes everywhere: one number, or a number and an object's.
+//! Keys that well-known software always uses: one number, or a number and the id of an object.
 
 use super::hash::{FLYWAY_BASE, fnv1_32, fnv1a_64, java_hash_code};
 use super::{Context, LockName};
 use crate::model::lock_key::LockKey;
 use crate::model::namespace;
 
-/// How sure it is that a key is of the software that is known to use it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trust {
-    /// Nobody else would come to think of it.
+    /// No other software would choose it.
     Certain,
-    /// Small or round: certain only when the application's name holds one of these words.
+    /// Small or round: certain only if the application's name contains one of these words.
     If(&'static [&'static str]),
 }
 
 use Trust::{Certain, If};
 
-/// Flyway with its default table.
 const FLYWAY: i64 = FLYWAY_BASE + java_hash_code(b"\"public\".\"flyway_schema_history\"") as i64;
-/// Atlas: a hash of what it does.
 const ATLAS_EXECUTE: i64 = fnv1_32(b"atlas_migrate_execute") as i64;
-/// Atlas, comparing schemas: the same hash of another word.
 const ATLAS_DIFF: i64 = fnv1_32(b"atlas_migrate_diff") as i64;
-/// Hatchet: a hash of what it does.
 const HATCHET: i64 = fnv1a_64(b"analyze-task-tables");
 
 /// First half of every `pg_repack` lock (`REPACK_LOCK_PREFIX_STR` in `bin/pg_repack.c`).
 const REPACK: i32 = 16_185_446;
 
-/// The name of a key that software uses as it is.
 pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
     match key {
         LockKey::Bigint(key) if namespace::id_in(namespace::WORKERS, key).is_some() => Some(worker(context)),
@@ -36,7 +30,7 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
             let (name, trust, origin) = bigint(key)?;
             let uncertain = match trust {
                 Certain => false,
-                // One, two, three is what everybody begins with: that says nothing by itself.
+                // Numbers below ten are used by much software, and identify none.
                 If(words) if (0..10).contains(&key) && !context.is_by(words) => return None,
                 If(words) => !context.is_by(words),
             };
@@ -48,7 +42,7 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
             true,
             "the application_name is Concourse, which locks (type 0 to 10, id)",
         )),
-        // The name behind the hash is not known; that half of the pair is always 0 is the mark.
+        // The name behind the hash is not known; the second half, which is always 0, identifies the library.
         LockKey::Pair(crc @ 0x0010_0000..=i32::MAX, 0) => Some(LockName::new(
             "with_advisory_lock",
             true,
@@ -60,19 +54,18 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
     }
 }
 
-/// The name of a worker of locktop's, which its session has so that no other takes it.
+/// The lock on the name of a locktop worker, which its session holds so that no other worker takes the name.
 fn worker(context: Context<'_>) -> LockName {
     const ORIGIN: &str =
         "locktop worker holds 0x4C4E << 48 | hashtextextended('\"schema\".name', 0) & 0xFFFFFFFFFFFF";
     let name = context.application.and_then(|application| application.strip_prefix("locktop worker "));
     match name {
         Some(name) => LockName::new(format!("worker name {name}"), false, ORIGIN),
-        // Nobody else comes to think of such a number; whose name it is the session does not tell.
+        // No other software would choose such a number; the session does not show the name.
         None => LockName::new("worker name", false, ORIGIN),
     }
 }
 
-/// Name, trust and origin of a bigint key.
 fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
     const FIXED: &str = "the fixed key of this software";
     const SMALL: &str =

@@ -1,9 +1,9 @@
 //! Names for advisory lock keys.
 //!
-//! First the user's config, then names that were read from tables, then the keys of well-known software: fixed
-//! numbers (`known`), numbers computed from the name of the database (`database`), and numbers that can be
-//! read backwards (`decoded`). Software that takes no advisory lock with a key of its own (Alembic, knex,
-//! Liquibase, Quartz, …) has no entry: a guess would only mislead.
+//! Sources in order: the user's config, names read from tables, then the keys of well-known software: fixed numbers
+//! (`known`), numbers computed from the name of the database (`database`), and numbers that encode their name (`decoded`).
+//! Software that takes no advisory lock with its own key (Alembic, knex, Liquibase, Quartz, …) has no entry: a guess would
+//! only mislead.
 
 mod database;
 mod decoded;
@@ -28,14 +28,11 @@ use super::snapshot::Names;
 use super::statement::secrets::speaks_of_secret;
 use super::{QueryText, Text};
 
-/// What a key is called, and how sure that is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockName {
-    /// What the key is called, as text of the server or of the config: `Prisma Migrate`.
     pub name: Text,
-    /// Whether it may be somebody else's key: shown with a `?`.
+    /// Whether the key may belong to other software: shown with a `?`.
     pub uncertain: bool,
-    /// How it was recognized, one line for the detail view.
     pub origin: Text,
 }
 
@@ -45,7 +42,7 @@ impl LockName {
     }
 }
 
-/// The name, with a `?` where it is uncertain. It is text of the server or the user: one line it is not yet.
+/// The name, with a `?` if it is uncertain. It is text of the server or the user, not yet made printable.
 impl fmt::Display for LockName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -53,21 +50,17 @@ impl fmt::Display for LockName {
     }
 }
 
-/// What corroborates a guess: where the lock is, and who has it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Context<'a> {
-    /// Name of the database the lock is in.
     pub database: Option<&'a str>,
     /// `application_name` of the holder.
     pub application: Option<&'a str>,
-    /// OID of the database the lock is in.
     pub datid: Option<u32>,
-    /// Names of relations, for keys that are made from the OID of one.
+    /// Names of relations, for keys that are computed from an OID.
     pub names: Option<&'a Names>,
 }
 
 impl Context<'_> {
-    /// Whether the holder's application holds one of `words`, in any case.
     fn is_by(&self, words: &[&str]) -> bool {
         let application = self.application.unwrap_or_default().as_bytes();
         words.iter().any(|word| {
@@ -76,7 +69,6 @@ impl Context<'_> {
     }
 }
 
-/// A name and where it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) name: Text,
@@ -84,7 +76,7 @@ pub(crate) struct Named {
     pub(crate) uncertain: bool,
 }
 
-/// Names for all databases, and for some of them: every database has key spaces of its own.
+/// Names for all databases, and for single ones: every database has its own key spaces.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layer {
     pub(crate) everywhere: FxHashMap<LockKey, Named>,
@@ -98,32 +90,26 @@ impl Layer {
     }
 }
 
-/// The locks of what runs in a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Running {
     database: Text,
     names: FxHashMap<LockKey, Named>,
 }
 
-/// Everything that can give a key its name: the user's config first, then the keys of well-known software.
 #[derive(Debug, Clone, Default)]
 pub struct LockNames {
     pub(crate) configured: Arc<Layer>,
     pub(crate) learned: Arc<Layer>,
-    /// What runs now in one database.
     running: Arc<Running>,
-    /// No name is taken from a statement.
     without_statements: bool,
     computed: database::Cache,
 }
 
 impl LockNames {
-    /// Names that were kept: the config's, and those that were learned.
     pub(crate) fn restored(configured: Layer, learned: Layer) -> Self {
         Self { configured: Arc::new(configured), learned: Arc::new(learned), ..Self::default() }
     }
 
-    /// Names from the user's config.
     pub fn new(configured: impl IntoIterator<Item = (LockKey, Text)>) -> Self {
         let origin = Text::from("named in the config");
         let named = |(key, name)| (key, Named { name, origin: origin.clone(), uncertain: false });
@@ -131,7 +117,7 @@ impl LockNames {
         Self { configured: Arc::new(Layer { everywhere, ..Layer::default() }), ..Self::default() }
     }
 
-    /// Names from the user's config that count in one database only; they come before those of [`Self::new`].
+    /// Names from the user's config for one database only; they precede those of [`Self::new`].
     pub fn with_database(
         mut self,
         database: Text,
@@ -147,16 +133,16 @@ impl LockNames {
         self
     }
 
-    /// Names that were computed or looked up elsewhere, each with its origin in one line. They count in all
-    /// databases, after the config and before well-known software.
+    /// Names that were computed or read elsewhere, each with its origin in one line. They apply in all databases, after the
+    /// config and before well-known software.
     pub fn with_learned(mut self, learned: impl IntoIterator<Item = (LockKey, Text, Text)>) -> Self {
         let named = |(key, name, origin)| (key, Named { name, origin, uncertain: false });
         Arc::make_mut(&mut self.learned).everywhere.extend(learned.into_iter().map(named));
         self
     }
 
-    /// Names that were read in one database and count only there. `uncertain` says that the keys are small numbers
-    /// which somebody else may use as well.
+    /// Names that were read in one database and apply only there. `uncertain`: the keys are small numbers which other software
+    /// may use as well.
     pub fn with_learned_in(
         mut self,
         database: Text,
@@ -172,8 +158,8 @@ impl LockNames {
         self
     }
 
-    /// Names of the locks of what runs now in a database, in place of those before: key, name and origin. They come after the config. None
-    /// where they are those that there are.
+    /// Replaces the names of the locks of running work in a database: key, name and origin. They come after the config. None if
+    /// nothing changed.
     pub fn with_running(
         &self,
         database: &str,
@@ -200,26 +186,25 @@ impl LockNames {
             .or_else(|| decoded::resolve(key, context))
     }
 
-    /// The literal that a statement makes this key of, where it does.
     pub fn in_statement(&self, key: LockKey, statement: &QueryText) -> Option<LockName> {
         let statement = Some(statement.unredacted()).filter(|_| !self.without_statements)?;
         statement::resolve(key, statement).filter(|_| !speaks_of_secret(statement))
     }
 
-    /// The same names, but none that a statement tells: such a name is a literal of it.
+    /// The same names, but none from statements: such a name is a literal of the statement.
     #[must_use]
     pub fn without_statements(self) -> Self {
         Self { without_statements: true, ..self }
     }
 
-    /// The name of `key` where it is a hash of one of these texts, as the published recipes make their keys: of a task's name, of `task:` and
-    /// its type, or of the key of a rate limit.
+    /// The name of `key` if it is a hash of one of these texts, as in the published recipes for keys: of a task's name, of
+    /// `task:` and its type, or of the key of a rate limit.
     pub fn of_hashed<'a>(
         key: LockKey,
         texts: impl IntoIterator<Item = (&'static str, &'a str)>,
     ) -> Option<LockName> {
         let LockKey::Bigint(number) = key else { return None };
-        // A lock is named whenever it is shown: there may be thousands of texts.
+        // This runs whenever a lock is shown, and there may be thousands of texts.
         let short = i32::try_from(number).ok();
         let mut whole = String::new();
         texts.into_iter().find_map(|(before, text)| {
@@ -237,8 +222,8 @@ impl LockNames {
         })
     }
 
-    /// The name of an advisory lock, also of one that an extension takes outside the two key spaces. Where the
-    /// context has no database OID, that of the tag counts.
+    /// The name of an advisory lock, also of one that an extension takes outside the two key spaces. If the context has no
+    /// database OID, that of the tag is used.
     pub fn resolve_tag(&self, tag: &LockTag, context: Context<'_>) -> Option<LockName> {
         match tag.advisory_key() {
             Some(key) => self.resolve(key, Context { datid: context.datid.or(tag.database()), ..context }),

@@ -1,4 +1,4 @@
-//! Keys that are computed in the statement that asks for them: `pg_advisory_lock(hashtext('invoice:7'))`.
+//! Keys that are computed in the requesting statement: `pg_advisory_lock(hashtext('invoice:7'))`.
 
 use super::LockName;
 use super::hash::{hashtext, hashtextextended};
@@ -7,8 +7,8 @@ use crate::model::lock_key::LockKey;
 /// Bytes of a statement that are read.
 const LONGEST: usize = 8 * 1024;
 
-/// The literal that a statement makes this key of. That the hash of the literal is the key leaves no doubt; an md5 is believed
-/// where the statement has no other.
+/// The literal from which a statement computes this key. A literal whose hash is the key is certain; an md5 is accepted if
+/// the statement has no other.
 pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
     let end = (0..=LONGEST.min(statement.len())).rev().find(|end| statement.is_char_boundary(*end))?;
     let statement = statement.get(..end)?;
@@ -36,7 +36,7 @@ fn named(literal: String, uncertain: bool, origin: &str) -> LockName {
     LockName::new(literal, uncertain, origin)
 }
 
-/// Whether a key is a hash, or one half of it is; without its sign where somebody took that off.
+/// Whether a key, or one half of it, is the hash, possibly without its sign.
 fn is_hash(key: LockKey, hash: i64) -> bool {
     let is = |number: i64| {
         number == hash || number.checked_abs() == hash.checked_abs() || number == hash & 0xffff_ffff
@@ -47,7 +47,6 @@ fn is_hash(key: LockKey, hash: i64) -> bool {
     }
 }
 
-/// The literals that a function is called with, and what follows each.
 fn literals<'a>(statement: &'a str, function: &'a str) -> impl Iterator<Item = (String, &'a str)> {
     let calls = statement.match_indices(function);
     calls.filter_map(move |(at, _)| {
@@ -60,7 +59,7 @@ fn literals<'a>(statement: &'a str, function: &'a str) -> impl Iterator<Item = (
     })
 }
 
-/// A literal from behind its first quote on, and what follows; none where it does not end, or is put together from several.
+/// A literal after its opening quote, and the text that follows. None if it is not terminated, or is concatenated.
 fn literal(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut rest = text;

@@ -12,13 +12,11 @@ fn pair(high: i32, low: i32) -> Option<String> {
     LockNames::default().resolve(LockKey::Pair(high, low), APP).map(|name| name.to_string())
 }
 
-/// Packs a name as .NET's `DistributedLock` does.
 fn pack(name: &str) -> u64 {
     let bits = name.bytes().fold(0, |bits: u64, byte| bits << 7 | u64::from(byte)) << 1;
     (name.len()..9).fold(bits, |bits, _| bits << 7 | 0x7f)
 }
 
-/// The pair of the two halves.
 #[expect(clippy::cast_possible_truncation, reason = "the halves are wanted")]
 fn halves(bits: u64) -> LockKey {
     LockKey::Pair((bits >> 32) as i32, bits as i32)
@@ -199,7 +197,7 @@ fn tags_of_citus_have_names_of_their_own() {
     assert_eq!(names.resolve_tag(&LockTag::new(LockType::Relation), APP), None);
 }
 
-/// Each as the program itself computes it: database postgres, schema app.
+/// Keys as the program itself computes them, for database postgres and schema app.
 #[test]
 fn keys_of_other_schemas_and_tables() {
     assert_eq!(flyway("\"public\".\"flyway_schema_history\""), 77_433_833_903_597);
@@ -217,7 +215,7 @@ proptest::proptest! {
         let names = LockNames::default();
         let context = Context { database: Some(&database), application: Some(&database), ..APP };
         for key in [LockKey::Bigint(key), LockKey::Pair(high, low), LockKey::Pair(high, 0)] {
-            // Asked twice: the second answer comes from what was kept of the first.
+            // The second call is answered from the cache.
             proptest::prop_assert_eq!(names.resolve(key, context), names.resolve(key, context));
         }
     }

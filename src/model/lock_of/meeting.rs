@@ -1,5 +1,3 @@
-//! Which sessions one lock of a statement would meet.
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Key, Want};
@@ -11,53 +9,46 @@ use crate::model::statement::{Statement, first};
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 
-/// How a session is in the way.
+/// Why a session blocks the statement. The order is the priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum How {
-    /// It holds the lock in a mode that conflicts.
     Holds,
-    /// It waits for the lock, and asks for a mode that conflicts.
+    /// It waits for the lock in a mode that conflicts.
     Ahead,
-    /// It holds the lock in a mode that does not conflict, but the statement waits for the end of such transactions.
+    /// It holds the lock in a mode that does not conflict, but the statement waits for such transactions to end.
     Transaction,
-    /// It has an older snapshot, and the statement waits for the end of its transaction.
+    /// Its snapshot is older, and the statement waits for its transaction to end.
     Snapshot,
 }
 
-/// A session or prepared transaction that the statement would wait for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Obstacle {
     /// The leader of its parallel group, or the prepared transaction.
     pub party: Party,
-    /// Of several ways the first of [`How`]: a session with a lock that conflicts counts as a holder.
+    /// If several apply, the first in the order of [`How`]: a session with a conflicting lock counts as a holder.
     pub how: How,
-    /// The modes of its locks, granted or asked for, that are in the way for any of these reasons.
     pub modes: LockModes,
-    /// `xact_start` of the session, or when the transaction was prepared; none where the role may not see it.
+    /// `xact_start` of the session, or the time of PREPARE TRANSACTION; `None` if the role may not see it.
     pub since: Option<Timestamp>,
-    /// The sessions that it waits for itself, at the root of that.
     pub roots: Vec<Party>,
 }
 
-/// What one lock of a statement would meet.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Meeting {
-    /// Those in the way: first those that do not wait themselves, last those that are queued; of each the oldest transaction first.
+    /// Blockers: first sessions that do not wait themselves, last sessions that are queued; within each group the oldest
+    /// transaction first.
     pub in_the_way: Vec<Obstacle>,
-    /// How many sessions have it locked, in whatever mode.
+    /// Number of sessions that hold a lock on it, in any mode.
     pub using: usize,
-    /// How many sessions may have rows of it locked that the statement wants, if it locks or changes rows itself: those
-    /// that hold `RowShare` or `RowExclusive`. No view shows which rows (`src/backend/access/heap/README.tuplock`).
+    /// Number of sessions that may have locked rows that the statement wants, if it locks or changes rows: those that hold
+    /// `RowShare` or `RowExclusive`. No view shows which rows (`src/backend/access/heap/README.tuplock`).
     pub row_lockers: usize,
-    /// Lock requests for it that are not granted.
     pub waiting: usize,
-    /// The oldest transaction among those that have it locked.
     pub oldest: Option<(Party, Timestamp)>,
-    /// Sessions of the database of which the role cannot see whether they have a snapshot that is waited for.
+    /// Sessions of the database for which the role cannot see whether they have a snapshot that the statement waits for.
     pub hidden: usize,
 }
 
-/// What the locks of a statement by way of one name would meet.
 pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meeting {
     let snapshot = view.snapshot.as_deref();
     let rows = snapshot.map_or(&[][..], |snapshot| snapshot.locks.last_rows());
@@ -146,8 +137,9 @@ fn how(lock: &Lock, wanted: LockModes, waits_for: Option<LockMode>) -> Option<Ho
     }
 }
 
-/// Whether a session has a snapshot that an index build waits for: `GetCurrentVirtualXIDs` as `WaitForOlderSnapshots` in
-/// `src/backend/commands/indexcmds.c` calls it. It leaves out VACUUM, and other index builds of the same kind.
+/// Whether an index build waits for the snapshot of the session: `GetCurrentVirtualXIDs` as called by
+/// `WaitForOlderSnapshots` in `src/backend/commands/indexcmds.c`. VACUUM and other index builds of the same kind are
+/// excluded.
 fn has_snapshot(backend: &Backend) -> bool {
     let is_vacuum = backend.backend_type.as_deref() == Some("autovacuum worker");
     let is_build = || {
@@ -163,7 +155,6 @@ fn has_snapshot(backend: &Backend) -> bool {
     backend.backend_xmin.is_some() && !is_vacuum && !is_build()
 }
 
-/// Whether the role may not see what the session does.
 fn is_hidden(backend: &Backend) -> bool {
     backend.backend_type.is_none() && backend.state.is_none() && backend.backend_start.is_none()
 }

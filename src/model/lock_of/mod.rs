@@ -1,4 +1,5 @@
-//! What a statement would meet now: the sessions that hold or want its locks in modes that conflict. From one snapshot; nothing is run.
+//! Sessions that hold or request the locks of a statement in conflicting modes, computed from one snapshot. The statement
+//! is not run.
 
 mod meeting;
 #[cfg(test)]
@@ -12,78 +13,67 @@ use super::view::View;
 use super::wait_graph::Party;
 use super::{QueryText, Text};
 
-/// The search path leads to nothing of a name.
+/// The search path does not lead to any object of this name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Schemas off the path that have a relation of this name; none where the statement itself names a schema.
+    /// Schemas off the search path that have a relation of this name; empty if the statement itself names a schema.
     pub schemas: Vec<String>,
 }
 
-/// A relation that another one leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Other {
-    /// How it is found.
     pub role: Role,
-    /// `pg_class.oid`.
     pub oid: u32,
-    /// Its schema and its name.
+    /// `schema.name`.
     pub name: String,
-    /// By foreign keys: the name of the constraint and of its columns.
+    /// For foreign keys: the name of the constraint and of its columns.
     pub names: Vec<String>,
 }
 
-/// A relation of the connected database, as its catalogs have it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CatalogRelation {
-    /// `pg_class.oid`, by which its locks are found in `pg_locks.relation`.
+    /// `pg_class.oid`, as in `pg_locks.relation`.
     pub oid: u32,
     /// `pg_namespace.nspname` of its schema, unquoted.
     pub schema: String,
-    /// `pg_class.relkind`: `r` a table, `p` a partitioned one, `i` and `I` their indexes, `m` a materialized view.
+    /// `pg_class.relkind`: `r` table, `p` partitioned table, `i` and `I` their indexes, `m` materialized view.
     pub kind: char,
-    /// Rows at the last VACUUM or ANALYZE; none where there was none.
+    /// Rows at the last VACUUM or ANALYZE; `None` if there was none.
     pub rows: Option<f64>,
-    /// Bytes of its main fork, by the same count.
+    /// Bytes of the main fork, from the same VACUUM or ANALYZE.
     pub bytes: u64,
-    /// The table of an index.
+    /// `pg_class.oid` of the table, for an index.
     pub table: Option<u32>,
-    /// How many partitions and children it has, at any depth.
+    /// Number of partitions and children, at any depth.
     pub below: usize,
-    /// Other relations that a statement can lock by way of it.
     pub others: Vec<Other>,
 }
 
-/// What there is of something that a statement names.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Place {
-    /// A relation.
     Relation(CatalogRelation),
-    /// Objects of that name, by OID: functions may have the same name. And tables that a type leads to.
+    /// OIDs of the objects with that name, since functions can share a name, and the tables found through a type.
     Object(Vec<u32>, Vec<Other>),
-    /// Something that is not in a catalog: an advisory lock, the queue of notifications.
+    /// Not in a catalog: an advisory lock or the notification queue.
     Lock,
-    /// An object of a kind that locktop does not look for, or an advisory lock with a key that is not known.
+    /// An object of a kind that locktop does not look up, or an advisory lock with an unknown key.
     NotLookedFor,
-    /// Nothing.
     Missing(Elsewhere),
 }
 
-/// What a row of `pg_locks` is about, in the connected database or in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// A relation, by OID.
     Relation(u32),
-    /// Another object: the OID of its catalog, and its own.
+    /// OID of the catalog, and OID of the object.
     Object(u32, u32),
-    /// An advisory lock.
     Advisory(LockKey),
 }
 
-/// The queue of notifications: `LockSharedObject(DatabaseRelationId, InvalidOid)` in `src/backend/commands/async.c`.
+/// The notification queue: `LockSharedObject(DatabaseRelationId, InvalidOid)` in `src/backend/commands/async.c`.
 const NOTIFICATIONS: Key = Key::Object(1262, 0);
 
 impl Key {
-    /// What a lock is about; none if it is of another database or of a kind that no statement names.
+    /// `None` if the lock is of another database or of a kind that no statement names.
     fn of(lock: &Lock, database: u32) -> Option<Self> {
         let tag = &lock.tag;
         if tag.database() != Some(0) && tag.database() != Some(database) {
@@ -98,20 +88,16 @@ impl Key {
     }
 }
 
-/// A lock that a statement takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Want<'a> {
-    /// On what.
     pub key: Key,
-    /// In which mode.
     pub mode: LockMode,
-    /// The relation that leads to it, if the statement does not name it; the table of an index has none.
+    /// The relation through which it is found, if the statement does not name it; `None` for the table of an index.
     pub other: Option<&'a Other>,
-    /// Whether it is what the statement is about, or the table of that.
+    /// Whether it is the object of the statement, or the table of that object.
     pub is_subject: bool,
 }
 
-/// All locks of a statement by way of one that it names, on a server of this version.
 pub fn wants<'a>(statement: &Statement, take: &Take, place: &'a Place, version: u32) -> Vec<Want<'a>> {
     let is_taken = take.since <= version && take.mode != LockMode::SIRead;
     let is_subject = take.is_subject;
@@ -161,33 +147,29 @@ pub fn wants<'a>(statement: &Statement, take: &Take, place: &'a Place, version: 
     found
 }
 
-/// Whether a form that locks relations by a role locks one with that role.
 fn role_fits(also: &Also, role: Role, take: &Take, is_partitioned: bool, only: bool) -> bool {
     match also.role {
         Role::Below => role == Role::Below && !only,
-        // INSERT locks only the partitions of its own table, but reads others with their children.
+        // INSERT locks only the partitions of its target table, but reads other tables with their children.
         Role::Partitions => role == Role::Below && !only && (is_partitioned || !take.is_subject),
         Role::Base => role == Role::Base,
         named => role == named && take.is_subject,
     }
 }
 
-/// What is known of somebody in the way, for whoever prints it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
-    /// Process id of the session; none of a prepared transaction.
+    /// Process id of the session; `None` for a prepared transaction.
     pub pid: Option<i32>,
-    /// The name given to PREPARE TRANSACTION; none of a session.
+    /// The identifier given to PREPARE TRANSACTION; `None` for a session.
     pub gid: Option<Text>,
-    /// `app@web-3`: application and client of a session, the owner of a prepared transaction.
+    /// `app@web-3`: application and client of a session, or the owner of a prepared transaction.
     pub who: String,
     /// `idle in transaction`, `autovacuum worker`, `prepared`.
     pub state: String,
-    /// Its statement, or the last one.
     pub query: Option<QueryText>,
 }
 
-/// What is known of a party.
 pub fn known(view: &View, party: Party) -> Known {
     let Some(snapshot) = view.snapshot.as_deref() else { return Known::default() };
     match party {

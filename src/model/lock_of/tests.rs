@@ -33,7 +33,7 @@ fn met(builder: Builder, statement: &str) -> Meeting {
     met_at(&builder.view(), statement, place())
 }
 
-/// 11 reads the table and 12 writes a partition of it, 13 wants it for itself.
+/// 11 reads the table, 12 writes a partition of it, and 13 requests an exclusive lock.
 fn scene(has_third: bool) -> Builder {
     let mut b = Builder { now: 100.0, relations: vec![(9, "orders")], ..Builder::default() };
     b.session(11, "app@web", State::IdleInTransaction, 60.0, "SELECT * FROM orders");
@@ -71,7 +71,6 @@ fn who_is_in_the_way() {
     assert_eq!((all.using, all.waiting, all.oldest), (2, 1, Some((Party::Backend(11), at(40.0)))));
 }
 
-/// What `pg_locks` does not show may be in the way all the same.
 #[test]
 fn rows_may_be_locked() {
     let rows = |statement: &str| met(scene(false), statement).row_lockers;
@@ -101,7 +100,8 @@ fn only_leaves_partitions_alone() {
     }
 }
 
-/// An index build waits for older snapshots of its database, whatever they have read; a holder that waits itself comes after its root.
+/// An index build waits for older snapshots of its database, whatever they have read. A holder that waits itself is
+/// listed after its root.
 #[test]
 fn older_snapshots_and_holders_that_wait() {
     let mut b = scene(false);

@@ -73,7 +73,7 @@ fn what_is_left_of_a_statement_depends_on_the_channel() {
     assert!(!format!("{statement:?}").contains("s3cret"), "{statement:?}");
 }
 
-/// A hostile statement costs no more than its length.
+/// The cost of a hostile statement is linear in its length.
 #[test]
 fn the_cost_grows_with_the_length_alone() {
     for part in ["program ", "://a@b ", "'a' --\n", "$a", "/*", "\"x y\" password ", "'' ", "password=x("] {
@@ -81,7 +81,7 @@ fn the_cost_grows_with_the_length_alone() {
         let text = part.repeat(200_000 / part.len());
         drop(without_literals(&text));
         drop(fingerprint::fingerprint(&text));
-        // With the square of the length it takes minutes.
+        // A quadratic cost takes minutes.
         assert!(began.elapsed().as_secs() < 20, "{part}: {:?}", began.elapsed());
     }
 }

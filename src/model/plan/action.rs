@@ -1,5 +1,3 @@
-//! What is going to be done, to whom, and what comes of it.
-
 use std::sync::Arc;
 
 use super::{ActionCommand, Change, Confirm, RecoveryPlan, Scope, Target, Verb};
@@ -12,79 +10,64 @@ use crate::model::view::TargetId;
 use crate::model::wait_graph::Release;
 use crate::model::work_queue::ItemId;
 
-/// What is going to be done. It is good for as long as every target stays as it was seen; whoever carries it out has the
-/// server compare, in the statement that acts.
+/// The plan of an action. It is valid while every target stays as seen; the statement that acts compares them on the
+/// server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionPlan {
-    /// What is done to each target.
     pub verb: Verb,
-    /// To whom, in this order, each alone; every one of them was chosen.
+    /// Targets in the order of execution, one at a time; the operator chose each of them.
     pub rows: Vec<PlannedTarget>,
-    /// What was chosen and is left alone, and why.
     pub refused: Vec<Refused>,
-    /// How many were meant and are left out because the filter hides them.
+    /// Number of targets left out because the filter hides them.
     pub hidden: usize,
-    /// What comes of all of them together; for sessions alone.
+    /// The combined effect of all targets; only for sessions.
     pub effect: Option<Effect>,
-    /// Who else could be meant by the row, and in words who that is: where one row of the forest was chosen.
+    /// Other scopes that the row could mean, in words; only if one row of the forest was chosen.
     pub offers: Vec<(Scope, String)>,
-    /// What has to be typed before it is done.
     pub confirm: Confirm,
-    /// The plan behind a recovery; none for everything else.
     pub recovery: Option<Arc<RecoveryPlan>>,
 }
 
-/// A target, and what is known about it. All words are one harmless line each.
+/// A target, with what is known about it. Each text is one sanitized line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedTarget {
-    /// What is sent to whoever carries it out.
     pub target: Target,
-    /// What is asked of the server: `pg_terminate_backend(4312)`.
+    /// The request to the server: `pg_terminate_backend(4312)`.
     pub does: String,
-    /// How it is: its state, its transaction, its locks, …, most telling first.
     pub facts: Vec<String>,
-    /// What comes of it alone; for sessions.
+    /// The effect of this target alone; only for sessions.
     pub effect: Option<Effect>,
-    /// What it does to the session and to its data; for sessions.
+    /// What the action does to the session and its data; only for sessions.
     pub consequence: Option<Consequence>,
-    /// What else it breaks or may break; often nothing.
     pub cautions: Vec<Caution>,
-    /// The lease for which its session was chosen.
     pub lease: Option<LeaseHeld>,
-    /// What its session works on by tables of our own: while that stays, so does who is behind it, whatever was run for it.
+    /// The work of the session by locktop's own tables: while it stays the same, the session serves the same client, whatever
+    /// it has run.
     pub work: Option<Stake>,
-    /// How it has changed since it was chosen: the server will not act on it any more. Once it is there it stays.
+    /// How the target has changed since it was chosen, so that the server will not act on it. Once set, it stays set.
     pub change: Option<Change>,
 }
 
-/// A lease, and who has it: what does not change when it is renewed.
+/// A lease and its owner: the values that a renewal does not change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseHeld {
-    /// What identifies it: where it is kept, and its id there.
     pub id: LeaseId,
-    /// Process id of its owner's session; none where the table does not say it.
+    /// Process id of the owner's session; `None` if the table does not have it.
     pub pid: Option<i32>,
-    /// Who has it by its row.
     pub owner: Option<Text>,
-    /// Its token; none where the table has none.
+    /// `None` if the table has no tokens.
     pub token: Option<i64>,
 }
 
-/// What was chosen, and is left alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refused {
-    /// What it is called, in one harmless line.
     pub name: String,
-    /// The row it is about, for whoever wants to go there.
     pub subject: Subject,
-    /// Why, in one harmless line, with what can be done instead.
     pub reason: String,
 }
 
-/// What ending sessions, or their queries, does to those that wait.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Effect {
-    /// Whoever waits behind them, divided.
     pub release: Release,
     /// `17: 1 continues now, 16 in turn`, or that they block no session.
     pub blocks: String,
@@ -92,59 +75,49 @@ pub struct Effect {
     pub named: Vec<(&'static str, String)>,
 }
 
-/// Something that an action breaks, or that speaks against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caution {
-    /// What kind of thing that is; [`Self::words`] say it of this target.
     pub kind: CautionKind,
-    /// What that means, in one harmless line.
     pub words: String,
-    /// What of the session's it is about: another task, item or lease in its place is another caution, whatever else is the same.
+    /// The work of the session that the caution is about: with another task, item or lease it is a different caution.
     pub about: Vec<Stake>,
 }
 
-/// What is lost with a session, by what stays the same for as long as it is the same piece of work.
+/// Work that is lost with a session, by values that stay the same as long as it is the same work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stake {
-    /// An execution of a task that the session runs, and which attempt it is.
+    /// An execution that the session runs, and its attempt.
     Execution(TaskId, Option<i64>),
-    /// An item of the queue, and which attempt it is.
     Item(ItemId, Option<i64>),
-    /// A lease that the session has.
     Lease(LeaseHeld),
 }
 
-/// What a caution is about. The order is that in which they are told.
+/// The order is that of the display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CautionKind {
-    /// The leader is meant in place of its parallel worker.
+    /// The action applies to the leader instead of its parallel worker.
     ParallelWorker,
-    /// It keeps a lock of its session while it runs other statements.
+    /// The session keeps a session-level lock while it runs other statements.
     Keeps,
-    /// Another locktop, by its `application_name`.
+    /// Another locktop, recognized by `application_name`.
     Locktop,
-    /// A program that has to be started again.
+    /// A program that must be started again.
     Tool,
-    /// It runs a task by the log.
     Task,
-    /// It works on an item of the queue.
     Item,
-    /// It has a lease by its row.
     Lease,
-    /// It was the last attempt: what is lost is not tried again.
+    /// This was the last attempt: lost work is not tried again.
     GivesUp,
-    /// Much that was written is undone.
+    /// A large amount of written data is rolled back.
     Written,
-    /// It does not help, or not at once.
     Futile,
-    /// Its owner may be at work, and is not stopped by it.
+    /// The owner may be working, and the action does not stop it.
     Owner,
-    /// What is shown is old: some of it could not be read anew.
+    /// The display is out of date: part of it could not be read again.
     Old,
 }
 
 impl ActionPlan {
-    /// A plan of which nothing is known yet but what is done.
     pub(crate) fn new(verb: Verb) -> Self {
         Self {
             verb,
@@ -158,20 +131,20 @@ impl ActionPlan {
         }
     }
 
-    /// What is carried out once it was confirmed: all targets, also those that have changed since; of those the server, which
-    /// compares, will say so. `server` is the one that the plan was made for; `number` tells its report apart; `wait` is how long to wait
-    /// for what was asked to happen, in seconds.
+    /// The command to execute after confirmation: all targets, also changed ones, since the server compares and reports those.
+    /// `server` is the one the plan was made for, `number` identifies the report, and `wait` is how long to wait for the
+    /// change to happen, in seconds.
     pub fn command(&self, server: TargetId, number: u64, wait: f64) -> ActionCommand {
         let targets = self.rows.iter().map(|row| row.target.clone()).collect();
         ActionCommand { server, number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
     }
 
-    /// Whether nothing is left that could be done: nothing could from the start, or every target has changed since.
+    /// Whether nothing is left to do: there was no target, or every target has changed.
     pub fn is_over(&self) -> bool {
         self.rows.iter().all(|row| row.change.is_some())
     }
 
-    /// Why there is nothing to do any more, for the message in place of the dialog; none while there is.
+    /// Why nothing is left to do, for the message that replaces the dialog; `None` while a target is left.
     pub fn why_over(&self) -> Option<String> {
         if !self.is_over() {
             return None;
@@ -194,7 +167,6 @@ impl ActionPlan {
 }
 
 impl PlannedTarget {
-    /// A target that is no session, and what is asked of the server for it.
     pub(super) fn new(target: Target, does: &str, facts: Vec<String>, cautions: Vec<Caution>) -> Self {
         let does = crate::text::one_line(does).into_owned();
         Self {

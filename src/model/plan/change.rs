@@ -1,32 +1,22 @@
-//! How a target has changed since it was chosen.
-
 use std::fmt;
 
 use super::context::PlanIndex;
 use super::{ActionPlan, PlanContext, TargetKind, rows, signal};
 
-/// Why the server would not act on a target any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// It no longer exists.
     Gone,
-    /// This role cannot see it any more.
+    /// This role can no longer see it.
     Hidden,
-    /// Its session is in another transaction, or in none.
     OtherTransaction,
-    /// Its session runs another query than it did.
     OtherQuery,
-    /// Its session is idle, and has run something since: in a pool it may serve somebody else.
+    /// Its session is idle and has run a statement since: a pooled session may now serve another client.
     RanSomething,
     /// Its session serves another client: the application, role or address differs.
     OtherClient,
-    /// Its session runs no query any more that could be cancelled.
     NotActive,
-    /// It has not got the lock any more for which it was chosen.
     HoldsNotAnyMore,
-    /// Nobody waits for it any more.
     BlocksNobody,
-    /// Its row is not as it was seen.
     OtherRow,
 }
 
@@ -47,14 +37,14 @@ impl fmt::Display for Change {
     }
 }
 
-/// How each target has changed since the plan was made, in their order; none where it has not, as far as can be told.
+/// The change of each target since the plan was made, in order; `None` if no change is known.
 pub fn still_there(plan: &ActionPlan, context: &PlanContext<'_>) -> Vec<Option<Change>> {
     plan.refreshed(context).rows.into_iter().map(|row| row.change).collect()
 }
 
 impl ActionPlan {
-    /// The same plan with what is known by now: what has changed about each target, its facts, what it blocks and frees. The
-    /// targets stay, but for a lease that its holder has renewed; and so does what has to be typed.
+    /// The same plan with current data: the change of each target, its facts, what it blocks and frees. The targets stay,
+    /// except a lease that its holder renewed, and so does the text to type.
     pub fn refreshed(&self, context: &PlanContext<'_>) -> Self {
         let mut plan = self.clone();
         let Some(index) = PlanIndex::of(context) else { return plan };

@@ -1,5 +1,3 @@
-//! To what something is to be done.
-
 use super::rows;
 use super::{ActionPlan, Ask, Known, PlanContext, SelectedRow, Verb};
 use crate::model::lease::LeaseId;
@@ -7,38 +5,28 @@ use crate::model::systems::TextId;
 use crate::model::task::TaskId;
 use crate::model::work_queue::ItemId;
 
-/// To what something is to be done.
 #[derive(Debug, Clone)]
 pub enum Chosen {
-    /// To sessions: a signal is sent.
     Sessions(Ask),
-    /// To executions of tasks: the server has to be asked which.
+    /// Executions of tasks; the server must be asked which ones.
     Executions(Vec<(TaskId, Option<i64>)>),
-    /// To rows of one kind: a statement changes each.
     Rows(RowsOf),
-    /// To blockers that are known: nothing is asked of the server.
     Known(Known),
 }
 
-/// Rows of one kind, by what identifies them; never empty.
+/// Rows of one kind, by identity; never empty.
 #[derive(Debug, Clone)]
 pub enum RowsOf {
     /// Executions in a published log.
     Published(Vec<(TaskId, Option<i64>)>),
-    /// Leases in tables or in Redis.
     Leases(Vec<LeaseId>),
-    /// Tasks, of whatever table.
     Tasks(Vec<TaskId>),
-    /// Items of the work queue.
     Items(Vec<ItemId>),
-    /// Jobs of other systems.
     Jobs(Vec<TextId>),
-    /// Leases of other systems.
     OtherLeases(Vec<TextId>),
 }
 
 impl RowsOf {
-    /// What a verb would do to them, as a question shows it; nothing is asked of the server yet.
     pub fn plan(&self, context: &PlanContext<'_>, verb: Verb) -> ActionPlan {
         match self {
             Self::Published(tasks) => rows::published(context, tasks),
@@ -50,7 +38,6 @@ impl RowsOf {
         }
     }
 
-    /// What one of them is called in a sentence.
     pub const fn one(&self) -> &'static str {
         match self {
             Self::Published(_) => "execution",
@@ -62,19 +49,16 @@ impl RowsOf {
     }
 }
 
-/// What these rows give; none where none of them gives anything.
 fn some<T>(rows: &[SelectedRow], of: impl Fn(SelectedRow) -> Option<T>) -> Option<Vec<T>> {
     let rows: Vec<T> = rows.iter().filter_map(|row| of(*row)).collect();
     (!rows.is_empty()).then_some(rows)
 }
 
-/// The rows that have a session, or may have one.
 pub(super) fn sessions(rows: &[SelectedRow]) -> Option<Vec<SelectedRow>> {
     use SelectedRow::{Job, Other, OtherLease};
     some(rows, |row| (!matches!(row, Other | Job(_) | OtherLease(_))).then_some(row))
 }
 
-/// The tasks among the rows, with their executions.
 pub(super) fn tasks(rows: &[SelectedRow]) -> Option<Vec<(TaskId, Option<i64>)>> {
     some(rows, |row| if let SelectedRow::Task(task, again) = row { Some((task, again)) } else { None })
 }

@@ -1,25 +1,21 @@
-//! What somebody has to type before anything is done.
-
-/// What has to be typed before something is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confirm {
     /// Nothing can be confirmed: there is no target.
     Nothing,
     /// One target: the key `y` is enough.
     Yes,
-    /// Several: the number of them.
+    /// Several targets: their number.
     Count(usize),
-    /// One that somebody alive owns: its process id, or the lease's id.
+    /// One target with a live owner: the process id, or the id of the lease.
     Owner(String),
-    /// One that nobody selected: the first word of its name.
+    /// One target that was not selected: the first word of its name.
     Name(String),
 }
 
-/// The longest word that is asked for.
 const LONGEST: usize = 40;
 
 impl Confirm {
-    /// For so many targets. Of a single one that somebody alive owns, what has to be typed instead.
+    /// `owner` is the word to type for a single target with a live owner.
     pub(super) fn of(targets: usize, owner: Option<String>) -> Self {
         match (targets, owner) {
             (0, _) => Self::Nothing,
@@ -29,7 +25,7 @@ impl Confirm {
         }
     }
 
-    /// The word to type; none where nothing can be confirmed.
+    /// `None` if nothing can be confirmed.
     pub fn word(&self) -> Option<String> {
         match self {
             Self::Nothing => None,
@@ -39,18 +35,18 @@ impl Confirm {
         }
     }
 
-    /// Whether that is what has to be typed. Blanks around it do not count.
+    /// Whether `typed` is the required word; surrounding blanks are ignored.
     pub fn accepts(&self, typed: &str) -> bool {
         self.word().is_some_and(|word| word == typed.trim())
     }
 
-    /// What to type, in words; `unlocks` where it is a lease's, and not a process id.
+    /// The prompt; `unlocks` if the word is that of a lease, not a process id.
     pub fn asks(&self, unlocks: bool) -> String {
         match self {
             Self::Nothing => "nothing to do".to_owned(),
             Self::Yes => "y to confirm".to_owned(),
             Self::Count(several) => format!("type {several} to confirm all {several}"),
-            // A lease whose name nobody can type.
+            // A lease whose name cannot be typed.
             Self::Owner(word) if word == "end" => "its owner may be alive: type end to confirm".to_owned(),
             Self::Owner(owner) => {
                 let is_pid = owner.bytes().all(|byte| byte.is_ascii_digit());
@@ -65,7 +61,6 @@ impl Confirm {
     }
 }
 
-/// Whether somebody can type that, and see what it is.
 pub(super) fn is_typable(word: &str) -> bool {
     !word.is_empty() && word.len() <= LONGEST && word.chars().all(|character| character.is_ascii_graphic())
 }

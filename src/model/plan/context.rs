@@ -1,5 +1,3 @@
-//! What a plan is made from.
-
 use super::Rights;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::finding::Subject;
@@ -11,38 +9,33 @@ use crate::model::wait_graph::{Party, TreeNode, WaitGraph};
 use crate::model::{Timestamp, words};
 use crate::text;
 
-/// What a plan is made from: what the screens show, and what is known of ourselves.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
-    /// The view that the screens show.
     pub view: &'a View,
-    /// What the role may do, once that has been looked up. Without it nothing is refused for want of a right; the server
-    /// does that.
+    /// Privileges of the role, once they are read. Before that locktop refuses nothing for a missing privilege; the server
+    /// does.
     pub rights: Option<&'a Rights>,
-    /// Process ids of our own sessions, beside that of the poll.
+    /// Process ids of locktop's own sessions, in addition to that of the poll.
     pub own_pids: &'a [i32],
     /// Sessions that locktop terminated: no grace period follows their end.
     pub terminated: &'a [BackendId],
 }
 
 impl<'a> PlanContext<'a> {
-    /// The session with this process id.
     pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {
         self.view.index.backend(self.view.snapshot.as_deref()?, pid)
     }
 
-    /// Whether locktop terminated this session.
     pub(super) fn has_terminated(&self, session: Option<BackendId>) -> bool {
         was_terminated(self.terminated, session)
     }
 }
 
-/// Whether a session is one of those that locktop terminated; not without its start, since process ids are used again.
+/// Whether locktop terminated this session. False without its start time, since process ids are reused.
 pub(super) fn was_terminated(terminated: &[BackendId], session: Option<BackendId>) -> bool {
     session.is_some_and(|id| id.backend_start.is_some() && terminated.contains(&id))
 }
 
-/// The context of a plan with its snapshot, and where things are in it: built once for each plan.
 pub(super) struct PlanIndex<'a> {
     pub(super) context: PlanContext<'a>,
     pub(super) snapshot: &'a Snapshot,
@@ -51,14 +44,13 @@ pub(super) struct PlanIndex<'a> {
 }
 
 impl<'a> PlanIndex<'a> {
-    /// Finds its way through the last snapshot; none before the first.
+    /// `None` before the first snapshot.
     pub(super) fn of(context: &PlanContext<'a>) -> Option<Self> {
         let snapshot = context.view.snapshot.as_deref()?;
         let view = context.view;
         Some(Self { context: *context, snapshot, graph: &view.graph, index: &view.index })
     }
 
-    /// The view with its snapshot.
     pub(super) fn look(&self) -> SnapshotView<'a> {
         SnapshotView { view: self.context.view, snapshot: self.snapshot }
     }
@@ -67,7 +59,6 @@ impl<'a> PlanIndex<'a> {
         self.index.backend(self.snapshot, pid)
     }
 
-    /// The place of a party in the forest.
     pub(super) fn node(&self, party: Party) -> Option<(usize, &'a TreeNode)> {
         self.index.node(self.graph, party)
     }
@@ -80,17 +71,15 @@ impl<'a> PlanIndex<'a> {
         self.snapshot.server().is_some_and(|server| server.in_recovery)
     }
 
-    /// Whether that is one of our own sessions.
     pub(super) fn is_own(&self, pid: i32) -> bool {
         self.context.own_pids.contains(&pid) || self.snapshot.server().is_some_and(|own| own.own_pid == pid)
     }
 
-    /// Whether all locks that are held now are shown.
     pub(super) fn knows_locks(&self) -> bool {
         self.snapshot.locks.is_known() && self.snapshot.locks_omitted == 0
     }
 
-    /// Whether a session, or one of its parallel workers, holds a lock in this mode, as far as that is known.
+    /// Whether the session, or one of its parallel workers, holds a lock in this mode; true if the locks are not fully known.
     pub(super) fn may_hold(&self, pid: i32, (tag, mode): (LockTag, LockMode)) -> bool {
         let locks = self.snapshot.locks.last_rows().iter();
         let mut same = locks.filter(|lock| lock.granted && lock.mode == mode && lock.tag == tag);
@@ -98,23 +87,21 @@ impl<'a> PlanIndex<'a> {
         !self.knows_locks() || same.any(|lock| lock.pid.map(group) == Some(pid))
     }
 
-    /// Seconds from `since` to the snapshot; less than none is none.
+    /// Seconds from `since` to the snapshot, at least 0.
     pub(super) fn age(&self, since: Timestamp) -> f64 {
         (self.snapshot.taken_at - since).as_seconds_f64().max(0.0)
     }
 
-    /// The same as a text: `2m51s`.
     pub(super) fn age_text(&self, since: Timestamp) -> String {
         text::duration(self.age(since))
     }
 
-    /// `4312 app@web-3`; the process id alone where nothing else is known.
+    /// `4312 app@web-3`, or only the process id if nothing else is known.
     pub(super) fn name(&self, pid: i32) -> String {
         let who = self.backend(pid).map(words::who).unwrap_or_default();
         if who.is_empty() { pid.to_string() } else { format!("{pid} {who}") }
     }
 
-    /// The same for whoever can hold a lock.
     pub(super) fn party_name(&self, party: Party) -> String {
         match party {
             Party::Backend(pid) => self.name(pid),
@@ -125,13 +112,13 @@ impl<'a> PlanIndex<'a> {
         }
     }
 
-    /// The row of a session: with its start where that is known.
     pub(super) fn subject(&self, pid: i32) -> Subject {
         let id = self.backend(pid).map_or(BackendId { pid, backend_start: None }, Backend::id);
         Subject::Backend(id)
     }
 
-    /// What a process has locked or waits for, within a sentence: one harmless line. Of a transaction the row that `waiter` waits for.
+    /// The object that a process has locked or waits for, within a sentence, in one sanitized line. For a transaction, the row
+    /// that `waiter` waits for.
     pub(super) fn lock_words(&self, tag: &LockTag, pid: i32, waiter: Option<i32>) -> String {
         let tag = waiter.map_or(tag, |waiter| self.index.awaited(tag, waiter));
         let names = &self.context.view.lock_names;

@@ -1,4 +1,4 @@
-//! Which executions a recovery is asked for, and its plan as one of targets.
+//! The executions to recover, and the recovery plan as an action plan.
 
 use std::sync::Arc;
 
@@ -15,42 +15,34 @@ use crate::model::finding::Subject;
 use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState, also_of, evidence};
 use crate::text;
 
-/// The name of the table of schedules in a schema of ours.
 const SCHEDULES: &str = ".scheduled_tasks";
 
-/// Which executions are to be recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecoveryScope {
-    /// Those of these tasks; where several executions of one run, all but the newest by their own id.
+    /// Those of these tasks; if several executions of a task run, all but the newest have their own id.
     These(Vec<(TaskId, Option<i64>)>),
-    /// All whose session is gone, within the filter.
     Orphans(RecoveryFilter),
-    /// All that run for longer than they may, within the filter.
     Slow(RecoveryFilter),
 }
 
-/// To which executions a recovery of all orphans, or of all slow ones, is limited.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecoveryFilter {
-    /// The table of the tasks: that of the row which was chosen.
     pub table: u32,
-    /// Those that a filter shows, by the table of their task and their own id; none without a filter.
+    /// Rows that the filter shows, by the table of their task and their own id; `None` without a filter.
     pub shown: Option<FxHashSet<(u32, i64)>>,
 }
 
-/// What to ask the server for: it plans a recovery ([`RecoveryPlan`]) by its own view of what runs.
+/// The request to the server, which plans the recovery ([`RecoveryPlan`]) from its own view of running executions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recovery {
-    /// The schema of the tables, as the catalog has it, and what to ask for; none where nothing can be recovered.
+    /// The schema of the tables, as in the catalog, and the request; `None` if nothing can be recovered.
     pub request: Option<(String, Request)>,
-    /// What was chosen and cannot be, and why.
     pub refused: Vec<Refused>,
-    /// How many are meant and are left out because the filter hides them.
     pub hidden: usize,
 }
 
-/// What to ask for. A session that holds the key of a slow execution is ended: that it is past its timeout was seen, and the
-/// server looks again.
+/// The request to the server. A session that holds the key of a slow execution is terminated: the timeout was seen to be
+/// exceeded, and the server checks again.
 pub fn executions(context: &PlanContext<'_>, which: &RecoveryScope) -> Recovery {
     let mut recovery = Recovery { request: None, refused: Vec::new(), hidden: 0 };
     let Some(index) = PlanIndex::of(context) else {
@@ -69,8 +61,8 @@ pub fn executions(context: &PlanContext<'_>, which: &RecoveryScope) -> Recovery 
     recovery
 }
 
-/// Without a filter the server finds them. With one it is asked for those that are shown: nobody else is meant, and what else
-/// ends with their sessions is told of as such.
+/// Without a filter the server finds the executions. With a filter only those shown are requested; other executions that
+/// end with their sessions are reported as such.
 fn all(index: &PlanIndex<'_>, state: TaskState, within: &RecoveryFilter, recovery: &mut Recovery) {
     let terminate = state == TaskState::Slow;
     let table = within.table;
@@ -104,13 +96,13 @@ fn server(reason: &str) -> Refused {
     Refused::new("the server", Subject::Server, reason)
 }
 
-/// The schema of tables of ours.
+/// `None` for tables that are not locktop's own.
 fn schema(set: &TaskSet) -> Option<String> {
     let schema = set.tables.schedules.strip_suffix(SCHEDULES)?;
     (set.tables.own_keys && set.tables.log.is_some()).then(|| schema.to_owned())
 }
 
-/// The schema of these tables, where there are several whose executions can be recovered.
+/// The schema of these tables, if several schemas have executions that can be recovered.
 pub fn place(context: &PlanContext<'_>, table: u32) -> Option<String> {
     let sets = &context.view.snapshot.as_ref()?.task_sets;
     let several = sets.iter().filter_map(schema).nth(1).is_some();
@@ -154,7 +146,6 @@ fn these(index: &PlanIndex<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut
     recovery.request = place.map(|schema| (schema, request));
 }
 
-/// The schema and the execution, if it can be recovered.
 fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String> {
     let limit = text::duration(row.limit);
     let execution = match (row.state, row.execution(index.snapshot)) {
@@ -185,7 +176,6 @@ fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String>
     }
 }
 
-/// The plan that the server was asked for, as one of targets.
 pub fn recovery(context: &PlanContext<'_>, recovery: Arc<RecoveryPlan>) -> ActionPlan {
     let mut plan = ActionPlan::new(Verb::Recover);
     let own = format!("{}{SCHEDULES}", recovery.schema);
@@ -229,7 +219,6 @@ pub fn without_grace(mut plan: Arc<RecoveryPlan>, terminated: &[BackendId]) -> A
     plan
 }
 
-/// Why this role may not terminate the session of an execution.
 fn lack(context: &PlanContext<'_>, row: &Planned) -> Option<String> {
     let backend = context.backend(ended(row)?)?;
     let (user, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());

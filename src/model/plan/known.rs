@@ -1,4 +1,4 @@
-//! Blockers that are known: the entries that expect them from now on, or that are taken away. Nothing of it is asked of the server.
+//! Known blockers: entries that expect them from now on, or that are removed. No request is sent to the server.
 
 use super::{SelectedRow, Verb};
 use crate::model::Text;
@@ -10,28 +10,21 @@ use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::model::words;
 
-/// Checks whose findings are about a blocker.
 const CHECKS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
 
-/// Blockers that are to be expected, or not any more.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// What each is called, in a harmless line, and its entry.
     pub rows: Vec<(String, ExpectedBlocker)>,
-    /// The entries are taken away, not added.
     pub takes_away: bool,
-    /// How many sessions meet the entries now, and how many of these block others.
+    /// How many sessions match the entries now, and how many of these block others.
     pub met: (usize, usize),
-    /// Why nothing can be asked of some.
     pub refused: Vec<String>,
 }
 
-/// Whether a finding is about a blocker.
 pub fn is_blocker(finding: &Finding) -> bool {
     CHECKS.contains(&finding.check)
 }
 
-/// The finding about the blocker of a row.
 pub(super) fn finding(view: &View, row: SelectedRow) -> Option<&Finding> {
     about(view, party_of(view, row)?)
 }
@@ -42,7 +35,7 @@ fn about(view: &View, party: Party) -> Option<&Finding> {
         .find(|finding| is_blocker(finding) && finding.ended.is_none() && finding.is_about(party))
 }
 
-/// A root whose convoy is a finding has none of its own.
+/// A root whose convoy is a finding has no finding of its own.
 fn is_root(view: &View, party: Party) -> bool {
     view.graph.roots.iter().any(|root| root.party == party)
 }
@@ -59,8 +52,8 @@ fn party_of(view: &View, row: SelectedRow) -> Option<Party> {
 }
 
 impl Known {
-    /// For the rows that are about somebody who may block others; none where no row is. Where all of them are expected their entries
-    /// are taken away, else entries are made for the others.
+    /// `None` if no row is about a possible blocker. If all of them are already expected, their entries are removed; else
+    /// entries are made for the others.
     pub fn of(view: &View, rows: &[SelectedRow]) -> Option<Self> {
         let snapshot = view.snapshot.as_deref()?;
         let parties: Vec<Party> = rows.iter().filter_map(|row| party_of(view, *row)).collect();
@@ -91,17 +84,16 @@ impl Known {
         Some(known)
     }
 
-    /// [`Verb::ExpectNoMore`] where entries are taken away, else [`Verb::Expect`].
     pub fn verb(&self) -> Verb {
         if self.takes_away { Verb::ExpectNoMore } else { Verb::Expect }
     }
 
-    /// Why there is nothing to ask; none where there is something.
+    /// `None` if there is something to confirm.
     pub fn why_nothing(&self) -> Option<String> {
         self.rows.is_empty().then(|| self.refused.join("; "))
     }
 
-    /// Whom it is about: `4312 app@web-3`, `3 blockers`.
+    /// `4312 app@web-3`, `3 blockers`.
     pub fn name(&self) -> String {
         match self.rows.as_slice() {
             [(name, _)] => name.clone(),
@@ -109,7 +101,6 @@ impl Known {
         }
     }
 
-    /// The entries, each once, in the order of the rows.
     pub fn entries(&self) -> Vec<ExpectedBlocker> {
         let mut entries: Vec<ExpectedBlocker> = Vec::new();
         for (_, entry) in &self.rows {
@@ -120,7 +111,6 @@ impl Known {
         entries
     }
 
-    /// What is expected once these are added to it, or taken away.
     pub fn applied(&self, expected: &[ExpectedBlocker]) -> Vec<ExpectedBlocker> {
         let entries = self.entries();
         let mut left = expected.to_vec();
@@ -132,7 +122,6 @@ impl Known {
     }
 }
 
-/// How many sessions meet one of the entries, and how many of those are roots.
 fn met(view: &View, snapshot: &Snapshot, rows: &[(String, ExpectedBlocker)]) -> (usize, usize) {
     let is_met = |blocker: Blocker<'_>| rows.iter().any(|(_, entry)| entry.is_met(blocker, |_| true));
     let sessions = snapshot.backends.last_rows().iter().filter(|backend| is_met(Blocker::of(backend)));
@@ -161,8 +150,8 @@ fn name(view: &View, snapshot: &Snapshot, party: Party) -> String {
     }
 }
 
-/// Who it is, by all that stays the same when it comes again: application, role and database; of an autovacuum worker, which has
-/// neither of the first two, what it vacuums. None where nothing is known but the database.
+/// The entry matches what stays the same when the session comes again: application, role and database; for an autovacuum
+/// worker, which has no application or role, what it vacuums. `None` if only the database is known.
 fn entry(view: &View, snapshot: &Snapshot, party: Party) -> Option<ExpectedBlocker> {
     let backend = view.index.backend(snapshot, party.pid());
     let known = |text: Option<&str>| text.filter(|text| !text.trim().is_empty()).map(Text::from);

@@ -1,8 +1,8 @@
-//! What an action is going to do, before it does it, and what came of it: the same for the command line and the dashboard.
+//! The plan of an action and its result, the same for the command line and the dashboard.
 //!
-//! Rows are chosen; [`sessions()`], [`leases()`], [`items()`], [`tasks()`] and, with the server's help, [`executions()`] and
-//! [`recovery()`] make an [`ActionPlan`] of them: targets, each with an identity, and refusals, each with a reason. While a
-//! dialog is open [`ActionPlan::refreshed`] follows what becomes of them. What was confirmed is a [`ActionCommand`].
+//! From chosen rows, [`sessions()`], [`leases()`], [`items()`], [`tasks()`] and, with the server's help, [`executions()`]
+//! and [`recovery()`] make an [`ActionPlan`]: targets, each with an identity, and refusals, each with a reason. While a
+//! dialog is open, [`ActionPlan::refreshed`] updates it. A confirmed plan is an [`ActionCommand`].
 
 mod act;
 mod action;

@@ -1,46 +1,43 @@
-//! What a role may do to a session, by the rules of the server, and what it lacks.
+//! What a role may do to a session, by the rules of the server, and which privileges it lacks.
 //!
-//! `pg_signal_backend()` of `src/backend/storage/ipc/signalfuncs.c`: a session of a superuser takes a superuser, any other one the
-//! privileges of its role, or `pg_signal_backend`. A process without a role counts as a superuser's, except that from 18 on
-//! `pg_signal_autovacuum_worker` is enough for autovacuum workers. Before 14.10, 15.5 and 16.1 it counted as anybody's (CVE-2023-5870).
-//! `pg_stat_get_activity()`: who has neither `pg_read_all_stats` nor the privileges of its role does not see when a session began,
-//! and without that it cannot be told from the next one with its pid.
+//! `pg_signal_backend()` in `src/backend/storage/ipc/signalfuncs.c`: signalling a session of a superuser takes a superuser;
+//! any other session takes the privileges of its role, or `pg_signal_backend`. A process without a role counts as a
+//! superuser's, but from 18 on `pg_signal_autovacuum_worker` is enough for autovacuum workers. Before 14.10, 15.5 and 16.1
+//! such a process was not protected (CVE-2023-5870).
+//! `pg_stat_get_activity()`: without `pg_read_all_stats` or the privileges of its role, the start of a session is hidden,
+//! and without it the session cannot be distinguished from the next one with the same pid.
 
 use std::fmt;
 
 use super::{Rights, Verb};
 use crate::text::one_line;
 
-/// `backend_type` of what 18 has a role for.
+/// The `backend_type` that `pg_signal_autovacuum_worker` of 18 applies to.
 const AUTOVACUUM_WORKER: &str = "autovacuum worker";
 
-/// What a role lacks for an action. Shown as one harmless line, with the statement that is needed.
+/// A privilege that a role lacks for an action. Shown in one sanitized line, with the required statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
-    /// What it may not do: `end sessions of "app"`.
+    /// The denied action: `end sessions of "app"`.
     pub what: String,
-    /// The role that lacks it, in double quotes as a statement has it.
     pub role: String,
-    /// What would be enough for it.
     pub needs: Needs,
 }
 
-/// What a role needs for an action that it may not do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Needs {
-    /// To be a superuser: no grant is enough.
+    /// Superuser: no grant is enough.
     Superuser,
-    /// What one grant, or another, gives.
     Grant {
-        /// The statement that gives it what it lacks: `GRANT pg_read_all_stats, pg_signal_backend TO "ops"`.
+        /// The statement that grants what is missing: `GRANT pg_read_all_stats, pg_signal_backend TO "ops"`.
         statement: String,
-        /// Another that would do, which gives the privileges of the session's role.
+        /// An alternative statement, which grants the privileges of the session's role.
         or: Option<String>,
     },
 }
 
 impl Lack {
-    /// The statement that is needed; none where only being a superuser does.
+    /// `None` if only a superuser may.
     pub fn grant(&self) -> Option<&str> {
         match &self.needs {
             Needs::Superuser => None,
@@ -61,25 +58,20 @@ impl fmt::Display for Lack {
     }
 }
 
-/// Whose process it is, as far as the server's rules go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose<'a> {
-    /// A superuser's session, by the name of that role.
     Superuser(&'a str),
-    /// Another role's session, by its name.
     Role(&'a str),
-    /// An autovacuum worker, which has no role.
     Autovacuum,
-    /// Another process that has no role.
     Nobody,
-    /// Of which nothing is to be seen.
+    /// A process of which nothing can be seen.
     Hidden,
 }
 
 impl Rights {
-    /// What the role lacks to do `verb` to a session, by the role that owns it and its kind as `pg_stat_activity` has them. None where
-    /// nothing is lacking as far as is known: the server has the last word. Other verbs than [`Verb::Cancel`] and
-    /// [`Verb::Terminate`] are about tables, whose rights only the server knows.
+    /// What the role lacks to do `verb` to a session with this owner and `backend_type` in `pg_stat_activity`. `None` if
+    /// nothing is known to be lacking; the server decides. Verbs other than [`Verb::Cancel`] and [`Verb::Terminate`] concern
+    /// tables, whose privileges only the server knows.
     pub fn lacks(&self, verb: Verb, owner: Option<&str>, backend_type: Option<&str>) -> Option<Lack> {
         if self.superuser || !matches!(verb, Verb::Cancel | Verb::Terminate) {
             return None;
@@ -99,18 +91,17 @@ impl Rights {
         Some(Lack { what: format!("{doing} {kind}"), role: shown(&self.role), needs })
     }
 
-    /// Whether the role sees when the sessions of a role began and what they do.
     pub fn sees(&self, owner: Option<&str>) -> bool {
         self.superuser || self.read_all_stats || owner.is_some_and(|owner| self.is_member_of(owner))
     }
 
-    /// Whether it has the privileges of a role. In doubt it has: there may be more than were read.
+    /// Whether the role has the privileges of another role. True if in doubt: the memberships may not all have been read.
     pub fn is_member_of(&self, role: &str) -> bool {
         self.partial || self.member_of.iter().any(|member| **member == *role)
     }
 
-    /// The statement that gives the role others' privileges. Where it does not inherit by itself, the grant says that it shall, or
-    /// the role has to before 16.
+    /// The statement that grants roles to the role. For a role with NOINHERIT the grant is made inheriting, or before 16 the
+    /// role is altered.
     pub fn grant(&self, roles: &str) -> String {
         let role = shown(&self.role);
         match (self.no_inherit, self.version_num >= 160_000) {
@@ -141,7 +132,6 @@ impl Rights {
         }
     }
 
-    /// Whether a process without a role counts as a superuser's.
     fn guards_processes(&self) -> bool {
         match self.version_num / 10_000 {
             14 => self.version_num >= 140_010,
@@ -159,7 +149,7 @@ impl Rights {
         let by_autovacuum = whose == Whose::Autovacuum && self.version_num >= 180_000;
         let may_signal = match owner {
             _ if by_autovacuum => self.signal_autovacuum,
-            // What it takes shows when it is seen.
+            // The required privilege is known only once the process is visible.
             _ if whose == Whose::Hidden => true,
             Some(owner) => self.signal_backend || self.is_member_of(owner),
             None => self.signal_backend,
@@ -176,7 +166,6 @@ impl Rights {
     }
 }
 
-/// A role's name in a statement that is shown.
 fn shown(name: &str) -> String {
     one_line(&format!("\"{}\"", name.replace('"', "\"\""))).into_owned()
 }
@@ -228,7 +217,7 @@ mod tests {
         assert_eq!(or, "GRANT \"app\" TO \"ops\"");
         rights.member_of.push("app".into());
         assert_eq!(lack(&rights, Some("app"), "client backend"), "nothing");
-        // A member of a superuser is none.
+        // Membership in a superuser role does not make a role a superuser.
         rights.member_of.push("postgres".into());
         assert!(lack(&rights, Some("postgres"), "client backend").ends_with("only a superuser is"));
     }

@@ -1,14 +1,11 @@
-//! What a role sees and may do, in words.
-
 use super::Rights;
 use crate::model::Text;
 use crate::text::one_line;
 
-/// How many roles a list names.
 const NAMES: usize = 5;
 
 impl Rights {
-    /// What the role sees and may do to sessions: a word and what there is to say of it, harmless, each in one line.
+    /// What the role sees and may do to sessions: a label and its text, each in one sanitized line.
     pub fn words(&self) -> Vec<(&'static str, String)> {
         if self.superuser {
             let all = "all sessions: it is a superuser".to_owned();
@@ -33,7 +30,7 @@ impl Rights {
         format!("the activity of {own}; for that of others: {}", self.grant("pg_read_all_stats"))
     }
 
-    /// Ending, and cancelling, which takes the same.
+    /// The privileges to terminate, which also allow to cancel.
     fn reach(&self) -> String {
         let missing = match (self.read_all_stats, self.signal_backend) {
             (true, true) => return "the sessions of all roles except superusers".to_owned(),

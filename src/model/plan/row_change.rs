@@ -1,28 +1,24 @@
-//! What is done to a row of a table: planned here, as far as its statement goes, and sent by whoever carries it out.
+//! A change of one row of a table: the statement is planned here, and the executor sends it.
 //!
-//! The table is looked up by its OID before; the statement changes the row only if all that was seen of it is so still.
+//! The table is first looked up by its OID; the statement changes the row only if everything seen of it is unchanged.
 
 use std::collections::BTreeMap;
 
 use super::{TargetKind, Verb};
 use crate::model::Text;
 
-/// A change of one row of a table.
 pub(crate) struct RowChange<'a> {
-    /// `pg_class.oid` of its table.
     pub(crate) table: u32,
-    /// Whether that is of locktop's own schema.
     pub(crate) is_own: bool,
-    /// What is going to be asked, in short: for the record.
     pub(crate) short: String,
-    /// The statement, by how the table is now, or why that cannot be done to a row of it.
+    /// Builds the statement for the table as it is now, or returns why the change is impossible.
     pub(crate) statement: Box<Statement<'a>>,
 }
 
 type Statement<'a> = dyn Fn(&FoundTable) -> Result<RowStatement, String> + Send + Sync + 'a;
 
 impl Verb {
-    /// What it changes; none for what is no row of a table, or not for this verb.
+    /// `None` if the target is not a row of a table, or the verb does not apply to it.
     pub(crate) fn row_change(self, what: &TargetKind) -> Option<RowChange<'_>> {
         let definition = self.definition();
         match what {
@@ -34,16 +30,13 @@ impl Verb {
     }
 }
 
-/// A table as it is now.
 #[derive(Debug)]
 pub(crate) struct FoundTable {
-    /// Its schema, quoted as a statement needs it.
+    /// The schema, quoted for use in a statement.
     pub(crate) schema: String,
-    /// Its columns, with the OIDs of their types.
     pub(crate) columns: BTreeMap<String, u32>,
 }
 
-/// What a type of a column is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnKind {
     Zoned,
@@ -59,7 +52,7 @@ impl FoundTable {
         self.columns.contains_key(column)
     }
 
-    /// None where there is no such column.
+    /// `None` if there is no such column.
     pub(crate) fn kind(&self, column: &str) -> Option<ColumnKind> {
         self.columns.get(column).map(|oid| match oid {
             1184 => ColumnKind::Zoned,
@@ -72,35 +65,29 @@ impl FoundTable {
     }
 }
 
-/// A statement about a row `t`.
 pub(crate) struct RowStatement {
     pub(crate) id: RowKey,
-    /// What has to be as it was seen.
     pub(crate) conditions: Vec<Condition>,
     pub(crate) act: RowAct,
-    /// What came of it once the server has done it.
     pub(crate) done: String,
 }
 
-/// The id of a row: a number, or a column of any type as text.
 pub(crate) enum RowKey {
     Number(i64),
     Text(Text),
 }
 
-/// What has to be as it was seen: what it is called when it is not, and what is true of the row `t` when it is.
+/// What must be unchanged: the message if it is not, and the condition on the row `t`.
 pub(crate) struct Condition {
     pub(crate) name: &'static str,
     pub(crate) is: Is,
 }
 
-/// How something is compared with what was seen.
 pub(crate) enum Is {
-    /// An expression is this text, as it was read.
     Text(&'static str, Option<Text>),
-    /// The same, where it was cut if it was long.
+    /// The same for a text that was truncated if it was long.
     Cut(&'static str, Option<Text>),
-    /// SQL: no text of the server's is in it.
+    /// SQL without any text read from the server.
     Sql(String),
 }
 
@@ -109,31 +96,31 @@ impl Condition {
         Self { name, is: Is::Sql(sql.into()) }
     }
 
-    /// A column that has to have this value, NULL being one.
+    /// The column must have this value, which may be NULL.
     pub(crate) fn same(name: &'static str, column: &str, value: &str) -> Self {
         Self::new(name, format!("{column} IS NOT DISTINCT FROM {value}"))
     }
 
-    /// A text that has to be the one that was read, which was cut if it was long.
+    /// The text must match the one that was read, which was truncated if it was long.
     pub(crate) fn cut(name: &'static str, column: &'static str, value: Option<&Text>) -> Self {
         Self { name, is: Is::Cut(column, value.cloned()) }
     }
 }
 
-/// What is done to a row.
 pub(crate) enum RowAct {
-    /// Columns are set; the row of the audit is made of what is returned.
+    /// Sets columns; the audit row is made from what is returned.
     Set { set: String, returning: String, noted: Option<Noted> },
-    /// Columns are set if nobody holds an advisory key; none is asked for where no worker may be at it.
+    /// Sets columns if no session holds the advisory key; `None` if no worker can be working on the row.
     SetWhileFree { set: String, key: Option<i64> },
-    /// A function of the schema does it, or says why not: by the id of the row, which is locked, and who wants it.
+    /// A function of the schema does it or returns why not. Its arguments are the id of the row, which is locked, and the
+    /// requester.
     Call(&'static str),
-    /// A function of the schema does it to the row `t`, which is locked, and answers whether it did. The row of the audit is made of
+    /// A function of the schema does it to the row `t`, which is locked, and returns whether it did. The audit row is made from
     /// these columns, as text.
     Try { function: &'static str, arguments: &'static str, columns: &'static [&'static str], noted: Noted },
 }
 
-/// A row of the audit of locktop's own schema, for each row `d` that was changed: what was done, columns of the audit, their values.
+/// An audit row in locktop's own schema for each changed row `d`: the action, columns of the audit table, and their values.
 #[derive(Clone, Copy)]
 pub(crate) struct Noted {
     pub(crate) action: &'static str,

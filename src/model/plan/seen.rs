@@ -1,5 +1,5 @@
-//! A session as it was seen: what the server compares before it signals. Which of it has to be the same, `signal::rule` decides. The record has
-//! it by these names.
+//! A session as seen: what the server compares before it signals. `signal::rule` decides which values must be unchanged.
+//! The record stores these field names.
 
 use serde::{Serialize, Serializer};
 
@@ -7,17 +7,15 @@ use crate::model::backend::Backend;
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::{Text, Timestamp};
 
-/// What a session is sent: a signal, by a function of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// SIGINT: the query that it runs is cancelled.
+    /// SIGINT: cancels the running query.
     Cancel,
-    /// SIGTERM: the session is ended.
+    /// SIGTERM: terminates the session.
     Terminate,
 }
 
 impl Signal {
-    /// The function of the server that sends it.
     pub const fn function(self) -> &'static str {
         match self {
             Self::Cancel => "pg_cancel_backend",
@@ -26,57 +24,50 @@ impl Signal {
     }
 }
 
-/// A session, and the situation that it was seen in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionTarget {
-    /// Process id of its backend.
     pub pid: i32,
-    /// When it began: without that there is no identity and nothing can be asked.
+    /// Start of the session: without it there is no identity, and no action is possible.
     pub backend_start: Timestamp,
-    /// Its transaction. In a pool the same session serves somebody else a moment later, in another one.
+    /// Its transaction. In a pool, the same session may serve another client in its next transaction.
     #[serde(skip_serializing_if = "Seen::is_any")]
     pub xact_start: Seen<Option<Timestamp>>,
-    /// Its query, or the last one; a query that is to be cancelled also has to be active.
+    /// The current or last query; to be cancelled, the query must also be active.
     #[serde(skip_serializing_if = "Seen::is_any")]
     pub query_start: Seen<Option<Timestamp>>,
-    /// When it began to be in the state that it is in.
     #[serde(skip_serializing_if = "Seen::is_any")]
     pub state_change: Seen<Option<Timestamp>>,
-    /// Who is behind it, as the server knows its client.
     pub client: Client,
-    /// A lock that it has to hold still, in this mode.
     #[serde(serialize_with = "told", skip_serializing_if = "Option::is_none")]
     pub holds: Option<(LockTag, LockMode)>,
-    /// The lock has to be one of the session, whatever client the session serves.
+    /// The lock must be a session-level lock, whatever client the session serves.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keeps: bool,
-    /// Somebody has to wait for it still, as a holder or as one ahead in a queue.
+    /// A session must still wait for it, as a holder or as one ahead in a queue.
     pub blocks: bool,
 }
 
 impl SessionTarget {
-    /// Whether the lock is one that a session can release in the middle of a transaction, by a statement.
+    /// Whether a statement can release the lock in the middle of a transaction.
     pub fn holds_a_key(&self) -> bool {
         self.holds.is_some_and(|(tag, _)| tag.locktype() == LockType::Advisory)
     }
 }
 
-/// Who is behind a session. A pool tells its clients' names to the server at the most, and not always those: another one is somebody
-/// else, and the same one proves nothing.
+/// The client of a session. A pooler may pass the names of its clients to the server, but not always: a different name
+/// means a different client, and the same name proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Client {
-    /// `application_name`; none where the client gave none.
+    /// `application_name`; `None` if the client gave none.
     pub application: Option<Text>,
-    /// OID of the role that it logged in as.
     pub usesysid: Option<u32>,
-    /// Its address, `[local]` for a Unix socket.
+    /// Client address; `[local]` for a Unix socket.
     pub address: Option<Text>,
-    /// `client_port`: -1 for a Unix socket; none where there is no client, or the role may not see it.
+    /// `client_port`: -1 for a Unix socket; `None` if there is no client or the role may not see it.
     pub port: Option<i32>,
 }
 
 impl Client {
-    /// As a row of `pg_stat_activity` has it.
     pub fn of(backend: &Backend) -> Self {
         Self {
             application: backend.application.clone(),
@@ -86,14 +77,14 @@ impl Client {
         }
     }
 
-    /// The name, where it can be compared: bytes that could not be read stand in it as U+FFFD, whatever they were.
+    /// The name if it can be compared: bytes that could not be read appear in it as U+FFFD, whatever they were.
     pub fn comparable_application(&self) -> Option<Option<&str>> {
         let name = self.application.as_deref();
         let is_read = name.is_none_or(|name| !name.contains(char::REPLACEMENT_CHARACTER));
         is_read.then_some(name)
     }
 
-    /// Whether nothing tells one from the other.
+    /// Whether no value distinguishes the two.
     pub fn may_be(&self, other: &Self) -> bool {
         let (was, is) = (self.comparable_application(), other.comparable_application());
         (was.is_none() || is.is_none() || was == is)
@@ -101,13 +92,10 @@ impl Client {
     }
 }
 
-/// Whether something has to be as it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Seen<T> {
-    /// The server acts only while it is this.
     Same(T),
-    /// It may have changed since.
     Any,
 }
 
@@ -117,7 +105,6 @@ impl<T> Seen<T> {
     }
 }
 
-/// A lock as the record has it: its tag and mode in words.
 #[expect(clippy::ref_option, reason = "serde hands a field over so")]
 fn told<S: Serializer>(held: &Option<(LockTag, LockMode)>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
@@ -125,7 +112,7 @@ fn told<S: Serializer>(held: &Option<(LockTag, LockMode)>, serializer: S) -> Res
         locktype: &'static str,
         database: Option<u32>,
         relation: Option<u32>,
-        /// An advisory key as it is written: `815` or `(1, 100)`.
+        /// The key as written: `815` or `(1, 100)`.
         key: Option<String>,
         mode: &'static str,
     }

@@ -14,7 +14,6 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(1_700_000_000 + seconds, 0).unwrap()
 }
 
-/// A slow one, held by the session that the log names.
 pub(crate) fn slow() -> Running {
     Running {
         execution_id: 7,

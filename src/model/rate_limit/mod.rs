@@ -1,4 +1,4 @@
-//! Rate limits: how many requests of a key were let through in its present window.
+//! Rate limits: how many requests of a key were allowed in the current window.
 
 mod rows;
 
@@ -8,55 +8,46 @@ use super::text_id::TextId;
 use super::{Text, Timestamp};
 pub use rows::{LimitRow, row, rows};
 
-/// What identifies a rate limit: its table and its key.
 pub type LimitId = TextId;
 
-/// A row of `rate_limit`: what was used of one limit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RateLimit {
-    /// Who or what is limited: the key of the row, as text.
+    /// What is limited: the key of the row, as text.
     pub key: Text,
-    /// Requests that were let through in the window.
     pub count: Option<i64>,
-    /// When the present window began (`window_start`).
+    /// Start of the current window (`window_start`).
     pub window_start: Option<Timestamp>,
-    /// How many it has room for; the published table does not say.
+    /// Capacity of a window; `None` for the published table, which does not have it.
     pub max_requests: Option<i64>,
-    /// When it is over; the published table does not say.
+    /// End of the window; `None` for the published table, which does not have it.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A share of a limit from which on it is near.
 const NEAR: f64 = 0.8;
 
-/// How a rate limit is. The order is that of urgency.
+/// Most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum LimitState {
-    /// No more requests are let through until the window is over.
+    /// No more requests are allowed until the window ends.
     Full,
-    /// Most of it is used up.
     Near,
-    /// Less than 80 % of it is used up.
     Open,
-    /// The table does not say the limit, or for how long.
+    /// The table does not have the limit, or its duration.
     Unknown,
-    /// The window is over: the next request begins another.
+    /// The window has ended: the next request starts another.
     Over,
 }
 
 impl LimitState {
-    /// Every state, the most urgent first.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its word on the screens and in JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 impl RateLimit {
-    /// The state at `now`, by the server's clock.
     pub fn state(&self, now: Timestamp) -> LimitState {
         match (self.share(), self.expires_at) {
             (_, Some(end)) if end <= now => LimitState::Over,
@@ -67,7 +58,6 @@ impl RateLimit {
         }
     }
 
-    /// The share of the limit that is used up.
     pub fn share(&self) -> Option<f64> {
         let number = |value: i64| i32::try_from(value.max(0)).map_or(f64::from(i32::MAX), f64::from);
         let (count, most) = self.count.zip(self.max_requests)?;

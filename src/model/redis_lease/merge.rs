@@ -1,5 +1,3 @@
-//! What N servers say together.
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -11,150 +9,129 @@ use locktop_locks::quorum;
 use super::reading::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
 use crate::model::{Text, Timestamp};
 
-/// What the servers together say of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Standing {
     /// A majority has the same value: its owner holds the lock.
     Held,
-    /// No majority, and several values: nobody holds it, and each is in the others' way.
+    /// No majority, and several values: no client holds it, and the values block each other.
     Split,
-    /// One value, on fewer than a majority, and the others are free: nobody holds it. Somebody is just taking or
+    /// One value on fewer than a majority, and the other servers are free: no client holds it. A client is just acquiring or
     /// releasing it, or has failed to.
     Minority,
-    /// Whether it is a majority depends on servers that do not answer.
+    /// Servers that do not answer decide whether there is a majority.
     Unknown,
 }
 
 impl Standing {
-    /// Its word on the screens and in JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// A key as one of the servers has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerKey {
-    /// Index of the server in its set.
     pub server: usize,
-    /// What is stored under the key there.
     pub value: LockValue,
-    /// When the key goes by itself there.
     pub expiry: Expiry,
 }
 
-/// A lock over all servers of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisLease {
-    /// The key's name, as bytes.
     pub key: Bytes,
-    /// The value that most servers have; among equals the smallest, so that it is the same each time.
+    /// The value that most servers have; in a tie the smallest, so that the result is stable.
     pub holder: LockValue,
-    /// Which set of servers it is on, from 0 on.
+    /// Index of its set of servers, from 0.
     pub set: usize,
-    /// Where that set begins in the list of all servers.
+    /// Position of the first server of the set in the list of all servers.
     pub first: usize,
-    /// On how many servers it is.
+    /// Number of servers that have the value of the holder.
     pub votes: u32,
-    /// How many servers the set has.
     pub servers: u32,
-    /// How many of them did not answer.
+    /// Number of servers that did not answer.
     pub down: u32,
-    /// Who holds it, or why nobody does.
     pub standing: Standing,
-    /// Whether the holder is the same on all its servers only as far as can be told (Redisson over several servers).
+    /// Whether it is only probable that the holder is the same on all its servers (Redisson over several servers).
     pub uncertain: bool,
-    /// Other values, and on how many servers each is; most first.
+    /// Other values, with the number of servers that have each; most first.
     pub others: Vec<(LockValue, u32)>,
-    /// When the holder no longer has a majority (or, where it has none, its last key), unless it renews.
+    /// When the holder loses its majority (or, without a majority, its last key), unless it renews.
     pub expiry: Expiry,
-    /// On how many servers the key never goes.
     pub without_expiry: u32,
-    /// The key on each server that has it, in the order of the servers.
     pub places: Vec<ServerKey>,
-    /// How long its holder had been observed when it was read, in milliseconds: it may have it for longer.
+    /// How long its holder had been observed at the time of reading, in milliseconds: it may have held the lock for longer.
     pub observed: Option<i64>,
-    /// The longest remaining time observed with this holder, in milliseconds: its term is at least that long.
+    /// The longest remaining time observed with this holder, in milliseconds: the term is at least that long.
     pub longest: Option<i64>,
 }
 
 impl RedisLease {
-    /// The key as text of the server.
     pub fn name(&self) -> Text {
         shown(&self.key)
     }
 
-    /// How many of its servers have it: `3/5`.
+    /// `3/5`: votes of all servers.
     pub fn quorum_text(&self) -> String {
         format!("{}/{}", self.votes, self.servers)
     }
 
-    /// The servers of its set, in the list of all.
     pub fn members(&self) -> Range<usize> {
         self.first..self.first.saturating_add(usize::try_from(self.servers).unwrap_or(usize::MAX))
     }
 
-    /// Whether somebody has set a lock without a term: it remains if its holder dies. `SETNX` and `EXPIRE` as two commands
-    /// leave that behind when the client dies between them.
+    /// Whether a lock was set without a term: it remains if its holder dies. `SETNX` and `EXPIRE` as two commands leave such a
+    /// lock behind if the client dies between them.
     pub fn leaks(&self) -> bool {
         self.without_expiry > 0 && self.places.iter().any(|place| place.value.is_lock())
     }
 
-    /// Whether the lock goes within this time unless it is renewed.
     pub fn expires_within(&self, time: Duration) -> bool {
         self.expiry.left().is_some_and(|left| left <= time)
     }
 
-    /// Whether its servers have different values.
     pub fn is_contested(&self) -> bool {
         !self.others.is_empty()
     }
 }
 
-/// A server, and how it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerState {
-    /// Its address as the config has it, without a password.
+    /// Address from the config, without a password.
     pub server: Text,
-    /// Why it did not answer.
     pub error: Option<Text>,
 }
 
-/// All locks over all servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RedisLeases {
-    /// By name of the key, then by set.
     pub rows: Vec<RedisLease>,
-    /// In the order they were given, one set after the other.
+    /// In the given order, one set after the other.
     pub servers: Vec<ServerState>,
-    /// How many servers each set has.
+    /// Number of servers in each set.
     pub sets: Vec<usize>,
-    /// When the rows were read, by this machine's clock; none when they never were.
+    /// When the rows were read, by the clock of this machine; `None` if they never were.
     pub read_at: Option<Timestamp>,
-    /// There are more keys than are looked at, or not all of the key space has been looked through yet.
+    /// There are more keys than are read, or the key space has not been completely scanned yet.
     pub cut: bool,
 }
 
 impl RedisLeases {
-    /// How many servers did not answer.
     pub fn down(&self) -> usize {
         self.servers.iter().filter(|server| server.error.is_some()).count()
     }
 
-    /// `2 of 5 down`; none when all answer.
+    /// `2 of 5 down`; `None` if all answer.
     pub fn down_text(&self) -> Option<String> {
         let down = self.down();
         (down > 0).then(|| format!("{down} of {} down", self.servers.len()))
     }
 }
 
-/// Puts the readings of servers together that are one set; `read_at` and `cut` are for the caller to fill in.
+/// Merges the readings of one set of servers; the caller sets `read_at` and `cut`.
 pub fn merge(readings: &[ServerReading]) -> RedisLeases {
     merge_sets(readings, &[readings.len()])
 }
 
-/// The same for several sets, each of which has so many of the servers: a lock is judged by the servers of its set alone.
+/// The same for several sets with these numbers of servers: a lock is judged only by the servers of its own set.
 pub fn merge_sets(readings: &[ServerReading], sets: &[usize]) -> RedisLeases {
     let servers = readings
         .iter()
@@ -166,12 +143,12 @@ pub fn merge_sets(readings: &[ServerReading], sets: &[usize]) -> RedisLeases {
         rows.extend(locks(readings.get(first..end).unwrap_or_default(), set, first));
         first = end;
     }
-    // Two sets may have the same key: they stay in their order.
+    // Two sets may have the same key; the stable sort keeps their order.
     rows.sort_by(|a, b| a.key.cmp(&b.key));
     RedisLeases { rows, servers, sets: sets.to_vec(), read_at: None, cut: false }
 }
 
-/// The locks of one set, by key; `first` is the place of its first server among all.
+/// Sorted by key; `first` is the position of the first server of the set among all.
 fn locks(readings: &[ServerReading], set: usize, first: usize) -> Vec<RedisLease> {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let down = count(readings.iter().filter(|reading| reading.keys.is_err()).count());
@@ -179,7 +156,7 @@ fn locks(readings: &[ServerReading], set: usize, first: usize) -> Vec<RedisLease
     for (server, reading) in readings.iter().enumerate() {
         for KeyReading { key, value, expiry } in reading.keys.iter().flatten() {
             let places = by_key.entry(key).or_default();
-            // A server that names a key twice has one of it.
+            // A key reported twice by one server counts once.
             if places.last().is_none_or(|place| place.server != server) {
                 places.push(ServerKey { server, value: value.clone(), expiry: *expiry });
             }
@@ -190,7 +167,7 @@ fn locks(readings: &[ServerReading], set: usize, first: usize) -> Vec<RedisLease
     rows.map(|lease| RedisLease { set, first, ..lease }).collect()
 }
 
-/// One key; none without a place where it is.
+/// `None` if no server has the key.
 fn lease(key: &Bytes, places: Vec<ServerKey>, servers: u32, down: u32) -> Option<RedisLease> {
     let mut candidates: Vec<Vec<&ServerKey>> = Vec::new();
     for place in &places {
@@ -237,8 +214,8 @@ fn lease(key: &Bytes, places: Vec<ServerKey>, servers: u32, down: u32) -> Option
     })
 }
 
-/// When fewer than a majority are left: the keys go one after the other, and the majority with the one that is the
-/// quorum's last. Without a majority, when the last one goes.
+/// When fewer than a majority are left: the keys expire one after another, and the majority ends with the last key that the
+/// quorum needs. Without a majority, when the last key expires.
 fn expiry(group: &[&ServerKey], quorum: u32) -> Expiry {
     let mut all: Vec<Expiry> = group.iter().map(|place| place.expiry).collect();
     all.sort_by_key(|expiry| std::cmp::Reverse(expiry.order()));

@@ -1,8 +1,8 @@
-//! Locks that are kept in Redis: what each server says of each key, and what N servers say together.
+//! Locks in Redis: the reading of each server, and the combined state of N servers.
 //!
-//! A lock of Redlock is a key with the same value on a majority of N independent servers
+//! A Redlock lock is a key with the same value on a majority of N independent servers
 //! (<https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/>); a lock on one server is the same with
-//! N = 1. Which servers are such a set is for people to say; what one set says of a key is nothing to another.
+//! N = 1. The user defines which servers form a set; sets are independent of each other.
 
 mod merge;
 mod reading;

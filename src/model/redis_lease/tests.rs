@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A server's answer in short: `a=me:30 b=you:-` are two keys with seconds left, `-` for no term; `down` is none.
+/// A server's answer in short: `a=me:30 b=you:-` are two keys with seconds left, `-` for no term; `down` is no answer.
 fn server(text: &str) -> ServerReading {
     let key = |word: &str| {
         let (key, rest) = word.split_once('=').unwrap();
@@ -22,7 +22,6 @@ fn server(text: &str) -> ServerReading {
     ServerReading { server: "redis://s".into(), keys }
 }
 
-/// All rows in short.
 fn told(servers: &[&str]) -> Vec<String> {
     let readings: Vec<_> = servers.iter().map(|text| server(text)).collect();
     let leases = merge(&readings);
@@ -72,7 +71,7 @@ fn a_lock_is_judged_by_the_servers_of_its_set() {
         ]
     );
     assert_eq!(sets, [1, 3, 1]);
-    // As one set they are in each other's way, and one vote does not count.
+    // As one set they conflict, and one vote is not a majority.
     let (rows, _) = told(&[5]);
     let one_set = [
         "a you 2/5 unknown of 0..5 at [0, 1, 2]",
@@ -90,13 +89,13 @@ fn what_the_servers_say_together() {
         (&["a=me:-"], &["a me 1/1 held never leaks on 1"]),
         (&["down"], &[]),
         (&["a=me:9", "a=me:8", "a=me:7"], &["a me 3/3 held 8s"]),
-        // The majority goes with the second of them, not with the last.
+        // The majority ends with the second key, not with the last.
         (&["a=me:9", "a=me:2", ""], &["a me 2/3 held 2s"]),
         (&["a=me:9", "a=me:9", "a=me:9", "a=you:3", "a=you:4"], &["a me 3/5 held 9s you*2"]),
         (&["a=me:9", "a=me:9", "a=you:9", "a=you:9", ""], &["a me 2/5 split 9s you*2"]),
         (&["a=me:9", "a=she:9", "a=you:1"], &["a me 1/3 split 9s she*1 you*1"]),
         (&["a=me:9", "a=me:5", "", "", ""], &["a me 2/5 minority 9s"]),
-        // With two that do not answer it may be four.
+        // With the two servers that do not answer it may be four.
         (&["a=me:9", "a=me:5", "", "down", "down"], &["a me 2/5 unknown 9s"]),
         (&["a=me:9", "a=me:5", "a=me:3", "down", "down"], &["a me 3/5 held 3s"]),
         // One key without a term does not keep a majority.
@@ -204,7 +203,6 @@ proptest! {
         let total: usize = readings.iter().flat_map(|reading| &reading.keys).map(Vec::len).sum();
         prop_assert_eq!(leases.rows.iter().map(|row| row.places.len()).sum::<usize>(), total);
         for row in &leases.rows {
-            // Counted anew, value by value.
             let votes = |value: &LockValue| {
                 let has = |key: &&KeyReading| key.key == row.key && key.value == *value;
                 readings.iter().flat_map(|reading| reading.keys.iter().flatten()).filter(has).count()
@@ -219,7 +217,7 @@ proptest! {
             let all = row.votes + row.others.iter().map(|(_, votes)| votes).sum::<u32>();
             prop_assert_eq!(all as usize, row.places.len());
             prop_assert!(all as usize <= up);
-            // Just before it goes a majority is there, and just after it no longer.
+            // Just before it expires there is a majority, and just after it there is none.
             if let (Standing::Held, Some(left)) = (row.standing, row.expiry.left()) {
                 let at = |time: Duration| {
                     let own = row.places.iter().filter(|place| place.value == row.holder);
@@ -230,7 +228,7 @@ proptest! {
                 prop_assert!(before.is_none_or(|before| at(before) >= quorum));
             }
         }
-        // The order of the servers changes nothing but the places.
+        // The order of the servers changes only the positions.
         let mut turned = readings.clone();
         turned.rotate_left(turn % readings.len());
         let strip = |leases: RedisLeases| -> Vec<_> {

@@ -1,4 +1,5 @@
-//! Actions of ALTER TABLE, of which one statement may have several. Each example is an action alone, on the table `t`, or a whole statement.
+//! Actions of ALTER TABLE, of which a statement may have several. Each example is either a single action on the table `t`,
+//! or a whole statement.
 
 use super::form::{Also, Form, Role, Work};
 use super::forms::{
@@ -15,18 +16,17 @@ const fn form(
     Form::new(name, pattern, modes, example)
 }
 
-/// One that takes `AccessExclusive` on the table alone.
 const fn own(name: &'static str, pattern: &'static str, example: &'static str) -> Form {
     form(name, pattern, &[AX], example)
 }
 
-/// One that takes `AccessExclusive`, as most do, on partitions and children, too.
+/// An action that takes `AccessExclusive` also on partitions and children, as most do.
 const fn action(name: &'static str, pattern: &'static str, example: &'static str) -> Form {
     own(name, pattern, example).also(BELOW)
 }
 
 const DOMAIN: &str = "a column of a domain with a constraint makes it rewrite the table";
-/// Foreign keys of the constraint or the column that is named.
+/// Foreign keys of the named constraint or column.
 const ITS_KEYS: &[Also] = &[
     Also::same(Role::Below),
     Also::of(Role::Referenced, AX),
@@ -35,7 +35,7 @@ const ITS_KEYS: &[Also] = &[
     Also::of(Role::Sequences, AX),
 ];
 
-/// The first whose pattern fits counts.
+/// The first matching pattern counts.
 pub(super) static ACTIONS: &[Form] = &[
     action("ADD CHECK NOT VALID", "ADD [CONSTRAINT %] CHECK () * NOT VALID", "ADD CHECK (n > 5) NOT VALID"),
     action("ADD CHECK", "ADD [CONSTRAINT %] CHECK () *", "ADD CONSTRAINT c CHECK (n < 5)").work(Work::Reads).advice(NOT_VALID),

@@ -1,4 +1,4 @@
-//! Calls of the functions for advisory locks: `pg_advisory_lock` and the twenty others (`src/backend/utils/adt/lockfuncs.c`).
+//! Calls of the advisory lock functions: `pg_advisory_lock` and the twenty others (`src/backend/utils/adt/lockfuncs.c`).
 
 use super::name::{group, split};
 use super::token::{Kind, Token};
@@ -6,39 +6,31 @@ use crate::model::lock::LockMode;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::{hashtext, hashtextextended};
 
-/// What a call does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// Waits until it has the lock.
     Lock,
-    /// Takes it if that is free, or returns false.
+    /// Acquires the lock if it is free, else returns false.
     Try,
-    /// Releases one that the session holds.
     Unlock,
-    /// Releases all that the session holds.
     UnlockAll,
 }
 
-/// A call of one of the functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advisory {
-    /// Its name: `pg_try_advisory_lock`.
     pub function: String,
-    /// What it does.
     pub act: Act,
-    /// `Exclusive`, or `Share` of the functions that end with `_shared`.
+    /// `Exclusive`, or `Share` for the functions that end with `_shared`.
     pub mode: LockMode,
-    /// Whether the end of the transaction releases it; else the session keeps it.
+    /// Whether the lock is released at the end of the transaction; else the session keeps it.
     pub in_transaction: bool,
-    /// None if its arguments are not constants.
+    /// `None` if the arguments are not constants.
     pub key: Option<LockKey>,
-    /// Its arguments as the statement has them.
     pub arguments: String,
     /// Whether it is called for each row of a query.
     pub per_row: bool,
 }
 
-/// The call that begins here; none if it is another function.
+/// The call that begins here; `None` if it is another function.
 pub(super) fn call(tokens: &[Token<'_>]) -> Option<Advisory> {
     let [first, ..] = tokens else { return None };
     let function = first.name().filter(|name| name.starts_with("pg_"))?;
@@ -59,7 +51,7 @@ pub(super) fn call(tokens: &[Token<'_>]) -> Option<Advisory> {
         _ => return None,
     };
     let rest = tokens.get(1..)?;
-    // A list of arguments is short; a search for the end of each parenthesis would take the square of the length.
+    // An argument list is short. Searching for the end of each parenthesis would take quadratic time.
     let end = group(rest.get(..rest.len().min(200))?)?;
     let inside = rest.get(1..end - 1)?;
     let arguments = inside.iter().map(|token| token.text).collect::<String>();
@@ -74,12 +66,12 @@ pub(super) fn call(tokens: &[Token<'_>]) -> Option<Advisory> {
     Some(Advisory { function, act, mode, in_transaction, key, arguments, per_row: false })
 }
 
-/// The value of a number, a string with one, or a hash of a string: with a sign, casts and parentheses.
+/// The value of a number, a quoted number, or a hash of a string, with sign, casts and parentheses.
 fn constant(tokens: &[Token<'_>]) -> Option<i64> {
     let tokens = without_cast(tokens);
     match tokens {
         [sign, rest @ ..] if sign.sign('-') => match rest {
-            // The smallest has no positive counterpart.
+            // The smallest number has no positive counterpart.
             [number] => format!("-{}", digits(number)?).parse().ok(),
             _ => constant(rest)?.checked_neg(),
         },
@@ -90,7 +82,7 @@ fn constant(tokens: &[Token<'_>]) -> Option<i64> {
         [called, open, inside @ .., close] if open.sign('(') && close.sign(')') => {
             let mut values = split(inside, ',').into_iter();
             let text = values.next().and_then(|text| match without_cast(text) {
-                // Other characters hash by the encoding of the database.
+                // The hash of other characters depends on the encoding of the database.
                 [text] => text.string().filter(|text| text.is_ascii()),
                 _ => None,
             })?;
@@ -106,7 +98,7 @@ fn constant(tokens: &[Token<'_>]) -> Option<i64> {
     }
 }
 
-/// Without `pg_catalog.` before it and `::type` behind it.
+/// Removes a leading `pg_catalog.` and a trailing `::type`.
 fn without_cast<'t, 'a>(tokens: &'t [Token<'a>]) -> &'t [Token<'a>] {
     let tokens = match tokens {
         [schema, dot, rest @ ..] if schema.is("PG_CATALOG") && dot.sign('.') => rest,

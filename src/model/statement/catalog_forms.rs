@@ -1,5 +1,5 @@
-//! The forms of statements on other objects than relations, and of those that lock nothing that others ask for. What they take on
-//! objects is what `pg_locks` shows (`tests/server/lock_of`).
+//! Statements on objects other than relations, and statements whose locks do not conflict with other requests. The locks on
+//! objects are those that `pg_locks` shows (`tests/server/lock_of`).
 
 use super::form::{Also, Form, Role, Work};
 use super::forms::{AS, AX, S, SRX, SUX, X};
@@ -14,7 +14,7 @@ const fn form(name: &'static str, pattern: &'static str, modes: &'static [LockMo
     Form::new(name, pattern, modes, "")
 }
 
-/// In their order, after those on relations.
+/// Matched in this order, after the forms on relations.
 pub(super) static STATEMENTS: &[Form] = &[
     form("COMMENT ON", "COMMENT ON # IS *", &[SUX]),
     form("SECURITY LABEL ON", "SECURITY LABEL [FOR %] ON # IS *", &[SUX]),
@@ -117,14 +117,14 @@ pub(super) static STATEMENTS: &[Form] = &[
     form("ALTER TABLESPACE", "ALTER TABLESPACE % *", NOTHING),
     form("DROP TABLESPACE", "DROP TABLESPACE [IF EXISTS] %", NOTHING).alone(),
     form("ALTER SYSTEM", "ALTER SYSTEM {SET|RESET} *", NOTHING).alone(),
-    // The same for all kinds.
+    // The same for all kinds of objects.
     form("DROP", "DROP #+ [{CASCADE|RESTRICT}]", &[AX]).unseen("CASCADE", DEPENDENTS),
     form("ALTER … SET SCHEMA", "ALTER # SET SCHEMA %", &[AX]),
     form("ALTER … RENAME, OWNER", "ALTER # {RENAME TO %|OWNER TO *}", &[AX]),
     form("ALTER", "ALTER # {CALLED|RETURNS|IMMUTABLE|STABLE|VOLATILE|NOT|LEAKPROOF|SECURITY|EXTERNAL|PARALLEL|COST|ROWS|SUPPORT|SET|RESET|STRICT|ADD|ALTER|DROP|()|VERSION|OPTIONS|REFRESH|DISABLE|ENABLE|HANDLER|VALIDATOR|NO} *", NOTHING)
         .note(TWICE),
     form("ALTER USER MAPPING", "ALTER USER MAPPING *", NOTHING),
-    // What runs code that is not in the text.
+    // Statements that run code outside their text.
     form("DO", "DO *", NOTHING).unseen("", CODE),
     form("CALL", "CALL % ()", NOTHING).unseen("", CODE),
     form("EXECUTE", "EXECUTE $ [()]", NOTHING).unseen("", "objects that its statement locks: it is not prepared in this text"),
@@ -150,7 +150,6 @@ pub(super) static STATEMENTS: &[Form] = &[
     form("SET, SHOW, …", "{SET|RESET|SHOW|DEALLOCATE} *", NOTHING),
 ];
 
-/// A command of psql that locks nothing.
 pub(super) static PSQL: Form = form("psql command", "", NOTHING);
 
 const TEMPLATE: &str =

@@ -1,38 +1,32 @@
-//! Statements that begin and end transactions, and settings that change how long the next statements wait.
+//! Transaction control statements, and settings that limit how long later statements wait.
 
 use super::name::split;
 use super::token::Token;
 
-/// What a statement does to the session or its transaction, beyond its locks.
+/// The effect of a statement on the session or its transaction, apart from its locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
-    /// BEGIN, START TRANSACTION.
     Begin,
-    /// COMMIT, END; whether another transaction begins (AND CHAIN).
+    /// COMMIT or END; the flag is AND CHAIN.
     Commit(bool),
-    /// ROLLBACK, ABORT; the same.
+    /// ROLLBACK or ABORT; the flag is AND CHAIN.
     Rollback(bool),
     /// PREPARE TRANSACTION: the locks outlive the session.
     PrepareTransaction,
-    /// SAVEPOINT.
     Savepoint(String),
-    /// ROLLBACK TO.
     RollbackTo(String),
-    /// RELEASE.
     Release(String),
-    /// SET, its name and value; whether LOCAL.
+    /// SET: name, value, and whether it is LOCAL.
     Set(String, String, bool),
-    /// RESET; none for ALL.
+    /// RESET; `None` for ALL.
     Reset(Option<String>),
-    /// DISCARD ALL.
     Discard,
-    /// PREPARE: the name of the statement.
+    /// PREPARE: name of the statement.
     Prepare(String),
-    /// EXECUTE.
     Execute(String),
 }
 
-/// What these tokens are, if that is such a statement.
+/// `None` if the tokens are not such a statement.
 pub(super) fn control(tokens: &[Token<'_>]) -> Option<Control> {
     let [first, rest @ ..] = tokens else { return None };
     let rest = match rest {
@@ -42,7 +36,7 @@ pub(super) fn control(tokens: &[Token<'_>]) -> Option<Control> {
     let name = |at: usize| rest.get(at).and_then(Token::name);
     let is = |at: usize, word: &str| rest.get(at).is_some_and(|token| token.is(word));
     let chains = is(0, "AND") && is(1, "CHAIN");
-    // SAVEPOINT is a noise word behind RELEASE and TO.
+    // SAVEPOINT is a noise word after RELEASE and TO.
     let point = |at: usize| name(at + usize::from(is(at, "SAVEPOINT") && rest.len() > at + 1));
     Some(match () {
         () if first.is_any(&["BEGIN", "START"]) => Control::Begin,

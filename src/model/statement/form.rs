@@ -1,38 +1,31 @@
-//! What is known of a form of statement.
-
 use strum::IntoStaticStr;
 
 use crate::model::lock::LockMode;
 
-/// What it does to the rows of its table while it has the lock.
+/// What the statement does with the rows of its table while it holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Work {
-    /// Nothing that takes longer for a larger table.
+    /// Nothing whose duration depends on the size of the table.
     Catalog,
-    /// What it is asked to: some rows or all.
+    /// Some or all rows, as the statement says.
     Rows,
-    /// Reads every row, and writes none.
     Reads,
-    /// Reads all of it, and writes an index.
+    /// Reads the whole table and writes an index.
     BuildsIndex,
-    /// Writes all of it anew, and its indexes.
     Rewrites,
-    /// Writes all of it anew, unless something that the statement does not say makes that needless.
+    /// Rewrites the table, unless something outside the statement makes that unnecessary.
     MayRewrite,
-    /// Makes it empty, in files of its own.
+    /// Empties the table, by creating new files.
     Empties,
-    /// Copies the files of its table.
     Copies,
 }
 
 impl Work {
-    /// The word for it in JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The words for people, after "work".
     pub const fn words(self) -> &'static str {
         match self {
             Self::Catalog => "changes only catalogs: short, once it has the lock",
@@ -47,41 +40,36 @@ impl Work {
     }
 }
 
-/// Relations that a statement does not name, and the server finds by one that it does.
+/// Relations that a statement does not name and that the server finds through a named one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Partitions and children of a table, and indexes of partitions, at any depth.
     Below,
-    /// The same of a partitioned table only.
+    /// The same, only for a partitioned table.
     Partitions,
     /// The tables that a view reads, at any depth.
     Base,
-    /// The same of a materialized view, which are read when it is refreshed.
+    /// The same for a materialized view, whose tables are read at REFRESH.
     Source,
-    /// The partitioned table that it is a partition of.
     Parent,
-    /// Tables that its foreign keys refer to.
+    /// Tables that its foreign keys reference.
     Referenced,
-    /// Tables with foreign keys that refer to it.
+    /// Tables whose foreign keys reference it.
     Referencing,
-    /// The same, if they have an action beyond a check: CASCADE, SET NULL, SET DEFAULT.
+    /// The same, if the foreign key has an action: CASCADE, SET NULL, SET DEFAULT.
     Cascading,
-    /// Sequences that its columns own.
     Sequences,
-    /// Views of it, at any depth.
+    /// Views on it, at any depth.
     Views,
     /// Tables with a column of the type.
     Columns,
-    /// Indexes of the table.
     Indexes,
 }
 
-/// What a statement locks beyond what it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Also {
-    /// Which relations.
     pub role: Role,
-    /// None: the mode of the relation that is named.
+    /// `None`: the mode on the named relation.
     pub mode: Option<LockMode>,
     /// Only if the statement has this key word; empty: always.
     pub word: &'static str,
@@ -101,52 +89,49 @@ impl Also {
     }
 }
 
-/// A form of statement. `pattern` is in the language of the module `pattern`; for an action of ALTER TABLE it is that of the action.
+/// A form of statement. `pattern` is in the language of the module `pattern`; for ALTER TABLE it is the pattern of an
+/// action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of its own, most forms have none")]
 pub struct Form {
-    /// What it is called: `ALTER TABLE … SET NOT NULL`.
+    /// `ALTER TABLE … SET NOT NULL`, for example.
     pub name: &'static str,
     pub(super) pattern: &'static str,
-    /// What it takes on the relations and objects of the pattern, in their order; the last counts for all that follow.
+    /// Modes on the relations and objects of the pattern, in order; the last one applies to all that follow.
     pub modes: &'static [LockMode],
-    /// From which version on it takes that, in the same order; always where none is given.
+    /// The first version that takes each of these modes, in the same order; empty: all versions.
     pub(super) from: &'static [u32],
-    /// What it takes on the table whose index it names.
+    /// The mode on the table of a named index.
     pub on_table_of_index: Option<LockMode>,
-    /// What it takes beyond that.
     pub also: &'static [Also],
-    /// Whether foreign keys count only if they have the name of the statement: a constraint, or a column of it.
+    /// Whether only foreign keys named in the statement count, by constraint or column.
     pub(super) by_name: bool,
-    /// What it always takes: the key words of a kind, or none for a catalog; the name; the mode.
+    /// A lock that is always taken: key words of the kind, or an empty string for a catalog; name; mode.
     pub(super) fixed: Option<(&'static str, &'static str, LockMode)>,
-    /// The first major version that has it.
     pub since: u32,
-    /// What it does to the rows meanwhile, and how long that takes.
     pub work: Work,
-    /// It waits for all transactions that have the table locked in a mode which conflicts with this one, whatever it has itself.
+    /// It also waits for all transactions that hold a lock on the table in a mode conflicting with this one, whatever mode it
+    /// takes itself.
     pub waits_for: Option<LockMode>,
-    /// Whether it waits for all transactions of the database that have an older snapshot.
+    /// Whether it waits for all transactions of the database with an older snapshot.
     pub waits_for_snapshots: bool,
-    /// Whether it cannot run in a transaction block.
     pub alone: bool,
-    /// The word after which a query is part of it; empty without one.
+    /// The word before a query that is part of the statement; empty without one.
     pub(super) query: &'static str,
-    /// Whether the query is run: planned only, it locks no tables below a view.
+    /// Whether the query is run: a query that is only planned locks no tables below a view.
     pub(super) runs: bool,
     /// Whether REFERENCES and LIKE in it name other tables.
     pub(super) names_others: bool,
-    /// Whether what it creates may exist: then that is locked in `AccessExclusive`.
+    /// Whether the created object may already exist: it is then locked in `AccessExclusive`.
     pub(super) replaces: bool,
-    /// Whether a type that it names may be a composite one, which is locked as a relation.
+    /// Whether a named type may be a composite type, which is locked as a relation.
     pub(super) composite: bool,
-    /// Locks that its text does not show, if it has the key word: `("CASCADE", "objects that depend on it")`. Empty: its text shows all.
+    /// Locks that the text does not show, if the statement has the key word: `("CASCADE", "objects that depend on it")`. Empty:
+    /// the text shows all locks.
     pub(super) unseen: (&'static str, &'static str),
-    /// What else is to be known.
     pub note: &'static str,
-    /// What does the same and stops others less; empty where nothing does.
+    /// An alternative with the same result that blocks less; empty if there is none.
     pub advice: &'static str,
-    /// One of the form, for the tests that have no server.
     pub example: &'static str,
 }
 
@@ -191,7 +176,6 @@ impl Form {
         Self { since, ..self }
     }
 
-    /// From which versions on it locks what it names.
     pub(super) const fn from(self, from: &'static [u32]) -> Self {
         Self { from, ..self }
     }
@@ -224,12 +208,12 @@ impl Form {
         Self { alone: true, ..self }
     }
 
-    /// With a query after a word, which is run.
+    /// With a query after `word`, which is run.
     pub(super) const fn runs(self, word: &'static str) -> Self {
         Self { query: word, runs: true, ..self }
     }
 
-    /// With a query after a word, which is kept.
+    /// With a query after `word`, which is stored.
     pub(super) const fn keeps(self, word: &'static str) -> Self {
         Self { query: word, ..self }
     }

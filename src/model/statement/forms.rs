@@ -1,7 +1,7 @@
-//! The forms of statements on relations and what each takes, as the documentation has it ("Explicit Locking", and the page of each
-//! command), and `AlterTableGetLockLevel` in `src/backend/commands/tablecmds.c`. `tests/server/lock_of` compares them with `pg_locks`.
+//! Statements on relations and their locks, from the documentation ("Explicit Locking" and the page of each command) and
+//! `AlterTableGetLockLevel` in `src/backend/commands/tablecmds.c`. `tests/server/lock_of` compares them with `pg_locks`.
 //!
-//! The first whose pattern fits counts.
+//! The first matching pattern counts.
 
 use super::form::{Also, Form, Role, Work};
 use crate::model::lock::LockMode;
@@ -49,7 +49,7 @@ const fn form(
     Form::new(name, pattern, modes, example)
 }
 
-// Queries: what they take is found by reading them.
+// Locks of queries are found by reading their text.
 pub(super) static SELECT: Form =
     form("SELECT", "", &[], "SELECT * FROM t").work(Work::Rows).also(READ).note(FUNCTIONS);
 pub(super) static SELECT_FOR_UPDATE: Form =
@@ -86,7 +86,6 @@ pub(super) static MERGE: Form =
         .also(CHANGED)
         .note(PARENTS);
 
-/// Queries by what they do first.
 pub(super) static QUERIES: [&Form; 6] = [&SELECT, &SELECT_FOR_UPDATE, &INSERT, &UPDATE, &DELETE, &MERGE];
 
 const fn lock(
@@ -98,7 +97,6 @@ const fn lock(
     form(name, pattern, mode, example).also(READ)
 }
 
-/// All statements on relations but ALTER TABLE and queries.
 pub(super) static STATEMENTS: &[Form] = &[
     form("COPY … FROM", "COPY @ [()] FROM *", &[RX], "COPY t FROM PROGRAM 'true'")
         .work(Work::Rows)

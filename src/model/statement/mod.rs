@@ -1,6 +1,6 @@
-//! What a statement locks, read from its text: which form it is, on which relations it takes which mode, and what it does meanwhile.
+//! The locks of a statement, from its text: its form, its relations and modes, and what it does meanwhile.
 //!
-//! Nothing is guessed: what is not in the tables of [`forms`] is not known. Functions, triggers and views are not looked into.
+//! Nothing is guessed: what is not in the tables of [`forms`] is unknown. Functions, triggers and views are not examined.
 
 mod actions;
 mod advisory;
@@ -35,60 +35,49 @@ use token::tokens;
 
 use super::lock::LockMode;
 
-/// The longest text that is read, in bytes.
+/// Maximum length of a text that is read, in bytes.
 pub const LONGEST: usize = 1 << 18;
 
-/// A statement that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Statement {
-    /// Its forms: one, or that of each action of ALTER TABLE.
+    /// One form, or one for each action of ALTER TABLE.
     pub forms: Vec<&'static Form>,
-    /// What it is called: `ALTER TABLE … ADD COLUMN, DROP COLUMN`.
+    /// `ALTER TABLE … ADD COLUMN, DROP COLUMN`, for example.
     pub name: String,
-    /// What it takes, in the order of the text; each relation or object once, with the strongest mode.
+    /// Locks in the order of the text; each relation or object once, with the strongest mode.
     pub takes: Vec<Take>,
-    /// What it takes beyond that; whether only by foreign keys of the names below.
+    /// Locks on further relations; the flag is true if only foreign keys in `names` count.
     pub also: Vec<(Also, bool)>,
-    /// Constraints and columns that it names, as far as the above asks for them.
+    /// Constraints and columns in the statement, as far as `also` needs them.
     pub names: Vec<String>,
-    /// Relations that it creates.
     pub created: Vec<Relation>,
-    /// Its calls of functions for advisory locks.
     pub calls: Vec<Advisory>,
-    /// What it does to its transaction or to the settings.
     pub control: Option<Control>,
-    /// Whether it waits at all.
     pub nowait: Nowait,
-    /// Whether IF EXISTS makes what is missing no error.
+    /// Whether a missing object is not an error because of IF EXISTS.
     pub if_exists: bool,
-    /// Locks that are not known from its text, in words.
+    /// Locks that the text does not show, in words.
     pub unseen: Vec<&'static str>,
 }
 
-/// What a statement does instead of waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Nowait {
-    /// It waits.
     #[default]
     Waits,
-    /// LOCK TABLE … NOWAIT: it fails.
+    /// LOCK TABLE … NOWAIT: the statement fails.
     Fails,
-    /// FOR UPDATE NOWAIT: it fails if a row is locked, and waits for the table.
+    /// FOR UPDATE NOWAIT: the statement fails if a row is locked, but waits for the table.
     Rows,
-    /// FOR UPDATE SKIP LOCKED: it leaves out rows that are locked, and waits for the table.
+    /// FOR UPDATE SKIP LOCKED: the statement skips locked rows, but waits for the table.
     SkipLocked,
 }
 
-/// What is locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A relation, as the statement names it.
     Relation(Relation),
-    /// Another object.
     Object(Object),
-    /// An advisory lock.
     Advisory(Advisory),
-    /// The queue of notifications of the whole server, at commit.
+    /// The notification queue of the whole server, at commit.
     Notifications,
 }
 
@@ -106,25 +95,21 @@ impl fmt::Display for Target {
     }
 }
 
-/// What a statement takes on one relation or object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Take {
-    /// What is locked.
     pub target: Target,
-    /// The strongest mode that the statement takes on it.
     pub mode: LockMode,
-    /// For an index: what is taken on its table.
+    /// The mode on the table of an index.
     pub on_table_of_index: Option<LockMode>,
-    /// Whether it is the one that the statement is about: what it rewrites or reads.
+    /// Whether it is the main relation of the statement: the one it rewrites or reads.
     pub is_subject: bool,
-    /// The first major version that takes it; 0: all.
+    /// The first major version that takes it; 0: all versions.
     pub since: u32,
-    /// Whether it is taken only if it exists: the statement does not fail otherwise.
+    /// Whether it is taken only if the object exists, and the statement does not fail otherwise.
     pub is_optional: bool,
 }
 
 impl Take {
-    /// The relation, if it is one.
     pub fn relation(&self) -> Option<&Relation> {
         match &self.target {
             Target::Relation(relation) => Some(relation),
@@ -134,48 +119,44 @@ impl Take {
 }
 
 impl Statement {
-    /// The mode that it takes on a relation of this name, `orders` or `shop.orders`.
+    /// The mode on a relation with this name, `orders` or `shop.orders`.
     pub fn mode_on(&self, shown: &str) -> Option<LockMode> {
         let is_it = |take: &&Take| take.relation().is_some_and(|relation| relation.is_called(shown));
         self.takes.iter().find(is_it).map(|take| take.mode)
     }
 
-    /// The first major version that has all of it.
+    /// The first major version that supports all its forms.
     pub fn since(&self) -> u32 {
         self.forms.iter().map(|form| form.since).max().unwrap_or_default()
     }
 
-    /// For which transactions it waits beside those that have a mode in its way: those that hold one which conflicts with this.
+    /// It also waits for transactions that hold a lock in a mode conflicting with this one.
     pub fn waits_for(&self) -> Option<LockMode> {
         self.forms.iter().find_map(|form| form.waits_for)
     }
 
-    /// Whether it waits for all older snapshots of the database.
     pub fn waits_for_snapshots(&self) -> bool {
         self.forms.iter().any(|form| form.waits_for_snapshots)
     }
 
-    /// Whether it cannot run in a transaction block.
     pub fn is_alone(&self) -> bool {
         self.forms.iter().any(|form| form.alone)
     }
 
-    /// Whether it reads or changes rows, and locks single ones of them.
+    /// Whether it reads or changes rows, and so locks single rows.
     pub fn is_query(&self) -> bool {
         self.forms.iter().all(|form| form.work == Work::Rows)
     }
 }
 
-/// A statement of a text, as far as it is understood.
 #[derive(Debug, Clone)]
 pub struct Piece {
-    /// The line of its first word, from 1 on.
+    /// Line of the first word, from 1.
     pub line: usize,
-    /// What it is.
     pub read: Result<Statement, Unknown>,
 }
 
-/// Each statement of a text: what stands between semicolons. What is behind [`LONGEST`] bytes is not read.
+/// The statements of a text, separated by semicolons. Text beyond [`LONGEST`] bytes is not read.
 pub fn statements(text: &str) -> Vec<Piece> {
     let text = beginning(text, LONGEST);
     let tokens = tokens(text);
@@ -189,7 +170,7 @@ pub fn statements(text: &str) -> Vec<Piece> {
         .collect()
 }
 
-/// The first statement of a text, of which the server may have kept a part alone; no more of it is read than the first of so many bytes.
+/// The first statement of a text that the server may have truncated; at most `bytes` bytes are read.
 pub fn first(text: &str, bytes: usize) -> Option<Statement> {
     let tokens = tokens(beginning(text, bytes));
     let first = name::split(&tokens, ';').into_iter().find(|tokens| !tokens.is_empty())?;
@@ -197,7 +178,7 @@ pub fn first(text: &str, bytes: usize) -> Option<Statement> {
     if query::begins(first.first()?) { Some(of_query(query::query(first), None)) } else { read(first).ok() }
 }
 
-/// Every form, with a statement of it on the tables of the tests; an empty one where it takes more than one statement to get there.
+/// Every form with an example on the tables of the tests; the example is empty if it takes several statements.
 pub fn forms() -> Vec<(&'static Form, String)> {
     let statements = forms::QUERIES.into_iter().chain(forms::STATEMENTS).chain(catalog_forms::STATEMENTS);
     let mut found: Vec<_> = statements.map(|form| (form, form.example.to_owned())).collect();
@@ -209,7 +190,6 @@ pub fn forms() -> Vec<(&'static Form, String)> {
     found
 }
 
-/// The beginning of a text, of at most so many bytes.
 pub(crate) fn beginning(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()

@@ -1,21 +1,18 @@
-//! The name of a relation in a statement.
-
 use std::fmt;
 
 use super::token::Token;
 
-/// A relation as a statement names it: folded, without quotes.
+/// A relation as named in a statement, case-folded and without quotes.
 #[derive(Debug, Clone, Default)]
 pub struct Relation {
-    /// None where the search path decides.
+    /// `None` if the search path decides.
     pub schema: Option<String>,
-    /// The relation alone, without its schema.
     pub name: String,
-    /// Whether ONLY stands before it: partitions and children are left alone.
+    /// Whether ONLY precedes the name, which excludes partitions and children.
     pub only: bool,
 }
 
-/// By its name: ONLY is of the statement.
+/// ONLY does not count: it belongs to the statement.
 impl PartialEq for Relation {
     fn eq(&self, other: &Self) -> bool {
         (&self.schema, &self.name) == (&other.schema, &other.name)
@@ -25,8 +22,9 @@ impl PartialEq for Relation {
 impl Eq for Relation {}
 
 impl Relation {
-    /// Whether a name of the model, `orders` or `shop.orders`, is this one. The model leaves the schema out where our own path leads to it,
-    /// and a statement where that of its session does, which is not known: without one on either side the name alone counts.
+    /// Whether a name in the model, `orders` or `shop.orders`, means this relation. The model omits the schema if it is on the
+    /// search path of locktop; a statement omits it if it is on the unknown search path of its session. So if either has no
+    /// schema, only the name counts.
     pub fn is_called(&self, shown: &str) -> bool {
         if shown == self.name {
             return true;
@@ -45,7 +43,7 @@ impl fmt::Display for Relation {
     }
 }
 
-/// A name of up to three parts at the beginning, and how many tokens it has. `column`: its last part is that of a column.
+/// A name of up to three parts at the beginning, and its number of tokens. `column`: the last part is a column name.
 pub(super) fn relation(tokens: &[Token<'_>], column: bool) -> Option<(Relation, usize)> {
     let mut parts = vec![tokens.first()?.name()?];
     let mut used = 1;
@@ -63,7 +61,7 @@ pub(super) fn relation(tokens: &[Token<'_>], column: bool) -> Option<(Relation, 
     Some((Relation { schema: parts.pop(), name, only: false }, used))
 }
 
-/// How many tokens the group in parentheses has that begins here, both of them counted; none where it does not end.
+/// The number of tokens of the parenthesized group that begins here, including both parentheses; `None` if it does not end.
 pub(super) fn group(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
@@ -79,7 +77,6 @@ pub(super) fn group(tokens: &[Token<'_>]) -> Option<usize> {
     None
 }
 
-/// Tokens in pieces, at signs that stand in no parentheses.
 pub(super) fn split<'a, 'b>(tokens: &'b [Token<'a>], sign: char) -> Vec<&'b [Token<'a>]> {
     let (mut depth, mut pieces, mut from) = (0_usize, Vec::new(), 0);
     for (at, token) in tokens.iter().enumerate() {

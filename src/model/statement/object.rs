@@ -1,47 +1,41 @@
-//! Objects other than relations, as statements name them: schemas, functions, types, roles. The server locks them by the OID of their
-//! catalog and their own (`src/backend/catalog/objectaddress.c`).
+//! Objects other than relations, as named in statements: schemas, functions, types, roles. The server locks them by the
+//! OIDs of their catalog and of the object (`src/backend/catalog/objectaddress.c`).
 
 use std::fmt;
 
 use super::name::{Relation, group, relation};
 use super::token::{Kind as TokenKind, Token};
 
-/// How a statement names an object of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     /// `name` or `schema.name`.
     Name,
-    /// The same with the types of its arguments in parentheses, which may be left out.
+    /// The same with an optional list of argument types in parentheses.
     Arguments,
-    /// A sign such as `===`, with the types of its operands.
+    /// An operator such as `===`, with its operand types.
     Sign,
     /// `name USING method`.
     Method,
-    /// Words up to the end of the statement: `(a AS b)`, `FOR a SERVER b`.
+    /// All words to the end of the statement: `(a AS b)`, `FOR a SERVER b`.
     Phrase,
-    /// A number.
     Number,
 }
 
-/// A kind of objects.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ObjectKind {
-    /// Its key words in statements: `TEXT SEARCH DICTIONARY`.
     pub words: &'static str,
-    /// OID of the catalog that has them: `pg_locks.classid`.
+    /// OID of the catalog: `pg_locks.classid`.
     pub catalog: u32,
-    /// The catalog, its column with the name, and that with the schema; empty where locktop does not look for it by name.
+    /// The catalog, its name column, and its schema column; empty if locktop does not look it up by name.
     pub columns: [&'static str; 3],
     named: Named,
 }
 
 impl ObjectKind {
-    /// The kind in small letters: `text search dictionary`.
     pub fn label(&self) -> String {
         self.words.to_ascii_lowercase()
     }
 
-    /// Whether all databases share them.
     pub fn is_shared(&self) -> bool {
         matches!(self.catalog, 1213 | 1260 | 1262 | 6100)
     }
@@ -55,7 +49,7 @@ const PROC: [&str; 3] = ["pg_proc", "proname", "pronamespace"];
 const TYPE: [&str; 3] = ["pg_type", "typname", "typnamespace"];
 const ROLE: [&str; 3] = ["pg_roles", "rolname", ""];
 
-/// Every kind that a statement can name; of kinds that begin alike the longer first.
+/// All kinds that a statement can name; of kinds with the same beginning, the longer one first.
 pub static KINDS: [ObjectKind; 36] = [
     kind("SCHEMA", 2615, ["pg_namespace", "nspname", ""], Named::Name),
     kind("DATABASE", 1262, ["pg_database", "datname", ""], Named::Name),
@@ -95,19 +89,18 @@ pub static KINDS: [ObjectKind; 36] = [
     kind("LARGE OBJECT", 2613, ["", "", ""], Named::Number),
 ];
 
-/// An object as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// What kind of object it is.
     pub kind: &'static ObjectKind,
-    /// None where the search path decides, or the kind has no schema.
+    /// `None` if the search path decides, or the kind has no schema.
     pub schema: Option<String>,
-    /// The name, folded; of a kind without one the words of the statement. Empty for the schema in which a name without a schema is created.
+    /// The folded name; for a kind without names, the words of the statement. Empty for the schema in which an object without a
+    /// schema name is created.
     pub name: String,
 }
 
 impl Object {
-    /// The schema that something is created in: its own, or the first on the search path.
+    /// The schema in which an object is created: its own, or the first on the search path.
     pub(super) fn schema_of(created: &Relation) -> Self {
         let [schema, ..] = &KINDS;
         Self { kind: schema, schema: None, name: created.schema.clone().unwrap_or_default() }
@@ -124,12 +117,11 @@ impl fmt::Display for Object {
     }
 }
 
-/// The kind with these key words.
 pub(super) fn kind_of(words: &str) -> Option<&'static ObjectKind> {
     KINDS.iter().find(|kind| kind.words.eq_ignore_ascii_case(words))
 }
 
-/// The kind whose key words are the first tokens, and how many those are.
+/// The kind whose key words are the first tokens, and the number of these tokens.
 pub(super) fn leading(tokens: &[Token<'_>]) -> Option<(&'static ObjectKind, usize)> {
     KINDS.iter().find_map(|kind| {
         let words = kind.words.split(' ');
@@ -139,7 +131,7 @@ pub(super) fn leading(tokens: &[Token<'_>]) -> Option<(&'static ObjectKind, usiz
     })
 }
 
-/// One object of a kind, and how many tokens name it.
+/// One object of a kind, and the number of tokens that name it.
 pub(super) fn one(kind: &'static ObjectKind, tokens: &[Token<'_>]) -> Option<(Object, usize)> {
     let first = tokens.first()?;
     if first.is_any(&["IF", "ON"]) {

@@ -1,17 +1,17 @@
-//! What a statement form looks like, and whether tokens are of that form.
+//! Patterns of statement forms, and matching of tokens.
 //!
-//! A pattern is words, which stand for themselves, and: `[A B]` what may be left out; `{A|B}` one or the other; `@` a relation, `@.` a
-//! column with its relation, `@+` several relations, `(@+)` the same in parentheses, `%` any name; `()` a group in parentheses, `(A)` one that
-//! has the word A in it; `*` whatever is before the next word of the pattern, groups taken whole; `=` an expression of constants and of
-//! functions that are not volatile, `~` one with a function that is; `$` a name that is kept; `^` the name of what is created, which
-//! locks its schema; `#schema` an object of a kind (`-` for a space in its key words), `#schema+` several of them, `#` and `#+` the same with
-//! the key words before. A pattern is of all tokens: `*` at its end takes the rest.
+//! A pattern consists of words, which match themselves, and: `[A B]` optional; `{A|B}` alternatives; `@` a relation, `@.` a
+//! column with its relation, `@+` several relations, `(@+)` the same in parentheses, `%` any name; `()` a group in
+//! parentheses, `(A)` one that contains the word A; `*` everything before the next word of the pattern, with groups taken
+//! whole; `=` an expression of constants and functions that are not volatile, `~` one with a volatile function; `$` a name
+//! that is kept; `^` the name of a created object, which locks its schema; `#schema` an object of a kind (`-` for a space
+//! in its key words), `#schema+` several of them, `#` and `#+` the same preceded by the key words. A pattern must match all
+//! tokens: `*` at its end takes the rest.
 
 use super::name::{Relation, group, relation};
 use super::object::{self, Object, ObjectKind};
 use super::token::{Kind, Token};
 
-/// What a statement names at one place of its pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Named {
     Relations(Vec<Relation>),
@@ -36,15 +36,15 @@ enum Element<'p> {
     Volatile,
     Kept,
     Created,
-    /// None where the statement says which kind it is; and whether there may be several.
+    /// `None` if the statement has the key words of the kind; and whether there may be several.
     Object(Option<&'static ObjectKind>, bool),
 }
 
-/// What was found so far, and how many tokens were left where no pattern could go on.
+/// The names found so far, and the number of tokens left where no pattern could continue.
 #[derive(Debug)]
 pub(super) struct Matching {
     named: Vec<Named>,
-    /// Of all patterns that were tried: the fewest tokens that were left.
+    /// The fewest tokens left by any pattern that was tried.
     pub(super) left: usize,
 }
 
@@ -53,7 +53,6 @@ impl Matching {
         Self { named: Vec::new(), left: tokens.len() }
     }
 
-    /// What tokens name where they are of the form of a pattern, in their order.
     pub(super) fn matched(&mut self, pattern: &str, tokens: &[Token<'_>]) -> Option<Vec<Named>> {
         // Most patterns begin with another word: they are not compiled.
         let first = pattern.split([' ', '[']).next().unwrap_or_default();
@@ -68,7 +67,7 @@ impl Matching {
     }
 }
 
-/// Brackets stand for themselves, whatever they cling to.
+/// Brackets are separate pieces, even without spaces.
 fn pieces(word: &str) -> Vec<&str> {
     if word.starts_with('(') {
         let (group, rest) = word
@@ -135,7 +134,6 @@ fn compile<'p>(
     found
 }
 
-/// What is still to be found: these, and then what comes after them.
 struct Rest<'r, 'p> {
     elements: &'r [Element<'p>],
     after: Option<&'r Rest<'r, 'p>>,
@@ -203,10 +201,9 @@ fn take(rest: &Rest<'_, '_>, tokens: &[Token<'_>], found: &mut Matching) -> bool
     }
 }
 
-/// Words that never are a name, unless in quotes, at a place where one of them may follow instead.
+/// Words that are never a name unless quoted, where one of them may follow instead.
 const NO_NAMES: [&str; 2] = ["ON", "IF"];
 
-/// One object or several, with their key words where no kind is given.
 fn objects(
     kind: Option<&'static ObjectKind>,
     several: bool,
@@ -230,12 +227,11 @@ fn objects(
     Some((found, used))
 }
 
-/// `IF EXISTS`
 fn if_exists(tokens: &[Token<'_>]) -> bool {
     matches!(tokens, [first, second, ..] if first.is("IF") && second.is("EXISTS"))
 }
 
-/// A name of any number of parts; an index or a trigger is never called as the words that may stand in its place.
+/// A name of any number of parts; the name of an index or trigger is never a word that may follow in its place.
 fn name(tokens: &[Token<'_>]) -> Option<usize> {
     if tokens.first()?.is_any(&NO_NAMES) {
         return None;
@@ -243,11 +239,11 @@ fn name(tokens: &[Token<'_>]) -> Option<usize> {
     relation(tokens, false).map(|(_, used)| used)
 }
 
-/// A relation as most commands name one, `[ONLY] name [*]`, and how many tokens that is.
+/// A relation as in most commands, `[ONLY] name [*]`, and its number of tokens.
 fn one(tokens: &[Token<'_>], columns: bool) -> Option<(Relation, usize)> {
     let is_only = tokens.first()?.is("ONLY");
     let rest = tokens.get(usize::from(is_only)..)?;
-    // No relation has one of these names, unless in quotes.
+    // No relation has one of these names unless quoted.
     if rest.first()?.is_any(&[
         "ON",
         "IF",
@@ -288,7 +284,7 @@ fn has(tokens: &[Token<'_>], used: usize, word: &str) -> bool {
     word.is_empty() || tokens.get(..used).unwrap_or_default().iter().any(|token| token.is(word))
 }
 
-/// How many tokens stand before the next word of the pattern. There is no way back: a statement may be long.
+/// The number of tokens before the next word of the pattern. There is no backtracking, since a statement may be long.
 fn skipped(tokens: &[Token<'_>], elements: &[Element<'_>]) -> usize {
     let ends: Vec<&str> = match elements.first() {
         Some(Element::Word(word)) => vec![word],
@@ -314,7 +310,7 @@ fn skipped(tokens: &[Token<'_>], elements: &[Element<'_>]) -> usize {
     tokens.len()
 }
 
-/// Functions of the server that are not volatile, among those that defaults are made of.
+/// Server functions that are not volatile, among those common in defaults.
 const NOT_VOLATILE: [&str; 16] = [
     "NOW",
     "TRANSACTION_TIMESTAMP",
@@ -334,7 +330,7 @@ const NOT_VOLATILE: [&str; 16] = [
     "JSONB_BUILD_OBJECT",
 ];
 
-/// Whether an expression calls anything that may be volatile: what is not known to be is taken for it.
+/// Whether an expression may call a volatile function; an unknown function counts as volatile.
 fn is_volatile(tokens: &[Token<'_>]) -> bool {
     tokens.windows(2).any(|pair| match pair {
         [called, open] => {

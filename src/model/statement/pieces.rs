@@ -1,31 +1,24 @@
-//! A text in statements, and why one of them is not known.
-
 use super::name::group;
 use super::token::{Kind, Token};
 
-/// Why a statement is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
-    /// The server would refuse it.
     #[error("syntax error at {0}")]
     Syntax(String),
-    /// It begins as a form that is known: what it is called, and where it differs from that.
+    /// It begins like a known form: the name of the form, and where the statement differs.
     #[error(
         "locktop does not know this form of {0}, from {1} on: a syntax error, or syntax that locktop does not have"
     )]
     Form(String, String),
-    /// A string, a name or a parenthesis is open.
     #[error("syntax error: {0}")]
     Open(&'static str),
-    /// A command of psql that may run statements.
+    /// A psql command that may run statements.
     #[error("locktop does not run the psql command {0}: what it does is not known")]
     Psql(String),
-    /// A variable of psql.
     #[error("the value of the psql variable {0} is not known")]
     Variable(String),
 }
 
-/// `or near "x"`, or the end.
 pub(super) fn near(token: Option<&Token<'_>>) -> String {
     match token {
         Some(token) => format!("or near \"{}\"", token.shown()),
@@ -33,7 +26,7 @@ pub(super) fn near(token: Option<&Token<'_>>) -> String {
     }
 }
 
-/// Lines by the number of bytes before a place. Places only grow.
+/// Line numbers by byte position. Positions must be increasing.
 pub(super) struct Lines<'a> {
     text: &'a str,
     at: usize,
@@ -53,7 +46,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Tokens in statements: at semicolons outside of parentheses and of BEGIN ATOMIC … END, and at commands of psql.
+/// Splits tokens into statements: at semicolons outside of parentheses and of BEGIN ATOMIC … END, and at psql commands.
 pub(super) fn pieces<'a, 'b>(tokens: &'b [Token<'a>]) -> Vec<&'b [Token<'a>]> {
     let (mut found, mut from, mut depth, mut body) = (Vec::new(), 0, 0_usize, 0_usize);
     let mut put = |from: usize, to: usize| {
@@ -115,7 +108,7 @@ fn is_among(token: &Token<'_>, words: &str) -> bool {
     token.kind == Kind::Word && words.split(' ').any(|word| token.is(word))
 }
 
-/// What the server would refuse for certain; else nothing.
+/// Errors that the server would certainly report; `None` if in doubt.
 pub(super) fn refused(tokens: &[Token<'_>]) -> Option<Unknown> {
     if let Some(open) = tokens.iter().find(|token| !token.is_closed()) {
         let is_name = open.kind == Kind::Quoted;
@@ -153,7 +146,7 @@ pub(super) fn refused(tokens: &[Token<'_>]) -> Option<Unknown> {
     lacks_set.then(|| Unknown::Syntax(near(tokens.get(2))))
 }
 
-/// What a statement is called that begins like a form but is none: its first key words.
+/// The name for a statement that begins like a form but does not match: its first key words.
 pub(super) fn called(tokens: &[Token<'_>], left: usize) -> Unknown {
     let at = tokens.len().saturating_sub(left);
     if let Some([colon, variable, ..]) = tokens.get(at..)
@@ -171,7 +164,7 @@ pub(super) fn called(tokens: &[Token<'_>], left: usize) -> Unknown {
     Unknown::Form(name, from)
 }
 
-/// What a command of psql does: nothing with locks, or something that is not known.
+/// `None` for a psql command that takes no locks.
 pub(super) fn psql(text: &str) -> Option<Unknown> {
     const HARMLESS: [&str; 34] = [
         "\\set",
@@ -212,13 +205,12 @@ pub(super) fn psql(text: &str) -> Option<Unknown> {
     let command = text.split_ascii_whitespace().next().unwrap_or_default();
     let is_listing = command.starts_with("\\d") || command.starts_with("\\l");
     let harmless = is_listing || HARMLESS.contains(&command);
-    // The name of a file is shown; a string to connect with may have a password.
+    // A file name is shown; a connection string may contain a password.
     let is_file = command.starts_with("\\i");
     let shown = if is_file { text.trim_end() } else { command };
     (!harmless).then(|| Unknown::Psql(shown.chars().take(80).collect()))
 }
 
-/// The tokens inside of the parentheses that begin at the first.
 pub(super) fn inside<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<&'t [Token<'a>]> {
     tokens.get(1..group(tokens)? - 1)
 }

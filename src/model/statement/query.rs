@@ -1,4 +1,5 @@
-//! Which relations a query reads, changes or locks rows of: SELECT, INSERT, UPDATE, DELETE and MERGE, with all that stands in them.
+//! The relations that a query reads, changes or locks rows of: SELECT, INSERT, UPDATE, DELETE and MERGE, with their
+//! subqueries.
 
 use super::Nowait;
 use super::advisory::{Advisory, call};
@@ -6,7 +7,6 @@ use super::name::{Relation, group, relation};
 use super::token::{Token, tokens};
 use crate::model::lock::LockMode;
 
-/// What a query does before anything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Select,
@@ -16,46 +16,39 @@ pub(super) enum Verb {
     Merge,
 }
 
-/// The relations that a query takes locks on.
 #[derive(Debug, Default)]
 pub(super) struct Query {
-    /// What it does first; none where the tokens are no query.
+    /// `None` if the tokens are not a query.
     pub(super) verb: Option<Verb>,
-    /// In the order in which they stand there; one more than once where it is named more than once.
+    /// In the order of the text; a relation named several times is repeated.
     pub(super) takes: Vec<(Relation, LockMode)>,
-    /// Whether it locks rows, as with FOR UPDATE.
     pub(super) locks_rows: bool,
-    /// Whether every parenthesis is closed: else the query was cut.
+    /// Whether every parenthesis is closed; otherwise the query was truncated.
     pub(super) is_whole: bool,
-    /// Calls of the functions for advisory locks.
     pub(super) calls: Vec<Advisory>,
-    /// Whether it calls `pg_notify`.
     pub(super) notifies: bool,
-    /// What it does about rows that others have locked.
     pub(super) nowait: Nowait,
 }
 
-/// What stands between two parentheses, or outside of all.
+/// The text between two parentheses, or outside of all.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 struct Scope {
-    /// Whether a statement may begin here.
     begins: bool,
-    /// In the list of queries behind WITH.
     with: bool,
     verb: Option<Verb>,
-    /// In a list of relations, and whether one comes next.
+    /// In a list of relations, and whether a relation comes next.
     from: bool,
     expects: bool,
-    /// In a call such as extract(year FROM x), whose FROM names no relation.
+    /// In a call such as extract(year FROM x), where FROM names no relation.
     is_call: bool,
-    /// A query in a list of relations: FOR UPDATE of the one around it counts for it, too.
+    /// A subquery in a list of relations: FOR UPDATE of the outer query applies to it.
     is_item: bool,
-    /// Relations that are read here: their places in what was found, and what they are called here.
+    /// Relations read here: their positions in the result, and their aliases.
     items: Vec<(usize, String)>,
 }
 
-/// Words after which no relation comes any more.
+/// Words that end a list of relations.
 const ENDS: [&str; 14] = [
     "WHERE",
     "GROUP",
@@ -76,16 +69,14 @@ const ENDS: [&str; 14] = [
 /// Functions with a FROM that names no relation.
 const CALLS: [&str; 4] = ["EXTRACT", "SUBSTRING", "TRIM", "OVERLAY"];
 
-/// Words that are no other name of the relation before them.
+/// Words that are not an alias of the relation before them.
 const NO_ALIAS: [&str; 12] =
     ["ON", "USING", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "TABLESAMPLE", "FOR", "AS"];
 
-/// Whether a query may begin with this word.
 pub(super) fn begins(token: &Token<'_>) -> bool {
     token.is_any(&["SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE"])
 }
 
-/// Which relations a query reads, changes or locks rows of, by its tokens.
 pub(super) fn query(tokens: &[Token<'_>]) -> Query {
     let mut reader = Reader {
         tokens,
@@ -109,7 +100,7 @@ pub(super) fn query(tokens: &[Token<'_>]) -> Query {
     found
 }
 
-/// Names that a query gives to queries in it: `WITH name (…) AS MATERIALIZED (SELECT …`.
+/// Names that a query gives to its own queries: `WITH name (…) AS MATERIALIZED (SELECT …`.
 fn own_names(tokens: &[Token<'_>]) -> Vec<String> {
     if !tokens.iter().any(|token| token.is("WITH")) {
         return Vec::new();
@@ -117,7 +108,7 @@ fn own_names(tokens: &[Token<'_>]) -> Vec<String> {
     let named = |at: usize| {
         let mut rest = tokens.get(at + 1..)?;
         if rest.first()?.sign('(') {
-            // A list of columns is short; a search for the end of each parenthesis would take the square of the length.
+            // A column list is short. Searching for the end of each parenthesis would take quadratic time.
             rest = rest.get(group(rest.get(..rest.len().min(400))?)?..)?;
         }
         let [named_as, rest @ ..] = rest else { return None };
@@ -147,7 +138,7 @@ impl Reader<'_, '_> {
         at.checked_sub(1).and_then(|at| self.tokens.get(at)).is_some_and(|token| token.is_any(words))
     }
 
-    /// Reads what stands at a place; gives the place of what comes next.
+    /// Reads the token at a position; returns the next position.
     fn step(&mut self, at: usize, token: &Token<'_>) -> usize {
         if token.sign('(') {
             self.open(at);
@@ -185,7 +176,7 @@ impl Reader<'_, '_> {
         if let Some(parent) = self.scopes.last_mut().filter(|parent| parent.expects) {
             parent.expects = false;
             scope.is_item = true;
-            // Joins in parentheses.
+            // Parenthesized joins.
             (scope.from, scope.expects) = (!is_query, !is_query);
         }
         self.scopes.push(scope);
@@ -200,7 +191,7 @@ impl Reader<'_, '_> {
         if let Some(parent) = self.scopes.last_mut()
             && closed.is_item
         {
-            // Under whatever name: `OF` means those of its own level, and what has a name there is a query.
+            // Under any name: `OF` refers to names of its own level, and a named item there is a subquery.
             parent.items.extend(closed.items);
         }
     }
@@ -227,7 +218,7 @@ impl Reader<'_, '_> {
         } else if token.is("FOR") {
             return self.lock_rows(at, scope);
         } else if token.is_any(&ENDS) {
-            // After UNION another one begins, in this scope.
+            // After UNION another query begins in this scope.
             (scope.from, scope.expects) = (false, false);
             scope.begins = token.is_any(&["UNION", "INTERSECT", "EXCEPT"]);
         } else if scope.expects {
@@ -236,7 +227,6 @@ impl Reader<'_, '_> {
         at + 1
     }
 
-    /// The first word of a query.
     fn begin(&mut self, at: usize, token: &Token<'_>, scope: &mut Scope) -> usize {
         scope.begins = false;
         if token.is("WITH") {
@@ -255,7 +245,7 @@ impl Reader<'_, '_> {
         if self.scopes.is_empty() {
             self.found.verb.get_or_insert(verb);
         }
-        // What is inserted may be a query.
+        // INSERT may be followed by a query.
         scope.begins = verb == Verb::Insert;
         if token.is_any(&["SELECT", "VALUES"]) {
             return at + 1;
@@ -273,7 +263,6 @@ impl Reader<'_, '_> {
         next + used
     }
 
-    /// What stands in a list of relations.
     fn item(&mut self, at: usize, token: &Token<'_>, scope: &mut Scope) -> usize {
         if token.is_any(&["ONLY", "LATERAL"]) {
             return at + 1;

@@ -1,5 +1,3 @@
-//! From the tokens of a statement to what it takes.
-
 use super::actions::ACTIONS;
 use super::advisory::Act;
 use super::catalog_forms::{self, NOTIFY};
@@ -13,7 +11,6 @@ use super::token::{Kind, Token, tokens};
 use super::{Nowait, Statement, Take, Target, control, forms};
 use crate::model::lock::LockMode;
 
-/// One statement.
 pub(super) fn read(tokens: &[Token<'_>]) -> Result<Statement, Unknown> {
     if let [command] = tokens
         && command.kind == Kind::Psql
@@ -64,7 +61,7 @@ fn read_known(tokens: &[Token<'_>]) -> Result<Statement, Unknown> {
     }
 }
 
-/// What EXPLAIN, PREPARE and DECLARE are about: planning takes the same locks as running.
+/// The statement inside EXPLAIN, PREPARE or DECLARE: planning takes the same locks as execution.
 pub(super) fn unwrapped<'t, 'a>(tokens: &'t [Token<'a>]) -> &'t [Token<'a>] {
     let inner = match tokens.first() {
         Some(first) if first.is("EXPLAIN") => {
@@ -92,7 +89,7 @@ fn whole_query(tokens: &[Token<'_>]) -> Option<Result<Statement, Unknown>> {
     })
 }
 
-/// A query, or the statement that a query is a part of.
+/// The statement for a query; `form` is that of a statement that contains the query.
 pub(super) fn of_query(query: Query, form: Option<&'static Form>) -> Statement {
     let own = match query.verb {
         Some(Verb::Insert) => &forms::INSERT,
@@ -109,7 +106,6 @@ pub(super) fn of_query(query: Query, form: Option<&'static Form>) -> Statement {
     found
 }
 
-/// What a pattern has found.
 fn statement(form: &'static Form, named: Vec<Named>, tokens: &[Token<'_>]) -> Result<Statement, Unknown> {
     let mut found = Statement::default();
     found.put(form, tokens);
@@ -131,7 +127,7 @@ fn statement(form: &'static Form, named: Vec<Named>, tokens: &[Token<'_>]) -> Re
             found.also.clear();
         }
         if form.query == "ON" {
-            // Of a policy only the queries in its expressions: its table was named before.
+            // For a policy, only the queries in its expressions: its table is already named.
             query
                 .takes
                 .retain(|(relation, _)| found.takes.iter().all(|take| take.relation() != Some(relation)));
@@ -147,7 +143,6 @@ fn statement(form: &'static Form, named: Vec<Named>, tokens: &[Token<'_>]) -> Re
     Ok(found)
 }
 
-/// Where a word stands in no parentheses.
 fn outside(tokens: &[Token<'_>], word: &str) -> Option<usize> {
     let mut depth = 0_usize;
     tokens.iter().position(|token| {
@@ -160,7 +155,7 @@ fn outside(tokens: &[Token<'_>], word: &str) -> Option<usize> {
     })
 }
 
-/// `ALTER TABLE` with its actions; none where it is something else.
+/// `ALTER TABLE` with its actions; `None` for other statements.
 fn altered_table(tokens: &[Token<'_>]) -> Option<Result<Statement, Unknown>> {
     let is_head = |token: &Token<'_>| {
         token.is_any(&["ALTER", "FOREIGN", "TABLE", "MATERIALIZED", "VIEW", "IF", "EXISTS", "ONLY"])
@@ -212,7 +207,6 @@ fn altered_table(tokens: &[Token<'_>]) -> Option<Result<Statement, Unknown>> {
 }
 
 impl Statement {
-    /// What the form alone says.
     fn put(&mut self, form: &'static Form, tokens: &[Token<'_>]) {
         let has = |word: &str| word.is_empty() || tokens.iter().any(|token| token.is(word));
         if self.name.is_empty() {
@@ -235,7 +229,6 @@ impl Statement {
         self.forms.push(form);
     }
 
-    /// What the places of its pattern name.
     fn put_named(&mut self, form: &'static Form, named: Vec<Named>, tokens: &[Token<'_>]) {
         let is_temporary = tokens.iter().take(5).any(|token| token.is_any(&["TEMP", "TEMPORARY"]));
         let mut place = 0;
@@ -259,7 +252,7 @@ impl Statement {
                             self.add(Target::Relation(relation), LockMode::AccessExclusive, false);
                             self.make_optional();
                         }
-                        // One that is not locked itself, but leads to tables.
+                        // An object that is not locked itself, but leads to tables.
                         let finds_others = self.also.iter().any(|(also, _)| also.role == Role::Columns);
                         if mode.is_some() || finds_others {
                             self.put_one(Target::Object(object), mode, place == 0, form);
@@ -294,7 +287,7 @@ impl Statement {
         let is_relation = matches!(target, Target::Relation(_));
         let mode = match mode {
             Some(mode) => mode,
-            // Only a place to begin a search at.
+            // Only the start of a search for tables.
             None if is_relation => return,
             None => LockMode::SIRead,
         };
@@ -347,7 +340,7 @@ impl Statement {
         }
     }
 
-    /// Tables that a new table or column is like, or refers to.
+    /// Tables that a new table or column references or is created LIKE.
     fn add_others(&mut self, tokens: &[Token<'_>]) {
         for (at, token) in tokens.iter().enumerate() {
             let follows = at.checked_sub(1).and_then(|at| tokens.get(at));
@@ -359,7 +352,7 @@ impl Statement {
                 continue;
             };
             if let Some((relation, _)) = name::relation(tokens.get(at + 1..).unwrap_or_default(), false) {
-                // A table may refer to itself while it is created.
+                // A table may reference itself while it is created.
                 if !self.created.contains(&relation) {
                     self.add(Target::Relation(relation), mode, false);
                 }

@@ -1,13 +1,10 @@
-//! The pieces of a statement without its literals.
-
 use super::scan::{Piece, pieces};
 use super::secrets::{is_secret_name, speaks_of_secret};
 
-/// What is printed in place of a literal.
 const LEFT_OUT: &str = "?";
 
-/// The pieces of a statement as they may be printed: `?` for strings and numbers, comments without what they say. If the statement speaks
-/// of a secret, words and names in quotes that are given as its value are `?` as well.
+/// The pieces of a statement in printable form: `?` for strings and numbers, and comments without their text. If the
+/// statement mentions a secret, unquoted words and quoted names given as its value also become `?`.
 pub fn redacted_pieces(statement: &str) -> impl Iterator<Item = (Piece, &str)> {
     let mut values = speaks_of_secret(statement).then(Values::default);
     let mut at = 0;
@@ -26,7 +23,6 @@ pub fn redacted_pieces(statement: &str) -> impl Iterator<Item = (Piece, &str)> {
     })
 }
 
-/// Whether a piece is a part of the value of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hidden {
     No,
@@ -34,42 +30,38 @@ enum Hidden {
     Within,
 }
 
-/// How far the value of a secret is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum At {
     #[default]
     Nowhere,
-    /// Behind the name of a secret; whether that is the key word PASSWORD.
-    Name { is_keyword: bool },
-    /// Behind the sign that gives it a value.
+    /// After the name of a secret; the flag is true for the key word PASSWORD.
+    Name {
+        is_keyword: bool,
+    },
     Sign,
-    /// In the value.
     Value,
 }
 
-/// Finds the values of secrets that are in no quotes, or in those of names: `PASSWORD "x"`, `SET app.password = x`, and what is a
-/// mistake, which the server refuses and shows to others all the same.
+/// Finds values of secrets that are unquoted or quoted as names: `PASSWORD "x"`, `SET app.password = x`, and mistakes,
+/// which the server rejects but still shows to others.
 #[derive(Debug, Default)]
 struct Values {
     at: At,
-    /// Words of the statement before this piece.
     words: usize,
-    /// Its first word is ALTER.
     is_alter: bool,
-    /// It is SET, or ALTER … SET: a value is as long as the statement.
+    /// SET, or ALTER … SET: a value extends to the end of the statement.
     is_setting: bool,
-    /// It is about a role, a server or another object that has a password of its own.
+    /// The statement is about a role, a server or another object with its own password.
     is_object: bool,
-    /// Parentheses that are open in the arguments of a function that takes a secret.
+    /// Open parentheses in the arguments of a function that takes a secret.
     open: usize,
 }
 
-/// What has a password of its own, or settings.
 const OBJECTS: [&str; 8] =
     ["ROLE", "USER", "GROUP", "SERVER", "SUBSCRIPTION", "FOREIGN", "SYSTEM", "DATABASE"];
 
 impl Values {
-    /// The next piece, and the byte behind it.
+    /// `behind` is the byte after the piece.
     fn next(&mut self, piece: Piece, text: &str, behind: Option<u8>) -> Hidden {
         if self.at == At::Value {
             if !self.ends_value(piece, text) {
@@ -113,7 +105,6 @@ impl Values {
         self.words += 1;
     }
 
-    /// Whether this is the first piece of a value.
     fn begins_value(&self, before: At, piece: Piece, text: &str) -> bool {
         let is_null = text.eq_ignore_ascii_case("NULL") || text.eq_ignore_ascii_case("DEFAULT");
         match before {
@@ -133,7 +124,6 @@ impl Values {
         }
     }
 
-    /// Where the next piece is, behind one that is shown.
     fn behind(&mut self, before: At, piece: Piece, text: &str) -> At {
         if self.open > 0 || (matches!(before, At::Name { .. }) && text == "(") {
             match text {

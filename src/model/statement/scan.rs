@@ -1,32 +1,27 @@
-//! A statement in pieces, as the server's scanner reads it (`src/backend/parser/scan.l`): the only scanner of the monitor.
+//! Splits a statement into pieces as the server's scanner does (`src/backend/parser/scan.l`): the only scanner of the
+//! monitor.
 //!
-//! It never fails. What the server cut, or what no rule fits, is a piece all the same: a string that is not closed continues to the
-//! end. Where the text alone does not tell how a session reads it, it is read so that nothing of a string is taken for something else.
+//! It never fails. Truncated or invalid text is a piece too: an unclosed string continues to the end. If the text alone
+//! does not determine how a session reads it, it is read so that no part of a string is taken for anything else.
 
-/// What a piece of a statement is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
-    /// White space.
     Space,
-    /// `-- …`, without the end of its line.
+    /// `-- …`, without the line end.
     LineComment,
-    /// `/* … */`, with those in it.
+    /// `/* … */`, with nested comments.
     Comment,
-    /// A string in any quotes, with its prefix and with all lines that continue it; also a name in quotes that is not closed.
+    /// A string in any quotes, with its prefix and all continuation lines; also an unclosed quoted name.
     String,
-    /// A name in double quotes, `U&"…"` among them.
     Quoted,
-    /// A number.
     Number,
     /// `$1`
     Parameter,
-    /// A key word, or a name without quotes.
     Word,
-    /// One character of anything else: `(`, `,`, `=`.
+    /// Any other single character: `(`, `,`, `=`.
     Sign,
 }
 
-/// The pieces of a text, one behind the other.
 pub fn pieces(text: &str) -> impl Iterator<Item = (Piece, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -37,7 +32,6 @@ pub fn pieces(text: &str) -> impl Iterator<Item = (Piece, &str)> {
     })
 }
 
-/// What begins a text, and how many bytes it has.
 fn next(rest: &str) -> Option<(Piece, usize)> {
     let bytes = rest.as_bytes();
     let first = *bytes.first()?;
@@ -57,7 +51,6 @@ fn next(rest: &str) -> Option<(Piece, usize)> {
     })
 }
 
-/// How many of the first bytes are so.
 fn length(bytes: &[u8], is_so: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !is_so(*byte)).unwrap_or(bytes.len())
 }
@@ -66,7 +59,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c')
 }
 
-/// Bytes above 127 are letters to the server, whatever character they are of.
+/// The server treats bytes above 127 as letters, whatever character they belong to.
 fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii()
 }
@@ -75,7 +68,7 @@ fn is_of_name(byte: u8) -> bool {
     begins_name(byte) || byte.is_ascii_digit() || byte == b'$'
 }
 
-/// A word, or what its last quote makes of it: `E'…'`, `U&"…"`. Only a whole word is a prefix.
+/// A word, or what a quote after it makes of it: `E'…'`, `U&"…"`. Only a whole word is a prefix.
 fn word(rest: &str) -> (Piece, usize) {
     let bytes = rest.as_bytes();
     let end = length(bytes, is_of_name);
@@ -89,8 +82,8 @@ fn word(rest: &str) -> (Piece, usize) {
     }
 }
 
-/// The end of a string whose first quote is at `open`. In a string without escapes a quote behind a backslash ends it, or does not if
-/// the session has `standard_conforming_strings` off: then all of the text belongs to it.
+/// The end of a string whose first quote is at `open`. In a string without escapes, a quote after a backslash ends it,
+/// unless the session has `standard_conforming_strings` off: then the rest of the text belongs to it.
 fn string(bytes: &[u8], open: usize, escapes: bool) -> usize {
     let (mut at, mut is_escaped) = (open + 1, false);
     while let Some(byte) = bytes.get(at) {
@@ -110,7 +103,8 @@ fn string(bytes: &[u8], open: usize, escapes: bool) -> usize {
     bytes.len()
 }
 
-/// The quote that continues a string which ended before `at`: there is a line end between them, and nothing but spaces and `--` comments.
+/// The quote that continues a string that ended before `at`: between them are a line end and otherwise only spaces and `--`
+/// comments.
 fn continued(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut has_line_end = false;
     loop {
@@ -128,7 +122,7 @@ fn continued(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// A name in quotes; two of them are one within it. One that is not closed may be anything.
+/// A quoted name; two quotes are one within it. An unclosed one may be anything.
 fn quoted(bytes: &[u8], open: usize) -> (Piece, usize) {
     let mut at = open + 1;
     while let Some(byte) = bytes.get(at) {
@@ -143,7 +137,7 @@ fn quoted(bytes: &[u8], open: usize) -> (Piece, usize) {
     (Piece::String, bytes.len())
 }
 
-/// A string in dollars, to the end of the tag that closes it; none where no such string begins.
+/// A dollar-quoted string, up to its closing tag; `None` if no such string begins here.
 fn dollar_quoted(text: &str) -> Option<usize> {
     let rest = text.get(1..)?;
     let end = rest.bytes().position(|byte| !is_of_name(byte) || byte == b'$')?;
@@ -153,7 +147,6 @@ fn dollar_quoted(text: &str) -> Option<usize> {
     Some(found.map_or(text.len(), |end| tag.len() + end + tag.len()))
 }
 
-/// A comment in `/* */`; others may be in it.
 fn comment(bytes: &[u8]) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(pair) = bytes.get(at..at + 2) {
@@ -171,12 +164,11 @@ fn comment(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// How many digits and underscores there are from `at` on.
 fn digits(bytes: &[u8], at: usize) -> usize {
     length(bytes.get(at..).unwrap_or_default(), |byte| byte.is_ascii_digit() || byte == b'_')
 }
 
-/// A number, with the letters that cling to it: `1.5e-10`, `0x1F`, `1_000`, `.5`, `5.`; of `1..10` the first.
+/// A number, with adjacent letters: `1.5e-10`, `0x1F`, `1_000`, `.5`, `5.`; only the first of `1..10`.
 fn number(bytes: &[u8]) -> usize {
     let mut at = digits(bytes, 0);
     if bytes.get(at) == Some(&b'.') && bytes.get(at + 1) != Some(&b'.') {

@@ -1,65 +1,57 @@
-//! The statements of a text as a session runs them: in which transaction each is, how long its locks are held, and which timeouts hold.
+//! The statements of a text as a session runs them: the transaction of each, how long its locks are held, and the timeouts
+//! in effect.
 
 use std::collections::BTreeMap;
 
 use super::{Act, Control, Piece, Statement, Take, Target};
 use crate::model::lock::LockMode;
 
-/// How a transaction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// COMMIT, or the end of a text that runs as one transaction.
     Commit,
-    /// ROLLBACK.
     Rollback,
-    /// PREPARE TRANSACTION: its locks stay.
+    /// PREPARE TRANSACTION: the locks are kept.
     Prepared,
-    /// The text ends before it.
+    /// The text ends before the transaction.
     Open,
 }
 
-/// A lock that a transaction keeps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Held {
-    /// What is locked, and how.
     pub take: Take,
     /// Index of the statement that takes it.
     pub from: usize,
-    /// Index of the statement that releases it; none if the end of the text comes first.
+    /// Index of the statement that releases it; `None` if the text ends before that.
     pub until: Option<usize>,
 }
 
-/// A transaction of several statements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transaction {
-    /// Index of its first statement, BEGIN included.
+    /// Index of its first statement, including BEGIN.
     pub first: usize,
-    /// Index of its last statement, COMMIT included.
+    /// Index of its last statement, including COMMIT.
     pub last: usize,
-    /// How it ends.
     pub end: End,
-    /// What it locks, in the order of the statements: the same again only in a stronger mode.
+    /// Locks in the order of the statements; the same object again only in a stronger mode.
     pub held: Vec<Held>,
 }
 
-/// Why a statement fails before it locks anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
-    /// It cannot run in a transaction block, and is in one.
     InBlock,
-    /// One before it failed, and its transaction is not rolled back yet.
+    /// An earlier statement failed, and the transaction is not rolled back yet.
     Aborted,
 }
 
-/// Timeouts that the text itself has set, as it has them; none for those of the server.
+/// Timeouts set by the text itself, as written; none for those of the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timeouts(BTreeMap<&'static str, String>);
 
-/// The timeouts that end a wait for a lock.
 const TIMEOUTS: [&str; 3] = ["lock_timeout", "statement_timeout", "transaction_timeout"];
 
 impl Timeouts {
-    /// Each that is set and not off: its name and value.
+    /// Name and value of each timeout that is set and not 0.
     pub fn set(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0
             .iter()
@@ -76,46 +68,38 @@ impl Timeouts {
     }
 }
 
-/// What holds for one statement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Step {
-    /// Index of its transaction among [`Script::transactions`]; none if it has one of its own.
+    /// Index in [`Script::transactions`]; `None` if the statement is its own transaction.
     pub transaction: Option<usize>,
-    /// The timeouts while it runs.
     pub timeouts: Timeouts,
-    /// Why it fails, if that follows from the text.
     pub problem: Option<Problem>,
 }
 
-/// All statements of a text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Script {
-    /// One for each statement.
     pub steps: Vec<Step>,
-    /// Its transaction blocks.
     pub transactions: Vec<Transaction>,
-    /// Advisory locks that the session keeps.
     pub session: Vec<Held>,
 }
 
-/// A transaction that is open while the text is read.
 struct Open {
     at: usize,
     aborted: bool,
-    /// Names of savepoints, the number of locks, and the timeouts at that moment.
+    /// Names of savepoints, with the number of locks and the timeouts at that moment.
     savepoints: Vec<(String, usize, Timeouts)>,
 }
 
 struct Reader {
     found: Script,
     open: Option<Open>,
-    /// Those of the session at the last commit, those that a commit keeps, and those of this moment.
+    /// Timeouts at the last commit, those that a commit keeps, and the current ones.
     committed: Timeouts,
     kept: Timeouts,
     now: Timeouts,
 }
 
-/// Reads statements in their order; `single`: all of them run in one transaction, as `psql -1` does it.
+/// `single`: all statements run in one transaction, as with `psql -1`.
 pub fn script(pieces: &[Piece], single: bool) -> Script {
     let mut reader = Reader {
         found: Script::default(),
@@ -159,7 +143,7 @@ impl Reader {
                 }
             }
         }
-        // BEGIN is of the transaction that it begins.
+        // BEGIN belongs to the transaction that it begins.
         step.transaction = step.transaction.or(self.open.as_ref().map(|open| open.at));
         self.found.steps.push(step);
     }
@@ -267,7 +251,6 @@ impl Reader {
         }
     }
 
-    /// What it takes, as far as that is kept beyond the statement.
     fn hold(&mut self, at: usize, statement: &Statement) {
         for take in statement.takes.iter().filter(|take| take.mode != LockMode::SIRead) {
             let is_session = matches!(&take.target, Target::Advisory(call) if !call.in_transaction);
@@ -287,7 +270,6 @@ impl Reader {
         }
     }
 
-    /// Session locks that the statement releases.
     fn unlock(&mut self, at: usize, statement: &Statement) {
         let all = statement.control == Some(Control::Discard);
         for held in &mut self.found.session {
@@ -306,7 +288,7 @@ impl Reader {
     }
 }
 
-/// Puts what EXECUTE runs in its place, if an earlier statement of the text has prepared it.
+/// Replaces each EXECUTE by its statement, if an earlier statement of the text has prepared it.
 pub fn with_prepared(mut pieces: Vec<Piece>) -> Vec<Piece> {
     let mut prepared: BTreeMap<String, Statement> = BTreeMap::new();
     for piece in &mut pieces {

@@ -1,21 +1,17 @@
-//! Whether a statement speaks of a secret: by its words, since what is in its strings only the server knows.
+//! Whether a statement mentions a secret: by its words, since only the server knows what is in its strings.
 
-/// A sign of a secret, in small letters.
 struct Sign {
     text: &'static str,
     at: Place,
-    /// A word that has to be there, too.
+    /// A word that must also be in the text.
     with: Option<&'static str>,
 }
 
-/// Where a sign counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Anywhere.
     Any,
     /// As a part of a name: `db_pwd`, `userPwd`.
     Part,
-    /// As a word.
     Word,
 }
 
@@ -31,8 +27,8 @@ const fn both(text: &'static str, with: &'static str) -> Sign {
     Sign { text, at: Place::Word, with: Some(with) }
 }
 
-/// What tells that there is a secret, or that there may be one: options of servers and user mappings, programs of COPY, settings of the
-/// server and arguments of prepared statements have no names that say so.
+/// Signs that there is a secret, or may be one: options of servers and user mappings, programs of COPY, server settings and
+/// arguments of prepared statements have no telling names.
 const SIGNS: [Sign; 51] = [
     any("passw"),
     any("passphrase"),
@@ -65,7 +61,7 @@ const SIGNS: [Sign; 51] = [
     any("арол"),
     any("密码"),
     any("密碼"),
-    // A name that is written in codes.
+    // A name written in Unicode escapes.
     any("u&\""),
     part("senha"),
     part("vault"),
@@ -88,14 +84,14 @@ const SIGNS: [Sign; 51] = [
     both("system", "alter"),
 ];
 
-/// The first three bytes of the signs, a bit for each in small letters: of most texts nothing else is looked at.
+/// A bit set of the first three bytes of the signs, in lower case: nothing else is examined in most texts.
 #[allow(clippy::indexing_slicing, reason = "while it is compiled")]
 const BEGINNINGS: [u64; 64] = {
     let mut bits = [0; 64];
     let mut at = 0;
     while at < SIGNS.len() {
         let bytes = SIGNS[at].text.as_bytes();
-        // What is shorter is searched by itself.
+        // Shorter signs are searched separately.
         if bytes.len() > 2 {
             let bit = bit_of(window(window(window(0, bytes[0]), bytes[1]), bytes[2]));
             bits[bit / 64] |= 1 << (bit % 64);
@@ -105,10 +101,10 @@ const BEGINNINGS: [u64; 64] = {
     bits
 };
 
-/// The sign of two bytes.
+/// The only sign of two bytes.
 const PW: u32 = 0x7077;
 
-/// The last three bytes, without their case.
+/// The last three bytes, ignoring case.
 const fn window(before: u32, byte: u8) -> u32 {
     ((before << 8) | (byte | 0x20) as u32) & 0xff_ffff
 }
@@ -117,7 +113,7 @@ const fn bit_of(window: u32) -> usize {
     (window.wrapping_mul(0x9e37_79b1) >> 20) as usize
 }
 
-/// Whether any of the signs in a text is it. One pass, at two nanoseconds a byte.
+/// Whether `is_it` accepts any of the signs in a text. One pass, at two nanoseconds per byte.
 fn any_sign(text: &str, mut is_it: impl FnMut(usize, &Sign) -> bool) -> bool {
     let bytes = text.as_bytes();
     let mut last = 0;
@@ -139,9 +135,8 @@ fn any_sign(text: &str, mut is_it: impl FnMut(usize, &Sign) -> bool) -> bool {
     false
 }
 
-/// Whether a text has a password in it, or something that may be one.
 pub fn speaks_of_secret(text: &str) -> bool {
-    // The other word is searched once, however often the first is there.
+    // The second word is searched for only once, however often the first one occurs.
     let mut half = 0_u64;
     let is_whole = any_sign(text, |number, sign| {
         half |= 1 << number;
@@ -153,7 +148,6 @@ pub fn speaks_of_secret(text: &str) -> bool {
     is_whole || half != 0 && SIGNS.iter().enumerate().any(other) || has_userinfo(text)
 }
 
-/// Whether a name or a key word is that of a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     any_sign(name, |_, sign| sign.with.is_none())
 }
@@ -166,7 +160,7 @@ impl Sign {
     }
 }
 
-/// Whether no word continues on either side; `userPwd` has two parts.
+/// Whether the match is not part of a longer word; `userPwd` has two parts.
 fn is_apart(bytes: &[u8], (at, end): (usize, usize), place: Place) -> bool {
     let byte = |at: Option<usize>| at.and_then(|at| bytes.get(at)).copied().unwrap_or_default();
     let (before, first) = (byte(at.checked_sub(1)), byte(Some(at)));
@@ -195,7 +189,7 @@ fn has_userinfo(text: &str) -> bool {
     text.split_once("://").is_some_and(|(_, behind)| behind.contains('@'))
 }
 
-/// A URL without what stands before its `@`: of `scheme://user:password@host` it leaves `scheme://?@host`.
+/// Removes the user info from URLs: `scheme://user:password@host` becomes `scheme://?@host`.
 pub fn without_userinfo(said: &str) -> String {
     let mut left = String::with_capacity(said.len());
     let mut rest = said;

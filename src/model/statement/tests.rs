@@ -183,7 +183,7 @@ fn a_statement_that_was_cut_says_what_it_is() {
     assert_eq!(first("DROP TABLE a; SELECT '", 4096).unwrap().name, "DROP TABLE");
 }
 
-/// Long nonsense is read in a time that grows with its length: none of these would end otherwise.
+/// Reading time is linear in the length of the text; in quadratic time none of these would end.
 #[test]
 fn nothing_takes_the_square_of_the_length() {
     for part in [

@@ -1,58 +1,46 @@
-//! A statement as tokens: words, names, strings, numbers and signs, without comments.
-
 use super::scan::{Piece, pieces};
 
-/// What a piece of a statement is, as far as forms ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A key word, or a name without quotes.
     Word,
-    /// A name in double quotes.
     Quoted,
-    /// A string, in whatever quotes, or a name in `U&"…"`, which is not decoded.
+    /// A string in any quotes, or a name in `U&"…"`, which is not decoded.
     Text,
     /// A number, or a parameter such as `$1`.
     Number,
-    /// One character of anything else: `(`, `,`, `=`.
+    /// Any other single character: `(`, `,`, `=`.
     Sign,
-    /// A command of psql, to the end of its line.
+    /// A psql command, to the end of its line.
     Psql,
 }
 
-/// A piece of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// Whether it is a word, a name, a value or a sign.
     pub kind: Kind,
-    /// As it was written, with its quotes.
     pub text: &'a str,
-    /// Bytes before it in the text that was read.
     pub at: usize,
 }
 
 impl Token<'_> {
-    /// Whether it is this key word, whatever its case.
     pub fn is(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
-    /// Whether it is one of these key words.
     pub fn is_any(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.is(word))
     }
 
-    /// Whether it is the sign with this character.
     pub fn sign(&self, sign: char) -> bool {
         self.kind == Kind::Sign && self.text.starts_with(sign)
     }
 
-    /// The value of a plain string; none of one in other quotes.
+    /// The value of a plain string; `None` for other quotes.
     pub fn string(&self) -> Option<String> {
         let text = (self.kind == Kind::Text).then_some(self.text)?;
         Some(text.strip_prefix('\'')?.strip_suffix('\'')?.replace("''", "'"))
     }
 
-    /// It as it may be printed: no literal, and not more of it than fits.
+    /// Printable form: without literals, and truncated.
     pub fn shown(&self) -> String {
         match self.kind {
             Kind::Text | Kind::Number => "?".to_owned(),
@@ -61,7 +49,6 @@ impl Token<'_> {
         }
     }
 
-    /// Whether its quote is closed.
     pub fn is_closed(&self) -> bool {
         let last = self.text.chars().next_back();
         match self.kind {
@@ -75,7 +62,7 @@ impl Token<'_> {
         }
     }
 
-    /// The name that it is, as the server has it: small letters where there are no quotes, and no more than 63 bytes.
+    /// The name as the server stores it: lower case unless quoted, and truncated to 63 bytes.
     pub fn name(&self) -> Option<String> {
         let mut name = match self.kind {
             Kind::Word => self.text.to_ascii_lowercase(),
@@ -88,18 +75,18 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of a text, without spaces and comments.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let mut from = 0;
-    // After a command of psql, and after rows of COPY, a text begins anew.
+    // After a psql command, and after rows of COPY, scanning starts again.
     while let Some(rest) = text.get(from..).filter(|rest| !rest.is_empty()) {
         from = put(&mut found, rest, from);
     }
     found
 }
 
-/// Adds the tokens of a text that has so many bytes before it, up to its end or to something that is no statement; the place behind that.
+/// Adds the tokens of `rest`, which begins at byte `from`, up to its end or to something that is not a statement; returns
+/// the position after that.
 fn put<'a>(found: &mut Vec<Token<'a>>, rest: &'a str, from: usize) -> usize {
     let mut at = 0;
     for (piece, text) in pieces(rest) {
@@ -124,10 +111,10 @@ fn put<'a>(found: &mut Vec<Token<'a>>, rest: &'a str, from: usize) -> usize {
     from + rest.len()
 }
 
-/// How many bytes the rows have that follow COPY … FROM STDIN in a file, the line with `\.` included; none without them.
+/// Length in bytes of the rows after COPY … FROM STDIN in a file, including the `\.` line; `None` without rows.
 fn rows(found: &[Token<'_>], rest: &str) -> Option<usize> {
     let [before @ .., _] = found else { return None };
-    // No COPY has so many words; else each semicolon would look at the whole text.
+    // No COPY has this many words; without the limit each semicolon would scan the whole text.
     let copy = before.iter().rev().take(200).take_while(|token| !token.sign(';') && token.kind != Kind::Psql);
     let is_copy = copy.clone().last().is_some_and(|first| first.is("COPY"));
     if !is_copy || !copy.clone().any(|token| token.is("STDIN")) {

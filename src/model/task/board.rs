@@ -1,94 +1,86 @@
-//! Every task of a snapshot with its state.
-
 use super::{Execution, KeyState, Schedule, Streak, TaskId, TaskSet, TaskState};
 use crate::model::backend::BackendId;
 use crate::model::lock::LockTag;
 use crate::model::snapshot::Snapshot;
 use crate::model::{Text, Timestamp};
 
-/// A task, or one of several executions of it that run at once, or a key that somebody holds for nothing.
+/// A task, or one of several concurrent executions of it, or a key held for no execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRow {
-    /// The task that the row is of, also where it has no schedule.
     pub task: TaskId,
-    /// The execution, where the log has several running ones of this task and this is not the newest.
+    /// The execution, if the log has several running ones of this task and this is not the newest.
     pub again: Option<i64>,
     /// Index of its tables in [`Snapshot::task_sets`].
     pub set: usize,
-    /// Index in the set's schedules; none where there is no such schedule.
+    /// Index in the set's schedules; `None` if there is no such schedule.
     pub schedule: Option<usize>,
-    /// Index in the set's executions, of the one that runs.
+    /// Index of the running execution in the set's executions.
     pub execution: Option<usize>,
-    /// What is shown: of a task that runs the state of its execution.
+    /// The state as shown: for a running task, that of its execution.
     pub state: TaskState,
-    /// What is seen of the key of its execution.
     pub key: KeyState,
-    /// Seconds until it counts as an orphan, while its key is free for less than the grace.
+    /// Seconds until it counts as an orphan, while its key has been free for less than the grace period.
     pub orphan_in: Option<f64>,
-    /// How many of its last executions failed in a row.
+    /// Number of last executions that failed in a row.
     pub streak: Streak,
-    /// The state of the schedule alone; none without one.
+    /// The state of the schedule alone; `None` without one.
     pub schedule_state: Option<TaskState>,
-    /// The lock on its key, where the key is known.
+    /// The lock on its key, if the key is known.
     pub tag: Option<LockTag>,
-    /// The process that holds it; none also for a prepared transaction.
+    /// The process that holds it; `None` also for a prepared transaction.
     pub holder: Option<i32>,
-    /// Whether somebody holds the lock on its key.
     pub held: bool,
-    /// The session that was seen to hold the key of its execution last, and has ended.
     pub last_holder: Option<BackendId>,
-    /// How long a run may take, in seconds.
+    /// Maximum duration of a run, in seconds.
     pub limit: f64,
-    /// Since when the key has been seen free (an orphan) or held for nothing (leaked).
+    /// Since when the key has been free (orphan) or held for no execution (leaked).
     pub since: Option<Timestamp>,
 }
 
 impl TaskRow {
-    /// The tables that it is of; none in another snapshot that lacks them.
+    /// `None` for another snapshot without these tables.
     pub fn set<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a TaskSet> {
         snapshot.task_sets.get(self.set)
     }
 
-    /// The row of the schedule; none for a key without a task.
+    /// `None` for a key without a task.
     pub fn schedule<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Schedule> {
         self.set(snapshot)?.tasks.last_rows().get(self.schedule?)
     }
 
-    /// Its last execution that failed, where none has completed since.
+    /// The last failed execution, if none has completed since.
     pub fn last_failed<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Execution> {
         self.set(snapshot)?.executions.last_rows().get(self.streak.last?)
     }
 
-    /// The row of the execution that runs; none where none does.
+    /// `None` if no execution runs.
     pub fn execution<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Execution> {
         self.set(snapshot)?.executions.last_rows().get(self.execution?)
     }
 
-    /// What the task is called: text of the server, not yet fit for a screen.
+    /// The task name: text of the server, not yet safe for a screen.
     pub fn name(&self, snapshot: &Snapshot) -> Text {
         let name = self.schedule(snapshot).and_then(|task| task.name.clone());
         name.unwrap_or_else(|| format!("task {}", self.task.id).into())
     }
 
-    /// How long the execution has run, in seconds.
+    /// Run time of the execution, in seconds.
     pub fn age(&self, snapshot: &Snapshot) -> Option<f64> {
         let started_at = self.execution(snapshot)?.started_at?;
         Some((snapshot.taken_at - started_at).as_seconds_f64().max(0.0))
     }
 
-    /// Seconds until it is due; less than none when it should have begun.
+    /// Seconds until it is due; negative if it is overdue.
     pub fn due_in(&self, snapshot: &Snapshot) -> Option<f64> {
         let next = self.schedule(snapshot)?.next_run_at?;
         Some((next - snapshot.taken_at).as_seconds_f64())
     }
 }
 
-/// How many rows are in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts([u32; TaskState::ALL.len()]);
 
 impl Counts {
-    /// How many rows are in a state.
     pub fn of(&self, state: TaskState) -> u32 {
         let place = TaskState::ALL.iter().position(|other| *other == state);
         place.and_then(|at| self.0.get(at)).copied().unwrap_or_default()
@@ -102,17 +94,14 @@ impl Counts {
     }
 }
 
-/// Every task of a snapshot with its state, in the order of the tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
     /// A row for each task, and for each further execution and leaked key, in the order of the tables.
     pub rows: Vec<TaskRow>,
-    /// How many there are of each.
     pub counts: Counts,
 }
 
 impl Board {
-    /// Counts the states of rows that are in their order.
     pub fn of(rows: Vec<TaskRow>) -> Self {
         let mut counts = Counts::default();
         for row in &rows {

@@ -1,4 +1,4 @@
-//! What one look at the locks says of an execution that runs in the log: see [`KeyState`] for the rule.
+//! Evidence from the locks of one snapshot about a running execution. See [`KeyState`] for the rule.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,14 +9,12 @@ use crate::model::Timestamp;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::snapshot::Snapshot;
 
-/// What is seen of the key of an execution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KeySeen {
-    /// Whether it is held, and by whom, or free.
     pub(super) key: KeyState,
-    /// Since when it has been seen free.
+    /// When the key was first seen free.
     pub(super) since: Option<Timestamp>,
-    /// The session that was seen to hold it last, and has ended.
+    /// The last session seen to hold the key, if it has ended.
     pub(super) ended: Option<BackendId>,
 }
 
@@ -26,16 +24,14 @@ impl KeySeen {
     }
 }
 
-/// The executions of a set whose keys are held.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    /// Those for which they are: of several that run in the log with one key at most one can be the holder's.
+    /// Executions that can own the held key: at most one of several running executions with the same key.
     rows: FxHashSet<i64>,
-    /// Those to whose worker something ties the holder.
+    /// Executions whose worker is linked to the holder.
     tied: FxHashSet<i64>,
 }
 
-/// Looks who holds what for whom.
 pub(super) fn holders(before: &Watch, snapshot: &Snapshot, held: &Held, set: &TaskSet) -> Holders {
     let mut best: FxHashMap<i64, (u8, i64)> = FxHashMap::default();
     let mut tied = FxHashSet::default();
@@ -55,8 +51,8 @@ pub(super) fn holders(before: &Watch, snapshot: &Snapshot, held: &Held, set: &Ta
     Holders { rows: best.into_values().map(|(_, id)| id).collect(), tied }
 }
 
-/// Whether something ties a process to the worker of an execution: its application or its statement names the worker, now or while it
-/// has held the key since.
+/// Whether the application name or statement of a process names the worker of an execution, now or earlier while the same
+/// session held the key.
 fn is_tied(
     before: &Watch,
     snapshot: &Snapshot,
@@ -72,7 +68,8 @@ fn is_tied(
     was || execution.worker.as_deref().is_some_and(|worker| names_worker(backend, worker))
 }
 
-/// Whether a session's application has the worker's name as a word of its own, or its statement has it in quotes.
+/// Whether the application name of a session contains the worker's name as a whole word, or its statement contains it in
+/// quotes.
 pub fn names_worker(backend: &Backend, worker: &str) -> bool {
     let is_word = |text: &str| {
         text.match_indices(worker).any(|(at, _)| {
@@ -88,7 +85,6 @@ pub fn names_worker(backend: &Backend, worker: &str) -> bool {
             || backend.query.as_ref().is_some_and(|query| quoted(query.unredacted())))
 }
 
-/// One look at the executions of one set.
 pub(super) struct Keys<'a> {
     pub(super) before: &'a Watch,
     pub(super) after: &'a mut Watch,
@@ -118,7 +114,8 @@ impl Keys<'_> {
             self.after.seen.insert(place, seen);
         }
         let logged = execution.backend_pid;
-        // That it is free proves as much as ever; that it is held, where the log names no session, nothing.
+        // If other tables share this key, a free key is still proof, but a held key proves nothing unless the log names the
+        // session.
         let shared = also_of(&self.snapshot.task_sets, self.set, key).is_some();
         match key {
             _ if !self.holders.rows.contains(&execution.id) => KeyState::HeldForOther,
@@ -144,8 +141,8 @@ impl Keys<'_> {
         self.after.seen.extend(was_held.map(|seen| (place, seen)));
         let proof = self.set.proof(execution, key);
         let proof = proof.or_else(|| was_held.filter(|seen| seen.ended).map(|_| Proof::SeenEnding));
-        // What was held a moment ago has not been free for longer. The heartbeats of our own workers come from the session that
-        // holds the key: there the server's word is as good, and the same for everybody.
+        // A key held a moment ago cannot have been free for longer. In locktop's own tables the heartbeat comes from the session
+        // that holds the key, so the server's timestamps are as reliable, and the same for every observer.
         let sign = self.last_sign(execution);
         let from = match (self.set.tables.own_keys, was_held.is_some()) {
             (true, _) => sign,
@@ -158,8 +155,8 @@ impl Keys<'_> {
         KeySeen { key: KeyState::Free { seconds, proof }, since: Some(since), ended }
     }
 
-    /// The last that may have been heard of an execution, or of anybody: nobody who held a key when the server came up still does. None
-    /// where that is not known.
+    /// The latest of server start, execution start and heartbeat: no session that held a key before a server start still
+    /// does. None if not known.
     fn last_sign(&self, execution: &Execution) -> Option<Timestamp> {
         let up = self.snapshot.up_since()?;
         let began = execution.started_at?;

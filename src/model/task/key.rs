@@ -1,31 +1,28 @@
-//! The advisory key that stands for a task.
-
 use locktop_base::namespace::{LARGEST_ID, TASKS};
 
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
 
-/// What a key says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskKey {
-    /// In the namespace of tasks, with the id of one: nobody else comes to think of such a number.
+    /// In locktop's namespace for tasks: no other program is likely to use such a number.
     Own(i64),
-    /// Any other number, most often the id of a row. It may be anybody's.
+    /// Any other number, usually a row id. Any program may use it.
     Raw(i64),
 }
 
 impl TaskKey {
-    /// Reads the number that is stored as `lock_id` or held as a key.
+    /// Classifies a number stored as `lock_id` or held as a key.
     pub const fn of(number: i64) -> Self {
         if number >> 48 == TASKS as i64 { Self::Own(number & LARGEST_ID) } else { Self::Raw(number) }
     }
 
-    /// The key of a task in locktop's own tables; none for an id that has no room in it.
+    /// The key of a task in locktop's own tables; None if the id does not fit.
     pub const fn own(id: i64) -> Option<Self> {
         if id >= 0 && id <= LARGEST_ID { Some(Self::Own(id)) } else { None }
     }
 
-    /// The number that `pg_advisory_lock(bigint)` is called with.
+    /// The argument of `pg_advisory_lock(bigint)`.
     pub const fn number(self) -> i64 {
         match self {
             Self::Own(id) => (TASKS as i64) << 48 | (id & LARGEST_ID),
@@ -33,12 +30,10 @@ impl TaskKey {
         }
     }
 
-    /// The key as that of a lock.
     pub const fn lock_key(self) -> LockKey {
         LockKey::Bigint(self.number())
     }
 
-    /// The lock on this key in a database.
     pub fn tag(self, datid: u32) -> LockTag {
         let number = self.number().cast_unsigned();
         let half = |bits: u64| u32::try_from(bits & 0xffff_ffff).ok();

@@ -1,4 +1,5 @@
-//! What has to be seen more than once: a key that stays free, and one that stays held for nothing.
+//! Tracks what takes more than one snapshot to see: a key that stays free, and a key that stays held without a running
+//! task.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,7 +15,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::work_queue::Item;
 
 impl Watch {
-    /// Judges the tasks of the next snapshot, and remembers which keys are free or leaked in it.
+    /// Evaluates the tasks of the next snapshot, and remembers its free and leaked keys.
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
         let epoch = snapshot.server().map(Epoch::of);
         if self.epoch != epoch {
@@ -39,10 +40,9 @@ impl Watch {
     }
 }
 
-/// Keys that are held for nothing: by whom, and since when.
+/// Keys held without a running task: process ID of the holder, and since when.
 type Leaked = FxHashMap<i64, (i32, Timestamp)>;
 
-/// One set, and what is made of it once.
 struct About<'a> {
     place: usize,
     set: &'a TaskSet,
@@ -63,8 +63,8 @@ impl BoardBuilder<'_> {
         self.snapshot.server().is_none_or(|server| server.in_recovery)
     }
 
-    /// Keys of tasks without a running row, held at this look and the one before by sessions that are not in a
-    /// transaction. All tables must have been read: a row that is not seen is not a row that is not there.
+    /// Keys of tasks without a running row, held in this snapshot and the previous one by sessions that are not in a
+    /// transaction. All tables must have been read: an unread row may be a running one.
     fn leaked(&mut self) -> Leaked {
         let sets = &self.snapshot.task_sets;
         let readable = self.held.is_known && self.snapshot.backends.is_known() && !self.standby();
@@ -109,14 +109,14 @@ impl BoardBuilder<'_> {
         leaked
     }
 
-    /// The numbers that are proved to be keys of tasks in tables without keys of their own.
+    /// The numbers proved to be keys of tasks in tables without locktop's own keys.
     fn proved(&self) -> FxHashSet<i64> {
         let raw = self.snapshot.task_sets.iter().filter(|set| !set.tables.own_keys);
         let keys = raw.flat_map(|set| set.tasks.last_rows().iter().filter_map(|task| set.task_key(task)));
         keys.filter(|(_, proof)| proof.is_some()).map(|(key, _)| key.number()).collect()
     }
 
-    /// The work queue with an item that is not done and has this number.
+    /// The work queue that has an unfinished item with this number.
     fn queue_of(&self, number: i64) -> Option<u32> {
         let mut queues = self.snapshot.systems.items.iter().filter(|table| !table.source.own_keys);
         let is = |item: &Item| !item.is_over() && item.key.unwrap_or(item.id) == number;
@@ -165,7 +165,6 @@ impl BoardBuilder<'_> {
         }
     }
 
-    /// The rows of a task that runs in the log.
     fn executions(
         &mut self,
         about: &About<'_>,
@@ -208,13 +207,12 @@ impl BoardBuilder<'_> {
         }
     }
 
-    /// As of when the schedules were read: since then it may have begun.
+    /// Evaluated at the time the schedules were read, since the task may have begun after that.
     fn state_of(&self, set: &TaskSet, task: &Schedule, last: (bool, bool)) -> TaskState {
         let at = set.tasks.taken_at.unwrap_or(self.snapshot.taken_at);
         state::of_schedule(task, last, at, self.thresholds.task_overdue)
     }
 
-    /// The state of an execution, and what is seen of its key.
     fn judge(&mut self, about: &About<'_>, at: usize, limit: f64) -> (TaskState, KeySeen) {
         let (now, standby) = (self.snapshot.taken_at, self.standby());
         let mut keys = Keys {
@@ -234,7 +232,6 @@ impl BoardBuilder<'_> {
         (state::of_execution(&Evidence { standby, key: seen.key, age, limit, grace }), seen)
     }
 
-    /// The row of a task that does not run in the log.
     fn schedule(&self, about: &About<'_>, at: usize, task: &Schedule, leaked: &Leaked) -> TaskRow {
         let set = about.set;
         let streak = about.streaks.of_task(task.id);
@@ -277,8 +274,9 @@ impl BoardBuilder<'_> {
         }
     }
 
-    /// Whether the session that holds the key of a task works on it in an open transaction. With a number of its own nothing else is locked;
-    /// another number says so only of a task that is due, and certainly if that transaction has written to the log.
+    /// Whether the session that holds the key of a task works on it in an open transaction. In locktop's own tables nothing
+    /// else uses the key. A raw number counts only for a due task; it is certain only if it is proved to be the key and, if a
+    /// queue item has the same number, the transaction has written to the log.
     fn uncommitted(
         &self,
         set: &TaskSet,
@@ -307,7 +305,7 @@ impl BoardBuilder<'_> {
         is_known && self.snapshot.backend(pid).is_some_and(|backend| backend.xact_start.is_some())
     }
 
-    /// Keys of the namespace that are held for nothing, and whose id is that of no task.
+    /// Adds leaked keys of the namespace whose id is that of no task.
     fn keys_without_task(&self, place: usize, set: &TaskSet, leaked: &Leaked, rows: &mut Vec<TaskRow>) {
         let is_known = |id: i64| {
             self.snapshot.task_sets.iter().any(|set| set.tables.own_keys && set.place(id).is_some())

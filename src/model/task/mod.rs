@@ -1,7 +1,7 @@
-//! Scheduled tasks: the rows of their tables, what each key stands for, and how each task is.
+//! Scheduled tasks: the rows of their tables, their keys and their states.
 //!
-//! A database may have several pairs of tables at once, those of the published recipe with raw row ids for keys and
-//! those of `locktop schema install`. Every column that a table lacks, and every NULL, is simply not known.
+//! A database may have several pairs of tables: those of the published recipe, which use raw row ids as keys, and those
+//! of `locktop schema install`. A missing column or a NULL means not known.
 
 mod board;
 mod evidence;

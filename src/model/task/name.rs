@@ -1,11 +1,9 @@
-//! Which task a key belongs to.
-
 use super::{TaskKey, TaskSet};
 use crate::model::Text;
 use crate::model::lock_name::LockName;
 
-/// The name of the task behind a bigint key of the database that the sets were read in. A key of the namespace is
-/// certain where its id is that of one task; a raw number may be anybody's, and its name is always a guess.
+/// The name of the task behind a bigint key of the database that the sets were read from. A key of the namespace is
+/// certain if exactly one task has its id; a raw number may belong to any program, so its name is always a guess.
 pub fn name_of(sets: &[TaskSet], number: i64) -> Option<LockName> {
     match TaskKey::of(number) {
         TaskKey::Own(id) => {
@@ -27,7 +25,7 @@ pub fn name_of(sets: &[TaskSet], number: i64) -> Option<LockName> {
     }
 }
 
-/// The other tables, if any, in which there is a task with the same key: who holds it may run that one.
+/// Another table that has a task with the same key, if any: the holder may run that task instead.
 pub fn also_of<'a>(sets: &'a [TaskSet], set: &TaskSet, key: TaskKey) -> Option<&'a Text> {
     let TaskKey::Own(id) = key else { return None };
     let is = |other: &&TaskSet| {

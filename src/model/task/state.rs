@@ -1,70 +1,65 @@
-//! How a task is: pure rules over what was seen.
-
 use strum::{IntoStaticStr, VariantArray};
 
 use super::Schedule;
 use crate::model::Timestamp;
 
-/// How a task is. The order is that of urgency.
+/// State of a task, in order of urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum TaskState {
-    /// Runs in the log, and its key is free: the session that ran it is gone.
+    /// Runs in the log, but its key is free: the session that ran it has ended.
     Orphan,
-    /// Runs in the log, and the number that its key should be is free; whether its worker ever took that number is a guess.
+    /// Runs in the log, but its expected key is free; it is a guess that its worker took that key.
     #[strum(serialize = "orphan?")]
     MaybeOrphan,
-    /// Runs for longer than it may, and its session holds its key.
+    /// Runs longer than its limit, and its session holds its key.
     Slow,
-    /// Runs in the log for longer than it may, and somebody holds its key whom nothing ties to its worker.
+    /// Runs in the log for longer than its limit; nothing links the holder of its key to its worker.
     #[strum(serialize = "slow?")]
     MaybeSlow,
     /// Given up: its last attempts failed, and nothing starts it again.
     Failed,
-    /// Due for longer than a worker should need, and not started.
+    /// Due for longer than a worker should need, but not started.
     Overdue,
-    /// Its key is held and nothing runs.
+    /// Its key is held, but nothing runs.
     Leaked,
-    /// Runs in the log, and its key is held for a newer row or another worker: left over.
+    /// Stale: runs in the log, but its key is held for a newer row or another worker.
     LeftOver,
-    /// Runs in the log, and its key is free, for less than the grace: an orphan soon, unless it ends by itself.
+    /// Runs in the log, and its key has been free for less than the grace period. It becomes an orphan unless it ends first.
     Settling,
-    /// Runs in the log; whether it really does cannot be told.
+    /// Runs in the log, but whether it really runs cannot be determined.
     Unknown,
-    /// Runs in the log, and somebody holds its key whom nothing ties to its worker.
+    /// Runs in the log; nothing links the holder of its key to its worker.
     #[strum(serialize = "running?")]
     MaybeRunning,
     /// Runs in the log, and its worker's session holds its key, or it began a moment ago.
     Running,
-    /// A session holds its key in an open transaction: what that wrote to the log is not visible before it commits.
+    /// A session holds its key in an open transaction: its changes to the log are not visible before it commits.
     #[strum(serialize = "running (uncommitted)")]
     Uncommitted,
-    /// The same with a number that is its key only by a guess.
+    /// The same, but the key is a guess.
     #[strum(serialize = "running? (uncommitted)")]
     MaybeUncommitted,
-    /// Due, and not for longer than a worker should need.
+    /// Due, but not for longer than a worker should need.
     Due,
-    /// Not due yet, and nothing runs.
     Idle,
-    /// Switched off: no worker takes it (`is_enabled`).
+    /// Disabled (`is_enabled`): no worker takes it.
     Disabled,
 }
 
 impl TaskState {
-    /// Whether a session works on it in a transaction whose changes are not visible yet.
     pub const fn is_uncommitted(self) -> bool {
         matches!(self, Self::Uncommitted | Self::MaybeUncommitted)
     }
 
-    /// Every state, the most urgent first.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its word on a screen; a guess carries a question mark.
+    /// The word on a screen; a guess has a question mark.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Its word in the JSON: what is a guess on a screen is unknown to a program, which finds the guess beside it.
+    /// The word in JSON: a guess is reported as unknown, with the guess in a separate field.
     pub fn certain(self) -> &'static str {
         match self {
             Self::MaybeOrphan
@@ -77,7 +72,7 @@ impl TaskState {
         }
     }
 
-    /// What it most likely is, where that is not certain.
+    /// The most likely state, if the state is not certain.
     pub const fn guess(self) -> Option<&'static str> {
         match self {
             Self::MaybeOrphan | Self::LeftOver => Some("orphan"),
@@ -88,65 +83,62 @@ impl TaskState {
     }
 }
 
-/// What is seen of the key of a running execution, and what that proves of its worker.
+/// State of the key of a running execution, and what it proves about its worker.
 ///
-/// A key that is free is held by nobody, so surely not by the worker: the only doubt left is whether the worker ever took that number.
-/// A key that is held may be held by anybody: it speaks for the worker only where something ties the holder to it.
+/// If the key is free, the worker does not hold it: the only doubt is whether the worker ever took that number. If the
+/// key is held, any session may hold it: it is evidence for the worker only if something links the holder to the worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum KeyState {
-    /// Nothing: its number is not known, or the locks could not be read.
+    /// The number is not known, or the locks could not be read.
     Unseen,
-    /// Nobody holds the number that the key should be.
+    /// The expected number is not held.
     Free {
-        /// For so many seconds, as far as that is known.
+        /// How long it has been free, as far as known.
         seconds: f64,
-        /// Why the number is that of this execution; none where that is a guess.
+        /// The proof that the number belongs to this execution; None if it is a guess.
         proof: Option<Proof>,
     },
     /// Held by the session of its worker.
     Held,
-    /// Held by somebody whom nothing ties to its worker.
+    /// Held, but nothing links the holder to its worker.
     HeldBySomebody,
-    /// Held by another session than the log names.
+    /// Held by a session other than the one in the log.
     HeldByOther,
-    /// Held for another execution, which this one is older than or whose worker holds it.
+    /// Held for another execution, which is newer or whose worker holds it.
     HeldForOther,
 }
 
-/// What proves that an execution locks the number that is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// It is in the namespace of tasks, with the id of this one.
+    /// The number is in the namespace of tasks, with the id of this task.
     Namespace,
-    /// The config says what is locked.
     Config,
-    /// Its row stores it as `lock_id`, and it is the id of its task, as the published functions have it.
+    /// The row stores it as `lock_id`, and it is the id of the task, as in the published functions.
     Row,
-    /// A function beside the tables locks it.
+    /// A function in the schema of the tables locks it.
     Function,
-    /// The session that held it while this one ran was seen, and has ended.
+    /// The session seen to hold it while this execution ran has ended.
     SeenEnding,
 }
 
-/// What an execution that runs in the log is judged by. Durations are in seconds.
+/// Evidence for the state of a running execution. Durations are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
-    /// A standby: nobody there holds the keys of the primary.
+    /// On a standby, no session holds the keys of the primary.
     pub standby: bool,
-    /// What is seen of the key of the execution.
     pub key: KeyState,
-    /// How long it has run; none where its start is not known.
     pub age: Option<f64>,
-    /// How long a run may take, by its row or `[thresholds] task_timeout`.
+    /// Longest allowed run, from its row or `[thresholds] task_timeout`.
     pub limit: f64,
-    /// How long a key must have been free.
+    /// How long a key must be free before its execution is an orphan.
     pub grace: f64,
 }
 
 /// An execution this young may have begun after the locks were read.
 const YOUNG: f64 = 2.0;
 
-/// The state of an execution that runs in the log: the one rule, for the screens, the findings, `snapshot` and what `R` may do.
+/// The state of a running execution. The only rule for it: used by the screens, the findings, `snapshot` and the action
+/// `R`.
 pub fn of_execution(seen: &Evidence) -> TaskState {
     let is_over = seen.age.is_some_and(|age| age > seen.limit);
     match seen.key {
@@ -164,8 +156,9 @@ pub fn of_execution(seen: &Evidence) -> TaskState {
     }
 }
 
-/// The state of a schedule, `running` where an execution of it runs in the log, `failed` where the last one that ended did. It is overdue
-/// when it has been due for `overdue_after` seconds; given up when nothing starts it again after a failure.
+/// The state of a schedule. `running`: the log has a running execution; `failed`: the last execution that ended has
+/// failed. A task is overdue once it has been due for `overdue_after` seconds, and given up if it failed and nothing
+/// starts it again.
 pub fn of_schedule(
     task: &Schedule,
     (running, failed): (bool, bool),

@@ -1,30 +1,27 @@
-//! Executions of a task that failed in a row.
-
 use rustc_hash::FxHashMap;
 
 use super::TaskSet;
 
-/// How often a task has failed since it last completed, as far as its last executions go. Executions that their worker released count in
-/// nothing: another worker takes the task.
+/// Failures of a task since it last completed, within the executions that were read. Executions released by their worker
+/// do not count: another worker takes the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Streak {
-    /// Executions that failed, the newest first, before one that did not; 0 where the last one completed. One whose session ended, so
-    /// that others closed it, is not among them: its worker was stopped or killed.
+    /// Consecutive failed executions, newest first; 0 if the last one completed. Excludes executions closed by others after
+    /// their session ended: the worker was stopped or killed.
     pub length: u32,
-    /// The same with those whose session ended: how many attempts have been made.
+    /// The same, including those whose session ended: the number of attempts.
     pub attempts: u32,
-    /// Nothing older was read: it may be longer.
+    /// No older executions were read: the streak may be longer.
     pub is_open: bool,
-    /// Index in the set's executions, of the last one that failed.
+    /// Index of the last failed execution in the set.
     pub last: Option<usize>,
 }
 
-/// Those of every task of a set.
 #[derive(Debug, Default)]
 pub(super) struct Streaks(FxHashMap<i64, Streak>);
 
 impl Streaks {
-    /// Reads the executions that are over, which come newest first.
+    /// Relies on the executions being newest first.
     pub(super) fn of(set: &TaskSet) -> Self {
         let mut streaks: FxHashMap<i64, Streak> = FxHashMap::default();
         let over = set.executions.last_rows().iter().enumerate().filter(|(_, row)| !row.is_running());
@@ -46,7 +43,6 @@ impl Streaks {
         Self(streaks)
     }
 
-    /// How often one task has failed in a row; 0 where nothing of it was read.
     pub(super) fn of_task(&self, id: i64) -> Streak {
         self.0.get(&id).copied().unwrap_or_default()
     }

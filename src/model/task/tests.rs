@@ -1,5 +1,3 @@
-//! The states, over snapshots made by hand.
-
 use std::sync::Arc;
 
 use super::*;
@@ -99,7 +97,7 @@ fn a_schedule_is_judged_by_the_clock() {
     }
 }
 
-/// A task that runs in session 7, which may or may not hold its key.
+/// A task that runs in session 7, with or without its key.
 fn stage(now: f64, held: bool) -> Builder {
     let mut b = Builder { now, ..Builder::default() };
     b.task(1, "sync", "sql", 600.0, 100.0 + now);
@@ -115,7 +113,6 @@ fn state(watch: &mut Watch, snapshot: &Snapshot) -> TaskState {
     watch.look(snapshot, &Thresholds::default()).rows[0].state
 }
 
-/// Changes what the server says of itself.
 fn with_server(mut snapshot: Snapshot, change: impl Fn(&mut crate::model::snapshot::Server)) -> Snapshot {
     let mut server = snapshot.server().unwrap().clone();
     change(&mut server);
@@ -193,7 +190,7 @@ fn a_leaked_key_of_no_task_has_a_row_of_its_own() {
     assert_eq!(name_of(&snapshot().task_sets, OWN + 99), None, "no name without a task");
 }
 
-/// The sets of a snapshot, as if they were the recipe's.
+/// The sets of a snapshot with raw ids, as in the recipe.
 fn raw(mut snapshot: Snapshot, number: Option<i64>) -> Snapshot {
     let set = snapshot.task_sets[0].clone();
     let tables = TaskTables { own_keys: false, ..TaskTables::clone(&set.tables) };

@@ -1,5 +1,3 @@
-//! What was seen before, and what is held now.
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::Timestamp;
@@ -7,32 +5,30 @@ use crate::model::lock::{LockMode, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::{Server, Snapshot};
 
-/// What was seen before. It counts only for one connection to one run of one server in one role: after a reconnect, a
-/// restart and a promotion everything is counted anew.
+/// Observations from earlier snapshots. Valid only for one connection to one run of one server in one role: a reconnect,
+/// a restart or a promotion resets them.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     pub(crate) epoch: Option<Epoch>,
-    /// Executions, by set and id, whose key was free at every look since.
+    /// Executions, by set and id, and since when their key was free in every snapshot.
     pub(crate) free: FxHashMap<(u32, i64), Timestamp>,
-    /// Who held the key of an execution, by set and id, when somebody last did.
+    /// The last seen holder of the key of an execution, by set and id.
     pub(crate) seen: FxHashMap<(u32, i64), KeyHolder>,
-    /// Who held which key for nothing at the last look, and at every look since.
+    /// Process and key of keys held without a running task, and since when every snapshot showed them.
     pub(crate) idle: FxHashMap<(i32, i64), Timestamp>,
 }
 
-/// Who was seen to hold the key of an execution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct KeyHolder {
     pub(crate) pid: i32,
-    /// When that session began, where this role may see it.
+    /// Start of the session, if this role may see it.
     pub(crate) start: Option<Timestamp>,
-    /// Something tied it to the worker.
+    /// The session was linked to the worker.
     pub(crate) tied: bool,
-    /// The session has ended since.
     pub(crate) ended: bool,
 }
 
-/// What must stay the same for anything seen before to count.
+/// Must stay the same for earlier observations to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Epoch {
     pub(crate) own_pid: i32,
@@ -46,14 +42,13 @@ impl Epoch {
     }
 }
 
-/// Who holds which bigint key of our own database; none for a prepared transaction.
+/// Holders of bigint keys in the connected database; None is a prepared transaction.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// The locks are of this snapshot.
     pub(super) is_known: bool,
     pub(super) datid: u32,
     pub(super) holders: FxHashMap<i64, Option<i32>>,
-    /// Which processes changed rows of which tables in their open transactions, of logs of executions and of work queues.
+    /// Processes and the tables (execution logs and work queues) changed in their open transactions.
     writers: FxHashSet<(i32, u32)>,
 }
 
@@ -84,7 +79,6 @@ impl Held {
         Self { is_known, datid, holders: holders.collect(), writers }
     }
 
-    /// Whether the open transaction of a process has changed rows of a table.
     pub(super) fn writes(&self, pid: i32, table: u32) -> bool {
         self.writers.contains(&(pid, table))
     }

@@ -1,12 +1,10 @@
-//! What is seen of a task's key, in words.
-
 use super::{KeyState, Proof, TaskRow, also_of};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::text::{duration, one_line};
 
-/// Why an execution has the state it has: who holds its key, and what that proves. One line, fit for a screen; empty for what does not
-/// run in the log.
+/// Why an execution has its state: the holder of its key, and what that proves. One line, fit for a screen; empty for a
+/// task without a running execution.
 pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
     let Some(execution) = row.execution(snapshot) else { return String::new() };
     let key = key(row);
@@ -48,7 +46,7 @@ pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
     }
 }
 
-/// The key with its number, `key 2`; `its key` where the number is not known.
+/// `key 2`, or `its key` if the number is not known.
 fn key(row: &TaskRow) -> String {
     match row.tag.and_then(|tag| tag.advisory_key()) {
         Some(LockKey::Bigint(number)) => format!("key {number}"),
@@ -56,7 +54,6 @@ fn key(row: &TaskRow) -> String {
     }
 }
 
-/// What says that the number is its key.
 fn proved(proof: Option<Proof>) -> &'static str {
     match proof {
         Some(Proof::Namespace) => "",
@@ -68,7 +65,6 @@ fn proved(proof: Option<Proof>) -> &'static str {
     }
 }
 
-/// Why nothing is seen of the key.
 fn unseen(row: &TaskRow, snapshot: &Snapshot) -> &'static str {
     if !snapshot.locks.is_known() {
         "the locks could not be read"

@@ -1,5 +1,5 @@
-//! Why a session waits, in sentences that a DBA would say: what it takes, who has what in its way and what that stops, until when,
-//! and who stands behind. Only what the server tells and what the documentation has ("Explicit Locking"); nothing is guessed.
+//! Explains in sentences why a session waits: what it requests, what conflicts with it and what that blocks, until when,
+//! and how many wait behind it. Based only on server data and the documentation ("Explicit Locking"); nothing is guessed.
 
 mod other;
 mod relation;
@@ -14,10 +14,10 @@ use super::wait_graph::{Party, Queue, Waiter};
 use super::words;
 use crate::text;
 
-/// Bytes of a statement that are read to know its form.
+/// Bytes of a statement that are read to determine its kind.
 const STATEMENT: usize = 4096;
 
-/// Why somebody waits: a sentence each, text of the server in them; nothing for who does not wait.
+/// One sentence per item, with raw server text; empty if the party does not wait.
 pub fn why(view: &View, party: Party) -> Vec<String> {
     let wait =
         view.graph.wait_of(party).and_then(|(queue, place)| Some((queue, place, queue.waiters.get(place)?)));
@@ -29,17 +29,14 @@ pub fn why(view: &View, party: Party) -> Vec<String> {
     }
 }
 
-/// One that waits, and where.
 struct Wait<'a> {
     look: SnapshotView<'a>,
     queue: &'a Queue,
     place: usize,
     waiter: &'a Waiter,
-    /// What it runs, where that is known.
     statement: Option<Statement>,
 }
 
-/// What the sentences ask of a look.
 impl<'a> SnapshotView<'a> {
     fn backend_of(self, party: Party) -> Option<&'a Backend> {
         match party {
@@ -52,7 +49,7 @@ impl<'a> SnapshotView<'a> {
         statement::first(self.backend_of(party)?.query.as_ref()?.unredacted(), STATEMENT)
     }
 
-    /// What is locked, within a sentence: `accounts`, `"Prisma Migrate"`; what `party` runs may tell its name.
+    /// The locked object within a sentence: `accounts`, `"Prisma Migrate"`. The statement of `party` may supply its name.
     fn target(self, tag: &LockTag, party: Party) -> String {
         let pid = self.backend_of(party).map(|backend| backend.pid);
         words::quoted(self.snapshot, &self.lock_names, tag, self.namer(&self.lock_names, tag, pid))
@@ -73,13 +70,13 @@ impl<'a> SnapshotView<'a> {
         }
     }
 
-    /// ` for 3m12s`, where it is known.
+    /// ` for 3m12s`; empty if the time is not known.
     fn long(self, since: Option<super::Timestamp>) -> String {
         let age = since.map(|since| (self.snapshot.taken_at - since).as_seconds_f64().max(0.0));
         age.map(|age| format!(" for {}", text::duration(age))).unwrap_or_default()
     }
 
-    /// What has to happen before it gives back what it has until the end of its transaction.
+    /// The event until which the party keeps locks that it holds to the end of its transaction.
     fn until(self, party: Party) -> String {
         let Party::Backend(_) = party else {
             return "It has no process: its locks are held until COMMIT PREPARED or ROLLBACK PREPARED."
@@ -115,12 +112,12 @@ impl<'a> SnapshotView<'a> {
 }
 
 impl Wait<'_> {
-    /// `UPDATE`, or what stands for a statement that is not known.
+    /// `UPDATE`, or a placeholder for an unknown statement.
     fn name(&self) -> &str {
         self.statement.as_ref().map_or("Its statement", |statement| &statement.name)
     }
 
-    /// Those that have the lock in a mode in its way: with the modes that are.
+    /// The conflicting holders, with the modes that conflict.
     fn in_the_way(&self) -> impl Iterator<Item = (Party, LockModes)> {
         let (own, need) = (self.waiter.party, self.waiter.mode);
         self.queue.holders.iter().filter(move |holder| holder.party != own).filter_map(move |holder| {
@@ -130,7 +127,7 @@ impl Wait<'_> {
         })
     }
 
-    /// The first that stands before it and asks for what is in its way.
+    /// The first waiter ahead of it whose request conflicts.
     fn ahead(&self) -> Option<&Waiter> {
         let before = self.queue.waiters.get(..self.place)?;
         before.iter().find(|other| match &self.waiter.exact {

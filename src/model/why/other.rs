@@ -1,5 +1,3 @@
-//! Waits for rows, transactions, advisory locks, and the rest.
-
 use super::{Wait, modes};
 use crate::model::lock::{LockMode, LockModes, LockType};
 use crate::model::wait_graph::Party;
@@ -30,7 +28,7 @@ pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
 
 type Holder = Option<(Party, LockModes)>;
 
-/// A row: whoever finds one that another transaction has changed or locked waits for the end of that.
+/// A row changed or locked by another transaction: the waiter waits for the end of that transaction.
 fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let Some((party, _)) = holder else { return plain(wait, holder) };
     let look = wait.look;
@@ -68,7 +66,7 @@ fn changes_rows(name: &str) -> bool {
     ["UPDATE", "DELETE", "MERGE", "SELECT … FOR UPDATE/SHARE"].contains(&name)
 }
 
-/// The place in line for a row.
+/// The place in the queue for a row.
 fn tuple(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let row = wait.look.target(&wait.queue.tag, wait.waiter.party);
     let first = holder.map(|(party, _)| {
@@ -78,7 +76,7 @@ fn tuple(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     vec![format!("{} needs the {row}, as other sessions do.{}", wait.name(), first.unwrap_or_default())]
 }
 
-/// CREATE INDEX CONCURRENTLY and its like.
+/// CREATE INDEX CONCURRENTLY and similar commands.
 fn virtual_transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let Some((party, _)) = holder else { return plain(wait, holder) };
     let who = wait.look.who(party);
@@ -94,7 +92,8 @@ fn virtual_transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     vec![first, wait.look.until(party)]
 }
 
-/// A read-only transaction that never fails to serialize: it begins when those that ran at its start have ended without a conflict.
+/// A read-only transaction that never fails to serialize: it begins once the transactions that ran at its start have
+/// ended without a conflict.
 fn safe_snapshot(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let needs = "It waits for a safe snapshot (SERIALIZABLE READ ONLY DEFERRABLE): the serializable transactions that ran when it began must end first.".to_owned();
     let held = holder
@@ -112,7 +111,7 @@ fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let is_in_transaction = look.backend_of(party).is_none_or(|backend| backend.xact_start.is_some());
     let until = match party {
         Party::Prepared(_) => look.until(party),
-        // Without a transaction it can only be the session's.
+        // Without a transaction it can only be a session-level lock.
         Party::Backend(_) if !is_in_transaction => {
             "It has no open transaction: it holds that until it calls pg_advisory_unlock or its session ends.".to_owned()
         }
@@ -129,7 +128,6 @@ fn momentary(wait: &Wait<'_>, does: &str, why: &str) -> Vec<String> {
     vec![format!("It {does} {what}: {why}.")]
 }
 
-/// Of all other locks: what is asked for, and who has it.
 fn plain(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     let what = wait.look.target(&wait.queue.tag, wait.waiter.party);
     let mut said = vec![format!("It requests {} on {what}.", wait.waiter.mode.short())];

@@ -1,5 +1,3 @@
-//! Waits for a table.
-
 use super::{Wait, modes};
 use crate::model::backend::State;
 use crate::model::lock::{LockMode, LockModes};
@@ -32,7 +30,7 @@ pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
     said
 }
 
-/// What the waiter asks for, and by which statement where that is known.
+/// The requested mode, and the requesting statement if known.
 fn needs(wait: &Wait<'_>, table: &str) -> String {
     let need = wait.waiter.mode;
     match wait.statement.as_ref().filter(|statement| statement.mode_on(table) == Some(need)) {
@@ -41,7 +39,7 @@ fn needs(wait: &Wait<'_>, table: &str) -> String {
     }
 }
 
-/// What somebody has, which statement took it where that is known, and what goes on beside it.
+/// The held mode, the statement that took it if known, and what it still allows.
 fn holds(look: SnapshotView<'_>, party: Party, has: LockModes, table: &str) -> String {
     let strongest = has.iter().last().unwrap_or(LockMode::AccessExclusive);
     let statement = look.statement(party).filter(|statement| statement.mode_on(table) == Some(strongest));
@@ -54,7 +52,7 @@ fn holds(look: SnapshotView<'_>, party: Party, has: LockModes, table: &str) -> S
     format!("{} holds {} on it, {taken}: {}.", look.who(party), modes(has), beside(strongest))
 }
 
-/// How many wait behind it although they do not conflict with those that hold the lock.
+/// The number of waiters behind it that do not conflict with the holders.
 fn behind(wait: &Wait<'_>) -> Option<String> {
     let held = wait.queue.holders.iter().fold(LockModes::default(), |all, holder| all.union(holder.modes));
     let own = LockModes::of(wait.waiter.mode);

@@ -6,7 +6,7 @@ fn said(builder: Builder, pid: i32) -> String {
     why(&builder.view(), Party::Backend(pid)).join("\n")
 }
 
-/// 1 holds, in a transaction that is idle for a minute; 2 waits for 30 seconds.
+/// Session 1 holds the lock, idle in transaction for a minute; session 2 waits for 30 seconds.
 fn pair(has: (LockMode, &str), needs: (LockMode, &str), tag: LockTag) -> Builder {
     let mut b = Builder { relations: vec![(9, "accounts")], ..Builder::default() };
     b.session(1, "app@web", State::IdleInTransaction, 60.0, has.1);
@@ -50,7 +50,6 @@ fn what_took_a_mode_is_said_where_its_statement_shows_it() {
     assert!(text.starts_with("It requests RowExclusive on accounts, the lock of INSERT, UPDATE, DELETE, MERGE.\n1 app@web holds Share on it, the lock of CREATE INDEX:"), "{text}");
 }
 
-/// Each pair of modes of which one waits for the other is said, and no other is.
 #[test]
 fn each_pair_of_modes() {
     for need in crate::model::lock_words::MODES {

@@ -1,5 +1,3 @@
-//! Every item of a snapshot that was read, with its state, and how deep the queue is.
-
 use rustc_hash::FxHashMap;
 
 use super::{Item, ItemId, ItemState, StateCount};
@@ -14,39 +12,35 @@ use crate::model::{Text, Timestamp, namespace};
 /// An item this young may have been taken after the sessions were read.
 const YOUNG: f64 = 2.0;
 
-/// An item of a queue, with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemRow {
-    /// What identifies it: its table and its id there.
     pub id: ItemId,
     /// Index of its table in `Snapshot::systems.items`.
     pub table: usize,
     /// Index among the rows of that table.
     pub at: usize,
-    /// Whether it is worked on, waits or is over.
     pub state: ItemState,
-    /// The process that works on it, where that is known.
     pub pid: Option<i32>,
-    /// The lock on its key; none where no key of it is known.
+    /// None if its key is not known.
     pub tag: Option<LockTag>,
-    /// The lock that shows that its row is locked by an open transaction of that process.
+    /// The lock that shows that an open transaction of that process has locked the row.
     pub row_lock: Option<LockTag>,
-    /// How long it may be worked on, in seconds.
+    /// Longest allowed processing time, in seconds.
     pub limit: f64,
 }
 
 impl ItemRow {
-    /// What was read of it; none in another snapshot that lacks it.
+    /// None in another snapshot that lacks it.
     pub fn item<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Item> {
         snapshot.systems.items.get(self.table)?.section.last_rows().get(self.at)
     }
 
-    /// The table that it is in, as `schema.table`; none in another snapshot that lacks it.
+    /// Its table as `schema.table`; None in another snapshot that lacks it.
     pub fn source<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Text> {
         snapshot.systems.items.get(self.table).map(|table| &table.source.name)
     }
 
-    /// `item 7 (send mail)`: text of the server, not yet fit for a screen.
+    /// `item 7 (send mail)`: raw server text, not yet fit for a screen.
     pub fn name(&self, snapshot: &Snapshot) -> String {
         match self.item(snapshot).and_then(|item| item.name.as_ref()) {
             Some(name) => format!("item {} ({name})", self.id.id),
@@ -54,19 +48,19 @@ impl ItemRow {
         }
     }
 
-    /// How long it has been worked on, in seconds.
+    /// Processing time so far, in seconds.
     pub fn run(&self, snapshot: &Snapshot) -> Option<f64> {
         let started = self.item(snapshot).filter(|item| item.is_processing())?.started_at?;
         Some((snapshot.taken_at - started).as_seconds_f64().max(0.0))
     }
 
-    /// Seconds until somebody may take it, while nobody may.
+    /// Seconds until a worker may take it; None unless it is resting.
     pub fn due_in(&self, snapshot: &Snapshot) -> Option<f64> {
         let due = self.item(snapshot).filter(|_| self.state == ItemState::Resting)?.due_at?;
         Some((due - snapshot.taken_at).as_seconds_f64())
     }
 
-    /// What needs somebody comes first; within a state what began first, of those that are over the newest.
+    /// Sort key: the most urgent state first; within a state the earliest start first, among finished items the newest.
     pub fn urgency(&self, snapshot: &Snapshot) -> (ItemState, bool, i64, ItemId) {
         let item = self.item(snapshot);
         let micros = |at: Option<Timestamp>| at.map_or(i64::MAX, |at| at.timestamp_micros());
@@ -84,16 +78,13 @@ impl ItemRow {
     }
 }
 
-/// A number of items, and whether there are more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// As many as were counted.
     pub count: u64,
-    /// There are more than that.
     pub is_more: bool,
 }
 
-/// `1,204`; `10,000+` where there are more.
+/// `1,204`, or `10,000+` if there are more.
 impl std::fmt::Display for Count {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&crate::text::count(self.count))?;
@@ -101,27 +92,22 @@ impl std::fmt::Display for Count {
     }
 }
 
-/// How many items there are in all tables, as far as they were counted.
+/// Numbers of items in all tables, as far as they were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
-    /// Those of status `pending`: nobody has them.
     pub pending: Count,
-    /// Those of status `processing`: somebody has them.
     pub processing: Count,
-    /// Those of status `completed`, which nobody takes again.
     pub completed: Count,
-    /// Those of status `failed`: set aside after their last attempt.
+    /// Status `failed`: set aside after the last attempt.
     pub failed: Count,
-    /// Those of any other status.
     pub other: Count,
-    /// Since when the oldest pending one waits: it came in or was due then.
+    /// When the oldest pending item was added or became due.
     pub oldest_pending_at: Option<Timestamp>,
-    /// Items completed within the last minute; none where that is not known.
+    /// Items completed within the last minute; None if not known.
     pub per_minute: Option<u64>,
 }
 
 impl Depth {
-    /// Sums up the tables that are wanted.
     pub fn of<'a>(tables: impl Iterator<Item = &'a TableRows<StateCount>>) -> Self {
         let mut depth = Self::default();
         let mut rates = Some(0);
@@ -139,7 +125,7 @@ impl Depth {
         depth
     }
 
-    /// Counts the pending items that sessions work on in open transactions as being in progress.
+    /// Counts pending items that sessions work on in open transactions as in progress.
     fn without_uncommitted(&mut self, snapshot: &Snapshot, rows: &[ItemRow]) {
         let since = |row: &ItemRow| row.item(snapshot).and_then(|item| item.due_at.or(item.created_at));
         let taken = || rows.iter().filter(|row| row.state.is_uncommitted());
@@ -155,7 +141,7 @@ impl Depth {
     fn add(&mut self, row: &StateCount, read_at: Option<Timestamp>) {
         let count = match row.status.as_deref() {
             Some("pending") => {
-                // One that is not due yet does not wait.
+                // An item that is not yet due does not wait.
                 let waits = row.oldest_at.filter(|since| read_at.is_none_or(|at| *since <= at));
                 let oldest = self.oldest_pending_at.into_iter().chain(waits).min();
                 self.oldest_pending_at = oldest;
@@ -171,17 +157,14 @@ impl Depth {
     }
 }
 
-/// Every item that was read with its state, in the order of the tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
-    /// The items that were read, table by table.
+    /// Items that were read, table by table.
     pub rows: Vec<ItemRow>,
-    /// How many there are in all.
     pub depth: Depth,
 }
 
 impl Board {
-    /// Judges the items of a snapshot.
     pub fn of(snapshot: &Snapshot, thresholds: &Thresholds) -> Self {
         let mut depth = Depth::of(snapshot.systems.counts.iter());
         if snapshot.systems.items.is_empty() {
@@ -204,13 +187,12 @@ impl Board {
         Self { rows, depth }
     }
 
-    /// The items in a state.
     pub fn of_state(&self, state: ItemState) -> impl Iterator<Item = &ItemRow> {
         self.rows.iter().filter(move |row| row.state == state)
     }
 }
 
-/// Who holds which bigint key of our own database; none for a prepared transaction.
+/// Holders of bigint keys in the connected database; None is a prepared transaction.
 fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
     let datid = snapshot.server().map(|server| server.datid);
     let held = snapshot.locks.last_rows().iter().filter(|lock| {
@@ -223,10 +205,10 @@ fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
     held.filter_map(key).collect()
 }
 
-/// Which process's open transaction has a row locked, and what else that shows of it.
+/// Processes by the transaction ID of their open transaction, and the queue tables that it uses.
 struct Lockers {
     transactions: FxHashMap<u32, i32>,
-    /// Tables, by process, of which a transaction locked rows and changed rows.
+    /// By process and table: whether its transaction locked rows, and whether it changed rows.
     tables: FxHashMap<(i32, u32), (bool, bool)>,
 }
 
@@ -256,7 +238,8 @@ impl Lockers {
         lockers
     }
 
-    /// The process whose open transaction has an item's row locked; and whether it locked and then changed rows of that table, as a worker does.
+    /// The process whose open transaction has locked the row of an item, and whether it locked and then changed rows of that
+    /// table, as a worker does.
     fn of_item(&self, table: u32, item: &Item) -> Option<(i32, bool)> {
         let pid = *self.transactions.get(&item.locker?)?;
         Some((pid, self.tables.get(&(pid, table)) == Some(&(true, true))))
@@ -305,8 +288,8 @@ impl BoardBuilder<'_> {
         Some(ItemRow { id, table: place, at, state, pid, tag, row_lock, limit: self.limit(item) })
     }
 
-    /// Of one that is pending as far as others see: a session works on it that has locked its row, or holds its key, in an open
-    /// transaction. Locktop's own functions take the key when they commit.
+    /// For an item that is pending to other sessions: the session that works on it in an open transaction, which has locked
+    /// its row or holds its key. locktop's own functions take the key when they commit.
     fn uncommitted(
         &self,
         source: &Source,
@@ -320,7 +303,7 @@ impl BoardBuilder<'_> {
         let (pid, is_certain) = match (holder, locker) {
             (Some(holder), Some((pid, _))) if pid == holder => (pid, true),
             (None, Some((pid, works))) if source.own_keys && self.is_in_transaction(pid) => (pid, works),
-            // Without its row the number may be another program's.
+            // Without a lock on its row, the number may belong to another program.
             (Some(pid), _) => (pid, source.own_keys || source.key_rule != KeyRule::Unsaid),
             (None, _) => return None,
         };
@@ -340,14 +323,13 @@ impl BoardBuilder<'_> {
         at.map(|at| (self.snapshot.taken_at - at).as_seconds_f64())
     }
 
-    /// Of one that somebody works on.
     fn works(&self, item: &Item) -> ItemState {
         let is_slow = self.age(item.started_at).is_some_and(|age| age > self.limit(item));
         if is_slow { ItemState::Slow } else { ItemState::Running }
     }
 
-    /// By who holds its number: the rule of [`crate::model::task::KeyState`]. Nobody who holds one is surely not its worker; who does may
-    /// be anybody.
+    /// State by the holder of its number, by the rule of [`crate::model::task::KeyState`]: if the number is free, its worker
+    /// does not hold it; if it is held, any session may hold it.
     fn by_key(&self, source: &Source, item: &Item, key: i64) -> (ItemState, Option<i32>) {
         if self.snapshot.server().is_none_or(|server| server.in_recovery) {
             return (ItemState::Unknown, None);
@@ -376,8 +358,8 @@ impl BoardBuilder<'_> {
         (state, None)
     }
 
-    /// By the session that the row names. That it is gone counts only where it was looked for after the item was taken, and only after
-    /// the grace: a session that is gone is not a worker that has stopped.
+    /// State by the session that the row names. A missing session counts only if it was checked after the item was taken, and
+    /// only after the grace period: its worker may not have stopped.
     fn by_session(&self, item: &Item) -> (ItemState, Option<i32>) {
         let (Some(pid), Some(start)) = (item.backend_pid, item.backend_start) else {
             return (ItemState::Unknown, None);

@@ -1,4 +1,4 @@
-//! The work queue: items that each go to one worker at a time, and how each is.
+//! The work queue: each item goes to one worker at a time.
 
 mod board;
 mod name;

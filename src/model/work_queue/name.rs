@@ -1,12 +1,11 @@
-//! Which item a key belongs to.
-
 use super::Item;
 use crate::model::lock_name::LockName;
 use crate::model::namespace;
 use crate::model::systems::TableRows;
 
-/// The name of the item behind a bigint key of the database that the tables were read in: `queue item 7`. A key of the
-/// namespace is certain where its id is that of one item; a raw number may be anybody's, and its name is always a guess.
+/// The name of the item behind a bigint key of the database that the tables were read from: `queue item 7`. A key of the
+/// namespace is certain if exactly one item has its id; a raw number may belong to any program, so its name is always a
+/// guess.
 pub fn name_of(tables: &[TableRows<Item>], number: i64) -> Option<LockName> {
     let own = namespace::id_in(namespace::QUEUE, number);
     let id = own.unwrap_or(number);

@@ -7,7 +7,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::{namespace, words};
 use crate::sample::{self, Builder, at};
 
-/// An item of session 100, taken a minute ago; `change` makes it another.
+/// State of an item of session 100, taken a minute ago, after `change` and `alter`.
 fn state(change: impl Fn(&mut Item), alter: impl Fn(&mut Snapshot)) -> &'static str {
     let mut b = Builder::default();
     b.session(100, "app@worker-1", State::Idle, 1.0, "");
@@ -79,7 +79,7 @@ fn an_item_is_settling_for_the_grace_after_its_last_sign_of_life_and_the_start_o
     assert_eq!(state(is_gone, up(|server| server.started_at = Some(at(-29.0)))), "settling", "a start");
     assert_eq!(state(is_gone, up(|server| server.replayed_at = Some(at(-29.0)))), "settling", "a promotion");
     assert_eq!(state(is_gone, up(|server| server.replayed_at = Some(at(-31.0)))), "lost");
-    // What the launchers say counts more: the last transaction may be long ago, or replayed for a standby that is one no more.
+    // The launchers' start counts more: the last transaction may be long ago, or replayed while the server was a standby.
     let launched = |seconds: f64| {
         move |snapshot: &mut Snapshot| {
             server(snapshot, |server| server.replayed_at = Some(at(-5.0)));

@@ -1,8 +1,8 @@
 //! The message that acts on a row of another system.
 //!
-//! Everything is looked up anew on the connection that acts: which tables these are, whose, and with which columns. Then they are locked by
-//! name and looked at again, with what their triggers run, in the transaction of the statement. The statement names all that was seen
-//! of the row, and changes nothing where that has changed.
+//! The connection that acts looks up the tables, their owners and columns again. The transaction of the statement then
+//! locks the tables by name and checks them again, including what their triggers run. The statement names all values seen
+//! in the row, and changes nothing if any of them has changed.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,22 +17,17 @@ use crate::pg::trust::{MARK, TrustedOwners};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::escape_literal;
 
-/// The row that an action is for, and what is done to it.
 #[derive(Debug, Clone, Copy)]
 pub struct ActOn<'a> {
-    /// The adapter of the job system that the row is of.
     pub adapter: &'a Arc<Adapter>,
-    /// The OID of the first table of the installation, and what stands before or behind the names of its tables.
+    /// OID of the first table of the installation, and the prefix or suffix of its table names.
     pub installation: (u32, &'a str),
-    /// What is done to the row.
     pub kind: ActionKind,
-    /// By which of the alternatives of the adapter, from 1.
+    /// Number of the alternative in the adapter, from 1.
     pub number: usize,
-    /// The row, as it was seen.
     pub values: &'a Values,
 }
 
-/// Why nothing can be sent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ActError(String);
@@ -41,17 +36,17 @@ fn refused<T>(why: impl Into<String>) -> Result<T, ActError> {
     Err(ActError(why.into()))
 }
 
-/// The statement that finds its installations. It has to be sent where the search path is pinned: a connection that a pooler lends has that of
-/// the database, where anybody may have put an operator.
+/// The statement that finds the installations of the adapter. It must be sent with a pinned search path: a connection
+/// from a pooler has the search path of the database, where any role may have created an operator.
 pub fn find_statement(owners: &TrustedOwners, adapter: &Arc<Adapter>) -> String {
     statement(owners, std::slice::from_ref(adapter))
 }
 
-/// The statements that act, for one transaction that writes: each row that comes back is one that was changed. `rows` are the answer to
+/// The statements that act, for one transaction that writes. Each returned row was changed. `rows` is the answer to
 /// [`find_statement`].
 ///
 /// # Errors
-/// When the installation no longer exists, is not to be read, or its version lacks what the statement needs.
+/// If the installation no longer exists, must not be read, or its version lacks what the statement needs.
 pub fn act_message(owners: &TrustedOwners, on: ActOn<'_>, rows: &[String]) -> Result<String, ActError> {
     let all = found_in(std::slice::from_ref(on.adapter), rows.iter());
     let (oid, prefix) = on.installation;
@@ -94,10 +89,10 @@ fn message(
     let keys =
         fill(&without_comments(sql::ADAPTERS_KEYS), &[("$oids", oids.join(", ").as_str()), ("$mark", MARK)]);
     let _ = writeln!(sql, "{keys};");
-    // Some of its workers take none.
+    // Some workers of the system take no lock.
     if let Some(key) = values.key.filter(|_| action.holds_key) {
         let held = "its advisory lock is held: a worker may be working on it";
-        // A cast of a constant would be made when the statement is planned, whoever has the lock.
+        // A cast of a constant would be evaluated during planning, whichever session has the lock.
         let late = "pg_catalog.left(pg_catalog.clock_timestamp()::pg_catalog.text, 0)";
         let _ =
             writeln!(sql, "SELECT ('{MARK}{held}' || {late})::pg_catalog.int4 WHERE NOT {};", try_lock(key));
@@ -123,7 +118,7 @@ fn try_lock(key: LockKey) -> String {
     }
 }
 
-/// A value of a row in SQL; none where the row did not say it.
+/// A value of a row in SQL; None if the row lacks it.
 fn literal(values: &Values, value: Value) -> Option<String> {
     let time = |at: Option<crate::model::Timestamp>| {
         let text = at?.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);

@@ -1,5 +1,3 @@
-//! Asking the server something of a query: it may say no.
-
 use std::pin::pin;
 
 use futures_util::TryStreamExt;
@@ -12,10 +10,10 @@ use crate::pg::section_error::SectionError;
 use crate::pg::trust::untrusted;
 use pg_connect::message;
 
-/// What the server said to a message that asks for something of a query; or why it is not to be had.
+/// The server's answer about a query, or why the query is rejected.
 pub(super) type Said<T> = Result<Result<T, Unread>, SectionError>;
 
-/// The columns of the last statement of a message, and the values of all columns that are called `sizes` or `QUERY PLAN`.
+/// The columns of the last statement of a message, and the values of all columns named `sizes` or `QUERY PLAN`.
 pub(super) async fn asked(client: &Client, scope: Scope, sql: &str) -> Said<Rows> {
     match scope.alone(client, rows(client, sql)).await {
         Ok(rows) => Ok(Ok(rows)),
@@ -35,14 +33,13 @@ pub(super) async fn asked(client: &Client, scope: Scope, sql: &str) -> Said<Rows
     }
 }
 
-/// Why a query is not to be had, and where in the message the mistake is, in characters from 1.
+/// Why a query is rejected, and the position of the error in the message, in characters from 1.
 #[derive(Debug)]
 pub(super) struct Unread {
     pub(super) reason: Text,
     pub(super) position: Option<usize>,
 }
 
-/// What a message brought.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) columns: Vec<String>,

@@ -1,13 +1,12 @@
-//! Rows of the parts, in the order of their columns ([`Part::columns`]).
+//! Decodes rows of the parts, in the order of their columns ([`Part::columns`]).
 
 use crate::model::adapter::{AdapterLease, AdapterSchedule, Depth, Job, Paused, Worker};
 use crate::model::lock_key::LockKey;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
 
-/// A row of a part.
 pub(super) trait PartRow: Sized {
-    /// Reads one; None for one that cannot be told from others.
+    /// None if the row cannot be distinguished from others.
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError>;
 }
 
@@ -40,7 +39,7 @@ impl PartRow for Job {
     }
 }
 
-/// The key of a job, in the one form or the other.
+/// The key of a job: one bigint or two integers.
 fn key(row: &mut Values<'_, '_>) -> Result<Option<LockKey>, DecodeError> {
     let (key, class, object) = (row.int()?, row.small()?, row.small()?);
     Ok(key.map(LockKey::Bigint).or_else(|| Some(LockKey::Pair(class?, object?))))
@@ -73,7 +72,7 @@ impl PartRow for Depth {
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let (queue, state, number) = (row.text()?, row.text()?, row.int()?);
         let (is_estimate, oldest_at) = (row.flag()?.unwrap_or_default(), row.time()?);
-        // Fewer than none is what the server says of a table that was never counted (`pg_class.reltuples`).
+        // `pg_class.reltuples` is negative for a table that was never counted.
         let known = state.zip(number.filter(|number| *number >= 0));
         Ok(known.map(|(state, number)| Self { queue, state, number, is_estimate, oldest_at }))
     }

@@ -1,17 +1,17 @@
-//! Systems that have a table for each queue: each queue is an installation.
+//! Systems that have one table per queue: each queue is an installation.
 
 use std::collections::BTreeMap;
 
 use super::found::{FoundInstallation, FoundTable};
 use crate::model::Text;
 
-/// Queues of a schema that are read, of systems that have a table for each.
+/// Number of queues read per schema, for systems that have one table per queue.
 const EACH: usize = 20;
 
-/// Tables by the keys of an adapter, by their schema and what is left of their names.
+/// Tables of an adapter by schema and rest of the table name, then by the adapter's key.
 pub(super) type Places<'a> = BTreeMap<(&'a str, &'a str), BTreeMap<Text, &'a FoundTable>>;
 
-/// Each queue has the tables that are there once.
+/// Adds the tables that exist once to each queue.
 pub(super) fn with_common(places: &mut Places<'_>) {
     let all = std::mem::take(places).into_iter();
     let (common, each): (Places<'_>, Places<'_>) = all.partition(|((_, rest), _)| rest.is_empty());
@@ -23,8 +23,8 @@ pub(super) fn with_common(places: &mut Places<'_>) {
     }
 }
 
-/// The queues of a schema that are read, in the order of their names, and one more that says so. Those that are refused take none of their
-/// places, and there are no more of them than that.
+/// The queues of a schema that are read, by name, and one more entry that reports the rest. Refused queues do not use up
+/// the limit, and have the same limit of their own.
 pub(super) fn at_most(found: impl Iterator<Item = FoundInstallation>) -> Vec<FoundInstallation> {
     let (mut kept, mut left) = (Vec::new(), Vec::<FoundInstallation>::new());
     let mut counts: BTreeMap<(Text, bool), usize> = BTreeMap::new();

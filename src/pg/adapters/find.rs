@@ -1,5 +1,3 @@
-//! Which installations there are.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,14 +16,13 @@ use crate::pg::section_error::SectionError;
 use crate::pg::sql;
 use crate::pg::trust::TrustedOwners;
 
-/// The tables that may be of an adapter and are not among those that were looked at: another row of it.
+/// Number of candidate tables of an adapter that were not checked: another kind of row of the answer.
 #[derive(Debug, Deserialize)]
 struct LeftOut {
     adapter: String,
     left_out: u64,
 }
 
-/// Looks for all adapters at once.
 pub(super) async fn find(
     client: &Client,
     owners: &TrustedOwners,
@@ -39,13 +36,13 @@ pub(super) async fn find(
     Ok(found_in(adapters, rows.iter().filter_map(|row| text(raw(row, 0)))))
 }
 
-/// The statement that looks for them: a row of JSON for each table. It names no schema of its operators, and is for a search path that is pinned.
+/// The search statement, which returns a JSON row per table. Its operators have no schema, so it needs a pinned search
+/// path.
 pub(super) fn statement(owners: &TrustedOwners, adapters: &[Arc<Adapter>]) -> String {
     let (wanted, types) = (escape_literal(&wanted(adapters)), owners.types("trusted"));
     owners.filled(sql::ADAPTERS_FIND, &[("$wanted", &wanted), ("$types", &types)])
 }
 
-/// What its answer tells.
 pub(super) fn found_in(
     adapters: &[Arc<Adapter>],
     rows: impl Iterator<Item = impl AsRef<str>>,
@@ -67,7 +64,6 @@ pub(super) fn found_in(
         .collect()
 }
 
-/// What is looked for, as JSON.
 fn wanted(adapters: &[Arc<Adapter>]) -> String {
     let each = adapters.iter().flat_map(|adapter| {
         let beside = adapter.tables.iter().filter(|rule| !rule.optional).find_map(|rule| match &rule.name {
@@ -92,14 +88,12 @@ fn wanted(adapters: &[Arc<Adapter>]) -> String {
     serde_json::Value::Array(each.collect()).to_string()
 }
 
-/// All that its versions and queries need.
 fn needs(adapter: &Adapter) -> impl Iterator<Item = &Need> {
     let versions = adapter.versions.iter().flat_map(|version| &version.needs);
     let queries = adapter.queries.iter().flat_map(|query| &query.needs);
     versions.chain(queries).chain(adapter.actions.iter().flat_map(|action| &action.needs))
 }
 
-/// The installations of one adapter among these tables.
 fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<FoundInstallation> {
     let mut places = Places::new();
     for table in tables {

@@ -1,5 +1,3 @@
-//! An installation as it was found, and why one is not read.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,7 +9,7 @@ use crate::model::adapter::{Adapter, ColumnKind, Need, TableName, TableRule};
 use crate::pg::tables::Named;
 use crate::text::count;
 
-/// A table that may be one of theirs: a row of `assets/sql/adapters_find.sql`.
+/// A candidate table of an adapter: a row of `assets/sql/adapters_find.sql`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is something of its own, as the query tells it")]
 pub(super) struct FoundTable {
@@ -21,17 +19,17 @@ pub(super) struct FoundTable {
     /// `pg_class.relkind`: `r` for a table, `p` for a partitioned one, and so on.
     kind: String,
     is_temporary: bool,
-    /// Who owns it, a part of it or its schema, and is not trusted.
+    /// An owner of the table, of a part of it or of its schema that is not trusted.
     stranger: Option<String>,
-    /// The part of it that is his, where it is one alone.
+    /// The part that belongs to that owner, if it is only one.
     strange_part: Option<String>,
-    /// OIDs of the parts of a partitioned one.
+    /// OIDs of the parts of a partitioned table.
     pub(super) parts: Vec<u32>,
-    /// One of them that is no ordinary table.
+    /// A part that is not an ordinary table.
     foreign_part: Option<String>,
-    /// It is partitioned, and itself a part of another one.
+    /// The table is partitioned, and itself a part of another table.
     is_inner: bool,
-    /// The type of a column whose owner is not trusted.
+    /// A column type whose owner is not trusted.
     strange_type: Option<StrangeType>,
     has_usage: bool,
     has_select: bool,
@@ -39,14 +37,13 @@ pub(super) struct FoundTable {
     columns: Vec<FoundColumn>,
 }
 
-/// A type of somebody: casts of it are his functions.
+/// A type with an untrusted owner: its casts are functions of that owner.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct StrangeType {
     owner: String,
     name: String,
 }
 
-/// A column of it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct FoundColumn {
     name: String,
@@ -56,16 +53,14 @@ struct FoundColumn {
     labels: Vec<String>,
 }
 
-/// A schema in which the tables of an adapter are.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FoundInstallation {
     pub(super) adapter: Arc<Adapter>,
     pub(super) schema: Text,
-    /// What stands before or behind what the adapter has of the names of its tables.
+    /// The text before or after the adapter's part of the table names.
     pub(super) prefix: Text,
-    /// Its tables by the adapter's keys; those that may be missing and cannot be read are not among them.
+    /// Tables by the adapter's keys, without optional tables that cannot be read.
     pub(super) tables: BTreeMap<Text, FoundTable>,
-    /// Why nothing of it is read.
     pub(super) refused: Option<Text>,
 }
 
@@ -89,7 +84,7 @@ impl FoundInstallation {
         }
     }
 
-    /// What nobody has looked at: in place of an installation, to say so.
+    /// Reports tables that were not checked, in place of an installation.
     pub(super) fn left_out(adapter: &Arc<Adapter>, number: u64) -> Self {
         let tables = if number == 1 { "1 table".to_owned() } else { format!("{} tables", count(number)) };
         let reason = format!(
@@ -104,7 +99,7 @@ impl FoundInstallation {
         }
     }
 
-    /// What identifies it: its first table, of those that no other installation has.
+    /// The OID that identifies it: of its first required table that no other installation shares.
     pub(super) fn oid(&self) -> u32 {
         let needed = || self.adapter.tables.iter().filter(|rule| !rule.optional);
         let own = needed().find(|rule| matches!(rule.name, TableName::Begins(_)));
@@ -112,7 +107,6 @@ impl FoundInstallation {
         first.and_then(|rule| self.tables.get(&rule.key)).map_or(0, |table| table.oid)
     }
 
-    /// Whether it has what is needed.
     pub(super) fn has(&self, needs: &[Need]) -> bool {
         needs.iter().all(|need| {
             let column = self.tables.get(&need.table).and_then(|table| table.column(&need.column));
@@ -123,7 +117,7 @@ impl FoundInstallation {
     }
 }
 
-/// Why these tables are not read, the worst reason first.
+/// The worst reason why these tables are not read.
 fn refusal(tables: &[&FoundTable]) -> Option<Text> {
     let first =
         |is: fn(&FoundTable) -> bool| tables.iter().find(|table| is(table)).map(|table| table.label());
@@ -187,12 +181,12 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
 }
 
 impl FoundTable {
-    /// `schema.table` without quotes, for people.
+    /// `schema.table` without quotes, for messages.
     pub(super) fn label(&self) -> String {
         format!("{}.{}", self.schema, self.name)
     }
 
-    /// The same as SQL that people may run.
+    /// The same as SQL that the user can run.
     fn quoted(&self) -> String {
         let quoted = crate::text::identifier;
         let plain = |name: &str| {
@@ -211,7 +205,6 @@ impl FoundTable {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Whether it has all columns of a rule, each of its kind.
     pub(super) fn fits(&self, rule: &TableRule) -> bool {
         rule.columns.iter().all(|(name, kind)| {
             self.column(name).is_some_and(|column| ColumnKind::of(column.oid, column.is_enum) == Some(*kind))

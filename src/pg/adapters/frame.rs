@@ -1,4 +1,4 @@
-//! The messages that are sent: each is a transaction of its own.
+//! The messages that are sent: each is a separate transaction.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,24 +12,22 @@ use crate::pg::sql;
 use crate::pg::tables::{Named, guarded, records};
 use crate::pg::trust::MARK;
 
-/// The cursor of each message.
 const CURSOR: &str = "locktop_adapter";
 
-/// A query of an installation, filled in.
 #[derive(Debug, Clone)]
 pub(super) struct Framed {
-    /// Before it: the settings, the locks and the guards.
+    /// The settings, the locks and the guards before the query.
     before: String,
-    /// The query of the adapter, with the names of its tables filled in.
     query: Filled,
-    /// OIDs of the tables that it names, separated by commas.
+    /// OIDs of the tables that the query names, separated by commas.
     oids: String,
-    /// The tables that it names with their parts, by OID.
+    /// OIDs of the tables that the query names, and of their parts.
     pub(super) tables: Vec<u32>,
 }
 
 impl Framed {
-    /// None where a table is missing that it names. What guards tables has to be prepared where it is sent ([`sql::prepare_guard`]).
+    /// None if a table that the query names is missing. The guard of the tables must be prepared where the message is sent
+    /// ([`sql::prepare_guard`]).
     pub(super) fn new(found: &FoundInstallation, template: &Template) -> Option<Self> {
         let mut tables = Vec::new();
         for key in template.tables() {
@@ -46,12 +44,12 @@ impl Framed {
         Some(Self { before, query, oids: oids.join(", "), tables })
     }
 
-    /// Where a character of a message stands in the query as its file has it.
+    /// Position in the query's file of a character of a message.
     pub(super) fn origin(&self, message: &str, position: usize) -> Option<usize> {
         self.query.origin(message, position)
     }
 
-    /// A message that only has it understood, looks at what it has named, and then asks for its columns, but for no row.
+    /// A message that parses the query, checks the objects that it names, and then fetches its columns without any row.
     pub(super) fn understood(&self, name: &str) -> String {
         let Self { before, query: Filled { sql: query, .. }, oids, .. } = self;
         let named =
@@ -62,7 +60,7 @@ impl Framed {
         )
     }
 
-    /// A message that has it planned: the sizes of its tables come first, in a column `sizes`.
+    /// A message that plans the query. The sizes of its tables come first, in a column `sizes`.
     pub(super) fn planned(&self, rows: &str) -> String {
         let Self { before, oids, .. } = self;
         let sizes = fill(&without_comments(sql::ADAPTERS_SIZES), &[("$oids", oids.as_str())]);
@@ -71,7 +69,7 @@ impl Framed {
         )
     }
 
-    /// A message that reads it: a row is the hexadecimal digits of a record of these columns, in a column `found`.
+    /// A message that reads the query. Each row is a record in hexadecimal digits, in a column `found`.
     pub(super) fn reading(&self, rows: &str) -> String {
         let (before, limit) = (&self.before, ROWS + 1);
         format!(
@@ -79,8 +77,9 @@ impl Framed {
         )
     }
 
-    /// All columns of a part in their order, those NULL that the query lacks. The second half has no rows, but types: a column that does not
-    /// go with its type is an error of the server. Of texts the beginnings alone come: one row of megabytes would cost the part its second.
+    /// All columns of a part in order, NULL if the query lacks one. The second half returns no rows but sets the types: a
+    /// column of another type is a server error. Texts are truncated: one row of megabytes would use up the one second of the
+    /// part.
     pub(super) fn rows(&self, columns: &[Column], has: &[String]) -> String {
         let (mut selected, mut typed, mut cut) = (Vec::new(), Vec::new(), Vec::new());
         for (place, (name, kind, _)) in columns.iter().enumerate() {
@@ -101,7 +100,6 @@ impl Framed {
         records(&format!("SELECT {} FROM (\n{rows}) AS t", cut.join(", ")))
     }
 
-    /// The one text that it brings.
     pub(super) fn value(&self) -> String {
         let query = &self.query.sql;
         let typed = "UNION ALL SELECT NULL::pg_catalog.text WHERE false";
@@ -109,7 +107,7 @@ impl Framed {
     }
 }
 
-/// The zone in which times are read that have none, where it is not UTC.
+/// The time zone of timestamps without a zone, if it is not UTC.
 pub(super) fn zone(found: &FoundInstallation) -> String {
     let zone = found.adapter.time_zone.as_deref();
     zone.map(|zone| format!("\nSET LOCAL TimeZone = {};", escape_literal(zone))).unwrap_or_default()
@@ -119,7 +117,7 @@ fn typed_null(kind: ValueKind) -> String {
     format!("NULL::{}", kind.sql())
 }
 
-/// The column for which a character of a message stands, of those that only say which type each has: what is there is of another type.
+/// The column whose type cast is at this position of a message: the query returns another type for it.
 pub(super) fn mistyped(message: &str, position: usize, columns: &[Column]) -> Option<Column> {
     let typed: Vec<String> = columns.iter().map(|(_, kind, _)| typed_null(*kind)).collect();
     let begins = message.get(..message.rfind(&typed.join(", "))?)?.chars().count();
@@ -139,16 +137,15 @@ pub(super) fn statement_name() -> String {
     format!("locktop_adapter_{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A statement with its pieces filled in.
 #[derive(Debug, Clone)]
 pub(super) struct Filled {
     pub(super) sql: String,
-    /// Of each piece how many characters it has, in the file and here, and whether these are the same.
+    /// For each piece: its length in characters in the file and here, and whether its text is the same in both.
     pieces: Vec<(usize, usize, bool)>,
 }
 
 impl Filled {
-    /// `value` gives those of the row that an action is about. None where one of them, or a table, is missing.
+    /// `value` gives the values of the row that an action is for. None if a value or a table is missing.
     pub(super) fn of(
         found: &FoundInstallation,
         template: &Template,
@@ -164,7 +161,7 @@ impl Filled {
         Some(Self { sql, pieces })
     }
 
-    /// Where a character of a message, counted from 1, stands in the statement as its file has it, counted from 0; none where it is not of it.
+    /// Position in the statement's file (from 0) of a character of a message (from 1); None if it is outside the statement.
     pub(super) fn origin(&self, message: &str, position: usize) -> Option<usize> {
         let length = self.sql.chars().count();
         let starts =
@@ -197,7 +194,7 @@ fn filled(
         Piece::Value(of) => value(*of)?,
         Piece::Setting(name) => {
             let setting = found.adapter.setting(name)?;
-            // The server knows fewer units than the config, and other ones.
+            // The server has fewer units than the config, and different ones.
             let value = setting
                 .seconds
                 .map_or_else(|| setting.value.to_string(), |seconds| format!("{seconds} seconds"));

@@ -1,34 +1,34 @@
-//! The gate: what a query would cost by its plan, and whether it may run. Nobody who has a million rows should notice that somebody looks.
+//! Decides from the plan of a query whether it may run, so that a system with a million rows is not slowed by monitoring.
 //!
-//! It judges scans of relations of more than [`LARGE`] rows. Sequential scans are switched off when a query is planned, so where there is one
-//! no index would do. What it cannot see are correlations; so what runs is also timed, and rests in proportion.
+//! Scans of relations of more than [`LARGE`] rows are judged. Queries are planned with sequential scans disabled, so a
+//! sequential scan means that no index would do. A plan does not show correlations, so each query that runs is also timed
+//! and paused in proportion.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Rows of a relation up to which it may be read in any way.
+/// A relation of up to this many rows may be read in any way.
 pub const LARGE: f64 = 100_000.0;
-/// Rows that a scan may bring where nothing ends it early.
+/// Largest number of rows of a scan that nothing ends early.
 const ROWS: f64 = 10_001.0;
-/// What filling a LIMIT may cost from rows that have to be filtered.
+/// Largest cost to fill a LIMIT from filtered rows.
 const FILLING: f64 = 10_000.0;
-/// What a whole plan may cost.
+/// Largest cost of a whole plan.
 const WHOLE: f64 = 100_000.0;
-/// What the planner adds for each node that is switched off, up to PostgreSQL 17 (`disable_cost` in `src/backend/optimizer/path/costsize.c`).
+/// The planner adds this for each disabled node, up to PostgreSQL 17 (`disable_cost` in
+/// `src/backend/optimizer/path/costsize.c`).
 const DISABLED: f64 = 1e10;
 
-/// How large the relations are that a query may read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sizes {
-    /// Rows of each relation by the planner's statistics, by schema and name.
+    /// Rows of each relation from the planner's statistics, by schema and name.
     rows: BTreeMap<(String, String), f64>,
-    /// Names of indexes that have only some of the rows.
     partial: BTreeSet<String>,
 }
 
-/// As the server tells it: `assets/sql/adapters_sizes.sql`.
+/// The result of `assets/sql/adapters_sizes.sql`.
 #[derive(Debug, Deserialize)]
 struct Told {
     relations: Vec<Relation>,
@@ -43,30 +43,29 @@ struct Relation {
 }
 
 impl Sizes {
-    /// From JSON; none where it is none.
+    /// None if the JSON is not valid.
     pub fn parse(json: &str) -> Option<Self> {
         let Told { relations, partial } = serde_json::from_str(json).ok()?;
         let rows = relations.into_iter().map(|one| ((one.schema, one.name), one.rows)).collect();
         Some(Self { rows, partial: partial.into_iter().collect() })
     }
 
-    /// The number of rows of the largest relation; 0 where none is known.
+    /// Zero if no relation is known.
     pub fn largest(&self) -> f64 {
         self.rows.values().copied().fold(0.0, f64::max)
     }
 
-    /// Whether a relation is large. One that is not known is, unless it is a catalog.
+    /// An unknown relation counts as large, unless it is a catalog.
     fn is_large(&self, schema: &str, name: &str) -> bool {
         let rows = self.rows.get(&(schema.to_owned(), name.to_owned()));
         rows.map_or(schema != "pg_catalog", |rows| *rows > LARGE)
     }
 }
 
-/// What a plan costs, in the planner's units (one is about a page that is read in order), without what is added for nodes that are
-/// switched off; or why the query does not run.
+/// The cost of a plan in the planner's units (about one page read sequentially), without the penalty for disabled nodes.
 ///
 /// # Errors
-/// The reason, in one line.
+/// The reason why the query does not run, in one line.
 pub fn judge(plan: &str, sizes: &Sizes) -> Result<f64, String> {
     let plan: Value =
         serde_json::from_str(plan).map_err(|error| format!("its plan cannot be read: {error}"))?;
@@ -86,7 +85,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// `limit` is the cost of the LIMIT above, where nothing in between has to see all rows before it gives one.
+    /// `limit` is the cost of the LIMIT above, if no node in between must read all rows before it returns one.
     fn node(&mut self, node: &Value, limit: Option<f64>) -> Result<(), String> {
         let kind = text(node, "Node Type");
         if let (Some(relation), false) =
@@ -130,7 +129,7 @@ impl Walk<'_> {
                 "it would read {rows:.0} rows of {relation}, more than {ROWS}, without a LIMIT"
             ));
         }
-        // It has to read on until it has found as many as are wanted.
+        // The scan must continue until it has found as many rows as are wanted.
         let filling = limit.unwrap_or_else(|| cost(node));
         if has_filter && filling > FILLING {
             return Err(format!(

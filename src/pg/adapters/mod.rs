@@ -1,9 +1,9 @@
-//! The job systems of others: which there are, and whether and how each may be read.
+//! Job systems of other software: which exist, and whether and how each may be read.
 //!
-//! One query over the catalogs finds the tables of all adapters. An installation is a schema in which all tables of an adapter are that it
-//! cannot do without. Nothing of one is planned or read unless its tables and their schema belong to trusted owners ([`crate::pg::trust`]);
-//! then each query is first understood, so that it is seen what it names, then planned, so that it is seen what it would cost ([`gate`]), and
-//! only then may it run: in one message each, which is one transaction, read-only, with the tables locked and looked at again.
+//! One catalog query finds the tables of all adapters. An installation is a schema with all required tables of an
+//! adapter. It is planned or read only if its tables and schema belong to trusted owners ([`crate::pg::trust`]). Each
+//! query is first parsed, to see what it names, then planned, to see what it would cost ([`gate`]), and only then run.
+//! Each step is one message: a read-only transaction in which the tables are locked and checked again.
 
 mod act;
 mod ask;

@@ -1,8 +1,7 @@
-//! Reading installations beside the poll: on its connection, between two polls, a few messages at a time.
+//! Reads installations between two polls, on the connection of the poll, a few messages at a time.
 //!
-//! What is dear rests in proportion: a part is not read again before a hundred times of what it took last, so that each costs a hundredth of a
-//! core at most, also where an old snapshot makes an index longer by the hour. After three time-outs it is left alone until its query
-//! has been planned again.
+//! A part pauses for a hundred times as long as it took last, and so costs at most a hundredth of a core, even if an old
+//! snapshot makes an index grow. After three time-outs it is skipped until its query has been planned again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,62 +27,58 @@ use crate::pg::section_error::SectionError;
 use crate::pg::tables::{self, Reading, Refusal, blocker, has_changed};
 use crate::pg::trust::TrustedOwners;
 
-/// How often as long as it took a part rests.
+/// A part pauses for this many times as long as it took.
 const PAUSE: u32 = 100;
-/// Time-outs in a row after which a part is left alone.
+/// Consecutive time-outs after which a part is skipped.
 const TIMEOUTS: u32 = 3;
-/// So long at most, or until its query is planned again.
+/// Longest time that a part is skipped, unless its query is planned again.
 const LEFT_ALONE: Duration = Duration::from_secs(3600);
-/// No part is begun after so long in one go: a poll may be waiting.
+/// After this time no further part is started in one turn, since a poll may be waiting.
 const TURN: Duration = Duration::from_millis(300);
 
-/// The installations of a session.
 #[derive(Debug)]
 pub(in crate::pg) struct Adapters {
     known: Arc<[Arc<Adapter>]>,
     owners: TrustedOwners,
     scope: Scope,
-    /// What is read at all.
+    /// Parts to read at all.
     wanted: Parts,
-    /// When they are looked for again.
+    /// When to search for installations again.
     renewal: Renewal,
     detected: Detected,
     surveyed: Arc<Vec<Surveyed>>,
-    /// What somebody looks at.
+    /// Parts that are on display.
     shown: Parts,
-    /// When each part was read, by the OID of its installation.
+    /// By the OID of the installation.
     timing: FxHashMap<(u32, Part), Timing>,
     texts: Texts,
     rows: Arc<Vec<InstallationRows>>,
     reading: Background<Turn>,
 }
 
-/// When a part was read, and what that tells of the next time.
+/// When a part was read, and the resulting pause.
 #[derive(Debug, Clone, Copy)]
 struct Timing {
     read: Instant,
-    /// So long it rests whoever looks, for what it took.
+    /// Pause due to the time it took, whether or not the part is on display.
     rest: Duration,
     timeouts: u32,
 }
 
 impl Timing {
-    /// When it may be read again.
     fn next(&self, part: Part, shown: Parts) -> Instant {
         self.read + self.rest.max(Duration::from_secs_f64(part.interval(shown.has(part))))
     }
 }
 
-/// What was done in one go.
 #[derive(Debug)]
 struct Turn {
     surveyed: Option<Vec<Surveyed>>,
-    /// How long it took to find those.
+    /// How long the search for them took.
     searched: Duration,
     read: Vec<ReadPart>,
 }
 
-/// A part that was read.
 #[derive(Debug)]
 struct ReadPart {
     oid: u32,
@@ -92,19 +87,18 @@ struct ReadPart {
     took: Duration,
 }
 
-/// What is to be done in one go.
 struct Task {
     client: Arc<Client>,
     adapters: Arc<[Arc<Adapter>]>,
     owners: TrustedOwners,
     scope: Scope,
     wanted: Parts,
-    /// What is known, and whether it is looked for anew.
+    /// The known installations, and whether to search again.
     surveyed: Arc<Vec<Surveyed>>,
     is_looking: bool,
-    /// Parts whose time has not come.
+    /// Parts that are not yet due.
     resting: Vec<(u32, Part)>,
-    /// Tables that were locked at the last look.
+    /// Tables that were locked at the last poll.
     locked: Vec<u32>,
 }
 
@@ -126,29 +120,28 @@ impl Adapters {
         }
     }
 
-    /// Of which these parts alone are planned and read.
+    /// Plans and reads only these parts.
     pub(in crate::pg) fn only(mut self, wanted: Parts) -> Self {
         self.wanted = wanted;
         self
     }
 
-    /// With the texts of the own database.
     pub(in crate::pg) fn with(mut self, texts: Texts) -> Self {
         self.texts = texts;
         self
     }
 
-    /// Whether there are adapters to look for.
     pub(in crate::pg) fn are_known(&self) -> bool {
         !self.known.is_empty()
     }
 
-    /// From now on somebody looks at these parts; the others are read less often.
+    /// Sets the parts on display; the others are read less often.
     pub(in crate::pg) fn watch(&mut self, shown: Parts) {
         self.shown = shown;
     }
 
-    /// Whether the installations of a snapshot are all there are. Before the first search has ended there is neither a time nor an error.
+    /// Whether the installations of a snapshot are complete. Before the end of the first search it has neither a time nor an
+    /// error.
     pub(in crate::pg) fn detection(&mut self, taken_at: Timestamp, before: Option<&Snapshot>) -> Section<()> {
         if self.known.is_empty() {
             self.detected.succeed();
@@ -156,7 +149,7 @@ impl Adapters {
         self.detected.at(taken_at, before.map(|before| &before.detection.adapters))
     }
 
-    /// Begins to read what is due, unless that is under way. A table that was locked at the last poll is left in peace.
+    /// Starts to read what is due, unless a reading is in progress. Tables that were locked at the last poll are skipped.
     pub(in crate::pg) fn begin(&mut self, client: &Arc<Client>, locks: &Section<Lock>) {
         if !self.reading.is_begun()
             && !self.known.is_empty()
@@ -166,8 +159,8 @@ impl Adapters {
         }
     }
 
-    /// Takes in what was read since the last poll, of which these are the locks and the time, and waits for it for at most `timeout`; later it
-    /// counts from the next poll on.
+    /// Takes over what was read since the last poll, whose locks and time these are, and waits for it for at most `timeout`.
+    /// A later result counts from the next poll on.
     pub(in crate::pg) async fn collect(
         &mut self,
         (locks, taken_at): (&Section<Lock>, Timestamp),
@@ -183,17 +176,14 @@ impl Adapters {
         }
     }
 
-    /// Whether something is read just now.
     pub(in crate::pg) fn is_reading(&self) -> bool {
         self.reading.is_running()
     }
 
-    /// What was read so far.
     pub(in crate::pg) fn rows(&self) -> Arc<Vec<InstallationRows>> {
         Arc::clone(&self.rows)
     }
 
-    /// What there is to do; none where nothing is.
     fn task(&mut self, client: &Arc<Client>, locks: &Section<Lock>) -> Option<Task> {
         let now = clock::monotonic();
         let is_looking = self.renewal.is_due();
@@ -233,7 +223,7 @@ impl Adapters {
             self.detected.succeed();
             self.renewal.succeed(turn.searched);
             for one in surveyed.iter().filter(|one| one.is_new) {
-                // Planned anew: what had timed out is tried again.
+                // Planned again: parts that had timed out are retried.
                 self.timing
                     .retain(|(oid, _), timing| *oid != one.installation.oid || timing.timeouts < TIMEOUTS);
             }
@@ -256,7 +246,6 @@ impl Adapters {
         self.rows = Arc::new(all);
     }
 
-    /// What a reading tells of the next.
     fn timed(&self, read: &ReadPart) -> Timing {
         let before = self.timing.get(&(read.oid, read.part)).map_or(0, |timing| timing.timeouts);
         let timeouts = match &read.answer {
@@ -281,18 +270,18 @@ impl Adapters {
     }
 }
 
-/// How long a part rests at least that took so long, after so many time-outs in a row.
+/// Shortest pause of a part that took this long, after this many consecutive time-outs.
 fn rest(took: Duration, timeouts: u32) -> Duration {
     let rest = took * PAUSE;
     if timeouts >= TIMEOUTS { rest.max(LEFT_ALONE) } else { rest }
 }
 
-/// Whether the server gave up after its time.
+/// Whether the server canceled the statement at its time limit.
 fn is_timeout(refusal: &Refusal) -> bool {
     matches!(refusal, Refusal::Section(error) if error.code() == Some(&SqlState::QUERY_CANCELED))
 }
 
-/// What was read of an installation stays while it is the same.
+/// Rows of an unchanged installation are kept.
 fn kept(before: &[InstallationRows], one: &Surveyed) -> InstallationRows {
     let same = before.iter().find(|rows| rows.installation.oid == one.installation.oid);
     let installation = Arc::new(one.installation.clone());
@@ -303,7 +292,7 @@ fn kept(before: &[InstallationRows], one: &Surveyed) -> InstallationRows {
 }
 
 impl Task {
-    /// What is read this time. A list, since a closure of an iterator does not live across what is awaited.
+    /// The parts to read this time. A list, since an iterator closure cannot be held across an await.
     fn due(&self, surveyed: &[Surveyed]) -> Vec<(u32, PartReading)> {
         let mut due = Vec::new();
         for one in surveyed {
@@ -326,7 +315,7 @@ impl Task {
         let surveyed = turn.surveyed.as_deref().unwrap_or(&self.surveyed);
         let mut read = Vec::new();
         for (oid, part) in self.due(surveyed) {
-            // The first look is whole: there is nothing yet that anybody could see.
+            // The first turn reads everything: nothing is on display before it.
             let is_first = self.surveyed.is_empty();
             if clock::monotonic().duration_since(started) > TURN && !is_first {
                 break;
@@ -346,7 +335,7 @@ impl Task {
     }
 }
 
-/// Puts what was read of a part, or why it was not, in place of what was there.
+/// Replaces the content of a part with what was read, or with the reason why it was not.
 fn put(
     installation: &mut InstallationRows,
     part: Part,

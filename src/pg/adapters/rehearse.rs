@@ -1,5 +1,5 @@
-//! Whether the statements that act would be understood and planned where their tables are. None of them runs: all of it is one transaction
-//! that may not write, and whose tables are looked at first, as before every action.
+//! Checks that the statements of actions can be parsed and planned for their tables. None of them runs: they are in one
+//! read-only transaction, whose tables are checked first, as before every action.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,6 @@ use crate::pg::sql;
 use crate::pg::tables::locked;
 use crate::pg::trust::{MARK, TrustedOwners};
 
-/// What came of each action of an installation whose needs hold.
 pub(super) async fn rehearsed(
     client: &Client,
     owners: &TrustedOwners,
@@ -40,7 +39,7 @@ pub(super) async fn rehearsed(
         let (outcome, at) = match asked(client, Scope::Own, &message).await? {
             Ok(_) => (Ok(()), at),
             Err(unread) => {
-                // What was prepared outlives a transaction that fails.
+                // A prepared statement survives a failed transaction.
                 let _ = client.batch_execute(&format!("DEALLOCATE {name}")).await;
                 (Err(unread.reason), unread.position.and_then(|at| statement.origin(&message, at)))
             }
@@ -50,7 +49,7 @@ pub(super) async fn rehearsed(
     Ok(all)
 }
 
-/// A value that nobody knows, of the type that it has when it is known.
+/// A NULL of the type that the value has.
 fn unknown(value: Value) -> &'static str {
     match value {
         Value::Id | Value::Worker | Value::Owner => "NULL::pg_catalog.text",

@@ -1,5 +1,3 @@
-//! Which queries of each installation may run, and which alternative is used.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,32 +23,29 @@ use crate::pg::tables::{Reading, Refusal};
 use crate::pg::trust::TrustedOwners;
 use std::time::{Duration, Instant};
 
-/// An installation, and the message that reads each part of it that may be read.
 #[derive(Debug, Clone)]
 pub(super) struct Surveyed {
     pub(super) installation: Installation,
     pub(super) readings: Vec<PartReading>,
-    /// Its queries were planned just now.
+    /// Its queries were planned in this survey.
     pub(super) is_new: bool,
-    /// What was found when they were.
+    /// The result of the search at that time.
     found: FoundInstallation,
     planned_at: Instant,
 }
 
-/// How a part is read.
 #[derive(Debug, Clone)]
 pub(super) struct PartReading {
     pub(super) part: Part,
-    /// The statements of a whole message, settings and guards included.
+    /// A whole message, with settings and guards.
     pub(super) sql: String,
     /// OIDs of the tables that it locks.
     pub(super) oids: Vec<u32>,
 }
 
-/// Plans are looked at again after this long.
+/// Plans are checked again after this time.
 const REPLAN: Duration = Duration::from_secs(300);
 
-/// Finds all installations, and what may be read of each.
 pub async fn survey(
     client: &Client,
     owners: &TrustedOwners,
@@ -78,7 +73,7 @@ pub async fn survey(
     Ok(all)
 }
 
-/// Reads a part, to see that it can be read.
+/// Reads a part to check that it can be read.
 async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<Once, Text>, SectionError> {
     let started = clock::monotonic();
     let messages = match Reading::Statement(sql, Scope::Own).read(client, false).await {
@@ -96,7 +91,7 @@ async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<On
         reader.read(&message, part.columns().len(), |fields| {
             rows += 1;
             if part.has_states() {
-                // Behind the id, or the queue.
+                // The state follows the id, or the queue.
                 fields.value()?;
                 let state = text(fields.value()?);
                 if let Some(state) = state.filter(|state| !STATES.contains(&&**state)) {
@@ -113,7 +108,8 @@ async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<On
     Ok(Ok(Once { rows, seconds }))
 }
 
-/// What may be read of each of these, and how. What is as it was before is not planned again for five minutes.
+/// The readable parts of each installation, and how to read them. Unchanged installations are not planned again for five
+/// minutes.
 pub(super) async fn surveyed(
     client: &Client,
     (scope, wanted): (Scope, Parts),
@@ -133,7 +129,7 @@ pub(super) async fn surveyed(
     Ok(all)
 }
 
-/// Of a system that is there once its title says enough; of one with a table for each queue it never does.
+/// The title is enough if the system exists once, but never for a system with one table per queue.
 fn tell_apart(all: &mut [Surveyed]) {
     let mut counts: BTreeMap<Text, usize> = BTreeMap::new();
     for one in all.iter().filter(|one| one.installation.is_somewhere()) {
@@ -153,7 +149,7 @@ async fn one(
     let survey = Survey { client, scope, found: &found };
     let (mut version, mut choices, mut readings) = (None, Vec::new(), Vec::new());
     if found.refused.is_none() {
-        // Who wants some of it alone does not ask which version it is.
+        // A caller that wants only some parts does not need the version.
         if wanted == Parts::ALL {
             version = survey.version().await?;
         }
@@ -199,7 +195,6 @@ impl Survey<'_> {
         Ok((choice, None))
     }
 
-    /// Whether an alternative may run, and how it is read then.
     async fn alternative(
         &self,
         query: &Query,
@@ -239,13 +234,13 @@ impl Survey<'_> {
         })
     }
 
-    /// The names of a query's columns, after it was understood and is known to name nothing else than it may.
+    /// The column names of a query, after it was parsed and found to name only what it may.
     async fn names(&self, framed: &Framed) -> Said<Vec<String>> {
         let name = statement_name();
         let message = framed.understood(&name);
         let said = asked(self.client, self.scope, &message).await?;
         if said.is_err() {
-            // What was prepared outlives a transaction that fails.
+            // A prepared statement survives a failed transaction.
             let deallocate = format!("DEALLOCATE {name}");
             let _ = self.scope.alone(self.client, self.client.batch_execute(&deallocate)).await;
         }
@@ -265,7 +260,7 @@ impl Survey<'_> {
         }))
     }
 
-    /// The version that the adapter tells: the first whose needs hold.
+    /// The version of the system, from the first version in the adapter that fits.
     async fn version(&self) -> Result<Option<Text>, SectionError> {
         let versions = &self.found.adapter.versions;
         let Some(version) = versions.iter().find(|version| self.found.has(&version.needs)) else {
@@ -276,7 +271,6 @@ impl Survey<'_> {
         Ok(value.map(|value| version.text.replace("{0}", &value).into()))
     }
 
-    /// The one value that a query brings.
     async fn value(&self, sql: &Template) -> Result<Option<String>, SectionError> {
         let Some(framed) = Framed::new(self.found, sql) else { return Ok(None) };
         if self.names(&framed).await?.is_err() {
@@ -304,7 +298,7 @@ impl Survey<'_> {
     }
 }
 
-/// Why a query cannot be planned; the server does not say which column is of another type than its part has it.
+/// Why a query cannot be planned. The server does not report which column has the wrong type, so that is added.
 fn explained(unread: Unread, message: &str, columns: &[Column]) -> Text {
     let column = unread.position.and_then(|at| mistyped(message, at, columns));
     match column {
@@ -316,7 +310,7 @@ fn explained(unread: Unread, message: &str, columns: &[Column]) -> Text {
     }
 }
 
-/// Whether these are columns of the part, and all are there that have to be.
+/// Whether all columns belong to the part, and no required one is missing.
 fn are_known(names: &[String], columns: &[Column]) -> Result<(), Text> {
     let allowed = || columns.iter().map(|(name, _, _)| *name).collect::<Vec<_>>().join(", ");
     for (place, name) in names.iter().enumerate() {

@@ -1,5 +1,3 @@
-//! Rows of `pg_stat_activity`.
-
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -12,33 +10,30 @@ use super::value::{inet, int4, int8, oid, text, timestamp};
 use crate::model::backend::{Backend, State};
 use crate::model::{QueryText, Text};
 
-/// The number of columns of `assets/sql/backends.sql`.
+/// Number of columns of `assets/sql/backends.sql`.
 const COLUMNS: usize = 19;
 
 /// What one session has read of `pg_stat_activity`, for its next poll: see `assets/sql/backends.sql`.
 #[derive(Debug, Clone, Default)]
 pub struct KnownBackends {
-    /// All rows of that poll, those included that the server did not send again.
+    /// All rows of that poll, including those that the server did not send again.
     pub rows: Arc<Vec<Backend>>,
-    /// The digest of each part of them, in the server's words.
+    /// The digest of each part of the rows, as the server sent it.
     pub digests: String,
 }
 
-/// The rows so far.
 #[derive(Debug)]
 pub struct Backends<'a> {
     reader: CopyReader,
     rows: Vec<Backend>,
     texts: &'a mut Texts,
     before: &'a KnownBackends,
-    /// The number of the poll.
     poll: &'a str,
     by_pid: FxHashMap<i32, &'a Backend>,
     encodings: Encodings,
     last: Option<Last>,
 }
 
-/// The last row: the number of the poll, and the digests now.
 #[derive(Debug, Default)]
 struct Last {
     poll: String,
@@ -46,9 +41,8 @@ struct Last {
 }
 
 impl<'a> Backends<'a> {
-    /// `texts` are shared with earlier polls; so are the queries of `before`, where they are the same. A query is in the encoding of its
-    /// session's database. `poll` is its number, for which the
-    /// server was told the digests of `before`.
+    /// `texts` are shared with earlier polls, as are the unchanged queries of `before`. A query is in the encoding of its
+    /// session's database. `poll` is the number of the poll in which the server received the digests of `before`.
     pub fn new(texts: &'a mut Texts, before: &'a KnownBackends, poll: &'a str, encodings: Encodings) -> Self {
         Self {
             reader: CopyReader::default(),
@@ -62,7 +56,6 @@ impl<'a> Backends<'a> {
         }
     }
 
-    /// Decodes one message.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
         let Self { reader, rows, texts, by_pid, encodings, last, .. } = self;
         reader.read(message, COLUMNS, |fields| {
@@ -74,11 +67,11 @@ impl<'a> Backends<'a> {
         })
     }
 
-    /// The rows, and the digests for the next poll. Those of the poll before whose part has not changed are as they were; those that came
-    /// have no names of databases and roles yet.
+    /// The rows, and the digests for the next poll. Rows in parts with an unchanged digest are kept; received rows have no
+    /// database and role names yet.
     ///
     /// # Errors
-    /// When the end is missing, or the server left out what it was not told of.
+    /// If the end is missing, or if the server left out rows that are not known here.
     pub fn finish(self) -> Result<(Vec<Backend>, String), DecodeError> {
         let Last { poll, digests } = self.last.ok_or(DecodeError::Short)?;
         if poll != self.poll {
@@ -162,7 +155,7 @@ fn last(fields: &mut Fields<'_>) -> Result<BackendsRow, DecodeError> {
     Ok(BackendsRow::Last(Last { poll: words(4), digests: words(COLUMNS - 2) }))
 }
 
-/// The query of the poll before where it is the same: queries are the bulk of the text, and most stay.
+/// Reuses an unchanged query: queries are most of the text, and most do not change.
 fn query(bytes: Option<&[u8]>, before: Option<&QueryText>, encoding: Encoding) -> Option<QueryText> {
     let bytes = bytes?;
     let before = before.map(QueryText::unredacted);

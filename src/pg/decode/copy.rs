@@ -4,15 +4,14 @@ use super::DecodeError;
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 
-/// Takes the messages of one COPY apart. The server puts each row into a message of its own, the header before the
-/// first of them.
+/// Splits the messages of one COPY. The server sends each row in a separate message, with the header before the first
+/// row.
 #[derive(Debug, Default)]
 pub struct CopyReader {
     started: bool,
 }
 
 impl CopyReader {
-    /// Calls `row` for each row in `message`, which must have at least `columns` columns; those beyond are ignored.
     pub fn read(
         &mut self,
         message: &[u8],
@@ -46,7 +45,6 @@ fn header(message: &[u8]) -> Result<&[u8], DecodeError> {
     rest.get(u32::from_be_bytes(*length) as usize..).ok_or(DecodeError::NotCopy)
 }
 
-/// The values of one row, in the order of its columns.
 #[derive(Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
@@ -54,7 +52,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The bytes of the next value, none for NULL.
+    /// None for NULL.
     #[inline]
     pub fn value(&mut self) -> Result<Option<&'a [u8]>, DecodeError> {
         let (length, tail) = self.rest.split_first_chunk::<4>().ok_or(DecodeError::Short)?;

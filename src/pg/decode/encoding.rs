@@ -1,7 +1,7 @@
-//! Which database stores text in which encoding.
+//! The encoding of each database.
 //!
-//! A poll asks the server to convert nothing: one query in another encoding, in a database that is not even ours, would fail a whole
-//! statement. So text arrives in the bytes it is stored in.
+//! A poll requests no conversion: one query in another encoding, in any database, would fail a whole statement. Text
+//! therefore arrives in the encoding in which it is stored.
 
 use std::sync::Arc;
 
@@ -9,12 +9,11 @@ use rustc_hash::FxHashMap;
 
 pub use locktop_base::encoding::Encoding;
 
-/// The encodings of all databases of a server, by OID.
 #[derive(Debug, Default, Clone)]
 pub struct Encodings(Arc<FxHashMap<u32, Encoding>>);
 
 impl Encodings {
-    /// Of this database; the default while it is not known.
+    /// The default encoding while that of the database is not known.
     pub fn of(&self, database: Option<u32>) -> Encoding {
         if self.0.is_empty() {
             return Encoding::default();

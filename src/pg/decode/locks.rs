@@ -1,5 +1,3 @@
-//! Rows of `pg_locks`.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,38 +10,35 @@ use super::value::{int2, int4, oid, text, timestamp, unsigned, virtual_transacti
 use crate::model::lock::{Lock, LockMode, LockModes, LockTag, LockType, VirtualTransaction};
 use crate::model::wait_graph::Answer;
 
-/// Columns of `assets/sql/locks.sql` and `locks_narrow.sql`, which say what is sent as NULL.
+/// Columns of `assets/sql/locks.sql` and `locks_narrow.sql`, which describe what is sent as NULL.
 const COLUMNS: usize = 11;
 
-/// The session that reads: NULL stands for its database, and locks that its own reading takes are left out.
+/// The session that reads. NULL stands for its database, and the locks taken by the reading itself are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reader {
-    /// OID of the database of the session.
     pub datid: u32,
-    /// The process id of the session.
     pub pid: i32,
 }
 
 /// What one session has read of `pg_locks`, for its next poll: see `assets/sql/locks.sql`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownLocks {
-    /// All rows of that poll, those included that the server did not send again.
+    /// All rows of that poll, including those that the server did not send again.
     pub rows: Arc<Vec<Lock>>,
-    /// Rows that were left out on purpose.
+    /// Number of rows left out on purpose.
     pub omitted: u64,
-    /// Rows that the server sent in that poll.
     pub sent: u64,
-    /// When their statement began, in the server's words.
+    /// Start of their statement, as the server sent it.
     pub since: String,
-    /// How long the server took for them.
+    /// Time that the server took for them.
     pub cost: Duration,
-    /// The sessions whose rows were left out.
+    /// The sessions that the server left out.
     quiet: Arc<Quiet>,
 }
 
 impl KnownLocks {
-    /// Whether a row is missing, since a session whose rows were left out has acquired a lock all the same (`assets/sql/quiet.sql`): a lock is
-    /// awaited that no other session holds, or the server's word is that a waiter is blocked by a session that has no row of that lock.
+    /// Whether a row is missing because a left-out session has acquired a lock after all (`assets/sql/quiet.sql`): a session
+    /// waits for a lock that no other session holds, or the server reports a blocker that has no row of that lock.
     pub fn lacks(&self, answers: &[Answer]) -> bool {
         if self.quiet.is_empty() {
             return false;
@@ -75,11 +70,10 @@ impl KnownLocks {
     }
 }
 
-/// A lock that is waited for.
 #[derive(Debug, Default)]
 struct Awaited {
     waiters: Vec<(Option<i32>, LockMode)>,
-    /// Two holders of each mode: one of them is another session than a waiter.
+    /// At most two holders of each mode, so that one of them is not the waiter.
     holders: Vec<(Option<i32>, LockMode)>,
 }
 
@@ -90,7 +84,7 @@ impl Awaited {
         }
     }
 
-    /// Whether another session holds it so that one waits.
+    /// Whether a session waits for a conflicting lock of another session.
     fn is_blocked(&self) -> bool {
         self.waiters.iter().any(|(waiter, wanted)| {
             let mut others = self.holders.iter().filter(|(pid, _)| pid != waiter);
@@ -99,32 +93,29 @@ impl Awaited {
     }
 }
 
-/// The rows so far.
 #[derive(Debug)]
 pub struct Locks<'a> {
     reader: Reader,
     before: &'a KnownLocks,
-    /// The number of the poll.
     poll: &'a str,
     copy: CopyReader,
     rows: Vec<Lock>,
     /// The lock of the reader on its own virtual transaction.
     own: Option<Lock>,
-    /// What the reader's transaction has read, where it is more than this one statement.
+    /// Locks on what the reader's transaction has read, if it has more than this statement.
     own_reads: Vec<Lock>,
-    /// Somebody waits for a virtual transaction.
+    /// A session waits for a virtual transaction.
     awaited: bool,
     last: Option<Last>,
 }
 
 impl<'a> Locks<'a> {
-    /// To be read by `reader` in the poll with this number, of which the server was told what `before` says, or nothing.
+    /// For the poll with this number, in which the server received `before` as known, or nothing.
     pub fn new(reader: Reader, before: &'a KnownLocks, poll: &'a str) -> Self {
         let (copy, rows, own_reads) = (CopyReader::default(), Vec::new(), Vec::new());
         Self { reader, before, poll, copy, rows, own: None, own_reads, awaited: false, last: None }
     }
 
-    /// Decodes one message.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
         let Self { reader, copy, rows, own, own_reads, awaited, last, .. } = self;
         copy.read(message, COLUMNS, |fields| {
@@ -148,12 +139,12 @@ impl<'a> Locks<'a> {
         })
     }
 
-    /// The rows, which are those of the poll before when all are equal, and how many more there were that were left out
-    /// on purpose. The reader's lock on its own virtual transaction, another one in each poll, and on what its transaction has
-    /// read are not among them unless somebody may wait for them.
+    /// The rows, and the number of rows left out on purpose. If all rows are equal, they are those of the previous poll. The
+    /// reader's lock on its own virtual transaction, which is another one in each poll, and on what its transaction has read
+    /// are left out, unless a session may wait for them.
     ///
     /// # Errors
-    /// When the end is missing, or the server left out what it was not told of.
+    /// If the end is missing, or if the server left out rows that are not known here.
     pub fn finish(mut self) -> Result<KnownLocks, DecodeError> {
         let Last { poll, quiet, since, total, cost } = self.last.ok_or(DecodeError::Short)?;
         if poll != self.poll {
@@ -172,19 +163,18 @@ impl<'a> Locks<'a> {
         self.rows.append(&mut self.own_reads);
         let sent = self.rows.len() as u64;
         let rows = merge(&self.before.rows, |lock| quiet.stays(lock), self.rows);
-        // A transaction always has the lock on itself, and the total counts it.
+        // A transaction always holds the lock on itself, and the total includes it.
         let seen = (rows.len() + left_out) as u64 + u64::from(!self.awaited);
         let omitted = total.map_or(0, |total| u64::from(total).saturating_sub(seen));
         Ok(KnownLocks { rows, omitted, sent, since, cost, quiet: Arc::new(quiet) })
     }
 }
 
-/// What reading a relation takes.
 fn is_read(lock: &Lock) -> bool {
     lock.granted && lock.tag.locktype() == LockType::Relation && lock.mode == LockMode::AccessShare
 }
 
-/// Sessions whose rows were left out: they have done nothing since the poll before.
+/// Left-out sessions: they have been inactive since the previous poll.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Quiet {
     in_transaction: FxHashSet<i32>,
@@ -192,7 +182,7 @@ struct Quiet {
 }
 
 impl Quiet {
-    /// Reads `4711,-4712`: the second is in no transaction.
+    /// Parses `4711,-4712`: a negative number is a session without a transaction.
     fn parse(list: &[u8]) -> Self {
         let mut quiet = Self::default();
         let numbers = list.split(|byte| *byte == b',').filter_map(|digits| std::str::from_utf8(digits).ok());
@@ -214,8 +204,8 @@ impl Quiet {
         self.in_transaction.contains(&pid) || self.idle.contains(&pid)
     }
 
-    /// Whether a row of the poll before is still there. Without a transaction a session holds advisory locks only; while it is idle it
-    /// may begin one for a moment, to read notifications, and what was seen of that is gone.
+    /// Whether a row of the previous poll still exists. A session without a transaction holds only advisory locks; an idle
+    /// one may briefly begin a transaction to read notifications, and the locks of that have ended.
     fn stays(&self, lock: &Lock) -> bool {
         let Some(pid) = lock.pid else { return false };
         self.in_transaction.contains(&pid)
@@ -223,22 +213,20 @@ impl Quiet {
     }
 }
 
-/// The last row of a statement.
 #[derive(Debug, Default)]
 struct Last {
     poll: String,
     quiet: Quiet,
     since: String,
-    /// Of the narrow statement: how many rows there were.
+    /// Number of all rows, from the narrow statement only.
     total: Option<u32>,
-    /// How long the statement took.
     cost: Duration,
 }
 
 enum LocksRow {
     Lock(Lock),
     Last(Last),
-    /// A mode that this version of locktop does not know: no rule says with what it conflicts.
+    /// A mode unknown to this version of locktop: its conflicts are not known.
     Unknown,
 }
 
@@ -285,7 +273,7 @@ fn last(poll: Option<&[u8]>, quiet: Option<&[u8]>, since: Option<&[u8]>) -> Last
     Last { poll: words(poll), quiet, since: words(since), ..Last::default() }
 }
 
-/// Whether a NULL stands for the most frequent value, or is none: `pg_lock_status` leaves each column out for certain
+/// Whether a NULL stands for the most frequent value or for none: `pg_lock_status` leaves each column out for certain
 /// types only (`src/backend/utils/adt/lockfuncs.c`).
 struct Absent {
     database: bool,
@@ -308,7 +296,7 @@ impl Absent {
     }
 }
 
-/// What only one kind of lock has.
+/// Values that only one kind of lock has.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Rare {
     page: Option<u32>,
@@ -322,7 +310,7 @@ impl Rare {
     fn parse(bytes: &[u8]) -> Self {
         if let Some(comma) = bytes.iter().position(|byte| *byte == b',') {
             let (page, tuple) = bytes.split_at_checked(comma).unwrap_or_default();
-            // int4 and int2 on the server: what is above their range was printed negative.
+            // They are int4 and int2 on the server: values above their range were printed as negative.
             let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<i32>().ok();
             let tuple = tuple.get(1..).and_then(number).and_then(|tuple| i16::try_from(tuple).ok());
             let page = number(page).map(i32::cast_unsigned);
@@ -355,7 +343,7 @@ mod tests {
         }
     }
 
-    /// A row as `locks.sql` sends it: a lock on a virtual transaction, `3/17`; `waits` when it is waited for.
+    /// A row as `locks.sql` sends it: a lock on a virtual transaction such as `3/17`; `waits` if it is requested.
     fn row(virtualxid: &str, pid: i32, waits: bool) -> Vec<u8> {
         let since = 0_i64.to_be_bytes();
         let (pid, mode) = (pid.to_be_bytes(), if waits { &b"ShareLock"[..] } else { b"ExclusiveLock" });
@@ -434,7 +422,7 @@ mod tests {
         assert_eq!(pids(&of(&waited, &first)), [8, 9, 7]);
     }
 
-    /// A lock on relation 1259 of the own database: the reader's, where it is granted.
+    /// A lock on relation 1259 of the connected database: the reader's if it is granted.
     fn relation(pid: i32, mode: &str, waits: bool) -> Vec<u8> {
         let (since, relation, pid) = (0_i64.to_be_bytes(), 1259_u32.to_be_bytes(), pid.to_be_bytes());
         let mut values: [Option<&[u8]>; COLUMNS] = [None; COLUMNS];
@@ -472,12 +460,12 @@ mod tests {
         ];
         let first = read(&rows, &KnownLocks::default(), "0").unwrap();
         assert_eq!((pids(&first), &*first.since), (vec![8, 9, 8, 9, 10], "1"));
-        // 8 is in a transaction and 9 in none, what it had of one was for a moment; 10 has ended.
+        // Session 8 is in a transaction. Session 9 is not: what it held of one was temporary. Session 10 has ended.
         let second = read(&[row("6/1", 11, true), end("1", "8,-9", "2")], &first, "1").unwrap();
         assert_eq!((pids(&second), &*second.since), (vec![8, 8, 9, 11], "2"));
         let third = read(&[row("6/1", 11, true), end("2", "-9,8", "3")], &second, "2").unwrap();
         assert!(Arc::ptr_eq(&second.rows, &third.rows));
-        // Awake again, with less.
+        // Active again, with fewer locks.
         let fourth = read(&[advisory(8), end("3", "-9", "4")], &third, "3").unwrap();
         assert_eq!(pids(&fourth), [9, 8]);
     }

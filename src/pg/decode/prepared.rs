@@ -1,5 +1,3 @@
-//! Rows of `pg_prepared_xacts`.
-
 use super::DecodeError;
 use super::copy::CopyReader;
 use super::encoding::Encodings;
@@ -7,10 +5,10 @@ use super::value::{oid, timestamp};
 use crate::model::Text;
 use crate::model::lock::Prepared;
 
-/// The number of columns of `assets/sql/prepared.sql`.
+/// Number of columns of `assets/sql/prepared.sql`.
 const COLUMNS: usize = 5;
 
-/// The rows so far, with the OIDs of their owners and databases beside them.
+/// The rows so far, with the OIDs of their owners and databases.
 #[derive(Debug, Default)]
 pub struct PreparedRows {
     reader: CopyReader,
@@ -19,12 +17,10 @@ pub struct PreparedRows {
 }
 
 impl PreparedRows {
-    /// None so far. A name is in the encoding of the database of its transaction.
     pub fn of(encodings: Encodings) -> Self {
         Self { encodings, ..Self::default() }
     }
 
-    /// Decodes one message.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
         let Self { reader, rows, encodings } = self;
         reader.read(message, COLUMNS, |fields| {
@@ -42,17 +38,16 @@ impl PreparedRows {
         })
     }
 
-    /// The OIDs of the roles that own them, as often as each occurs.
+    /// OIDs of the owners, with duplicates.
     pub fn owners(&self) -> impl Iterator<Item = u32> {
         self.rows.iter().filter_map(|row| row.1)
     }
 
-    /// The OIDs of the databases that they are of, as often as each occurs.
+    /// OIDs of the databases, with duplicates.
     pub fn databases(&self) -> impl Iterator<Item = u32> {
         self.rows.iter().filter_map(|row| row.2)
     }
 
-    /// The rows, with the names that `owner` and `database` give.
     pub fn finish(
         self,
         owner: impl Fn(u32) -> Option<Text>,

@@ -1,4 +1,4 @@
-//! Rows of users' tables: their values one after the other.
+//! Rows of user tables, one value after the other.
 
 use bytes::Bytes;
 
@@ -8,10 +8,10 @@ use super::texts::Texts;
 use super::value::{boolean, float8, int8, timestamp};
 use crate::model::{Text, Timestamp};
 
-/// Characters of a text that are kept.
+/// Longest text that is kept, in characters.
 pub(in crate::pg) const CHARACTERS: usize = 500;
 
-/// The rows in the messages of one COPY, each of so many columns; left out are those that make none.
+/// The rows in the messages of one COPY, each with this many columns. Rows for which `read` gives None are left out.
 pub(in crate::pg) fn rows<T>(
     messages: &[Bytes],
     columns: usize,
@@ -28,14 +28,14 @@ pub(in crate::pg) fn rows<T>(
     Ok(rows)
 }
 
-/// The values of a row, in the order of its columns. Each is None for NULL, and where it is of another type.
+/// The values of a row, in the order of its columns. NULL and a value of another type are None.
 pub(in crate::pg) struct Values<'a, 'b> {
     fields: &'a mut Fields<'b>,
     texts: &'a mut Texts,
 }
 
 impl<'b> Values<'_, 'b> {
-    /// A text, of which what comes after [`CHARACTERS`] is cut off.
+    /// A text, truncated to [`CHARACTERS`].
     pub(in crate::pg) fn text(&mut self) -> Result<Option<Text>, DecodeError> {
         let Some(text) = self.whole_text()? else { return Ok(None) };
         Ok(Some(match text.char_indices().nth(CHARACTERS) {
@@ -56,12 +56,12 @@ impl<'b> Values<'_, 'b> {
         Ok(int8(self.fields.value()?))
     }
 
-    /// None where it does not go into this type.
+    /// None if the value does not fit into the type.
     pub(in crate::pg) fn small<N: TryFrom<i64>>(&mut self) -> Result<Option<N>, DecodeError> {
         Ok(self.int()?.and_then(|number| N::try_from(number).ok()))
     }
 
-    /// A `float8`; none where it is infinite or no number.
+    /// A `float8`; None if it is infinite or NaN.
     pub(in crate::pg) fn number(&mut self) -> Result<Option<f64>, DecodeError> {
         Ok(self.float()?.filter(|number| number.is_finite()))
     }

@@ -1,9 +1,9 @@
-//! Rows of which some stay from the poll before.
+//! Merges kept rows with received ones.
 
 use std::sync::Arc;
 
-/// The rows of `before` that stay, and those that came: the same vector as before where those that came are those that did not stay.
-/// Most polls of a large lock table change nothing, and everybody after can see that at once.
+/// The kept rows of `before` and the received rows. If the received rows equal those not kept, the result is the same
+/// vector as before: most polls of a large lock table change nothing, and later steps can detect that at once.
 pub(super) fn merge<T: Copy + PartialEq>(
     before: &Arc<Vec<T>>,
     stays: impl Fn(&T) -> bool,

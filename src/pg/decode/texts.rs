@@ -1,4 +1,4 @@
-//! Shared text: the same user, application or wait event a thousand times is one allocation.
+//! Shared text: a user, application or wait event that occurs a thousand times is one allocation.
 
 use std::sync::Arc;
 
@@ -7,10 +7,9 @@ use rustc_hash::FxHashSet;
 use super::encoding::Encoding;
 use crate::model::Text;
 
-/// More different texts than this and the store begins anew: applications may name themselves after anything.
+/// The store is cleared above this many texts: applications can use arbitrary names.
 const LIMIT: usize = 8192;
 
-/// Texts that were seen before, and how those to come are encoded.
 #[derive(Debug, Default)]
 pub struct Texts {
     encoding: Encoding,
@@ -18,12 +17,11 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// None so far; those to come are of a database with this encoding.
+    /// An empty store for texts of a database with this encoding.
     pub fn of(encoding: Encoding) -> Self {
         Self { encoding, ..Self::default() }
     }
 
-    /// The text in `bytes`, none for NULL.
     pub fn get(&mut self, bytes: Option<&[u8]>) -> Option<Text> {
         let encoding = self.encoding;
         encoding.text(bytes).map(|text| self.intern(&text))

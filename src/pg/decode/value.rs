@@ -1,5 +1,5 @@
-//! Single values in PostgreSQL's binary format (`src/backend/utils/adt/*.c`, the `…send` functions). A value of
-//! another length than its type has is none.
+//! Single values in PostgreSQL's binary format (`src/backend/utils/adt/*.c`, the `…send` functions). A value whose length
+//! is wrong for its type is None.
 
 use std::borrow::Cow;
 
@@ -11,43 +11,40 @@ use crate::model::lock::VirtualTransaction;
 /// 2000-01-01 in microseconds since 1970.
 const EPOCH: i64 = 946_684_800_000_000;
 
-/// An `int2`; none for NULL and for a value of another length, as in all of these.
+/// None for NULL and for a value of another length, as in all of these functions.
 #[inline]
 pub fn int2(bytes: Option<&[u8]>) -> Option<i16> {
     Some(i16::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// An `int4`, signed, four bytes.
 #[inline]
 pub fn int4(bytes: Option<&[u8]>) -> Option<i32> {
     Some(i32::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// An `int8`, signed, eight bytes.
 #[inline]
 pub fn int8(bytes: Option<&[u8]>) -> Option<i64> {
     Some(i64::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// A `float8`, eight bytes; it may be infinite or no number.
+/// May be infinite or NaN.
 #[inline]
 pub fn float8(bytes: Option<&[u8]>) -> Option<f64> {
     Some(f64::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// An `oid` or `xid`, unsigned, four bytes.
+/// An `oid` or `xid`.
 #[inline]
 pub fn oid(bytes: Option<&[u8]>) -> Option<u32> {
     Some(u32::from_be_bytes(bytes?.try_into().ok()?))
 }
 
-/// A `bool`, one byte; none for NULL.
 #[inline]
 pub fn boolean(bytes: Option<&[u8]>) -> Option<bool> {
     bytes.and_then(|bytes| bytes.first()).map(|byte| *byte != 0)
 }
 
-/// `timestamptz`: microseconds since 2000. Infinite ones, and those that chrono has no place for, are none.
+/// `timestamptz`: microseconds since 2000. None if infinite or out of range for chrono.
 #[inline]
 pub fn timestamp(bytes: Option<&[u8]>) -> Option<Timestamp> {
     let micros = int8(bytes)?;
@@ -62,7 +59,7 @@ pub fn text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
     bytes.map(String::from_utf8_lossy)
 }
 
-/// A virtual transaction id, `3/1234`.
+/// A virtual transaction ID, `3/1234`.
 #[inline]
 pub fn virtual_transaction(bytes: Option<&[u8]>) -> Option<VirtualTransaction> {
     let bytes = bytes?;
@@ -79,7 +76,7 @@ pub fn virtual_transaction(bytes: Option<&[u8]>) -> Option<VirtualTransaction> {
     })
 }
 
-/// Decimal digits, and nothing else.
+/// Only decimal digits are allowed.
 #[inline]
 pub fn unsigned(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() {
@@ -100,7 +97,7 @@ pub fn unsigned(digits: &[u8]) -> Option<u32> {
 pub fn int4_array(bytes: Option<&[u8]>) -> Option<Vec<i32>> {
     let (dimensions, rest) = bytes?.split_first_chunk::<4>()?;
     let dimensions = usize::try_from(i32::from_be_bytes(*dimensions)).ok()?;
-    // Flags and the element's type, then size and lower bound of each dimension.
+    // Flags and element type, then size and lower bound of each dimension.
     let mut rest = rest.get(8 + 8 * dimensions..)?;
     let mut values = Vec::new();
     while let Some((length, tail)) = rest.split_first_chunk::<4>() {
@@ -115,7 +112,7 @@ pub fn int4_array(bytes: Option<&[u8]>) -> Option<Vec<i32>> {
     Some(values)
 }
 
-/// `inet` without the length of its prefix: family, bits, is-cidr, length, address.
+/// The layout of `inet`: family, bits, is-cidr, length, address. The prefix length is dropped.
 pub fn inet(bytes: Option<&[u8]>) -> Option<std::net::IpAddr> {
     let address = bytes?.get(4..)?;
     if let Ok(v4) = <[u8; 4]>::try_from(address) {

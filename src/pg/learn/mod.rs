@@ -1,10 +1,9 @@
-//! Reading names of advisory keys: queries of the user, and of tables of well-known software.
+//! Reads names of advisory keys: from queries of the user, and from tables of well-known software.
 //!
-//! The connection is one that others use too. A query therefore goes out in one message of the simple protocol
-//! ("Multiple Statements in a Simple Query" in the documentation): that is a transaction of its own, read-only, which
-//! nothing can come between and which is over with the message, whether the query fails or not. A cursor in it hands
-//! out no more rows than are wanted, so that a query without end costs no more than its first rows do, and the server
-//! cuts what is long before it sends it.
+//! The connection is shared. Each query is therefore one message of the simple protocol ("Multiple Statements in a Simple
+//! Query" in the documentation): a separate read-only transaction, which nothing can interrupt and which ends with the
+//! message even if the query fails. A cursor returns only the wanted rows, so a query without end costs no more than its
+//! first rows, and the server truncates long values before it sends them.
 
 mod rows;
 mod software;
@@ -28,52 +27,46 @@ use crate::pg::trust::{TrustedOwners, untrusted};
 use rows::Shape;
 pub use software::{Relation, Software, SoftwareTable};
 
-/// Rows of one query that are read; what follows is not.
+/// Rows of one query that are read; further rows are ignored.
 pub const ROWS: usize = 10_000;
-/// Longest time for one query, a little more than the server itself allows it (`frame.sql`).
+/// Longest time for one query, slightly more than the server's limit (`frame.sql`).
 const TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// Before queries of ours: nothing that somebody put into a schema, an operator say, is meant by them, and a table
-/// whose rows are filtered by a policy, which is code, is an error. ("Writing SECURITY DEFINER Functions Safely" in
-/// the documentation of CREATE FUNCTION, and `row_security`.)
+/// Sent before locktop's own queries: they cannot resolve to objects (such as operators) that another role has put into a
+/// schema, and a table whose rows are filtered by a policy, which is code, is an error. ("Writing SECURITY DEFINER
+/// Functions Safely" in the documentation of CREATE FUNCTION, and `row_security`.)
 const TRUSTED: &str = "SET LOCAL search_path TO pg_catalog, pg_temp;\nSET LOCAL row_security TO off;";
 
-/// The last column of what is fetched: other statements of the message have rows too.
+/// The last column of the fetched rows: other statements of the message return rows, too.
 const NAME: &str = "locktop_name";
 
-/// A query without an answer, or with one that is of no use.
+/// A query without a usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
-    /// The server refused the query, or the connection failed.
     #[error("{}", said(.0))]
     Server(#[from] tokio_postgres::Error),
-    /// Columns of other numbers or types than wanted.
+    /// The number or the types of the columns are wrong.
     #[error("expected (key bigint, name text) or (classid int, objid int, name text), got {0}")]
     Columns(String),
-    /// A value of a key column that is no number of its type.
     #[error("row {row}: \"{value}\" is no {wanted}")]
     Key {
-        /// Number of the row, from 1.
         row: usize,
-        /// The value, as the server wrote it.
         value: String,
-        /// The type that it was read as, in words.
+        /// The expected type, in words.
         wanted: &'static str,
     },
-    /// No answer came within 1.5 s.
     #[error("no answer within {} s", TIMEOUT.as_secs_f64())]
     Silent,
 }
 
-/// What the server said; of a guard, what it found.
+/// The message of the server; for a guard, the guard's finding.
 fn said(error: &tokio_postgres::Error) -> String {
     error.as_db_error().and_then(untrusted).unwrap_or_else(|| message(error))
 }
 
-/// The names that a query brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueryNames {
-    /// Keys and their names, without NULLs and without empty names.
+    /// Without NULLs and empty names.
     pub names: Vec<(LockKey, Text)>,
     /// Whether there were more rows than [`ROWS`].
     pub cut: bool,
@@ -82,7 +75,7 @@ pub struct QueryNames {
 /// Runs a query of the user.
 ///
 /// # Errors
-/// When the server refuses it, it takes too long, or its rows are not keys and names.
+/// If the server refuses it, it takes too long, or its rows are not keys and names.
 pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<QueryNames, LearnError> {
     let statement = Statement::new(query);
     let asked = async {
@@ -97,7 +90,7 @@ pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<QueryN
     answer
 }
 
-/// A query of the config, prepared for nothing but to see which tables it names.
+/// A query of the config, prepared only to see which tables it names.
 struct Statement<'a> {
     name: String,
     query: &'a str,
@@ -110,9 +103,9 @@ impl<'a> Statement<'a> {
         Self { name: format!("locktop_named_{number}"), query: trimmed(query) }
     }
 
-    /// What its columns are. To be understood is all that happens to it.
+    /// The types of its columns. The query is parsed, but not run.
     async fn shape(&self, client: &Client, limits: &Limits) -> Result<Shape, LearnError> {
-        // The server takes one statement here and no more, and does not look at what is in it.
+        // The server accepts exactly one statement here, and does not look into it.
         let one = format!("PREPARE {} AS {}", self.name, self.query);
         let path = limits.trusted_owners.trusted_path(false);
         let settings = sql::all_settings(limits.statement_timeout, limits.lock_timeout);
@@ -129,8 +122,8 @@ impl<'a> Statement<'a> {
         Shape::of(&types)
     }
 
-    /// Goes before it in the transaction in which it is run: it is understood, which locks what it names and runs nothing; then all of that
-    /// has to belong to trusted owners. Row security is as the role has it: the policies are those owners' too.
+    /// Precedes the query in its transaction. The query is parsed, which locks what it names and runs nothing; then all of
+    /// that must belong to trusted owners. Row security is that of the role: its policies belong to those owners, too.
     fn before(&self, owners: &TrustedOwners) -> String {
         let (name, query, path, guard) =
             (&self.name, self.query, owners.trusted_path(true), owners.locked_guard());
@@ -140,14 +133,13 @@ impl<'a> Statement<'a> {
         )
     }
 
-    /// A prepared statement outlives a transaction that fails.
+    /// A prepared statement survives a failed transaction.
     async fn forget(&self, client: &Client) {
         let deallocate = format!("DEALLOCATE {}", self.name);
         let _ = tokio::time::timeout(TIMEOUT, client.batch_execute(&deallocate)).await;
     }
 }
 
-/// Reads a table of well-known software.
 pub async fn ask_software(
     client: &Client,
     limits: &Limits,
@@ -156,7 +148,7 @@ pub async fn ask_software(
     let query =
         place.software.query().replace("FROM ONLY ", &format!("FROM ONLY {}.", quoted(&place.schema)));
     let before = match &place.table {
-        // Locked first, so that it is the one that was looked at when it is read.
+        // Locked first, so that the table that is read is the one that was checked.
         Some(table) => {
             let (schema, name) = (escape_literal(&place.schema), escape_literal(&table.name));
             let guard = limits.trusted_owners.table_guard(&table.oid.to_string(), &schema, &name, false);
@@ -171,7 +163,7 @@ pub async fn ask_software(
     Ok(answer)
 }
 
-/// The name of the database, and the tables of well-known software in it.
+/// The name of the database, and its tables of well-known software.
 pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<SoftwareTable>), LearnError> {
     let tables = limits.trusted_owners.filled(sql::LEARN_TABLES, &[]);
     let rows =
@@ -197,16 +189,14 @@ pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<
     Ok((database, places))
 }
 
-/// A row as the simple protocol has it: texts and NULLs.
 type Row = Vec<Option<String>>;
 
-/// The rows of a framed query.
 async fn fetch(client: &Client, text: &str) -> Result<Vec<Row>, LearnError> {
     let read = async {
         let mut messages = pin!(client.simple_query_raw(text).await?);
         let mut rows = Vec::new();
         let mut is_query = false;
-        // To the end, even so: only then is it certain that none of the statements failed.
+        // Read to the end: only then is it certain that no statement failed.
         while let Some(message) = messages.try_next().await? {
             match message {
                 SimpleQueryMessage::Row(row) if is_query => {
@@ -248,7 +238,7 @@ fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> Strin
     fill(&frame, &values)
 }
 
-/// A query without its end.
+/// A query without trailing semicolons and whitespace.
 fn trimmed(query: &str) -> &str {
     query.trim_end_matches(|end: char| end == ';' || end.is_whitespace())
 }

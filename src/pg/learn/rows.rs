@@ -1,16 +1,13 @@
-//! Rows of keys and names.
-
 use tokio_postgres::types::Type;
 
 use super::{LearnError, QueryNames, ROWS, Row};
 use crate::model::lock_key::LockKey;
 
-/// Characters of a name that are kept.
+/// Longest name that is kept, in characters.
 pub(super) const NAME: usize = 200;
-/// Characters of a key that are looked at; a number has fewer.
+/// Characters of a key that are read; a number has fewer.
 pub(super) const KEY: usize = 64;
 
-/// What the columns of a query are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// `(key, name)`: keys of one bigint.
@@ -20,7 +17,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// What columns of these types are. A name may be of any type: the server makes text of it.
+    /// A name may have any type: the server converts it to text.
     pub(super) fn of(types: &[(&str, Type)]) -> Result<Self, LearnError> {
         let shape = match types {
             [(_, key), _] if is_key(key) => Some(Self::Bigint),
@@ -30,7 +27,7 @@ impl Shape {
         shape.ok_or_else(|| LearnError::Columns(described(types)))
     }
 
-    /// What the columns are called in the message that is sent.
+    /// Column names in the message that is sent.
     pub(super) fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Bigint => &["key", "name"],
@@ -45,7 +42,7 @@ impl Shape {
         }
     }
 
-    /// The key in the columns before the name; none where one of them is NULL.
+    /// The key in the columns before the name; None if one of them is NULL.
     fn key(self, columns: &[Option<String>]) -> Result<Option<LockKey>, String> {
         match (self, columns) {
             (Self::Bigint, [Some(key)]) => number(key).map(LockKey::Bigint).map(Some),
@@ -73,7 +70,7 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.trim().parse().map_err(|_| text.to_owned())
 }
 
-/// Keys and names in rows whose last column is the name, as hexadecimal digits of its bytes.
+/// Rows whose last column is the name, in hexadecimal digits of its bytes.
 pub(super) fn answer(shape: Shape, mut rows: Vec<Row>) -> Result<QueryNames, LearnError> {
     let cut = rows.len() > ROWS;
     rows.truncate(ROWS);
@@ -93,7 +90,7 @@ pub(super) fn answer(shape: Shape, mut rows: Vec<Row>) -> Result<QueryNames, Lea
     Ok(QueryNames { names, cut })
 }
 
-/// The text in hexadecimal digits, with replacement characters for what is no UTF-8.
+/// Text from hexadecimal digits, with replacement characters for invalid UTF-8.
 pub(super) fn from_hex(digits: &str) -> String {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let byte = |pair: &[u8]| match pair {

@@ -1,28 +1,25 @@
-//! Software that makes its keys from rows or names of its own.
-
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::{flyway, golang_migrate};
 use crate::pg::sql;
 
-/// The software that makes the keys, and which of its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Software {
-    /// `pg_partman`: its one key for maintenance.
+    /// `pg_partman`: its only key, for maintenance.
     PgPartman,
-    /// pgmq: a key for each queue.
+    /// pgmq: a key per queue.
     Pgmq,
-    /// `GoodJob`: a key for each job, by the id of its row.
+    /// `GoodJob`: a key per job, by the id of its row.
     GoodJobs,
-    /// `GoodJob`: a key for each job, by the id of Active Job.
+    /// `GoodJob`: a key per job, by the id of Active Job.
     GoodJobsActive,
-    /// `GoodJob`: a key for each job that is done, by the id of its row.
+    /// `GoodJob`: a key per finished job, by the id of its row.
     GoodJobsFinished,
-    /// Flyway: a key for each table of its history.
+    /// Flyway: a key per history table.
     Flyway,
-    /// golang-migrate: a key for each of its tables.
+    /// golang-migrate: a key per table.
     GolangMigrate,
-    /// `GoodJob`: a key for each of its processes.
+    /// `GoodJob`: a key per process.
     GoodJobProcesses,
     /// Que: the key of a job is its id.
     Que,
@@ -30,23 +27,18 @@ pub enum Software {
     Terraform,
 }
 
-/// Where software that makes keys has its table in this database.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SoftwareTable {
-    /// The software that the keys are of.
     pub software: Software,
-    /// The schema of its table; `pg_catalog` where no table is read.
+    /// The schema of its table; `pg_catalog` if no table is read.
     pub schema: Text,
-    /// The table; none where no table is read.
+    /// None if no table is read.
     pub table: Option<Relation>,
 }
 
-/// A table that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Relation {
-    /// The OID of the table in `pg_class`.
     pub oid: u32,
-    /// The name of the table, without its schema.
     pub name: Text,
 }
 
@@ -80,10 +72,10 @@ impl Software {
         }
     }
 
-    /// Those that read catalogs alone.
+    /// Software that is read from the catalogs alone.
     pub(super) const WITHOUT_TABLE: [Self; 3] = [Self::PgPartman, Self::Flyway, Self::GolangMigrate];
 
-    /// The key and the name that a row of its query tells: some have the text of which the key is a hash.
+    /// The key and the name from a row of its query. Some rows have the text of which the key is a hash.
     pub(super) fn named(self, (key, name): (LockKey, Text)) -> (LockKey, Text) {
         match self {
             Self::Flyway => {
@@ -100,12 +92,11 @@ impl Software {
         }
     }
 
-    /// Whether a key is an id as it is, a small number that may well be somebody else's.
+    /// Whether a key is a plain id: a small number that other software may use, too.
     pub fn is_small(self) -> bool {
         matches!(self, Self::Que | Self::Terraform)
     }
 
-    /// How a key is made, in one line.
     pub fn origin(self) -> &'static str {
         match self {
             Self::PgPartman => "hashtext('pg_partman run_maintenance')",
@@ -122,7 +113,7 @@ impl Software {
     }
 }
 
-/// `Flyway`, and the table unless it is the usual one.
+/// `Flyway`, with the table unless it is the usual one.
 fn place_of(tool: &str, table: &str, usual: &str) -> Text {
     if table == usual { tool.into() } else { format!("{tool} {table}").into() }
 }

@@ -1,6 +1,7 @@
-//! The process that whoever let us in said would serve us (`BackendKeyData` in PostgreSQL's documentation, "Message Flow").
+//! The server process announced at login (`BackendKeyData` in PostgreSQL's documentation, "Message Flow").
 //!
-//! The driver keeps it to itself and sends it with a request to cancel. So one is written to where nobody reads it but we.
+//! The driver does not expose it, but sends it with a cancel request. So such a request is written to a buffer that only
+//! locktop reads.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -13,27 +14,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Client;
 use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 
-/// Length and code of the request are before the process, its secret after it, four bytes each.
+/// The length and code of the request precede the process, and its secret follows: four bytes each.
 const REQUEST: usize = 16;
 const PROCESS: std::ops::Range<usize> = 8..12;
 
-/// The process; 0 where none was named, which the driver does not tell apart.
+/// The process; 0 if none was announced, which the driver does not distinguish.
 pub(super) async fn announced(client: &Client) -> i32 {
     let written = Ear::default();
-    // Nothing of it can fail: what is written is kept, and what is read is there.
+    // Nothing can fail here: writes are kept, and the data to read is available.
     let _ = client.cancel_token().cancel_query_raw(written.clone(), Bare).await;
     let bytes = written.0.lock().unwrap_or_else(PoisonError::into_inner);
-    // Before it there may be the question whether TLS is to be had.
+    // The question whether TLS is available may precede it.
     let request = bytes.len().checked_sub(REQUEST).and_then(|start| bytes.get(start..));
     let process = request.and_then(|request| request.get(PROCESS)?.try_into().ok());
     process.map_or(0, i32::from_be_bytes)
 }
 
-/// Keeps what is written, and agrees to everything.
 #[derive(Debug, Clone, Default)]
 struct Ear(Arc<Mutex<Vec<u8>>>);
 
-/// TLS with nobody: what is encrypted on its way to the server stays here.
+/// TLS without a peer: the data that would be encrypted stays here.
 #[derive(Debug)]
 struct Bare;
 
@@ -55,7 +55,7 @@ impl TlsStream for Ear {
 
 impl AsyncRead for Ear {
     fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        // "Yes", to the question whether TLS is to be had.
+        // "Yes", to the question whether TLS is available.
         into.put_slice(b"S");
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! A connection beside the one that polls, with the settings of its session.
+//! Another connection next to the polling one, with the same session settings.
 
 use futures_util::future::join;
 use pg_connect::connect::Connection;
@@ -11,10 +11,10 @@ use crate::model::snapshot::Pooling;
 use crate::pg::scope::Scope;
 use crate::pg::sql;
 
-/// A connection with the settings of a session, and nothing else.
+/// A connection with the settings of a session only.
 ///
 /// # Errors
-/// Also where a pooler keeps no session for it.
+/// Also if a pooler keeps no session for it.
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
     match Box::pin(open_beside(info, limits, std::future::ready(None))).await? {
         (_, Pooling::Transactions) => Err(pooler::no_session()),
@@ -22,8 +22,8 @@ pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, 
     }
 }
 
-/// The same beside a connection that polls, made with the same `info`; `known` is what that one has before it. Where a pooler lends
-/// sessions by the transaction nothing is set: each message has to bring what it needs.
+/// The same next to a polling connection that was made with the same `info`; `known` is the pooling found for that one.
+/// If a pooler is in transaction mode, nothing is set: each message must include what it needs.
 pub async fn open_beside(
     info: &ConnInfo,
     limits: &Limits,

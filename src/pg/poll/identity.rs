@@ -1,4 +1,4 @@
-//! What stays the same for as long as a connection lives.
+//! Properties that do not change during a connection.
 
 use super::sections::raw;
 use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
@@ -7,17 +7,14 @@ use crate::pg::decode::encoding::Encoding;
 use crate::pg::decode::value::{boolean, float8, int4, oid, text, timestamp};
 use crate::text::parse_duration;
 
-/// The server's clock in the row of `assets/sql/identity.sql`.
 pub(super) fn clock_of(row: &tokio_postgres::Row) -> Option<Timestamp> {
     timestamp(raw(row, 10))
 }
 
-/// The encoding of the own database in the row of `assets/sql/identity.sql`.
 pub(super) fn encoding_of(row: &tokio_postgres::Row) -> Encoding {
     text(raw(row, 11)).map(|name| Encoding::named(&name)).unwrap_or_default()
 }
 
-/// The row of `assets/sql/identity.sql`.
 pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
     let encoding = encoding_of(row);
     let words = |column| raw(row, column).map(|bytes| encoding.shared(bytes)).unwrap_or_default();
@@ -25,7 +22,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
     let positive =
         |column| int4(raw(row, column)).and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
     Server {
-        // Which host it was the connection knows.
+        // The connection knows the host.
         host: Text::default(),
         port: 0,
         pooling: Pooling::None,
@@ -55,7 +52,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
     }
 }
 
-/// The settings in the order of their names, separated by commas. What cannot be read is the system's.
+/// The settings in the order of their names, separated by commas. An unreadable one counts as the system default.
 fn keepalives_of(text: &str) -> Keepalives {
     let mut numbers = text.split(',').map(|number| number.parse().unwrap_or_default());
     let mut next = || numbers.next().unwrap_or_default();

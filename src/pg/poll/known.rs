@@ -15,34 +15,33 @@ use crate::pg::section_error::SectionError;
 /// As a time: nothing is known.
 const NOTHING: &str = "0";
 
-/// What the last statements brought that succeeded.
+/// Results of the last statements that succeeded.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) locks: KnownLocks,
     pub(super) backends: KnownBackends,
     polls: u64,
-    /// The locks are those of the narrow statement.
+    /// The locks are from the narrow statement.
     narrow: bool,
-    /// When they were last read without relying on anything known; none where the next reading must not rely on it either.
+    /// When they were last read in full; None if the next poll must read them in full.
     whole_at: Option<Instant>,
-    /// The server's word on who blocks whom at the last poll.
+    /// Blockers reported by the server at the last poll.
     answers: Vec<Answer>,
-    /// When the last poll began, by our clock.
+    /// Start of the last poll, by locktop's clock.
     told_at: Option<Instant>,
-    /// This role may not read the sessions, so that nothing tells who is quiet.
+    /// This role may not read the sessions, so inactive ones cannot be detected.
     is_blind: bool,
-    /// When more came than is read whole, although what was quiet did not come.
+    /// When more rows than the limit for a whole scan arrived, although inactive sessions were left out.
     too_many_at: Option<Instant>,
 }
 
-/// What the server is told for one poll.
+/// The data sent to the server for one poll.
 #[derive(Debug)]
 pub(super) struct Telling {
-    /// The number of the poll, which the answers repeat: they are of this telling and of no other.
+    /// Number of the poll, which the answers repeat so that they can be matched.
     pub(super) poll: String,
-    /// Sessions that have done nothing since then need no rows; `0` asks for all.
+    /// Sessions inactive since then need no rows; `0` requests all.
     pub(super) since: String,
-    /// The digests of the activity that is known.
     pub(super) digests: String,
     /// Only advisory and awaited locks.
     pub(super) narrow: bool,
@@ -50,14 +49,13 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    /// Whether the server is told of a time.
+    /// Whether a time is sent.
     pub(super) fn tells_since(&self) -> bool {
         self.since != NOTHING
     }
 }
 
 impl Known {
-    /// What to say in the next poll.
     pub(super) fn telling(&mut self, limits: &Limits) -> Telling {
         self.polls += 1;
         let rows = self.locks.rows.len();
@@ -79,8 +77,8 @@ impl Known {
         Telling { poll: self.polls.to_string(), since, digests, narrow, at: clock::monotonic() }
     }
 
-    /// Takes over the locks that were read. When they were not, a row is missing by the server's `answers`, or its clock was set back, the
-    /// next poll reads all.
+    /// Takes over the locks that were read. The next poll reads all of them if they were not read, if a row is missing
+    /// according to the server's `answers`, or if the server's clock was set back.
     pub(super) fn learn(
         &mut self,
         telling: &Telling,
@@ -103,7 +101,7 @@ impl Known {
         };
         let went_back =
             telling.tells_since() && is_behind(&self.locks.since, &locks.since, passed, limits.clock_slack);
-        // The same rows and answers lack no more than they did.
+        // The same rows and answers lack no more than before.
         let is_same = Arc::ptr_eq(&self.locks.rows, &locks.rows) && self.answers == answers;
         let is_short = telling.tells_since() && !is_same && locks.lacks(answers);
         self.answers = answers.to_vec();
@@ -119,15 +117,16 @@ impl Known {
     }
 }
 
-/// A time of the server's, in seconds since 1970.
+/// A time of the server, in seconds since 1970.
 fn seconds(text: &str) -> Option<f64> {
     text.parse().ok()
 }
 
-/// Whether so much more time has passed here than between two times of the server that its clock was set back by nearly the slack, or more.
+/// Whether the time passed here exceeds that between two server times by so much that the server's clock was set back by
+/// about the slack or more.
 fn is_behind(before: &str, after: &str, passed: Duration, slack: Duration) -> bool {
     let Some((before, after)) = seconds(before).zip(seconds(after)) else { return true };
-    // An answer may be on its way for a while.
+    // An answer may be delayed on its way.
     after - before < passed.as_secs_f64() - (slack.as_secs_f64() * 0.8).max(1.0)
 }
 

@@ -1,11 +1,9 @@
-//! The connection's own end.
-
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use pg_connect::message;
 
-/// The end of the connection, when it comes.
+/// Resolves when the connection ends.
 #[derive(Debug)]
 pub(super) struct Link {
     driver: AbortHandle,
@@ -26,7 +24,7 @@ impl Link {
         Self { driver: abort, ended }
     }
 
-    /// A server that does not answer would keep the driver alive for ever.
+    /// Otherwise a server that does not answer would keep the driver alive forever.
     pub(super) fn close(&self) {
         self.driver.abort();
     }

@@ -1,8 +1,8 @@
-//! A poll behind a pooler that lends a session of the server for one transaction.
+//! A poll behind a pooler in transaction mode.
 //!
-//! Each poll is one transaction there: it makes the session's settings, prepares its statements, reads, and goes back. Going back takes all
-//! settings with it, for a setting belongs to its transaction (PostgreSQL's documentation, "SET"). Prepared statements do not, and are
-//! closed before, by name. Where the connection breaks in between, a pooler closes the session too, since a transaction is open in it.
+//! Each poll is one transaction: it makes the session's settings, prepares its statements, reads and returns the session.
+//! The settings end with the transaction (PostgreSQL's documentation, "SET"). Prepared statements do not, and are closed
+//! by name before. If the connection breaks in between, the pooler closes the session, since a transaction is open in it.
 
 use futures_util::future::join3;
 use tokio_postgres::error::SqlState;
@@ -15,29 +15,28 @@ use crate::pg::sql;
 use pg_connect::connect::SearchPath;
 use pg_connect::{message, refusal};
 
-/// Begins it. Nothing else is sent before that is answered: outside of a transaction a setting would stay.
+/// Nothing else is sent before its answer: outside of a transaction a setting would persist.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 
-/// How a session is had, for one poll after the other.
+/// How sessions are borrowed, poll by poll.
 #[derive(Debug)]
 pub(super) struct Loan {
     path: SearchPath,
-    /// What guards tables, as in [`sql::reading`].
+    /// The guard of tables, as in [`sql::reading`].
     reading: String,
     limits: Limits,
 }
 
-/// A session that is had for one poll.
 #[derive(Debug)]
 pub(super) struct Lent {
     pub(super) statements: Statements,
     pub(super) own_pid: i32,
 }
 
-/// What a connection needs before its first poll, all of it in one transaction. The statements are gone with it.
+/// Everything that a connection needs before its first poll, in one transaction. The statements end with it.
 pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
     let setup = |error: Error| OpenError::Setup(message(&error));
-    // Of a pooler that lends sessions by the statement: a protocol violation.
+    // A pooler in statement mode reports a protocol violation.
     client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
         Some(&SqlState::PROTOCOL_VIOLATION) => pooler::refused("statement", "a poll takes a transaction"),
         _ => setup(error),
@@ -52,7 +51,7 @@ impl Loan {
         Self { path, reading: sql::reading(&limits.trusted_owners), limits: limits.clone() }
     }
 
-    /// Begins, in two round trips. `reads`: there are tables to be read.
+    /// Takes two round trips. `reads`: there are tables to read.
     pub(super) async fn begin(&self, client: &Client, reads: bool) -> Result<Lent, PollError> {
         let lost = |error: Error| PollError::Lost(message(&error));
         let own_pid = begin(client).await.map_err(lost)?;
@@ -67,7 +66,8 @@ impl Loan {
     }
 }
 
-/// Begins, and says whose session it is. What it was left with is not ours, so that the settings are made each time.
+/// Begins, and returns the process ID of the session. Its state is left by other clients, so the settings are made each
+/// time.
 async fn begin(client: &Client) -> Result<i32, Error> {
     let begin =
         format!("{BEGIN}; {} SELECT pg_catalog.pg_backend_pid()", pg_connect::connect::local_settings());
@@ -79,17 +79,17 @@ async fn begin(client: &Client) -> Result<i32, Error> {
     Ok(pid.unwrap_or_default())
 }
 
-/// Gives the session back as it was; `reads` as it was begun with.
+/// Restores and returns the session; `reads` as in the call of `begin`.
 pub(super) async fn give_back(
     client: &Client,
     statements: Option<Statements>,
     reads: bool,
 ) -> Result<(), Error> {
-    // The driver closes each as soon as nobody has it any more, in the order of what is sent.
+    // The driver closes each statement when its last reference is dropped, in the order of sending.
     drop(statements);
     let guard = if reads { format!("; DEALLOCATE {}", sql::guard()) } else { String::new() };
     match client.batch_execute(&format!("ROLLBACK{guard}")).await {
-        // Where it never was there, there is nothing to take back.
+        // If the guard never existed, there is nothing to undo.
         Err(error) if refusal(&error).is_none() => Err(error),
         _ => Ok(()),
     }

@@ -1,11 +1,11 @@
 //! The poll: one connection, one round trip, one snapshot.
 //!
-//! All statements of a poll are sent before the first answer is awaited, each as a transaction of its own, so that
-//! one that fails makes its own section stale and no other. The order is that of the wait graph's rule 5: first
-//! `pg_blocking_pids` of processes that the scan before saw waiting, then the new scan. The server's clock is read
-//! last, so that no age is negative. Nothing in a poll opens a catalog; names are looked up beside it (the module `names`).
+//! All statements of a poll are sent before the first answer is awaited. Each is a separate transaction, so a failure
+//! makes only its own section stale. The order follows rule 5 of the wait graph: first `pg_blocking_pids` of the
+//! processes that waited in the previous scan, then the new scan. The server's clock is read last, so that no age is
+//! negative. A poll opens no catalog; names are looked up next to it (the module `names`).
 //!
-//! Behind a pooler that lends sessions by the transaction all of a poll is one, and what is looked up beside it is in it too (the module `loan`).
+//! Behind a pooler in transaction mode the whole poll is one transaction, including the look-ups (the module `loan`).
 
 mod announced;
 mod beside;
@@ -46,42 +46,42 @@ use crate::model::snapshot::Snapshot;
 use crate::pg::sources::Places;
 use crate::pg::trust::TrustedOwners;
 
-/// How far a poll may go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// `statement_timeout` of the session.
     pub statement_timeout: Duration,
-    /// `lock_timeout` of the session: only looking up names ever waits for a lock.
+    /// `lock_timeout` of the session: only the look-up of names ever waits for a lock.
     pub lock_timeout: Duration,
-    /// The poll as a whole; a server that has not answered by then is taken for dead.
+    /// Limit of the whole poll; a server that has not answered by then is considered dead.
     pub poll_timeout: Duration,
-    /// Waiters that `pg_blocking_pids` is asked about in one poll, the oldest first.
+    /// Largest number of waiters passed to `pg_blocking_pids` in one poll, oldest first.
     pub ask: usize,
-    /// How much that may cost the server: the lengths of the queues of those who are asked about, summed. The function goes through
-    /// the whole queue for each, with all of the lock table locked (`GetBlockerStatusData` in `src/backend/storage/lmgr/lock.c`).
+    /// Cost limit of these calls: the sum of the queue lengths of the waiters. The function scans the whole queue for each
+    /// waiter, with the whole lock table locked (`GetBlockerStatusData` in `src/backend/storage/lmgr/lock.c`).
     pub ask_rows: usize,
-    /// Rows of `pg_locks` from which on those of sessions that have done nothing since the last poll are not read again.
+    /// Number of `pg_locks` rows from which the rows of sessions inactive since the last poll are not read again.
     pub quiet_from: usize,
-    /// How long such rows may go without being read.
+    /// Longest time for which such rows are not read.
     pub quiet_for: Duration,
-    /// How far the server's clock may be set back within a poll without a session seeming to have done nothing: so much older has its
-    /// last change to be.
+    /// How far the server's clock may be set back within a poll without a session seeming inactive: its last change must be
+    /// older by this much.
     pub clock_slack: Duration,
-    /// Rows of `pg_locks` above which only advisory and awaited locks are fetched, those not counted that need not come again.
+    /// Number of `pg_locks` rows above which only advisory and awaited locks are fetched, not counting rows that need not be
+    /// sent again.
     pub whole_scan: u64,
-    /// The same for all rows: that many are kept.
+    /// The same for all rows: the number that is kept.
     pub whole_table: u64,
-    /// How long a snapshot waits for names that are not known yet; later ones come with the next.
+    /// How long a snapshot waits for unknown names; later ones arrive with the next snapshot.
     pub name_timeout: Duration,
-    /// Whose tables are read by statements, beside those of superusers and of the role that is connected.
+    /// Owners whose tables statements may read, in addition to superusers and the connected role.
     pub trusted_owners: TrustedOwners,
-    /// Where the config says that tables are.
+    /// Tables named in the config.
     pub tables: Places,
-    /// The job systems of others that are looked for.
+    /// Job systems of other software to search for.
     pub adapters: Arc<[Arc<Adapter>]>,
-    /// The parts of them that are read at all.
+    /// Parts of them to read at all.
     pub adapter_parts: Parts,
-    /// How long a snapshot waits for them; what comes later comes with the next.
+    /// How long a snapshot waits for them; later rows arrive with the next snapshot.
     pub adapter_timeout: Duration,
 }
 
@@ -108,23 +108,23 @@ impl Default for Limits {
     }
 }
 
-/// A poll without a snapshot: the connection is of no more use.
+/// A poll without a snapshot: the connection is no longer usable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PollError {
-    /// The server has not answered within this time.
     #[error("the server has not answered for {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The connection is gone; with what is known of it, in one line.
+    /// The connection was lost; with the known reason in one line.
     #[error("connection lost: {0}")]
     Lost(String),
-    /// What was taken for a session of one's own is given to others.
+    /// The session is shared with other clients.
     #[error("a pooler in transaction mode shares this session with other clients")]
     Lent,
 }
 
-/// Who waited in `before`, and since when: those who wait longest first, at most `ask`, and no more than `ask_rows` allows, but one.
+/// The waiters in `before` and the start of their waits, longest wait first: at most `ask`, and within `ask_rows`, but at
+/// least one.
 fn waiters(before: &Snapshot, limits: &Limits) -> Vec<(i32, Option<Timestamp>)> {
-    // Waits for a safe snapshot are asked about separately.
+    // Waits for a safe snapshot are requested separately.
     let is_asked = |lock: &&Lock| !lock.granted && lock.tag.locktype() != LockType::SafeSnapshot;
     let waiting = || before.locks.last_rows().iter().filter(is_asked);
     let mut queues: FxHashMap<LockTag, usize> = FxHashMap::default();
@@ -132,7 +132,7 @@ fn waiters(before: &Snapshot, limits: &Limits) -> Vec<(i32, Option<Timestamp>)> 
         *queues.entry(lock.tag).or_default() += 1;
     }
     let mut waiters: Vec<_> = waiting().filter(|lock| lock.pid.is_some()).collect();
-    // A wait whose start is not known yet is the newest.
+    // A wait without a known start is the newest.
     let age = |lock: &&Lock| (lock.wait_start.is_none(), lock.wait_start, lock.pid);
     if waiters.len() > limits.ask && limits.ask > 0 {
         waiters.select_nth_unstable_by_key(limits.ask - 1, age);

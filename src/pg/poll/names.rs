@@ -1,8 +1,8 @@
-//! Names of databases, roles and relations by OID, kept here so that a poll needs no catalog.
+//! Names of databases, roles and relations by OID, cached so that a poll needs no catalog.
 //!
-//! What is not known yet is asked for after a poll, in a task of its own: when somebody holds a catalog the question
-//! ends after `lock_timeout`, and nothing but the names is missing. Everything in use is asked for again now and
-//! then, because things are renamed.
+//! Unknown names are requested after a poll, in a separate task: if a session holds a lock on a catalog, the query ends
+//! after `lock_timeout`, and only the names are missing. All names in use are requested again from time to time, because
+//! objects are renamed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,10 +23,9 @@ use crate::pg::rights::rights_of;
 use crate::pg::section_error::SectionError;
 use crate::pg::sql;
 
-/// Names of one kind of object by OID.
 type ByOid = FxHashMap<u32, Text>;
 
-/// OIDs of each kind: one number may stand for a database, a role and a relation.
+/// By kind, since a database, a role and a relation can have the same OID.
 #[derive(Debug, Default)]
 struct Asked {
     databases: FxHashSet<u32>,
@@ -36,17 +35,15 @@ struct Asked {
     rights: bool,
 }
 
-/// The catalog and the OID of an object that is no relation, and the database of its lock: 0 if it is shared.
+/// The catalog and the OID of an object other than a relation, and the database of its lock: 0 if shared.
 type ObjectId = (u32, u32, u32);
 
-/// The databases of a server: their names, and how each has its text.
 #[derive(Debug, Default)]
 pub(super) struct Databases {
     names: ByOid,
     encodings: Encodings,
 }
 
-/// What one question brought.
 #[derive(Debug, Default)]
 struct FoundNames {
     databases: Option<Databases>,
@@ -56,24 +53,22 @@ struct FoundNames {
     rights: Option<Rights>,
 }
 
-/// The names that are known so far, and what was asked for already.
 #[derive(Debug)]
 pub(super) struct NameCache {
-    /// OID of our own database: relations of others cannot be looked up from here.
+    /// OID of the connected database: relations of other databases cannot be looked up.
     datid: u32,
-    /// The encoding of our own database.
     encoding: Encoding,
     encodings: Encodings,
-    /// Schemas of which a relation goes without its schema's name.
+    /// Schemas whose relations are shown without the schema.
     path: Arc<[String]>,
     names: Arc<Names>,
     roles: ByOid,
-    /// What the role may do; none before it was told.
+    /// Rights of the role; None before the first answer.
     rights: Option<Arc<Rights>>,
-    /// What was asked for since the last renewal, and without a name in the last seconds.
+    /// Requested since the last renewal; those without a name are requested again after a few seconds.
     asked: Asked,
     renewed: Instant,
-    /// When objects without a name were last asked for again.
+    /// When objects without a name were last requested again.
     asked_again: Instant,
     rest_until: Option<Instant>,
     asking: Background<FoundNames>,
@@ -108,7 +103,6 @@ impl NameCache {
         Arc::clone(&self.names)
     }
 
-    /// The encodings of all databases.
     pub(super) fn encodings(&self) -> Encodings {
         self.encodings.clone()
     }
@@ -125,19 +119,17 @@ impl NameCache {
         self.rights.clone()
     }
 
-    /// Whether a question is under way.
     pub(super) fn is_asking(&self) -> bool {
         self.asking.is_running()
     }
 
-    /// The OIDs of all databases whose names are known, ascending.
     pub(super) fn database_oids(&self) -> Vec<u32> {
         let mut oids: Vec<u32> = self.names.databases.keys().copied().collect();
         oids.sort_unstable();
         oids
     }
 
-    /// Asks for what is in use and not known, and waits for the answer for at most `timeout`.
+    /// Requests unknown names in use, and waits for the answer for at most `timeout`.
     pub(super) async fn look_up(&mut self, client: &Arc<Client>, used: Used, timeout: Duration) {
         if !self.asking.is_begun() {
             self.ask(client, used);
@@ -164,7 +156,7 @@ impl NameCache {
             self.forget(&used);
         }
         let Self { asked, names, roles, .. } = self;
-        // A table has no name for others until the transaction that creates it has committed.
+        // A table has no name for other sessions until the transaction that creates it has committed.
         if now.duration_since(self.asked_again) > REST {
             self.asked_again = now;
             let datid = self.datid;
@@ -185,7 +177,7 @@ impl NameCache {
             used.relations.into_iter().flatten().filter(|oid| asked.relations.insert(*oid)).collect();
         let objects: Vec<ObjectId> =
             used.objects.into_iter().filter(|object| asked.objects.insert(*object)).collect();
-        // Once at the beginning, and then as often as the names: somebody may be granted something meanwhile.
+        // At the start and then as often as the names, since rights may be granted meanwhile.
         let rights = !std::mem::replace(&mut asked.rights, true);
         if databases || all_roles || rights || !relations.is_empty() || !objects.is_empty() {
             let question = Question {
@@ -203,15 +195,15 @@ impl NameCache {
         }
     }
 
-    /// Drops the names of relations and objects that are no longer in use: temporary tables come and go by the thousand. Databases and
-    /// roles are always read as a whole.
+    /// Drops the names of relations and objects no longer in use, since there can be thousands of temporary tables. Databases
+    /// and roles are always read completely.
     fn forget(&mut self, used: &Used) {
         let Some(relations) = &used.relations else { return };
         let in_use = |oid: &(u32, u32)| relations.contains(&oid.1);
         let is_used = |object: &ObjectId| used.objects.contains(object);
         let Names { relations: named, databases, objects } = &*self.names;
         if !named.keys().all(in_use) || !objects.keys().all(is_used) {
-            // Not in a copy of all of them: most may be gone.
+            // Not removed from a full copy: most entries may be unused.
             let kept = named.iter().filter(|(oid, _)| in_use(oid));
             let relations = kept.map(|(oid, name)| (*oid, name.clone())).collect();
             let kept = objects.iter().filter(|(object, _)| is_used(object));
@@ -235,7 +227,7 @@ impl NameCache {
             self.encodings = encodings;
         }
         let news = databases.as_ref().is_some_and(|databases| *databases != self.names.databases);
-        // Whoever has the names keeps them as they are: what is new goes into a copy.
+        // Other holders keep the names unchanged: new names go into a copy.
         let is_new = |(object, name): &(ObjectId, Text)| self.names.objects.get(object) != Some(name);
         if news || found.relations.iter().any(changed) || found.objects.iter().any(is_new) {
             let names = Arc::make_mut(&mut self.names);
@@ -248,14 +240,13 @@ impl NameCache {
     }
 }
 
-/// OIDs that occur in a snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Used {
     pub(super) databases: FxHashSet<u32>,
     pub(super) roles: FxHashSet<u32>,
-    /// Relations of our own database, and shared ones; none when no locks could be read.
+    /// Relations of the connected database and shared ones; None if no locks could be read.
     pub(super) relations: Option<FxHashSet<u32>>,
-    /// Other objects of our own database, and shared ones.
+    /// Other objects of the connected database and shared ones.
     pub(super) objects: FxHashSet<ObjectId>,
 }
 
@@ -290,11 +281,11 @@ impl Question {
                 rows.iter().filter_map(|row| relation(row, self.datid, self.encoding)).collect();
         }
         if !self.objects.is_empty() {
-            // The names of relations are worth having without these.
+            // Names of relations are useful without these.
             found.objects = self.objects().await.unwrap_or_default();
         }
         if self.rights {
-            // Names are worth having without it.
+            // Names are useful without it.
             let rows = self.client.query_typed(sql::RIGHTS, &[]).await;
             found.rights = rows.ok().and_then(|rows| rights_of(&rows, self.encoding));
         }
@@ -331,13 +322,13 @@ fn relation(row: &Row, datid: u32, encoding: Encoding) -> Option<((u32, u32), Te
     Some(((database, relation), name))
 }
 
-/// Rows of OID and name, of what all databases share.
+/// Rows of OID and name, of shared objects.
 pub(super) fn by_oid(rows: &[Row], encoding: Encoding) -> ByOid {
     let named = |row| Some((oid(raw(row, 0))?, (&*encoding.shared(raw(row, 1)?)).into()));
     rows.iter().filter_map(named).collect()
 }
 
-/// The same with the encoding of each.
+/// The same with the encoding of each database.
 pub(super) fn databases(rows: &[Row], encoding: Encoding) -> Databases {
     let encoded = |row| Some((oid(raw(row, 0))?, Encoding::named(&text(raw(row, 2))?)));
     Databases { names: by_oid(rows, encoding), encodings: rows.iter().filter_map(encoded).collect() }

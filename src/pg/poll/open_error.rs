@@ -1,38 +1,35 @@
-//! Why there is no session.
-
 use pg_connect::error::ConnectError;
 
-/// A session that cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// No connection to the server could be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The connection stands, but the server refuses what locktop needs first.
+    /// Connected, but the server refuses what locktop needs first.
     #[error("the server accepted the connection and then failed: {0}")]
     Setup(String),
-    /// The connection stands, but the server says nothing.
+    /// Connected, but the server does not answer.
     #[error("the server accepted the connection and does not answer")]
     Silent,
-    /// A pooler that cannot be used, and what helps.
+    /// An unusable pooler, with a remedy.
     #[error("{0}")]
     Pooler(String),
-    /// The session has what we prepared in one before: a pooler in between gives its sessions to others, as they were left.
+    /// The session has statements that locktop prepared in another session: a pooler passes sessions to other clients without
+    /// a reset.
     #[error("a pooler passes sessions to other clients without a reset")]
     Lent,
-    /// A server without what locktop reads.
+    /// A server without the features that locktop reads.
     #[error("PostgreSQL {0}: locktop needs 14 or later")]
     TooOld(String),
 }
 
 impl OpenError {
-    /// Whether it may well pass by itself: no connection left, or starting up (SQLSTATE 53300, 57P03).
+    /// Whether the error may be temporary: too many connections, or starting up (SQLSTATE 53300, 57P03).
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Connect(error) if error.is_waitable())
     }
 
-    /// Whether the server accepted the connection and then said nothing. Each further attempt may leave a process
-    /// there that waits for whatever holds the server up.
+    /// Whether the server accepted the connection and then did not answer. Each further attempt may leave a process there
+    /// that waits for whatever blocks the server.
     pub fn is_silence(&self) -> bool {
         match self {
             Self::Silent => true,

@@ -1,4 +1,4 @@
-//! A connection while it is being set up: nothing of it may stay when that fails or takes too long.
+//! A connection during setup: nothing of it may remain if that fails or takes too long.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
 use pg_connect::message;
 
-/// Longest time for asking the server to give up what it is doing.
+/// Longest time for a cancel request.
 const CANCEL: Duration = Duration::from_secs(1);
 
-/// Dropped, it ends the connection at once: left to itself the driver would wait for answers that are still due, and
-/// they may never come.
+/// Ends the connection at once when dropped: otherwise the driver would wait for outstanding answers, which may never
+/// arrive.
 #[derive(Debug)]
 struct Guard {
     driver: AbortHandle,
@@ -35,24 +35,22 @@ impl Drop for Guard {
     }
 }
 
-/// A connection that is not ready yet.
 #[derive(Debug)]
 pub(super) struct Opening {
     connection: Connection,
-    /// Where the server is.
     pub(super) place: Place,
     guard: Guard,
 }
 
 impl Opening {
-    /// Connects to the first place of `info` that takes us; nothing is set there yet.
+    /// Connects to the first place of `info` that accepts the connection; makes no settings.
     pub(super) async fn connect(info: &ConnInfo) -> Result<Self, ConnectError> {
         let (connection, place) = connect_somewhere(info).await?;
         let guard = Guard { driver: connection.driver.abort_handle(), armed: true };
         Ok(Self { connection, place, guard })
     }
 
-    /// What is in between, before anything is set. A pooler that is `known` is not asked again.
+    /// The pooling in between, before any settings. A pooler that is `known` is not tested again.
     pub(super) async fn pooling(
         &self,
         info: &ConnInfo,
@@ -75,8 +73,8 @@ impl Opening {
         &self.connection.client
     }
 
-    /// Waits for `setup`, at most so long. A server that does not answer by then is asked to stop, so that its
-    /// process does not go on waiting for whatever holds it up.
+    /// Waits for `setup` at most this long. If the server has not answered by then, a cancel request is sent so that its
+    /// process does not continue to wait.
     pub(super) async fn within<T>(
         &self,
         limit: Duration,
@@ -85,32 +83,32 @@ impl Opening {
         if let Ok(done) = tokio::time::timeout(limit, setup).await {
             return done;
         }
-        // Best effort: a server that does not hear this either cannot be helped.
+        // Best effort: if the server does not process this either, nothing more can be done.
         self.connection.canceller.cancel(CANCEL).await;
         Err(OpenError::Silent)
     }
 
-    /// The connection is ready, and the caller's.
+    /// Passes the ready connection to the caller.
     pub(super) fn ready(mut self) -> Connection {
         self.guard.armed = false;
         self.connection
     }
 }
 
-/// Sets the session up: the search path before anything else, alone, so that nothing is asked where it could not be pinned.
+/// Pins the search path first and alone, so that nothing is sent if it cannot be pinned.
 pub(super) async fn pinned(client: &Client) -> Result<SearchPath, OpenError> {
     pin(client).await.map_err(|error| OpenError::Setup(message(&error)))
 }
 
-/// The role's own path, for queries of the config: they may name tables along it.
+/// Keeps the role's own path for queries of the config, which may name tables along it.
 async fn keep(client: &Client, path: &SearchPath) -> Result<(), Error> {
     let names = serde_json::Value::from(path.schemas().to_vec()).to_string();
     let sql = format!("SELECT pg_catalog.set_config('{PATH}', {}, false)", escape_literal(&names));
     client.batch_execute(&sql).await
 }
 
-/// The other settings. The limits come first, in a message of their own: they read no catalog, and with them in
-/// force nothing that follows waits longer for a lock on one.
+/// The other settings. The limits come first, in a separate message: they read no catalog, and once they are in force no
+/// later statement waits longer for a catalog lock.
 pub(super) async fn settings(
     client: &Client,
     limits: &Limits,

@@ -1,10 +1,10 @@
-//! Whether a pooler is between locktop and the server, and whether it lends its sessions by the transaction.
+//! Detects a pooler between locktop and the server, and whether it is in transaction mode.
 //!
-//! Behind one that does, each statement may run in another session of the server, and the settings and prepared statements of a
-//! poll would stay in sessions of which somebody else's application is the next client. So this is asked before anything is set,
-//! by statements that leave nothing behind, and each poll is one transaction there ([`super::loan`]).
+//! In transaction mode each statement may run in another session of the server, and the settings and prepared statements
+//! of a poll would stay in sessions that other applications use next. So this is tested before any setting, with
+//! statements that leave nothing behind, and each poll is then one transaction ([`super::loan`]).
 //!
-//! What tells a pooler: it has let us in itself, and named a process of its own making. That of the server is another one.
+//! A pooler is recognized by the process that it announces at login, which is not that of the server.
 
 use std::time::Duration;
 
@@ -21,23 +21,21 @@ use pg_connect::message;
 /// Longest wait for the answer to [`take_back`].
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// How often a question is asked again that the server cancelled.
+/// Retries of a question that the server canceled.
 const TRIES: usize = 10;
 
-/// What is done about it.
 const REMEDY: &str = "connect directly to the host and port of the server, or to a pool in session mode";
 
-/// Which process serves us. One message, so one transaction: the limit ends with it, and is there because the server looks a name up
-/// in a catalog, which somebody may have locked. The name is in full: nothing of anybody's runs.
+/// Asks for the serving process. One message is one transaction, so the limit ends with it. It is needed because the
+/// server looks the name up in a catalog, which may be locked. The name is qualified, so that no other function can run.
 fn question(lock_timeout: Duration) -> String {
     format!("SET LOCAL lock_timeout = {}; SELECT pg_catalog.pg_backend_pid()", lock_timeout.as_millis())
 }
 
-/// Whether there is a pooler in between.
 pub(super) async fn is_between(client: &Client, lock_timeout: Duration) -> Result<bool, OpenError> {
     let question = question(lock_timeout);
     let mut answer = client.simple_query(&question).await;
-    // Nothing may be set before, and the database may have a limit that is too short for the first statement of a session.
+    // Nothing may be set before, and the database may have a time limit too short for the first statement of a session.
     for _ in 0..TRIES {
         if !answer.as_ref().is_err_and(|error| error.code() == Some(&SqlState::QUERY_CANCELED)) {
             break;
@@ -52,10 +50,10 @@ pub(super) async fn is_between(client: &Client, lock_timeout: Duration) -> Resul
     Ok(serves != Some(announced(client).await))
 }
 
-/// Makes sure, before anything is set in it, that a session is one's own.
+/// Checks, before anything is set in it, that a session belongs to this client.
 ///
 /// # Errors
-/// Where a pooler gives each transaction another one, where that cannot be told, and where nobody answers.
+/// If a pooler uses another session for each transaction, if that cannot be determined, or if the server does not answer.
 pub async fn is_own(client: &Client, info: &ConnInfo) -> Result<(), OpenError> {
     let Limits { lock_timeout, poll_timeout, .. } = Limits::default();
     let between = tokio::time::timeout(poll_timeout, is_between(client, lock_timeout)).await;
@@ -67,8 +65,8 @@ pub async fn is_own(client: &Client, info: &ConnInfo) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whether the pooler in between keeps a session for its client. Opens another connection for that, for a moment. Where nobody can tell,
-/// because there is no second one to be had or it says nothing of the first, it is taken for one that does not.
+/// Whether the pooler in between keeps a session for its client. Opens another connection for a moment. If that fails or
+/// shows nothing about the first one, transaction mode is assumed.
 pub(super) async fn keeps_sessions(client: &Client, info: &ConnInfo, timeout: Duration) -> Pooling {
     let asked = Box::pin(refuse_transaction_mode(client, info));
     match tokio::time::timeout(timeout, asked).await {
@@ -77,19 +75,19 @@ pub(super) async fn keeps_sessions(client: &Client, info: &ConnInfo, timeout: Du
     }
 }
 
-/// For what takes more than a pooler in some mode gives.
+/// For what needs more than a pooler in this mode provides.
 pub(super) fn refused(mode: &str, why: &str) -> OpenError {
     OpenError::Pooler(format!(
         "a pooler in {mode} mode is between locktop and the server, and {why}: {REMEDY}"
     ))
 }
 
-/// For what takes a session of its own.
+/// For what needs its own session.
 pub(super) fn no_session() -> OpenError {
     refused("transaction", "this needs a session of its own")
 }
 
-/// Takes back what was set in a session, before a pooler gives it to its next client. Most do that themselves, but it can be turned off
+/// Resets a session before a pooler passes it to its next client. Most poolers do that themselves, but it can be disabled
 /// (`server_reset_query` of pgbouncer).
 pub(crate) async fn take_back(client: &Client) {
     let _ = tokio::time::timeout(GOODBYE, client.batch_execute("DISCARD ALL")).await;

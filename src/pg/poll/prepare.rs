@@ -1,4 +1,4 @@
-//! What a connection needs before its first poll, in one round trip.
+//! Everything that a connection needs before its first poll, in one round trip.
 
 use std::sync::Arc;
 
@@ -26,7 +26,6 @@ use pg_connect::message;
 /// The oldest major version that has what a poll reads (`pg_locks.waitstart`).
 const OLDEST: u32 = 14;
 
-/// The statements of a poll.
 #[derive(Debug, Clone)]
 pub(super) struct Statements {
     pub(super) tick: Statement,
@@ -38,7 +37,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// Prepares them, in one round trip.
+    /// Takes one round trip.
     pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
         let (main, (blocking, known)) = join(
             Box::pin(join4(
@@ -65,7 +64,6 @@ impl Statements {
     }
 }
 
-/// The ways to read `pg_locks`: [`sql::locks`].
 #[derive(Debug, Clone)]
 pub(super) struct LockStatements {
     whole: [Statement; 2],
@@ -81,28 +79,27 @@ impl LockStatements {
         Ok(Self { whole: [whole?, whole_quiet?], narrow: [narrow?, narrow_quiet?] })
     }
 
-    /// The one for what the server is told.
+    /// The statement that matches what the server receives.
     pub(super) fn of(&self, telling: &Telling) -> &Statement {
         let [all, without_quiet] = if telling.narrow { &self.narrow } else { &self.whole };
         if telling.tells_since() { without_quiet } else { all }
     }
 }
 
-/// What a session begins with.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// None where they are gone already, with the transaction in which they were made.
+    /// None if they ended with the transaction in which they were made.
     pub(super) statements: Option<Statements>,
     pub(super) own_path: SearchPath,
     pub(super) server: Server,
     pub(super) names: NameCache,
     pub(super) sources: Sources,
     pub(super) adapters: Adapters,
-    /// The server's clock, and ours.
+    /// The server's clock, and locktop's.
     pub(super) clock: Option<(Timestamp, std::time::Instant)>,
 }
 
-/// Sends everything at once, and takes what came back apart.
+/// Sends everything at once, then splits the answers.
 pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> Result<Prepared, OpenError> {
     let own_path = opening::pinned(client).await?;
     let path: Arc<[String]> = own_path.schemas().into();
@@ -115,7 +112,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
         scope,
     };
     let began = clock::monotonic();
-    // Joined futures send in the order they are written: the settings hold for all that follows.
+    // Joined futures send in the order in which they are written: the settings apply to all that follows.
     let ((version, settings), (identity, databases, roles), statements, (plans, tables)) = join4(
         join(client.simple_query("SHOW server_version"), opening::settings(client, limits, &own_path, scope)),
         join3(
@@ -127,7 +124,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
         Box::pin(join(client.batch_execute(&reading), search.rows(client))),
     )
     .await;
-    // An old server refuses some of the rest, in words that say nothing of its age.
+    // An old server refuses some of the rest with errors that do not mention its version.
     if let Some(version) = too_old(&shown(&version.map_err(|error| setup(&error))?)) {
         return Err(OpenError::TooOld(version.to_owned()));
     }
@@ -155,8 +152,8 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
     Ok(Prepared { statements, own_path, server, names, sources, adapters, clock })
 }
 
-/// Where tables are looked for by a bare name: along the path, and then where an application that has set none has its tables. Whoever owns
-/// the database or the role sets the path, and would hide those.
+/// Schemas for bare table names: the search path, then `public`, where an application without a path has its tables. The
+/// path is set by the owner of the database or by the role, and could hide those tables.
 fn with_public(path: &[String]) -> Arc<[String]> {
     let public = "public".to_owned();
     path.iter().cloned().chain(Some(public).filter(|name| !path.contains(name))).collect()
@@ -166,7 +163,7 @@ fn setup(error: &tokio_postgres::Error) -> OpenError {
     OpenError::Setup(message(error))
 }
 
-/// The one value that `SHOW` answers with.
+/// The single value of a `SHOW` answer.
 fn shown(messages: &[SimpleQueryMessage]) -> String {
     let value = messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten(),
@@ -175,7 +172,7 @@ fn shown(messages: &[SimpleQueryMessage]) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// The version without the packager's words, where it is older than the oldest that will do.
+/// The version without the packager's suffix, if it is too old.
 fn too_old(version: &str) -> Option<&str> {
     let number = version.split_whitespace().next()?;
     let end = number.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(number.len());

@@ -1,5 +1,6 @@
-//! Waits for a safe snapshot (`SERIALIZABLE READ ONLY DEFERRABLE`, as `pg_dump --serializable-deferrable` has it). `pg_locks` does not show
-//! them, `pg_safe_snapshot_blocking_pids` does: each becomes a lock that the named transactions hold and the waiter requests.
+//! Waits for a safe snapshot (`SERIALIZABLE READ ONLY DEFERRABLE`, as in `pg_dump --serializable-deferrable`). `pg_locks`
+//! does not show them, `pg_safe_snapshot_blocking_pids` does: each becomes a lock that the named transactions hold and
+//! the waiter requests.
 
 use std::sync::Arc;
 
@@ -9,15 +10,14 @@ use crate::model::backend::Backend;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 use crate::model::snapshot::Snapshot;
 
-/// What `pg_safe_snapshot_blocking_pids(waiter)` returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SafeSnapshotWait {
     pub(super) waiter: i32,
-    /// Process ids of the transactions that have to end; 0 for a prepared one (`PostPrepare_PredicateLocks` in `predicate.c`).
+    /// Process IDs of the transactions that must end; 0 for a prepared one (`PostPrepare_PredicateLocks` in `predicate.c`).
     pub(super) blockers: Vec<i32>,
 }
 
-/// The processes that waited for one in `before`, at most `most`.
+/// At most `most` processes that waited for one in `before`.
 pub(super) fn waiters(before: &Snapshot, most: usize) -> Vec<i32> {
     let waiting = before.backends.last_rows().iter().filter(|row| is_waiting(row));
     waiting.map(|row| row.pid).take(most).collect()
@@ -27,7 +27,7 @@ fn is_waiting(backend: &Backend) -> bool {
     backend.wait_event.as_deref() == Some("SafeSnapshot")
 }
 
-/// The locks, with those that stand for the waits. A wait of which not all blockers are known is left out.
+/// Adds locks that represent the waits. A wait whose blockers are not all known is left out.
 pub(super) fn with_waits(
     locks: Arc<Vec<Lock>>,
     waits: &[SafeSnapshotWait],
@@ -46,7 +46,7 @@ fn as_locks(locks: &[Lock], wait: &SafeSnapshotWait, backends: &[Backend]) -> Op
     let tag = LockTag::new(LockType::SafeSnapshot).with_objid(wait.waiter.cast_unsigned());
     let lock = |pid: Option<i32>, virtualtransaction, granted| Lock {
         tag,
-        // The modes of a lock on a transaction id.
+        // The modes of a lock on a transaction ID.
         mode: if granted { LockMode::Exclusive } else { LockMode::Share },
         granted,
         pid,
@@ -70,7 +70,7 @@ fn as_locks(locks: &[Lock], wait: &SafeSnapshotWait, backends: &[Backend]) -> Op
     (rows.len() > 1).then_some(rows)
 }
 
-/// The prepared transaction that is serializable, where there is only one.
+/// The serializable prepared transaction, if there is exactly one.
 fn only_prepared(locks: &[Lock]) -> Option<VirtualTransaction> {
     let read = locks.iter().filter(|lock| lock.pid.is_none() && lock.mode == LockMode::SIRead);
     let all: FxHashSet<VirtualTransaction> = read.map(|lock| lock.virtualtransaction).collect();

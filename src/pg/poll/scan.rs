@@ -1,5 +1,3 @@
-//! What one poll brought, section by section.
-
 use tokio_postgres::error::SqlState;
 
 use super::names::Used;
@@ -13,10 +11,9 @@ use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::section_error::SectionError;
 use crate::pg::sources;
 
-/// What the sections of one poll brought.
 pub(super) struct Scan {
     pub(super) blocking: Result<Blocking, SectionError>,
-    /// What was known was told. Where that fails, the answers of the next two are not of this poll, and say so.
+    /// Whether the known data was sent. If that failed, the next two answers are not from this poll, and report so.
     pub(super) told: Result<(), SectionError>,
     pub(super) locks: Result<KnownLocks, SectionError>,
     pub(super) backends: Result<(Vec<Backend>, String), SectionError>,
@@ -26,19 +23,19 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Whether somebody else than `own` answered, or one who does not know what we prepared: then the session is not ours.
+    /// Whether another session than `own` answered, or one without the prepared statements: then the session is shared.
     pub(super) fn is_lent(&self, own: i32) -> bool {
         self.errors().any(|error| error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME))
             || self.tick.as_ref().is_ok_and(|tick| tick.pid.is_some_and(|pid| pid != own))
     }
 
-    /// The error of the connection, where it is not only a statement that failed; what the server itself said comes first.
+    /// The error of the connection, if more than a statement failed; a last message of the server comes first.
     pub(super) fn fatal(&self) -> Option<&SectionError> {
         let fatal = self.sources.fatal().into_iter().chain(self.errors());
         fatal.filter(|error| error.is_fatal()).min_by_key(|error| !error.is_last_word())
     }
 
-    /// What became of the statements that are prepared.
+    /// The errors of the prepared statements.
     fn errors(&self) -> impl Iterator<Item = &SectionError> {
         [
             self.blocking.as_ref().err(),
@@ -52,12 +49,11 @@ impl Scan {
         .flatten()
     }
 
-    /// OIDs that want a name.
     pub(super) fn used(&self, before: Option<&Snapshot>, server: &Server) -> Used {
         let mut used = Used::default();
         if let Ok(locks) = &self.locks {
             let relations = used.relations.get_or_insert_default();
-            // Those that were counted are read seldom.
+            // Counted locks are read rarely.
             let counted = before.into_iter().flat_map(|before| &before.systems.contended);
             let counted = counted.flat_map(|table| table.section.last_rows().iter().map(|row| row.tag));
             let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(self.sources.counted());

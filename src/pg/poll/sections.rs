@@ -1,5 +1,3 @@
-//! The statements of a poll, one function each.
-
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -20,14 +18,14 @@ use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
 use crate::pg::section_error::SectionError;
 
-/// Memory that the rows of a section take at most: of locks that is more than 400,000.
+/// Memory limit for the rows of a section: enough for more than 400,000 locks.
 const MOST: usize = 32 << 20;
 
-/// What a row takes: of a lock, and of another section beside its texts.
+/// Bytes per row: of a lock, and of another section in addition to its texts.
 const LOCK: usize = size_of::<crate::model::lock::Lock>();
 const ROW: usize = 400;
 
-/// What is left of that.
+/// The rest of `MOST`.
 struct Room(usize);
 
 impl Default for Room {
@@ -43,7 +41,6 @@ impl Room {
     }
 }
 
-/// The bytes of a column, whatever its type.
 #[derive(Debug)]
 struct Raw<'a>(Option<&'a [u8]>);
 
@@ -61,21 +58,19 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
-/// The bytes of a column, none for NULL and for a column that is not there.
+/// None for NULL and for a missing column.
 pub(in crate::pg) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
     row.try_get::<_, Raw<'_>>(column).ok()?.0
 }
 
-/// The server's clock and counters.
 #[derive(Debug, Clone)]
 pub(super) struct Tick {
     pub(super) at: Option<Timestamp>,
     pub(super) in_recovery: bool,
     pub(super) replayed_at: Option<Timestamp>,
     pub(super) replay: Replay,
-    /// Their number, and the databases they are of.
+    /// The number of deadlocks, and the databases it covers.
     pub(super) deadlocks: Option<(i64, Arc<[u32]>)>,
-    /// The process that answers.
     pub(super) pid: Option<i32>,
 }
 
@@ -99,14 +94,13 @@ pub(super) async fn tick(
     })
 }
 
-/// The server's own answers about blockers.
 #[derive(Debug, Default)]
 pub(super) struct Blocking {
     pub(super) answers: Vec<Answer>,
     pub(super) safe_snapshots: Vec<SafeSnapshotWait>,
 }
 
-/// Asks about waiters for locks, and about those for safe snapshots.
+/// Asks about waiters for locks and for safe snapshots.
 pub(super) async fn blocking(
     client: &Client,
     statement: Option<&Statement>,
@@ -129,7 +123,7 @@ pub(super) async fn blocking(
     Ok(blocking)
 }
 
-/// Tells the server what is known from the last poll, for the statements after this one.
+/// Sends what is known from the last poll, for the statements after this one.
 pub(super) async fn tell(
     client: &Client,
     statement: &Statement,
@@ -151,7 +145,7 @@ pub(super) async fn locks(
     let mut locks = Locks::new(reader, before, poll);
     let mut room = Room::default();
     while let Some(message) = messages.try_next().await? {
-        // Of its bytes nothing is kept.
+        // None of its bytes are kept.
         room.take(LOCK)?;
         locks.read(&message)?;
     }

@@ -1,5 +1,3 @@
-//! The connection of the poll.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,22 +31,20 @@ use crate::pg::sources::Sources;
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 
-/// How the session of the server is had.
 #[derive(Debug)]
 enum Hold {
-    /// It is ours, with what is prepared in it.
+    /// A dedicated session, with its prepared statements.
     Own(Statements),
-    /// For one poll after the other.
+    /// Borrowed for each poll.
     Lent(Box<Loan>),
 }
 
-/// A connection that polls, with what it has prepared and what it knows from the last poll.
 #[derive(Debug)]
 pub struct Session {
     client: Arc<Client>,
     link: Link,
     hold: Hold,
-    /// What stays the same; the counters in it are those of the last poll.
+    /// Does not change, except for the counters of the last poll.
     server: Server,
     names: NameCache,
     sources: Sources,
@@ -56,17 +52,17 @@ pub struct Session {
     texts: Texts,
     limits: Limits,
     known: Known,
-    /// The server's clock when it was last read, and ours.
+    /// The server's clock when it was last read, and locktop's.
     clock: Option<(Timestamp, std::time::Instant)>,
 }
 
 impl Session {
-    /// Connects and makes ready: three round trips beyond the handshake are between here and the first snapshot.
+    /// Connects and prepares: three round trips after the handshake before the first snapshot.
     pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
         Self::open_behind(info, limits, None).await
     }
 
-    /// The same where it may be `known` already how the pooler in between lends its sessions.
+    /// The same if it may already be `known` how the pooler in between shares its sessions.
     pub async fn open_behind(
         info: &ConnInfo,
         limits: Limits,
@@ -118,34 +114,33 @@ impl Session {
         }
     }
 
-    /// The connection, for whoever has none of his own; none where a transaction may be open in it. Whole transactions alone may be sent on it, each in one message: the
-    /// statements of a poll come before and after, and none waits for ours for longer than its time-outs.
+    /// The connection, for callers without one; None if a transaction may be open in it. Only whole transactions may be sent
+    /// on it, each in one message: the statements of a poll come before and after, and wait for them at most for their
+    /// time-outs.
     pub fn client(&self) -> Option<Arc<Client>> {
         (self.scope() == Scope::Own).then(|| Arc::clone(&self.client))
     }
 
-    /// What the server said of itself last.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// How long the server took to read `pg_locks` at the last poll that did.
+    /// How long the server took to read `pg_locks`, at the last poll that did.
     pub fn locks_cost(&self) -> Duration {
         self.known.locks.cost
     }
 
-    /// What the role may do and see; none while that could not be looked up.
     pub fn rights(&self) -> Option<Arc<Rights>> {
         self.names.rights()
     }
 
-    /// Takes a snapshot. `before` is the last one, of this session or an earlier one: its rows stay where a section
-    /// fails, and its waiters are those that the server is asked about.
+    /// Takes a snapshot. `before` is the last one, of this session or an earlier one: its rows are kept if a section fails,
+    /// and the server is asked about its waiters.
     ///
     /// # Errors
-    /// When the connection is lost or the server does not answer in time. The session is of no use then.
+    /// If the connection is lost or the server does not answer in time. The session is then no longer usable.
     pub async fn poll(&mut self, before: Option<&Snapshot>) -> Result<Snapshot, PollError> {
-        // What was read since the last poll comes before its locks and sessions, which then say what became of it.
+        // Rows read since the last poll are taken over before its locks and sessions, which then show what has changed since.
         if let Some(before) = before {
             let timeout = self.limits.adapter_timeout;
             self.adapters.collect((&before.locks, before.taken_at), timeout).await;
@@ -161,7 +156,7 @@ impl Session {
         let (scan, statements) =
             tokio::time::timeout(timeout, read).await.map_err(|_| PollError::Timeout(timeout))??;
         if let Some(error) = scan.fatal() {
-            // What the server says last goes to the statement that was under way.
+            // The last message of the server goes to the statement in progress.
             if error.is_last_word() {
                 return Err(PollError::Lost(error.to_string()));
             }
@@ -183,9 +178,9 @@ impl Session {
             self.adapters.begin(&self.client, &snapshot.locks);
             return Ok(snapshot);
         }
-        // Nothing here can be left for later: it is a part of the poll, and far from the server takes as long as its round trips.
+        // Nothing can be deferred here: it is part of the poll, and with a distant server takes as long as its round trips.
         let back = Box::pin(async {
-            // As at the beginning: what is found now is read from the next poll on.
+            // As at the start: tables found now are read from the next poll on.
             let reads = self.reads();
             self.look_up_lent(used).await.map_err(|error| lost(&error))?;
             let snapshot = self.assemble(scan, before, taken_at, answered);
@@ -197,7 +192,7 @@ impl Session {
         tokio::time::timeout(timeout, back).await.map_err(|_| PollError::Timeout(timeout))?
     }
 
-    /// The statements of one poll. Where the session is lent, it is from here on, until it is given back.
+    /// The statements of one poll. A shared session is borrowed from here on, until it is returned.
     async fn statements(&mut self) -> Result<Statements, PollError> {
         match &self.hold {
             Hold::Own(statements) => Ok(statements.clone()),
@@ -210,12 +205,12 @@ impl Session {
         }
     }
 
-    /// Whether there are tables to be read, or may be found.
+    /// Whether there are tables to read, or some may be found.
     fn reads(&self) -> bool {
         self.sources.reads() || self.adapters.are_known()
     }
 
-    /// Looks up what a session of our own looks up beside the poll.
+    /// Looks up what a dedicated session looks up next to the poll.
     async fn look_up_lent(&mut self, used: Used) -> Result<(), tokio_postgres::Error> {
         let Self { client, names, sources, .. } = self;
         let timeout = self.limits.poll_timeout;
@@ -223,38 +218,37 @@ impl Session {
         Scope::Open.apart(client, sources.look_again(client, timeout)).await
     }
 
-    /// From now on somebody looks at these parts of job systems of others; the rest of them is read less often.
+    /// Sets the parts of other job systems that are on display; the others are read less often.
     pub fn watch(&mut self, shown: Parts) {
         self.adapters.watch(shown);
     }
 
-    /// Leaves the session as it was found, where the next client of a pooler gets it.
+    /// Resets the session if the next client of a pooler gets it.
     pub async fn leave(&self) {
         if self.server.pooling == Pooling::Sessions {
             pooler::take_back(&self.client).await;
         }
     }
 
-    /// Ends the connection, whatever it is waiting for.
     pub fn close(&self) {
         self.link.close();
     }
 
-    /// Waits for the connection to end, and says why it did.
+    /// Waits for the end of the connection, and returns its reason.
     pub async fn closed(&self) -> PollError {
         let mut ended = self.link.ended.clone();
         let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
         PollError::Lost(reason.unwrap_or_default())
     }
 
-    /// Waits, between two polls, until nobody answers any more at the other end.
+    /// Waits, between two polls, until the server no longer answers.
     pub async fn silence(&self) -> PollError {
-        // One is ours, and one is kept for whoever has none: [`crate::feed::lines`].
+        // One reference is the session's, and one is kept for callers without a connection: [`crate::feed::lines`].
         let mine = || 2 + self.lookups();
         pulse::silence(&self.client, || Arc::strong_count(&self.client) > mine()).await
     }
 
-    /// Look-ups under way beside the poll. In a silence they wait as long as anybody.
+    /// Look-ups in progress next to the poll. If the server is silent, they wait as well.
     fn lookups(&self) -> usize {
         let Self { names, sources, adapters, .. } = self;
         [names.is_asking(), sources.is_looking(), adapters.is_reading()].into_iter().map(usize::from).sum()
@@ -292,7 +286,7 @@ impl Session {
         Scan { blocking, told, locks, backends, prepared, sources, tick }
     }
 
-    /// The server's clock; where it could not be read, its last time and what has passed here since.
+    /// The server's clock; if it could not be read, its last time plus the time passed here.
     fn time(&mut self, tick: &Result<Tick, SectionError>) -> Result<Timestamp, PollError> {
         let here = clock::monotonic();
         match tick {
@@ -324,7 +318,7 @@ impl Session {
             Err(error) => stale(before.map(|before| &before.backends), &error),
         };
         let (locks, locks_omitted, answers) = match scan.locks {
-            // Without answers every queue edge is an inferred one, and says so.
+            // Without answers every queue edge is an inferred one, and marked so.
             Ok(known) => {
                 let Blocking { answers, safe_snapshots } = scan.blocking.unwrap_or_default();
                 let rows = safe_snapshot::with_waits(known.rows, &safe_snapshots, backends.last_rows());
@@ -396,8 +390,8 @@ fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {
     before.map_or_else(|| Section::default().stale(error.text()), |before| before.stale(error.text()))
 }
 
-/// Client backends. A role without `pg_read_all_stats` does not see what kind of process the others are: there it is
-/// those in a database with a role.
+/// Client backends. Without `pg_read_all_stats` the role does not see the type of other processes: then those in a
+/// database with a role are counted.
 fn connections(backends: &[Backend]) -> u32 {
     let client = |backend: &&Backend| match &backend.backend_type {
         Some(kind) => &**kind == "client backend",

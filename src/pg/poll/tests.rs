@@ -51,7 +51,7 @@ fn the_longest_waits_are_asked_about_first_and_those_without_a_start_last() {
     assert_eq!(asked(2), [4, 5]);
     assert_eq!(asked(3), [4, 5, 3]);
     assert_eq!(asked(100), [4, 5, 3, 2]);
-    // Each of the four goes through a queue of four; one is always asked about.
+    // Each of the four walks a queue of four; one is always asked about.
     assert_eq!(pids(100, 8), [4, 5]);
     assert_eq!(pids(100, 0), [4]);
 }

@@ -1,32 +1,31 @@
-//! `csvlog`: records of values, which may have line ends between quotes.
+//! `csvlog`: records of values, with line ends allowed within quotes.
 //!
-//! While a file is whole nothing that stands in a value is taken for a record. After a torn one, as a crash of the machine leaves, the next
-//! line end is where reading goes on.
+//! In an intact file no part of a value is taken for a record. After a torn record, as left by a machine crash, reading
+//! continues at the next line end.
 
 use std::io::{self, BufRead};
 
 use super::{Entry, Raw, Reading};
 
-/// Bytes of a value that are kept; the rest is passed over.
+/// Bytes of a value that are kept; the rest is skipped.
 const KEPT: usize = 64 << 10;
 
-/// Values of a record: 23 before 13, 24 in it, 26 since 14; later ones come behind.
+/// Values of a record: 23 before 13, 24 in 13, 26 since 14; later versions append more.
 const VALUES: std::ops::RangeInclusive<usize> = 23..=48;
 
-/// Where in a record one is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CsvState {
     /// Before the first byte of a value.
     Begin,
     Plain,
     Quoted,
-    /// Behind a quote within quotes: the end of the value, or the first of two.
+    /// After a quote within quotes: the end of the value, or the first of two quotes.
     Quote,
-    /// In what is no record, up to the next line end.
+    /// Not in a record; skips to the next line end.
     Lost,
 }
 
-/// Values of a record; their memory is used again.
+/// The memory of the values is reused.
 struct Record {
     values: Vec<Vec<u8>>,
     count: usize,
@@ -40,7 +39,7 @@ impl Record {
     }
 
     fn next(&mut self) {
-        // One more than there may be is enough to see that there are too many.
+        // One more than the largest number is enough to detect too many values.
         self.count = (self.count + 1).min(*VALUES.end() + 1);
         match self.values.get_mut(self.count - 1) {
             Some(value) => value.clear(),
@@ -109,7 +108,7 @@ pub(super) fn read(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Re
     record.begin();
     loop {
         let piece = input.fill_buf()?;
-        // A record without an end may be being written.
+        // A record without an end may still be in writing.
         if piece.is_empty() {
             return Ok(());
         }

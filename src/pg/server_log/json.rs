@@ -1,4 +1,4 @@
-//! `jsonlog`: an object on each line.
+//! `jsonlog`: one object per line.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::{Entry, Raw, Reading};
 
-/// Bytes of a line at most: what is longer is passed over.
+/// Longest line in bytes: longer lines are skipped.
 const LONGEST: u64 = 8 << 20;
 
-/// The keys that are read; those with nothing in them are left out by the server.
+/// The keys that are read. The server leaves out empty ones.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
@@ -60,7 +60,7 @@ pub(super) fn read(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Re
         }
         match serde_json::from_str::<Line<'_>>(&text) {
             Ok(line) => reading.entry(raw(line)),
-            // The last one may be being written.
+            // The last line may still be in writing.
             Err(_) if !is_whole => {}
             Err(_) => reading.damaged(),
         }

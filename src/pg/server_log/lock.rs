@@ -1,8 +1,8 @@
-//! What a log calls a lock, as `DescribeLockTag()` of `src/backend/storage/lmgr/lmgr.c` writes it.
+//! Lock names in a log, as written by `DescribeLockTag()` in `src/backend/storage/lmgr/lmgr.c`.
 
 use crate::model::lock::{LockTag, LockType};
 
-/// `relation 16398 of database 5`; none for what is not known here.
+/// Parses `relation 16398 of database 5`; None for an unknown form.
 pub fn lock_tag(text: &str) -> Option<LockTag> {
     let numbers: Vec<u32> = text
         .split(|c: char| !c.is_ascii_digit())
@@ -10,7 +10,7 @@ pub fn lock_tag(text: &str) -> Option<LockTag> {
         .map(str::parse)
         .collect::<Result<_, _>>()
         .ok()?;
-    // Whatever else stands there: words and signs without the numbers say which of the forms it is.
+    // The text without the numbers identifies the form.
     let form: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
     let new = LockTag::new;
     let short = |number: u32| u16::try_from(number).ok();

@@ -1,16 +1,15 @@
-//! What messages of the server say of locks.
+//! Lock events from messages of the server.
 //!
-//! Source: `src/backend/storage/lmgr/proc.c` (`ProcSleep`) and `deadlock.c` (`DeadLockReport`). Waits are told in words alone, so that only
-//! a server whose messages are English tells them; errors have a code.
+//! Source: `src/backend/storage/lmgr/proc.c` (`ProcSleep`) and `deadlock.c` (`DeadLockReport`). Waits are reported only
+//! in words, and so are recognized only if the server's messages are English; errors have a code.
 
 use super::Entry;
 
-/// What an entry of the log is about, of what matters for locks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said<'a> {
-    /// Somebody waits, or does no more.
+    /// A session waits, or no longer waits.
     Wait(Wait<'a>),
-    /// The server found a deadlock and ended one of its transactions.
+    /// The server found a deadlock and aborted one of its transactions.
     Deadlock(Deadlock<'a>),
     /// A statement or a session was ended, or gave up.
     Ended(Ended),
@@ -19,78 +18,66 @@ pub enum Said<'a> {
 /// A wait for a lock that the server logs (`log_lock_waits`, after `deadlock_timeout`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait<'a> {
-    /// Whether the wait goes on, or how it ended.
+    /// Whether the wait continues, or how it ended.
     pub kind: WaitKind,
-    /// The mode that is asked for, such as `ShareLock`.
+    /// The requested mode, such as `ShareLock`.
     pub mode: &'a str,
-    /// What is locked, such as `relation 16398 of database 5`.
+    /// The locked object, such as `relation 16398 of database 5`.
     pub on: &'a str,
     /// Seconds since the wait began.
     pub after: f64,
-    /// Process ids of those who hold the lock.
     pub holders: Vec<i32>,
-    /// Process ids of those who wait for it, in the order of the queue.
+    /// Process IDs of the waiters, in the order of the queue.
     pub queue: Vec<i32>,
 }
 
-/// What is said of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitKind {
-    /// It goes on; also where a deadlock was prevented by another order of the queue.
+    /// The wait continues; also if a deadlock was avoided by another order of the queue.
     Still,
-    /// It has got the lock.
     Acquired,
-    /// It does not get the lock.
     Failed,
 }
 
-/// A deadlock that the server broke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock<'a> {
-    /// Who waited for what, and behind whom.
+    /// The waits of the deadlock, each with its blocker.
     pub waits: Vec<Party<'a>>,
-    /// The statement of each of them, in that order; none where it cannot be told which is whose.
+    /// The statements of the waits, in the same order; empty if they cannot be assigned.
     pub statements: Vec<&'a str>,
 }
 
-/// One wait of a deadlock: a session, and the one that blocked it.
+/// One wait of a deadlock: a session and its blocker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Party<'a> {
-    /// The process id of a session that waited.
     pub pid: i32,
-    /// The mode that it asked for, such as `ShareLock`.
     pub mode: &'a str,
-    /// What was locked, such as `transaction 771`.
     pub on: &'a str,
-    /// The process id of the one that blocked it.
     pub behind: i32,
 }
 
 /// Why a statement or a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ended {
-    /// `lock_timeout` ran out while it waited for a lock.
     LockTimeout,
-    /// A lock was not to be had at once, and `NOWAIT` was asked for.
+    /// A lock was not available at once, and `NOWAIT` was used.
     NoWait,
-    /// `statement_timeout` ran out, and the statement was cancelled.
     StatementTimeout,
-    /// `pg_cancel_backend()`, or the client.
+    /// Canceled by `pg_cancel_backend()` or the client.
     Cancelled,
-    /// Autovacuum gave way to a session that waited for its lock.
+    /// Autovacuum was canceled for a session that waited for its lock.
     Autovacuum,
-    /// `pg_terminate_backend()`, or the server was stopped.
+    /// `pg_terminate_backend()`, or a shutdown of the server.
     Terminated,
-    /// `idle_in_transaction_session_timeout` ran out, and the session was ended.
     IdleInTransaction,
-    /// `transaction_timeout` ran out, and the session was ended (from PostgreSQL 17).
+    /// `transaction_timeout` expired (from PostgreSQL 17).
     TransactionTimeout,
-    /// A standby that could not wait any longer.
+    /// A standby could not wait any longer.
     Recovery,
 }
 
 impl Ended {
-    /// In words, after who it is.
+    /// The reason in words, to follow the name of the session.
     pub const fn words(self) -> &'static str {
         match self {
             Self::LockTimeout => "canceled while waiting for a lock (lock_timeout)",
@@ -106,22 +93,23 @@ impl Ended {
     }
 }
 
-/// What an entry says of locks; none for all others, and for what a function says that anybody may have written.
+/// The lock event of an entry; None for other entries and for output of a function, which any user may have written.
 pub fn said<'a>(entry: &'a Entry<'_>) -> Option<Said<'a>> {
     if is_of_function(&entry.context) {
         return None;
     }
     match &*entry.code {
-        // jsonlog leaves it out where all is well.
+        // jsonlog leaves the code out if there is no error.
         "" | "00000" => wait(entry).map(Said::Wait),
         "40P01" => Some(Said::Deadlock(deadlock(&entry.detail))),
         code => ended(code, &entry.message).map(Said::Ended),
     }
 }
 
-/// `RAISE` and its like name the function first; what the server says within one has the statement first.
+/// For `RAISE` and similar commands the context begins with the function; for a message of the server from within a
+/// function, it begins with the statement.
 fn is_of_function(context: &str) -> bool {
-    // A name in quotes may have the end of a line in it; a quote in it is doubled.
+    // A quoted name may contain a line end; a quote in it is doubled.
     let mut is_quoted = false;
     let end = context.find(|character| {
         is_quoted ^= character == '"';
@@ -140,7 +128,7 @@ fn wait<'a>(entry: &'a Entry<'_>) -> Option<Wait<'a>> {
         ("failed to acquire ", WaitKind::Failed),
     ];
     let (pid, rest) = entry.message.strip_prefix("process ")?.split_once(' ')?;
-    // A process speaks of itself alone.
+    // A process logs only its own waits.
     if pid.parse() != Ok(entry.pid) {
         return None;
     }
@@ -153,7 +141,7 @@ fn wait<'a>(entry: &'a Entry<'_>) -> Option<Wait<'a>> {
     Some(Wait { kind, mode, on, after, holders, queue })
 }
 
-/// `Processes holding the lock: 4312, 4313. Wait queue: 4410, 4466.`
+/// Parses `Processes holding the lock: 4312, 4313. Wait queue: 4410, 4466.`
 fn holders(detail: &str) -> (Vec<i32>, Vec<i32>) {
     const MOST: usize = 100;
     let list = |text: &str| text.split(", ").filter_map(|pid| pid.parse().ok()).take(MOST).collect();
@@ -163,10 +151,10 @@ fn holders(detail: &str) -> (Vec<i32>, Vec<i32>) {
     (list(holders), list(queue.trim_end_matches('.')))
 }
 
-/// `Process 4312 waits for ShareLock on transaction 17; blocked by process 4313.` for each, and then `Process 4312: UPDATE …`. A statement
-/// may have lines that look like either.
+/// Parses `Process 4312 waits for ShareLock on transaction 17; blocked by process 4313.` for each wait, and then `Process
+/// 4312: UPDATE …`. A statement may contain lines of either form.
 fn deadlock(detail: &str) -> Deadlock<'_> {
-    /// More are in no deadlock that is told: the text may be anybody's.
+    /// No reported deadlock has more: the text may come from any user.
     const PARTIES: usize = 100;
     let mut waits = Vec::new();
     let mut rest = detail;
@@ -187,7 +175,7 @@ fn deadlock(detail: &str) -> Deadlock<'_> {
             places.into_iter().map(move |at| (at, begin.clone()))
         })
         .collect();
-    // Each once and in order, or somebody's statement has such a line.
+    // Each must occur once and in order; otherwise a statement contains such a line.
     let is_each =
         |((_, begin), wait): (&(usize, String), &Party<'_>)| *begin == format!("Process {}: ", wait.pid);
     let is_sure = begins.len() == waits.len()
@@ -199,7 +187,7 @@ fn deadlock(detail: &str) -> Deadlock<'_> {
     Deadlock { waits, statements }
 }
 
-/// The wait of one party, and what comes after its line.
+/// The wait of one party, and the text after its line.
 fn party(text: &str) -> Option<(Party<'_>, &str)> {
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (pid, wait) = line.strip_prefix("Process ")?.split_once(" waits for ")?;

@@ -1,7 +1,8 @@
-//! The server's log as it is in a file, `jsonlog` or `csvlog`: entry after entry, in bounded memory.
+//! Reads the server's log from a file, `jsonlog` or `csvlog`, entry by entry and in bounded memory.
 //!
-//! The format `stderr` is not read: its prefix is a setting, and what names in it may contain makes it ambiguous. Sources:
-//! documentation, "Error Reporting and Logging", tables of the columns and keys; `src/backend/utils/error/csvlog.c` and `jsonlog.c`.
+//! The format `stderr` is not read: its prefix is configurable, and ambiguous because of what names may contain. Sources:
+//! documentation, "Error Reporting and Logging", tables of the columns and keys; `src/backend/utils/error/csvlog.c` and
+//! `jsonlog.c`.
 
 mod csv;
 mod json;
@@ -17,17 +18,14 @@ use crate::model::Timestamp;
 pub use lock::lock_tag;
 pub use message::{Deadlock, Ended, Party, Said, Wait, WaitKind, said};
 
-/// In which format a log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// An object of JSON on each line; since 15.
+    /// One JSON object per line; since 15.
     Json,
-    /// Values separated by commas.
     Csv,
 }
 
 impl Format {
-    /// As `log_destination` has it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Json => "jsonlog",
@@ -36,57 +34,52 @@ impl Format {
     }
 }
 
-/// One entry of the server's log, in whichever format it was written.
+/// One entry of the server's log, in either format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// When it was written, by the server's clock.
+    /// By the server's clock.
     pub at: Timestamp,
-    /// The id of the process that wrote it.
     pub pid: i32,
-    /// When that began, to the second; none where the log does not say.
+    /// Start of that process, to the second; None if the log does not contain it.
     pub session_start: Option<Timestamp>,
-    /// The role of its session (`user`); empty where the log has none.
+    /// The role of its session (`user`); empty if the log has none.
     pub user: Cow<'a, str>,
-    /// The `application_name` of its session; empty where the log has none.
+    /// The `application_name` of its session; empty if the log has none.
     pub application: Cow<'a, str>,
     /// `LOG`, `ERROR`, …, in the language of the server's messages.
     pub severity: Cow<'a, str>,
-    /// The SQLSTATE, five characters; `00000` for what is no error.
+    /// The SQLSTATE, five characters; `00000` if there is no error.
     pub code: Cow<'a, str>,
-    /// What is said; of a long text the beginning, as of the others.
+    /// The message. Long texts are truncated, here and in the other fields.
     pub message: Cow<'a, str>,
-    /// The DETAIL of the message; empty where there is none.
+    /// The DETAIL of the message; empty if there is none.
     pub detail: Cow<'a, str>,
-    /// The CONTEXT of the message, such as the row that was locked; empty where there is none.
+    /// The CONTEXT of the message, such as the locked row; empty if there is none.
     pub context: Cow<'a, str>,
-    /// The statement that was under way; empty where it is not logged.
+    /// The statement in progress; empty if it is not logged.
     pub statement: Cow<'a, str>,
 }
 
-/// What is told of a file beside its entries.
+/// Counts of what was skipped in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Lines or records that are none, or too long.
+    /// Invalid or too long lines or records.
     pub damaged: u64,
-    /// Entries whose zone is not known.
+    /// Entries whose time zone is not known.
     pub unzoned: u64,
 }
 
-/// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file has another format.
     #[error("neither jsonlog nor csvlog: see log_destination of the server")]
     Other,
-    /// The file has nothing in it.
     #[error("it is empty")]
     Empty,
 }
 
-/// An entry before its times are understood.
+/// An entry with unparsed times.
 #[derive(Debug, Default)]
 struct Raw<'a> {
     entry: Entry<'a>,
@@ -95,7 +88,7 @@ struct Raw<'a> {
     session_start: Cow<'a, str>,
 }
 
-/// Hands each entry on. What is no entry is counted and passed over.
+/// Passes each entry to `each`. Anything else is counted and skipped.
 pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result<(Format, Passed), LogError> {
     let format = match input.fill_buf()? {
         [] => return Err(LogError::Empty),
@@ -114,7 +107,6 @@ pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result
     Ok((format, reading.passed))
 }
 
-/// Goes along a file.
 struct Reading<'a> {
     zones: time::Zones,
     passed: Passed,

@@ -1,4 +1,4 @@
-//! Lines as servers write them, and lines that somebody else wrote.
+//! Lines as servers write them, and forged lines.
 
 use chrono::TimeDelta;
 
@@ -25,7 +25,7 @@ fn entries(text: &[u8]) -> (Result<(Format, Passed), String>, Vec<Entry<'static>
     (read.map_err(|error| error.to_string()), all)
 }
 
-/// A record as 17 writes it; `…` for what does not matter.
+/// A record as 17 writes it; `…` for values that do not matter.
 fn csv(
     time: &str,
     pid: i32,
@@ -52,7 +52,7 @@ fn times_are_by_the_zone_that_the_sessions_start_tells() {
     assert_eq!(read, Ok((Format::Csv, Passed::default())));
     assert_eq!(all[0].at.to_rfc3339(), "2025-11-23T12:31:00.500+00:00");
     assert_eq!(all[0].session_start.unwrap().to_rfc3339(), "2025-11-23T12:30:24+00:00");
-    // A session that began in winter writes in summer: other sessions tell what CEST is.
+    // A session that began in winter writes in summer: other sessions show what CEST is.
     let summer = csv("2026-06-01 14:00:00.000 CEST", 1, ("00000", "x", "", "", ""));
     let (read, _) = entries(summer.as_bytes());
     assert_eq!(read, Ok((Format::Csv, Passed { damaged: 0, unzoned: 1 })));
@@ -62,7 +62,7 @@ fn times_are_by_the_zone_that_the_sessions_start_tells() {
     let (_, all) = entries(format!("{other}{summer}").as_bytes());
     assert_eq!(all.len(), 2);
     assert_eq!(all[1].at.to_rfc3339(), "2026-06-01T12:00:00+00:00");
-    // Zones that say it themselves need nobody.
+    // Zones with an explicit offset need no other entries.
     for (zone, utc) in [("UTC", "14:00"), ("+02", "12:00"), ("-0330", "17:30")] {
         let line =
             format!("{{\"timestamp\":\"2026-06-01 14:00:00.000 {zone}\",\"pid\":1,\"message\":\"x\"}}\n");
@@ -81,7 +81,7 @@ fn what_stands_between_quotes_is_no_record() {
     assert_eq!(read, Ok((Format::Csv, Passed::default())));
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].statement, statement);
-    // However long it is.
+    // Even if it is very long.
     let long = statement.repeat(2_000);
     let (_, all) = entries(csv(TIME, 4410, ("57014", "x", "", "", &long)).as_bytes());
     assert_eq!((all.len(), all[0].statement.len()), (1, 64 << 10));
@@ -91,12 +91,12 @@ fn what_stands_between_quotes_is_no_record() {
 fn what_is_torn_costs_only_what_is_torn() {
     let (one, two) =
         (csv(TIME, 1, ("00000", "x", "", "", "SELECT 1")), csv(TIME, 2, ("00000", "y", "", "", "SELECT 2")));
-    // The machine went down in the middle of a value.
+    // The machine crashed in the middle of a value.
     let torn = &one[..one.len() - 60];
     let (read, all) = entries(format!("{torn}\n{one}{two}{two}").as_bytes());
     assert!(read.unwrap().1.damaged <= 2);
     assert!(all.iter().filter(|entry| entry.pid == 2).count() >= 1, "{all:?}");
-    // The last record is being written.
+    // The last record is still in writing.
     let (read, all) = entries(format!("{one}{torn}").as_bytes());
     assert_eq!((read, all.len()), (Ok((Format::Csv, Passed::default())), 1));
     let json = "{\"timestamp\":\"2026-06-01 14:00:00.000 UTC\",\"pid\":7,\"message\":\"x\"}\n";
@@ -171,7 +171,7 @@ fn waits_are_understood() {
     }
 }
 
-/// `jsonlog` leaves out what is empty, and `00000`.
+/// `jsonlog` leaves out empty values and `00000`.
 #[test]
 fn a_line_of_json_has_what_a_record_has() {
     let line = "{\"timestamp\":\"2025-11-23 13:31:00.500 CET\",\"user\":\"app\",\"dbname\":\"shop\",\"pid\":4410,\
@@ -186,7 +186,7 @@ fn a_line_of_json_has_what_a_record_has() {
     assert!(matches!(said(entry), Some(Said::Wait(wait)) if wait.holders == [4312]), "{entry:?}");
 }
 
-/// `RAISE LOG` writes whatever somebody likes, with any code.
+/// `RAISE LOG` writes any text with any code.
 #[test]
 fn what_a_function_says_is_not_the_servers_word() {
     let still = "process 4410 still waiting for ShareLock on transaction 771 after 1000.123 ms";
@@ -210,7 +210,7 @@ fn deadlocks_have_their_parties_and_whose_statement_is_whose() {
         other => panic!("{other:?}"),
     };
     assert_eq!(of(&detail), (2, "UPDATE t\n SET a = 1|UPDATE t SET a = 2".to_owned()));
-    // Somebody's statement has a line that looks like another's: then none is told.
+    // A statement contains a line that imitates another one: then no statement is reported.
     let forged = format!(
         "{waits}\nProcess 4410: SELECT '\nProcess 4312: DROP TABLE t'\nProcess 4312: UPDATE t SET a = 2"
     );
@@ -250,7 +250,7 @@ fn a_deadlock_of_anybodys_making_is_bounded() {
     };
     let parties = "Process 1 waits for A on B; blocked by process 2.\n".repeat(20_000);
     assert_eq!(of(&(parties + &"Process 1: \n".repeat(100_000))), (100, 0));
-    // The statement of one stands twice, and that of the other not at all.
+    // The statement of one process occurs twice, and that of the other not at all.
     let waits = "Process 1 waits for A on B; blocked by process 2.\nProcess 2 waits for A on B; blocked by process 1.";
     assert_eq!(of(&format!("{waits}\nProcess 1: SELECT\nProcess 1: forged")), (2, 0));
 }

@@ -1,19 +1,19 @@
-//! Times of a log: local to `log_timezone`, with an abbreviation that alone says little (`CST` is three zones).
+//! Times of a log: local to `log_timezone`, with an ambiguous abbreviation (`CST` is three zones).
 //!
-//! The id of a session begins with the second of its start since 1970, and the start stands beside it as local time. So each entry
-//! tells what the abbreviation of its session's start is.
+//! A session's id begins with its start in seconds since 1970, and each entry also has the start as local time. The two
+//! give the offset of the abbreviation at the session's start.
 
 use chrono::{NaiveDate, NaiveDateTime};
 
 use crate::model::Timestamp;
 
-/// Abbreviations that are remembered; a log has two.
+/// Number of abbreviations that are remembered; a log has two.
 const KNOWN: usize = 16;
 
-/// No zone is further from Greenwich, in seconds.
+/// Largest offset of any zone from UTC, in seconds.
 const FARTHEST: i64 = 16 * 3600;
 
-/// `2026-11-04 14:02:31.123 CET`: the time and the zone.
+/// Parses `2026-11-04 14:02:31.123 CET` into the time and the zone.
 pub(super) fn local(text: &str) -> Option<(NaiveDateTime, &str)> {
     let (time, zone) = text.split_at_checked(19)?;
     let number = |from: usize, to: usize| {
@@ -35,7 +35,7 @@ pub(super) fn local(text: &str) -> Option<(NaiveDateTime, &str)> {
     Some((at, zone))
 }
 
-/// The abbreviation at the start of a session, its seconds east of Greenwich, and when that was.
+/// The abbreviation at the start of a session, its offset in seconds east of UTC, and the start.
 pub(super) fn session<'a>(start: &'a str, id: &str) -> Option<(&'a str, i64, Timestamp)> {
     let (local, zone) = local(start)?;
     let seconds = i64::from_str_radix(id.split_once('.')?.0, 16).ok()?;
@@ -44,14 +44,13 @@ pub(super) fn session<'a>(start: &'a str, id: &str) -> Option<(&'a str, i64, Tim
     (offset.abs() <= FARTHEST).then_some((zone, offset, start))
 }
 
-/// What is known of abbreviations.
 #[derive(Debug, Default)]
 pub(super) struct Zones {
     known: Vec<(String, i64)>,
 }
 
 impl Zones {
-    /// What an abbreviation is, as the last entry has it that tells.
+    /// Sets the offset of an abbreviation; the last entry wins.
     pub(super) fn learn(&mut self, zone: &str, offset: i64) {
         if let Some((_, known)) = self.known.iter_mut().find(|(known, _)| known == zone) {
             *known = offset;
@@ -60,7 +59,7 @@ impl Zones {
         }
     }
 
-    /// The moment of a local time; none where nothing tells its zone.
+    /// The moment of a local time; None if its zone is not known.
     pub(super) fn utc(&self, at: NaiveDateTime, zone: &str) -> Option<Timestamp> {
         let known = self.known.iter().find(|(known, _)| known == zone).map(|(_, offset)| *offset);
         let offset = known.or_else(|| by_itself(zone))?;
@@ -68,7 +67,7 @@ impl Zones {
     }
 }
 
-/// Zones that say themselves what they are: `UTC`, `+0530`, `-03`.
+/// Zones with an explicit offset: `UTC`, `+0530`, `-03`.
 fn by_itself(zone: &str) -> Option<i64> {
     if matches!(zone, "UTC" | "GMT") {
         return Some(0);

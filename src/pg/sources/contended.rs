@@ -1,4 +1,4 @@
-//! Waits that were counted while nobody looked: `contended_locks`.
+//! Waits that were counted while no client was watching: `contended_locks`.
 
 use super::source::{Reads, Source, filled};
 use super::worker::BESIDE;
@@ -11,10 +11,10 @@ use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/contended_locks.sql");
 
-/// It is read once in so many polls: whoever counts looks every few seconds.
+/// Read once in this many polls: the counting process polls only every few seconds.
 const POLLS: u32 = 10;
-/// More than that are not read, by what the server has counted and by the statement itself. There is no index on what they have cost:
-/// it would change with every look of `observe_lock_waits()`, whose updates stay on their page without it (HOT).
+/// Larger tables are not read, by the server's count and by the statement itself. There is no index on the total wait: it
+/// would change with every call of `observe_lock_waits()`, whose updates stay on their page without it (HOT).
 const ROWS: i64 = 20_000;
 
 impl Source for CountedWaits {

@@ -1,7 +1,7 @@
 //! Executions of scheduled tasks: `task_execution_log`.
 //!
-//! A log only grows, so that each part of it is read by an index: the running executions in every poll, and the last ones of each task in
-//! every few.
+//! A log only grows, so each part of it is read by an index: the running executions in every poll, the last ones of each
+//! task in every few polls.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,15 +14,15 @@ const RUNNING_ONES: &str = include_str!("../../../assets/sql/tasks_running.sql")
 const LAST: &str = include_str!("../../../assets/sql/tasks_last.sql");
 const NEWEST_ONES: &str = include_str!("../../../assets/sql/tasks_newest.sql");
 
-/// Running executions that are read at most.
+/// Largest number of running executions that are read.
 const RUNNING: usize = 1000;
-/// Tasks whose last executions are read.
+/// Number of tasks whose last executions are read.
 const LAST_OF: usize = 400;
-/// How many of each.
+/// Number of last executions per task.
 const EACH: usize = 5;
-/// Executions that are read where only the primary key helps.
+/// Executions that are read if only the primary key can be used.
 const NEWEST: usize = 1000;
-/// Executions that a poll may read on average, beside the running ones.
+/// Executions that a poll may read on average, in addition to the running ones.
 const PER_POLL: usize = 501;
 
 impl Source for Execution {
@@ -54,7 +54,7 @@ impl Source for Execution {
         ["backend_pid", "backend_start", "lock_id"].iter().all(|column| table.kind(column).is_some())
     }
 
-    /// The running ones, and the newest of all.
+    /// The running executions, and the newest of all.
     fn query(log: &Table) -> Result<String, Text> {
         let newest = log.has_index(&["id"]).then(|| part(NEWEST_ONES, log, &[]));
         let parts: Vec<String> = Self::part(log).into_iter().chain(newest).collect();
@@ -68,7 +68,7 @@ impl Source for Execution {
         Ok(parts.join("\nUNION ALL\n"))
     }
 
-    /// The running ones, and the last of each task.
+    /// The running executions, and the last ones of each task.
     fn query_with(log: &Table, schedules: &Table) -> Option<String> {
         let running = Self::part(log)?;
         let by_task = log.kind("started_at").is_some() && log.has_index(&["task_id", "started_at"]);
@@ -81,7 +81,7 @@ impl Source for Execution {
         Some(format!("{running}\nUNION ALL\n{last}"))
     }
 
-    /// The query for the running ones alone; none where no index serves it.
+    /// The query for the running executions; None if no index supports it.
     fn part(log: &Table) -> Option<String> {
         let has_index =
             log.kind("started_at").is_some() && log.index_where("status", "running", &[]).is_some();
@@ -92,7 +92,8 @@ impl Source for Execution {
         !self.is_running()
     }
 
-    /// Each once, newest first, with no more than the last few of each task beside those that run; and whether more may run.
+    /// Each execution once, newest first, with only the last few of each task in addition to the running ones; and whether
+    /// more may be running.
     fn tidy(mut rows: Vec<Self>, reads: Reads) -> (Vec<Self>, bool) {
         rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
         let mut seen = FxHashSet::default();
@@ -110,13 +111,12 @@ impl Source for Execution {
         (rows, has_more)
     }
 
-    /// What runs is read in every poll, if it has to be with all the rest.
+    /// Zero if running executions can be read only together with all others: they are read in every poll.
     fn rest(rows: &[Self], reads: Reads) -> u32 {
         if reads == Reads::Parts { every(rows.len(), PER_POLL) } else { 0 }
     }
 }
 
-/// One part of the query of the log.
 fn part(template: &str, log: &Table, values: &[(&str, &str)]) -> String {
     let (log_table, running, newest) = (log.named().source(), (RUNNING + 1).to_string(), NEWEST.to_string());
     let (schedules, tasks, each) = (Schedule::MOST.to_string(), LAST_OF.to_string(), EACH.to_string());

@@ -1,5 +1,3 @@
-//! Id generators: `id_generator`.
-
 use super::source::{Source, fields, filled};
 use crate::model::id_generator::IdGenerator;
 use crate::model::{Text, Timestamp};

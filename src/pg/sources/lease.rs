@@ -1,5 +1,3 @@
-//! Leases: `distlock`.
-
 use super::source::{Source, filled};
 use crate::model::lease::{Lease, RowPosition};
 use crate::model::{Text, Timestamp};
@@ -23,7 +21,7 @@ impl Source for Lease {
         ("backend_pid", ColumnKind::Int),
         ("backend_start", ColumnKind::Time),
     ];
-    /// The end and the place.
+    /// `$end` and `$place`.
     const EXTRA: usize = 2;
     const MOST: usize = 1000;
     const LACKS: &'static str = "has no columns id, owner and ts: not a table of leases";
@@ -34,20 +32,20 @@ impl Source for Lease {
             && table.is("ts", ColumnKind::Time)
     }
 
-    /// The published table knows nothing of these.
+    /// The published table does not have these columns.
     fn own_keys(table: &Table) -> bool {
         ["token", "acquired_at", "released_at"].iter().all(|column| table.kind(column).is_some())
     }
 
     fn query(table: &Table) -> Result<String, Text> {
         let order = if table.has_index(&["id"]) { "ORDER BY t.id" } else { "" };
-        // The parts of a partitioned table may have rows at the same place.
+        // Partitions may have rows at the same position.
         let place = if table.is_partitioned { "NULL::pg_catalog.text" } else { "t.ctid::pg_catalog.text" };
         let end = end(table);
         Ok(filled::<Self>(QUERY, table, &[("$end", &end), ("$place", place), ("$order", order)]))
     }
 
-    /// A number is sorted as one. Where the row is, is not in a copy, and when it ends is computed here.
+    /// Sorts numeric ids as numbers. A copy has no row position, and the end is computed here.
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
         rows.sort_by(|one, other| {
             let number = |lease: &Self| lease.id.parse::<i64>().ok();
@@ -77,8 +75,8 @@ impl Source for Lease {
     }
 }
 
-/// When a lease ends. Infinite and absurd values are brought within bounds that a sum cannot leave: what is beyond them is
-/// a thousand years away all the same.
+/// When a lease ends. Infinite and absurd values are clamped so that the sum cannot overflow: beyond the bounds they are
+/// a thousand years away.
 fn end(table: &Table) -> String {
     let term = match table.kind("expired_time") {
         Some(ColumnKind::Interval) => {
@@ -99,17 +97,17 @@ fn end(table: &Table) -> String {
     )
 }
 
-/// The same where the row was copied. The term is in seconds here: one of months has 30 days each, and one of days 24 hours, also where
-/// the zone changes to summer in between.
+/// The same for a copied row. Its term is in seconds: a month counts as 30 days and a day as 24 hours, even across a
+/// change to daylight saving time.
 fn end_of(renewed_at: Timestamp, term: f64) -> Option<Timestamp> {
-    /// A thousand years in seconds: longer terms are cut to that.
+    /// A thousand years in seconds: longer terms are clamped.
     const BOUND: f64 = 1000.0 * 365.25 * 86_400.0;
     #[expect(clippy::cast_possible_truncation, reason = "bounded")]
     let micros = (term.clamp(-BOUND, BOUND) * 1e6) as i64;
     renewed_at.checked_add_signed(chrono::TimeDelta::microseconds(micros))
 }
 
-/// Reads a `ctid` such as `(0,7)`: page, and line in it; none where the text has another form.
+/// Parses a `ctid` such as `(0,7)` into page and line; None for any other form.
 fn place_of(text: &str) -> Option<RowPosition> {
     let (page, line) = text.strip_prefix('(')?.strip_suffix(')')?.split_once(',')?;
     Some((page.parse().ok()?, line.parse().ok()?))

@@ -1,5 +1,3 @@
-//! Rate limits: `rate_limit`.
-
 use super::source::{Source, fields, filled};
 use crate::model::rate_limit::RateLimit;
 use crate::model::{Text, Timestamp};
@@ -27,7 +25,7 @@ impl Source for RateLimit {
     fn query(table: &Table) -> Result<String, Text> {
         let sorted = |column: &str| table.is(column, ColumnKind::Time) && table.has_index(&[column]);
         let (condition, order) = match () {
-            // Windows that are over say nothing, and there may be millions of them.
+            // Expired windows are irrelevant, and there may be millions of them.
             () if sorted("expires_at") => {
                 ("WHERE t.expires_at OPERATOR(pg_catalog.>) pg_catalog.now()", "ORDER BY t.expires_at DESC")
             }

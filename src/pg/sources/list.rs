@@ -1,5 +1,3 @@
-//! The list of the sources.
-
 use std::sync::Arc;
 
 use tokio_postgres::Client;
@@ -22,24 +20,22 @@ use crate::model::work_queue::{Item, StateCount};
 use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
 
-/// Sources that have a place of their own in [`Systems`], and what stands for all of them; the pairs of tables of tasks are in front.
+/// Sources with their own field in [`Systems`], and the code for all of them; the pairs of task tables come first.
 macro_rules! sources {
     ($($place:ident: $row:ty),* $(,)?) => {
-        /// How to read each table there is.
         #[derive(Debug, Default)]
         pub(super) struct Readers {
             tasks: Vec<Pair>,
             $($place: Vec<Reader<$row>>,)*
         }
 
-        /// What the tables brought, in the order of the readers.
         #[derive(Debug, Default)]
         pub(in crate::pg) struct Answers {
             tasks: Vec<tasks::PairAnswer>,
             $(pub(super) $place: Vec<Answer>,)*
         }
 
-        /// The usual names, each once.
+        /// The usual table names, without duplicates.
         pub(in crate::pg) fn names() -> Vec<&'static str> {
             let mut names = vec![Schedule::TABLE, Execution::TABLE, $(<$row>::TABLE,)*];
             names.dedup();
@@ -47,7 +43,6 @@ macro_rules! sources {
         }
 
         impl Readers {
-            /// Makes ready what was found.
             pub(super) async fn prepare(
                 client: &Client,
                 scope: Scope,
@@ -63,7 +58,7 @@ macro_rules! sources {
                 self.tasks.is_empty() $(&& self.$place.is_empty())*
             }
 
-            /// Sends the statements, in the order of the list, and waits for their answers.
+            /// Sends the statements in the order of the list, and waits for their answers.
             pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
                 let (old, locks) = (before.map(|before| &*before.systems), before.map(|before| &before.locks));
                 let (tasks, $($place),*) = tokio::join!(
@@ -74,7 +69,7 @@ macro_rules! sources {
                 Answers { tasks, $($place),* }
             }
 
-            /// The rows, from what was found; what was not read comes from the snapshot before.
+            /// The rows from the answers; what was not read is taken from the previous snapshot.
             pub(super) fn sections(
                 &mut self,
                 found: Answers,
@@ -98,7 +93,7 @@ macro_rules! sources {
             }
         }
 
-        /// What an earlier snapshot had, when nobody knows whether the tables are still there.
+        /// The content of an earlier snapshot, if it is not known whether the tables still exist.
         pub(super) fn aged(before: &Snapshot, reason: &Text) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
             let (sets, old) = (&before.task_sets, &before.systems);
             let sets = sets.iter().map(|set| tasks::aged(set, reason)).collect();

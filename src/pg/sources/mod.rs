@@ -47,7 +47,6 @@ pub(super) use list::{Answers, names};
 pub use places::Places;
 pub(super) use search::Search;
 
-/// The tables of a session.
 #[derive(Debug)]
 pub(super) struct Sources {
     search: Search,
@@ -59,12 +58,12 @@ pub(super) struct Sources {
 }
 
 impl Answers {
-    /// The error of the connection, where it is not only a statement that failed.
+    /// The error of the connection, if more than a statement failed.
     pub(super) fn fatal(&self) -> Option<&SectionError> {
         self.answers().filter_map(|answer| answer.as_ref().err()).find_map(Refusal::fatal)
     }
 
-    /// The locks whose waits were counted, as far as they were read this time.
+    /// The locks with counted waits, as far as they were read in this poll.
     pub(super) fn counted(&self) -> impl Iterator<Item = LockTag> {
         let rows = self.contended.iter().filter_map(|answer| match answer {
             Ok(Brought::Rows(messages)) => {
@@ -78,7 +77,8 @@ impl Answers {
 }
 
 impl Sources {
-    /// With what the first look found, and texts of the own database. When that failed, the next one finds it.
+    /// Starts with the result of the first search, and with texts of the connected database. If that search failed, the next
+    /// one finds the tables.
     pub(super) async fn open(
         client: &Client,
         search: Search,
@@ -87,7 +87,7 @@ impl Sources {
     ) -> Self {
         let readers = match found {
             Ok(rows) => Readers::prepare(client, search.scope, &search.all(&rows)).await,
-            // A name that is no name fails the look itself.
+            // An invalid name makes the search itself fail.
             Err(error) if error.as_db_error().is_some() => look(client, &search).await,
             Err(error) => Err(error.into()),
         };
@@ -108,18 +108,15 @@ impl Sources {
         Self { search, readers, texts, renewal, detected, looking: Background::default() }
     }
 
-    /// Whether somebody looks for tables just now.
     pub(super) fn is_looking(&self) -> bool {
         self.looking.is_running()
     }
 
-    /// Whether there is anything to be read.
     pub(super) fn reads(&self) -> bool {
         !self.readers.is_empty()
     }
 
-    /// Looks again when it is time, and waits for the answer for at most `timeout`; later ones count from the next
-    /// poll on.
+    /// Searches again when due, and waits for the answer for at most `timeout`; a later answer counts from the next poll on.
     pub(super) async fn look_again(&mut self, client: &Arc<Client>, timeout: Duration) {
         if !self.looking.is_begun() && self.renewal.is_due() {
             self.renewal.begin();
@@ -140,19 +137,19 @@ impl Sources {
         }
     }
 
-    /// Whether the tables of a snapshot are all there are.
+    /// Whether the tables of a snapshot are complete.
     pub(super) fn detection(&mut self, taken_at: Timestamp, before: Option<&Snapshot>) -> Section<()> {
         self.detected.at(taken_at, before.map(|before| &before.detection.tables))
     }
 
-    /// Sends the statements, and waits for their answers. A table that was locked exclusively in `before` is not
-    /// asked for: the statement would only wait.
+    /// Sends the statements, and waits for their answers. A table that was locked exclusively in `before` is skipped: the
+    /// statement would only wait.
     pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
         self.readers.read(client, before).await
     }
 
-    /// The rows of a snapshot, from what was found; what was not read comes from the snapshot before. `locks` are those of
-    /// the same snapshot and say who is in the way.
+    /// The rows of a snapshot from the answers; what was not read is taken from the previous snapshot. `locks` are those of
+    /// the same snapshot and show the blocking session.
     pub(super) fn sections(
         &mut self,
         found: Answers,

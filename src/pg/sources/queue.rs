@@ -1,7 +1,7 @@
-//! What both sources of the work queue share, its counts and its items: `task_queue`.
+//! Shared by both sources of the work queue, its counts and its items: `task_queue`.
 //!
-//! A queue may have millions of rows. No status is counted beyond ten thousand, and each is counted and read by an index that is
-//! known to find it; what none finds is looked for among the newest rows.
+//! A queue may have millions of rows. Each status is counted up to ten thousand only, and counted and read by an index
+//! that is known to find it; statuses without an index are searched among the newest rows.
 
 use crate::model::Text;
 use crate::pg::tables::{ColumnKind, Table};
@@ -15,7 +15,7 @@ pub(super) fn is_one(table: &Table) -> bool {
     table.is("id", ColumnKind::Int) && table.is("status", ColumnKind::Text)
 }
 
-/// The statuses that an index finds, and then, if the newest rows may be read, those that none does.
+/// The statuses that an index finds and, if the newest rows may be read, those that none finds.
 pub(super) fn split(
     table: &Table,
     statuses: &[&'static str],
@@ -35,7 +35,6 @@ pub(super) fn split(
     Ok((indexed, rest))
 }
 
-/// The statuses, which are words, as the literal of a text array: `'{pending,failed}'`.
 pub(super) fn array(statuses: &[&str]) -> String {
     format!("'{{{}}}'", statuses.join(","))
 }

@@ -1,4 +1,4 @@
-//! How many items of the work queue there are of each status: `task_queue`.
+//! Number of items of the work queue by status: `task_queue`.
 
 use bytes::Bytes;
 
@@ -23,7 +23,7 @@ const NO_TIME: &str = "NULL::pg_catalog.timestamptz";
 
 impl Source for StateCount {
     const TABLE: &'static str = queue::TABLE;
-    /// What is copied to be counted.
+    /// The columns of a copy, for counting.
     const COLUMNS: Columns = &[
         ("status", ColumnKind::Text),
         ("due_at", ColumnKind::Time),
@@ -76,7 +76,7 @@ impl Source for StateCount {
         Ok(Some(Self { status, count, is_more, oldest_at: row.time()?, last_minute: row.small()? }))
     }
 
-    /// Counted here. What none of the known statuses is counts as another one, without a name.
+    /// A copy is counted here. Items of unknown status are counted together, without a name.
     fn of_copy(messages: &[Bytes], texts: &mut Texts, now: Timestamp) -> Result<Vec<Self>, DecodeError> {
         let items = row::rows(messages, Self::COLUMNS.len(), texts, |row| Ok(Some(Counted::read(row)?)))?;
         Ok(count(&items, now))
@@ -88,12 +88,13 @@ impl Source for StateCount {
     }
 }
 
-/// The column by which the pending items are in order: where there is none of when each is due, that of when it came in.
+/// The column that orders pending items: `due_at`, else `created_at`.
 fn waits_since(table: &Table) -> &'static str {
     if table.is("due_at", ColumnKind::Time) { "due_at" } else { "created_at" }
 }
 
-/// Counts one status. The oldest is exact where the index has the times in order; else it is that of those counted.
+/// Counts one status. The oldest item is exact if the index has the times in order; otherwise it is the oldest of those
+/// counted.
 fn count_of(table: &Table, status: &str) -> String {
     let from = table.named().source();
     let since = waits_since(table);
@@ -118,7 +119,7 @@ fn count_of(table: &Table, status: &str) -> String {
     } else {
         "NULL::pg_catalog.int8".to_owned()
     };
-    // What is counted is read of the index alone where it has the time, too.
+    // If the index also has the time, the count is an index-only scan.
     let created = if status == "pending" && table.is(since, ColumnKind::Time) { since } else { "status" };
     let (status, most) = (format!("'{status}'"), MOST.to_string());
     let values = [
@@ -131,7 +132,6 @@ fn count_of(table: &Table, status: &str) -> String {
     filled::<StateCount>(OF_STATUS, table, &values)
 }
 
-/// An item, as far as it is counted.
 struct Counted {
     status: Option<Text>,
     since: Option<Timestamp>,
@@ -145,7 +145,7 @@ impl Counted {
     }
 }
 
-/// As the queries count.
+/// Counts as the queries do.
 fn count(items: &[Counted], now: Timestamp) -> Vec<StateCount> {
     let known = STATUSES.map(|status| {
         let those = || items.iter().filter(move |item| item.status.as_deref() == Some(status));

@@ -1,4 +1,4 @@
-//! The items of the work queue that somebody should see: `task_queue`.
+//! The items of the work queue that are worth showing: `task_queue`.
 
 use rustc_hash::FxHashSet;
 
@@ -13,13 +13,13 @@ use crate::pg::tables::{ColumnKind, KEY, LOCKER, Table, every};
 const OF_STATUS: &str = include_str!("../../../assets/sql/queue_items.sql");
 const AMONG_NEWEST: &str = include_str!("../../../assets/sql/queue_items_newest.sql");
 
-/// Items in progress that are read.
+/// Limit of items in progress.
 const PROCESSING: usize = 500;
-/// Items set aside that are read, the newest first.
+/// Limit of items set aside, newest first.
 const FAILED: usize = 50;
-/// Pending items that are read, the first to be taken first.
+/// Limit of pending items, in the order in which they are taken.
 const PENDING: usize = 20;
-/// Rows that are looked through for items which no index finds.
+/// Rows that are searched for items which no index finds.
 const NEWEST: usize = 1000;
 /// Items that a poll may read on average.
 const EACH: usize = 600;
@@ -65,7 +65,7 @@ impl Source for Item {
         let mut parts: Vec<String> = indexed.iter().map(|status| items_of(table, status)).collect();
         if !rest.is_empty() {
             parts.push(newest(table, &rest, ""));
-            // What is in progress came in just before what is pending, of which there may be any number.
+            // Items in progress came in just before the pending ones, of which there may be any number.
             if indexed.contains(&"pending") && rest.contains(&"processing") {
                 let first = format!(
                     "WHERE t.id OPERATOR(pg_catalog.<) (SELECT pg_catalog.min(p.id) FROM (SELECT t.id FROM {} AS t \
@@ -78,7 +78,7 @@ impl Source for Item {
         Ok(parts.join("\nUNION ALL\n"))
     }
 
-    /// In the order of the queries, so that those of which there are too many are cut where they are cut there.
+    /// In the order of the queries, so that the limits cut off the same items.
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
         rows.sort_by_key(|row| row.due_at.or(row.created_at));
         rows.sort_by_key(|row| match row.status.as_deref() {
@@ -88,7 +88,7 @@ impl Source for Item {
         rows
     }
 
-    /// Each once: the newest and those before the pending ones may be the same.
+    /// Without duplicates: the newest items and those before the pending ones may overlap.
     fn tidy(mut rows: Vec<Self>, _: Reads) -> (Vec<Self>, bool) {
         let mut seen = FxHashSet::default();
         rows.retain(|row| seen.insert(row.id));

@@ -1,5 +1,3 @@
-//! Reading tables of one kind within a poll.
-
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -19,42 +17,40 @@ use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
 use crate::pg::tables::{self, Copying, Plan, Reading, Refusal, Table, blocker, has_changed};
 
-/// A table that is to be read, or a name in the config that leads to none, and why.
+/// A table to read, or a name in the config that finds no table, with the reason.
 #[derive(Debug)]
 pub(super) enum Chosen<'a> {
     Table(&'a Table),
     Refused(Text, Text),
 }
 
-/// A table and how to read it; or why it cannot be read.
 #[derive(Debug)]
 pub(super) struct Reader<T> {
     pub(super) source: Arc<systems::Source>,
-    /// The OID and the name of the table that this one belongs to, which its query may name.
+    /// OID and name of the table that this one belongs to, which its query may name.
     with: Option<(u32, Text)>,
     reading: Result<Reading, Text>,
     /// The part that is read in every poll.
     part: Option<Reading>,
-    /// Polls until more than that is read again.
+    /// Polls until the rest is read again.
     rest: u32,
     kind: PhantomData<fn() -> T>,
 }
 
-/// What a table brought: messages of a COPY.
 #[derive(Debug)]
 pub(super) enum Brought {
     Rows(Vec<Bytes>),
-    /// The part of them that is read in every poll.
+    /// Only the part that is read in every poll.
     Part(Vec<Bytes>),
-    /// It was not asked this time.
+    /// The table was not queried this time.
     Nothing,
 }
 
 pub(super) type Answer = Result<Brought, Refusal>;
 
 impl<T: Source> Reader<T> {
-    /// Makes a table ready, with the one that it hides; `with` is the one that it belongs to, `key_rule` what the config says is locked for
-    /// a row.
+    /// Prepares a table, with the table that it hides. `with` is the table that it belongs to, `key_rule` the lock of a row
+    /// from the config.
     pub(super) async fn prepare(
         client: &Client,
         scope: Scope,
@@ -104,14 +100,13 @@ impl<T: Source> Reader<T> {
         }
     }
 
-    /// The table that is locked, of those that its query may name.
     fn blocked(&self, locks: &Section<Lock>) -> Option<(u32, &Text)> {
         let with = self.with.as_ref().map(|(oid, name)| (*oid, name));
         let tables = with.into_iter().chain([(self.source.table, &self.source.name)]);
         tables.into_iter().find(|(oid, _)| blocker(locks, *oid).is_some())
     }
 
-    /// Reads it; `has_old` says whether there are rows of it that may stay.
+    /// `has_old`: there are earlier rows that may be kept.
     pub(super) async fn read(&self, client: &Client, has_old: bool, locks: Option<&Section<Lock>>) -> Answer {
         let is_locked = locks.is_some_and(|locks| self.blocked(locks).is_some());
         let reading = self.reading.as_ref().map_err(|reason| Refusal::Unreadable(reason.clone()))?;
@@ -123,7 +118,7 @@ impl<T: Source> Reader<T> {
     }
 }
 
-/// How a table is going to be read; `with` is the one that it belongs to.
+/// How to read a table; `with` is the table that it belongs to.
 pub(super) fn plan<T: Source>(table: &Table, with: Option<&Table>) -> Result<Plan, Text> {
     if table.stranger.is_some() {
         return Ok(Plan::Copy(Box::new(table.clone()), T::COLUMNS, T::EXTRA));
@@ -135,12 +130,10 @@ pub(super) fn plan<T: Source>(table: &Table, with: Option<&Table>) -> Result<Pla
     })
 }
 
-/// What was read of the same table before.
 fn same<'a, T>(old: Option<&'a [TableRows<T>]>, source: &systems::Source) -> Option<&'a TableRows<T>> {
     old?.iter().find(|table| *table.source == *source)
 }
 
-/// Reads all tables of a kind at once.
 pub(super) async fn read<T: Source>(
     client: &Client,
     readers: &[Reader<T>],
@@ -154,10 +147,10 @@ pub(super) async fn read<T: Source>(
     join_all(each).await
 }
 
-/// What making rows of answers needs: the texts, locks and time of one snapshot.
+/// The texts, locks and time of one snapshot, for decoding answers.
 pub(super) struct Turn<'a> {
     pub(super) texts: &'a mut Texts,
-    /// Set where the tables may not be what they were.
+    /// Set if the tables may have changed.
     pub(super) has_changed: bool,
     pub(super) locks: &'a Section<Lock>,
     pub(super) taken_at: Timestamp,
@@ -179,7 +172,7 @@ impl Turn<'_> {
         .collect()
     }
 
-    /// The rows of a table, and whether there are more; what was not read comes from `old`.
+    /// The rows of a table, and whether there are more. Rows that were not read are taken from `old`.
     pub(super) fn section<T: Source>(
         &mut self,
         reader: &mut Reader<T>,
@@ -197,7 +190,7 @@ impl Turn<'_> {
             Err(refusal) => {
                 reader.rest = 0;
                 self.has_changed |= has_changed(&refusal);
-                // A lock is told with its holder.
+                // A lock is reported with its holder.
                 let (oid, name) =
                     reader.blocked(self.locks).unwrap_or((reader.source.table, &reader.source.name));
                 (before.stale(tables::reason(&refusal, oid, name, self.locks)), was_cut)
@@ -205,7 +198,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What came, with what stays; None where nothing came.
+    /// The received rows with those that are kept; None if nothing was received.
     fn rows<T: Source>(
         &mut self,
         reader: &mut Reader<T>,

@@ -1,5 +1,3 @@
-//! Scheduled tasks: `scheduled_tasks`.
-
 use super::places::Places;
 use super::source::{Reads, Source, fields, filled};
 use crate::model::task::{KeyRule, Schedule};
@@ -8,7 +6,7 @@ use crate::pg::tables::{ColumnKind, KEY, Table, every};
 
 const QUERY: &str = include_str!("../../../assets/sql/tasks.sql");
 
-/// Schedules that a poll may read on average: ten thousand are read in every eleventh.
+/// Schedules that a poll may read on average: ten thousand are read in every eleventh poll.
 const EACH: usize = 1000;
 
 impl Source for Schedule {

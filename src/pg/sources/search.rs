@@ -1,5 +1,3 @@
-//! Which tables there are, and which of them are read.
-
 use std::sync::Arc;
 
 use tokio_postgres::types::{ToSql, Type};
@@ -13,22 +11,21 @@ use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
 use crate::pg::tables::{Table, meant};
 
-/// What is looked for.
 #[derive(Debug, Clone)]
 pub(in crate::pg) struct Search {
-    /// The statement of `assets/sql/tables_find.sql`, with the owners that are trusted filled in.
+    /// The statement of `assets/sql/tables_find.sql`, with the trusted owners filled in.
     pub(in crate::pg) find: Arc<str>,
     /// The usual names of the tables, such as `distlock`.
     pub(in crate::pg) names: Arc<[&'static str]>,
     pub(in crate::pg) places: Places,
-    /// Where a name alone is looked for.
+    /// Schemas searched for a name without a schema.
     pub(in crate::pg) path: Arc<[String]>,
     pub(in crate::pg) scope: Scope,
 }
 
 impl Search {
     /// # Errors
-    /// When a name in the config is no name, and as for any statement.
+    /// If a name in the config is not valid, and as for any statement.
     pub(in crate::pg) async fn rows(&self, client: &Client) -> Result<Vec<Row>, Error> {
         let places: Vec<_> = self.names.iter().map(|name| self.places.of(name)).collect();
         let (kind, names, path) = (Type::TEXT_ARRAY, &*self.names, &*self.path);
@@ -37,8 +34,8 @@ impl Search {
         self.scope.alone(client, client.query_typed(&self.find, &values)).await
     }
 
-    /// Finds the tables. A name in the config that is no name fails the whole search: then each is tried by itself, and the search is made
-    /// with the good ones.
+    /// Finds the tables. An invalid name in the config makes the whole search fail: then each name is tried separately, and
+    /// the search is repeated with the valid ones.
     pub(super) async fn found(&self, client: &Client) -> Result<FoundTables, SectionError> {
         match self.rows(client).await.map_err(SectionError::from) {
             Ok(rows) => Ok(self.all(&rows)),
@@ -49,7 +46,6 @@ impl Search {
         }
     }
 
-    /// What these rows tell.
     pub(super) fn all(&self, rows: &[Row]) -> FoundTables {
         let (names, places) = (Arc::clone(&self.names), self.places.clone());
         FoundTables { tables: Table::all(rows), names, places, bad: Vec::new() }
@@ -72,19 +68,17 @@ impl Search {
     }
 }
 
-/// The tables that were found.
 #[derive(Debug, Default)]
 pub(super) struct FoundTables {
     pub(super) tables: Vec<Table>,
     /// The usual names, in the order in which [`Table::given`] counts them.
     pub(super) names: Arc<[&'static str]>,
     pub(super) places: Places,
-    /// What is wrong with places in the config, by the usual name.
+    /// Errors of locations in the config, by usual name.
     pub(super) bad: Vec<(&'static str, Text)>,
 }
 
 impl FoundTables {
-    /// Makes ready all tables of a kind.
     pub(super) async fn readers<T: Source>(
         &self,
         client: &Client,
@@ -99,7 +93,7 @@ impl FoundTables {
         Ok(readers)
     }
 
-    /// The same for one, with the table that it hides; `with` is the table that it belongs to.
+    /// Prepares one table, with the table that it hides; `with` is the table that it belongs to.
     pub(super) async fn reader<T: Source>(
         &self,
         client: &Client,
@@ -110,7 +104,8 @@ impl FoundTables {
         Reader::prepare(client, scope, chosen, with, T::key_rule(&self.places)).await
     }
 
-    /// What the config names, else what is on the search path; and what is in schema `locktop` or in the schema of what the config names.
+    /// The table that the config names, else the one on the search path; in addition those in schema `locktop` or in the
+    /// schema of what the config names.
     pub(super) fn chosen<'a, T: Source>(&'a self, mut chosen: Vec<Chosen<'a>>) -> Vec<Chosen<'a>> {
         let usual = || self.tables.iter().filter(|table| table.name == T::TABLE && T::is_one(table));
         if chosen.is_empty() {
@@ -127,8 +122,8 @@ impl FoundTables {
         chosen
     }
 
-    /// The tables that the config names for the usual one, of which the last is the one that it means, or why there is none; empty when
-    /// the config does not say.
+    /// The tables that the config may mean for the usual name, of which the last one is used, or why there is none; empty if
+    /// the config does not name one.
     pub(super) fn configured<T: Source>(&self) -> Vec<Chosen<'_>> {
         let Some(name) = self.places.of(T::TABLE) else { return Vec::new() };
         let refused = |reason: Text| vec![Chosen::Refused(name.into(), reason)];
@@ -143,7 +138,7 @@ impl FoundTables {
         if fits.is_empty() { refused(format!("{name} {}", T::LACKS).into()) } else { fits }
     }
 
-    /// The tables that the place in the config of this name may mean: see [`meant`].
+    /// The tables that the location in the config for this name may mean: see [`meant`].
     pub(super) fn given(&self, name: &str) -> Vec<&Table> {
         let place = self.names.iter().position(|one| *one == name).map(|place| place + 1);
         let given =
@@ -153,7 +148,8 @@ impl FoundTables {
     }
 }
 
-/// For each of these tables, along the search path, the one of another role that it hides: only a stranger's hides one.
+/// For each table, the table of another role behind it on the search path that it hides: only a table of an untrusted
+/// owner hides one.
 pub(super) fn hidden<'a>(chosen: impl Iterator<Item = &'a Chosen<'a>>) -> Vec<Option<Text>> {
     let table = |chosen: &'a Chosen<'a>| match chosen {
         Chosen::Table(table) => Some(*table),
@@ -169,7 +165,6 @@ pub(super) fn hidden<'a>(chosen: impl Iterator<Item = &'a Chosen<'a>>) -> Vec<Op
     tables.iter().copied().map(hides).collect()
 }
 
-/// That the config names what is not there.
 pub(super) fn missing(name: &str) -> Text {
     format!("the table {name} of [tables] in the config does not exist").into()
 }

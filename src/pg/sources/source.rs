@@ -1,4 +1,4 @@
-//! What a source is: one kind of table of users, by the rows that are read of it.
+//! A source: one kind of user table, described by the rows read from it.
 
 use bytes::Bytes;
 use locktop_tasks::sql::{fill, without_comments};
@@ -11,103 +11,98 @@ use crate::pg::decode::row::{self, Values};
 use crate::pg::decode::texts::Texts;
 use crate::pg::tables::{Columns, Table, columns, every};
 
-/// How the rows of a table come.
+/// How the rows of a table are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// By its query, whole at each reading.
+    /// By its query, completely each time.
     Query,
-    /// The same; between two readings by the query for a part of them.
+    /// The same; between two such readings, by the query for a part of the rows.
     Parts,
-    /// All of them, by a copy: its owner is not trusted.
+    /// All rows, by COPY: the owner is not trusted.
     Copy,
 }
 
-/// A row of one kind of table.
 pub(super) trait Source: Clone {
-    /// The usual name of the table.
     const TABLE: &'static str;
-    /// What is read of it, and what is copied where its owner is not trusted.
+    /// Columns that are read, or copied if the owner is not trusted.
     const COLUMNS: Columns;
-    /// Columns of the query behind those: a copy has NULL in them.
+    /// Further columns of the query: a copy has NULL in them.
     const EXTRA: usize = 0;
-    /// Columns of the query, those of the table and the extra ones.
+    /// Columns of the query: those of the table and the extra ones.
     const WIDTH: usize = Self::COLUMNS.len() + Self::EXTRA;
-    /// Rows that are kept; the query brings one more where there are more.
+    /// Rows that are kept; the query returns one more if there are more.
     const MOST: usize;
-    /// What another table of this name lacks, to follow the name: a stranger's may bear the same.
+    /// The columns that another table of this name lacks, in words to follow the name: an unrelated table may have the same
+    /// name.
     const LACKS: &'static str;
-    /// Names of tables in the config beside which this one is looked for, since the config has none for it.
+    /// Tables in the config whose schemas are searched for this one, since the config has no name for it.
     const BESIDE: &'static [&'static str] = &[];
 
-    /// Whether it is a table of this kind.
     fn is_one(table: &Table) -> bool;
 
-    /// Whether it is as locktop makes it: its rows are locked by keys of a namespace of their own, and are changed by its functions.
+    /// Whether it is a table of locktop's schema: its rows are locked by keys of a namespace and changed by its functions.
     fn own_keys(_: &Table) -> bool {
         false
     }
 
-    /// What the config says is locked for a row.
     fn key_rule(_: &Places) -> KeyRule {
         KeyRule::Unsaid
     }
 
-    /// The query, made of what the table has; or why it is not read.
+    /// The query for the existing columns and indexes, or why the table is not read.
     fn query(table: &Table) -> Result<String, Text>;
 
-    /// The same where it may name the table that this one belongs to; None where that is of no use.
+    /// The same if it may name the table that this one belongs to; None if that does not help.
     fn query_with(_table: &Table, _other: &Table) -> Option<String> {
         None
     }
 
-    /// The query for those rows that are read in every poll, whatever the others cost; None where there is none.
+    /// The query for the rows that are read in every poll, whatever the cost of the others; None if there is none.
     fn part(_: &Table) -> Option<String> {
         None
     }
 
-    /// Whether a row of an earlier poll stays where the part alone is read.
+    /// Whether an earlier row is kept when only the part is read.
     fn stays(&self) -> bool {
         false
     }
 
-    /// One row of the query, None for one that cannot be told from others.
+    /// Decodes one row of the query; None if it cannot be distinguished from others.
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError>;
 
-    /// The rows of a copy, in the order of the query, and without those that it leaves out.
+    /// Orders and filters the rows of a copy as the query would.
     fn choose(rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
         rows
     }
 
-    /// What a copy brought, chosen here.
     fn of_copy(messages: &[Bytes], texts: &mut Texts, now: Timestamp) -> Result<Vec<Self>, DecodeError> {
         Ok(Self::choose(row::rows(messages, Self::WIDTH, texts, Self::read)?, now))
     }
 
-    /// What is kept of the rows, and whether there are more.
+    /// The rows to keep, and whether there are more.
     fn tidy(mut rows: Vec<Self>, _: Reads) -> (Vec<Self>, bool) {
         let is_cut = rows.len() > Self::MOST;
         rows.truncate(Self::MOST);
         (rows, is_cut)
     }
 
-    /// Polls to let pass after these rows of the query, for what the server had to read.
+    /// Polls to skip after reading these rows, for the work of the server.
     fn rest(rows: &[Self], _: Reads) -> u32 {
         every(rows.len(), Self::MOST + 1)
     }
 }
 
-/// A statement with the columns, the table and the limit of its source filled in, and these values.
 pub(super) fn filled<T: Source>(sql: &str, table: &Table, values: &[(&str, &str)]) -> String {
     let (columns, source) = (columns(table, T::COLUMNS), table.named().source());
     let limit = (T::MOST + 1).to_string();
     let mut all = vec![("$columns", columns.as_str()), ("$table", &source), ("$limit", &limit)];
-    // Of two values of one name the last counts.
+    // For duplicate names the last value counts.
     all.extend(values);
     fill(&without_comments(sql), &all)
 }
 
-/// What is read of a table, in this order: the field of the row, how a value of it is read, and its column.
-/// Without those before the semicolon a row cannot be told from others.
+/// The columns of a table in order: field of the row, how its value is read, and column. Without the values before the
+/// semicolon a row cannot be distinguished from others.
 macro_rules! fields {
     (
         $($key:ident: $key_value:ident = $key_column:expr),+;

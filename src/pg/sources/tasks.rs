@@ -15,7 +15,6 @@ use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
 use crate::pg::tables::{Table, meant};
 
-/// A table of schedules and its log, and how each is read.
 #[derive(Debug)]
 pub(super) struct Pair {
     tables: Arc<TaskTables>,
@@ -23,10 +22,9 @@ pub(super) struct Pair {
     log: Option<Reader<Execution>>,
 }
 
-/// What the reading of schedules and that of their log brought; none where there is no log.
+/// Answers for the schedules and for their log; None if there is no log.
 pub(super) type PairAnswer = (Answer, Option<Answer>);
 
-/// Makes ready how each pair is read.
 pub(super) async fn prepared(
     client: &Client,
     scope: Scope,
@@ -47,17 +45,17 @@ pub(super) async fn prepared(
     Ok(pairs)
 }
 
-/// The pairs: what the config names, else what is on the search path, and what is in schema `locktop`.
+/// The pairs that the config names, else those on the search path; in addition those in schema `locktop`.
 fn chosen<'a>(found: &'a FoundTables) -> Vec<(Chosen<'a>, Option<Chosen<'a>>)> {
     let names = [Schedule::TABLE, Execution::TABLE];
-    // One name that is none spoils both.
+    // One invalid name makes both unusable.
     if let Some((_, reason)) = found.bad.iter().find(|(name, _)| names.contains(name)) {
         let name = names.into_iter().find_map(|name| found.places.of(name)).unwrap_or_default();
         return vec![(Chosen::Refused(name.into(), reason.clone()), None)];
     }
     let mut log_place = found.configured::<Execution>();
     let mut in_config = found.configured::<Schedule>();
-    // What the config does not name is beside what it names, by its usual name.
+    // A table that the config does not name is searched by its usual name in the schema of the one that it names.
     if in_config.is_empty() && !log_place.is_empty() {
         let refused = |reason| Chosen::Refused(Schedule::TABLE.into(), reason);
         let beside_log = |log: &Table| {
@@ -74,7 +72,7 @@ fn chosen<'a>(found: &'a FoundTables) -> Vec<(Chosen<'a>, Option<Chosen<'a>>)> {
         }
     }
     let all = found.chosen::<Schedule>(in_config);
-    // The log that the config means is that of the first table that is trusted.
+    // The log in the config belongs to the first trusted table of schedules.
     let is_trusted = |one: &Chosen<'_>| matches!(one, Chosen::Table(table) if table.stranger.is_none());
     let first = all.iter().position(is_trusted).unwrap_or_default();
     let with_log = |(place, schedules): (usize, Chosen<'a>)| {
@@ -88,7 +86,8 @@ fn chosen<'a>(found: &'a FoundTables) -> Vec<(Chosen<'a>, Option<Chosen<'a>>)> {
     all.into_iter().enumerate().map(with_log).collect()
 }
 
-/// The log of a table of schedules: in the same schema, else on the search path. Of another role's tables a stranger's has no log.
+/// The log of a table of schedules: in the same schema, else on the search path. For schedules of an untrusted owner the
+/// log must have the same owner.
 fn log_beside<'a>(found: &'a FoundTables, schedules: &Table) -> Option<Chosen<'a>> {
     let logs =
         || found.tables.iter().filter(|table| table.name == Execution::TABLE && Execution::is_one(table));
@@ -96,7 +95,7 @@ fn log_beside<'a>(found: &'a FoundTables, schedules: &Table) -> Option<Chosen<'a
     let on_path = || {
         schedules.path?;
         let goes_with = |log: &&Table| schedules.stranger.is_none() || schedules.stranger == log.stranger;
-        // The trusted one is the last.
+        // The trusted log is the last.
         meant(logs()).into_iter().rfind(goes_with)
     };
     beside.or_else(on_path).map(Chosen::Table)
@@ -120,7 +119,6 @@ impl Pair {
         Self { tables: Arc::new(tables), schedules, log }
     }
 
-    /// What was read of the same tables before.
     fn same<'a>(&self, before: Option<&'a Snapshot>) -> Option<&'a TaskSet> {
         before?.task_sets.iter().find(|set| set.tables == self.tables)
     }
@@ -150,12 +148,11 @@ impl Pair {
     }
 }
 
-/// Reads all pairs at once.
 pub(super) async fn read(client: &Client, pairs: &[Pair], before: Option<&Snapshot>) -> Vec<PairAnswer> {
     join_all(pairs.iter().map(|pair| pair.read(client, before))).await
 }
 
-/// The sets of a snapshot, from what was found; what was not read comes from the sets before.
+/// The sets of a snapshot from the answers; what was not read is taken from the earlier sets.
 pub(super) fn sets(
     pairs: &mut [Pair],
     turn: &mut Turn<'_>,
@@ -165,7 +162,7 @@ pub(super) fn sets(
     pairs.iter_mut().zip(answers).map(|(pair, answers)| pair.set(turn, answers, before)).collect()
 }
 
-/// A set of an earlier snapshot, when nobody knows whether its tables are still there.
+/// A set of an earlier snapshot, if it is not known whether its tables still exist.
 pub(super) fn aged(set: &TaskSet, reason: &Text) -> TaskSet {
     let executions = match set.tables.executions {
         Some(_) => set.executions.stale(reason.clone()),

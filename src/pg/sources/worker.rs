@@ -1,5 +1,3 @@
-//! Workers and the types of work that they take: `locktop_workers`.
-
 use super::source::{Reads, Source, filled};
 use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
@@ -11,9 +9,9 @@ const QUERY: &str = include_str!("../../../assets/sql/task_workers.sql");
 
 /// OID of the type `text[]` (`src/include/catalog/pg_type.dat`).
 const TEXT_ARRAY: u32 = 1009;
-/// It is read once in so many polls: workers come and go seldom, and whether they live the sessions tell.
+/// Read once in this many polls: workers change rarely, and the sessions show whether they are alive.
 const POLLS: u32 = 5;
-/// Tables beside which those stand that the config has no name for.
+/// Tables of the config whose schemas are searched for tables without a name in the config.
 pub(super) const BESIDE: &[&str] = &["distlock", "task_queue", "rate_limit", "id_generator"];
 
 impl Source for TaskWorker {
@@ -26,7 +24,7 @@ impl Source for TaskWorker {
         ("takes_items", ColumnKind::Bool),
         ("announced_at", ColumnKind::Time),
     ];
-    /// The types: of a copy they are not known, and who may take anything is no reason for alarm.
+    /// The types: not known from a copy, and a worker that may take anything causes no alarm.
     const EXTRA: usize = 1;
     const MOST: usize = 2000;
     const LACKS: &'static str = "has no columns backend_pid, takes_tasks and types: not a table of workers";

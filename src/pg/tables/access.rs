@@ -1,5 +1,3 @@
-//! Why a table was not read.
-
 use tokio_postgres::error::SqlState;
 
 use crate::model::Text;
@@ -7,23 +5,20 @@ use crate::model::lock::{Lock, LockMode, LockModes, LockType};
 use crate::model::snapshot::Section;
 use crate::pg::section_error::SectionError;
 
-/// Why a table was not read.
 #[derive(Debug)]
 pub(in crate::pg) enum Refusal {
-    /// The server or the connection.
     Section(SectionError),
-    /// Somebody held it at the last look.
+    /// The table was locked at the last poll.
     Locked,
-    /// It cannot be read as it is.
     Unreadable(Text),
-    /// More than is copied: why, to follow its name.
+    /// Larger than the copy limit: the reason, to follow the name.
     TooLarge(Text),
-    /// It is not, or no longer, one that we read: why, to follow its name.
+    /// Not, or no longer, a table that locktop reads: the reason, to follow the name.
     Guarded(Text),
 }
 
 impl Refusal {
-    /// The error of the connection, where it is not only a statement that failed.
+    /// The error of the connection, if more than a statement failed.
     pub(in crate::pg) fn fatal(&self) -> Option<&SectionError> {
         match self {
             Self::Section(error) if error.is_fatal() => Some(error),
@@ -32,7 +27,7 @@ impl Refusal {
     }
 }
 
-/// Whether the tables should be looked for again. One that is locked is what it was.
+/// Whether to search the tables again. A locked table has not changed.
 pub(in crate::pg) fn has_changed(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::Locked | Refusal::TooLarge(_) => false,
@@ -41,7 +36,7 @@ pub(in crate::pg) fn has_changed(refusal: &Refusal) -> bool {
     }
 }
 
-/// One line for the section of a table. A lock is told with its holder.
+/// One line for the section of a table. A lock is reported with its holder.
 pub(in crate::pg) fn reason(refusal: &Refusal, oid: u32, name: &str, locks: &Section<Lock>) -> Text {
     let locked = || match blocker(locks, oid) {
         Some(lock) => format!("{name} is locked: {}", holder(lock)),
@@ -61,9 +56,9 @@ pub(in crate::pg) fn reason(refusal: &Refusal, oid: u32, name: &str, locks: &Sec
     }
 }
 
-/// What a role needs to read a table that has a schema in its name; the server does not say which of both it lacks but in words.
+/// The grants needed to read a table whose name has a schema. The server reports which one is missing only in words.
 fn grants(name: &str) -> String {
-    // Names are quoted where they have to be: a dot outside of quotes ends the schema's.
+    // Names are quoted if necessary: a dot outside of quotes ends the schema.
     let quoted = |at: usize| name.get(..at).is_some_and(|front| front.matches('"').count() % 2 == 1);
     let dot = name.match_indices('.').map(|(at, _)| at).find(|at| !quoted(*at));
     match dot.and_then(|at| name.get(..at)).filter(|schema| *schema != "public") {
@@ -78,7 +73,7 @@ fn holder(lock: &Lock) -> String {
     format!("{who} {verb} {}", lock.mode.as_str())
 }
 
-/// Who keeps readers out of a table of our own database: its holder, else somebody who waits to be.
+/// The lock that blocks readers of a table in the connected database: of a holder, else of a waiter.
 pub(in crate::pg) fn blocker(locks: &Section<Lock>, oid: u32) -> Option<&Lock> {
     if oid == 0 || locks.error.is_some() {
         return None;

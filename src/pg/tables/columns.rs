@@ -1,10 +1,7 @@
-//! Tables and columns as SQL.
-
 use super::Table;
 use crate::model::task::KeyRule;
 use crate::pg::decode::row::CHARACTERS;
 
-/// What a column can be read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pg) enum ColumnKind {
     Int,
@@ -17,7 +14,7 @@ pub(in crate::pg) enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// What a type of the server's own is read as, by its OID (`src/include/catalog/pg_type.dat`).
+    /// The kind of a built-in type, by its OID (`src/include/catalog/pg_type.dat`).
     pub(in crate::pg) fn of(oid: u32) -> Option<Self> {
         Some(match oid {
             20 | 21 | 23 => Self::Int,
@@ -32,16 +29,16 @@ impl ColumnKind {
     }
 }
 
-/// Stands for the number that the config says is locked for a row, in [`Columns`]: no column has such a name.
+/// In [`Columns`], the key that the config defines for a row: no column has this name.
 pub(in crate::pg) const KEY: &str = "";
 
-/// The transaction that has a row locked or changed it: a system column.
+/// The transaction that has locked or changed a row: a system column.
 pub(in crate::pg) const LOCKER: &str = "xmax";
 
-/// What is read of a table, in this order: the name, and what it is read as. An interval is read as seconds.
+/// The columns to read, in order: name and kind. An interval is read as seconds.
 pub(in crate::pg) type Columns = &'static [(&'static str, ColumnKind)];
 
-/// An expression for each column; NULL for one that is not there, or is something else than it should be.
+/// An expression per column; NULL if the column is missing or has another kind.
 pub(in crate::pg) fn columns(table: &Table, wanted: Columns) -> String {
     let expressions = wanted
         .iter()
@@ -52,9 +49,9 @@ pub(in crate::pg) fn columns(table: &Table, wanted: Columns) -> String {
 
 fn expression(table: &Table, name: &str, wanted: ColumnKind) -> String {
     match &table.key_rule {
-        // The line ends what may be a comment.
+        // The line end terminates a possible comment.
         KeyRule::Expression(sql) if name == KEY => return format!("({sql}\n)::pg_catalog.int8"),
-        // A part of a partitioned table may be foreign, and has none.
+        // A partition may be foreign, and has no `xmax`.
         _ if name == LOCKER && !table.is_partitioned => {
             return "t.xmax::pg_catalog.text::pg_catalog.int8".to_owned();
         }

@@ -1,9 +1,10 @@
-//! Reading the table of somebody whom we do not trust: a COPY of the table itself is not planned, and so evaluates nothing that its owner
-//! wrote: no predicate, expression, default, rule, trigger or policy. Views, foreign and partitioned tables it refuses by itself, so that
-//! nothing is gained by putting another one in its place. (`DoCopy` in `src/backend/commands/copy.c`; the output functions of types
-//! are the server's own, since only a superuser makes others.)
+//! Reads a table of an untrusted owner. A COPY of the table itself is not planned, and so evaluates nothing that its
+//! owner wrote: no predicate, expression, default, rule, trigger or policy. It refuses views, foreign and partitioned
+//! tables, so replacing the table with one of those gains nothing. (`DoCopy` in `src/backend/commands/copy.c`; output
+//! functions of types are built in, since only a superuser can create others.)
 //!
-//! It brings the whole table, in the columns' own types. So it has to be a small one, and what a query would choose is chosen here.
+//! COPY returns the whole table in the types of its columns. So the table must be small, and the rows that a query would
+//! choose are chosen here.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -30,28 +31,28 @@ use crate::pg::poll::raw;
 use crate::pg::section_error::SectionError;
 use locktop_tasks::trust::remedy;
 
-/// What a copy of a table was begun with and did not come to its end, by OID and name: its size then. It is not begun again until the
-/// table has another size, or a while has passed: for the server that is as dear each time. It outlives the connection, which the copy may have ended.
+/// Sizes of tables whose copy was started and did not finish, by OID and name. The copy is not started again until the
+/// size changes or some time has passed, since each attempt is as expensive for the server. Outlives the connection,
+/// which the copy may have ended.
 static TOO_LARGE: Mutex<BTreeMap<(u32, String), (i64, Instant)>> = Mutex::new(BTreeMap::new());
 
-/// How long that is.
+/// How long such a copy is not started again.
 const LATER: Duration = Duration::from_secs(600);
 
-/// Bytes of a table that cannot have more than [`MOST`], however well they are compressed (1 in 255 by LZ4).
+/// A table of up to this many bytes cannot exceed [`MOST`], however well it is compressed (1 in 255 by LZ4).
 const SMALL: i64 = 128 << 10;
 
-/// Tables of which that is known at most.
+/// Largest number of remembered tables.
 const REMEMBERED: usize = 10_000;
 
-/// Bytes of a table, with what is stored beside it, that are copied at most.
+/// Largest table that is copied, in bytes including TOAST.
 const LIMIT: i64 = 8 << 20;
-/// Bytes of the copy itself: what is stored may be compressed.
+/// Largest copy in bytes: stored data may be compressed.
 const MOST: usize = 32 << 20;
 /// Bytes that a poll may copy on average.
 const EACH: usize = 64 << 10;
-/// Polls that are let pass at most between two copies.
+/// Largest number of polls skipped between two copies.
 const LONGEST: u32 = 30;
-/// The copy of a table, prepared.
 #[derive(Debug, Clone)]
 pub(in crate::pg) struct Copying {
     statement: Statement,
@@ -61,21 +62,21 @@ pub(in crate::pg) struct Copying {
     owner: String,
 }
 
-/// What becomes of the columns of a copy.
+/// How the columns of a copy are mapped.
 #[derive(Debug, Clone)]
 struct Layout {
-    /// OIDs of the types of the columns that are copied, in their order.
+    /// Type OIDs of the copied columns, in order.
     copied: Vec<u32>,
-    /// What is wanted, and which of those copied it is made of.
+    /// The wanted kinds, each with the index of its copied column.
     wanted: Vec<(ColumnKind, Option<usize>)>,
-    /// Columns behind these, which are always NULL.
+    /// Number of trailing columns that are always NULL.
     extra: usize,
     /// Seconds east of UTC, for times without a zone.
     zone: i64,
 }
 
 impl Copying {
-    /// Prepares it; or says why the table is not read.
+    /// Prepares the copy, or returns why the table is not read.
     pub(in crate::pg) async fn prepare(
         client: &Client,
         table: &Table,
@@ -113,9 +114,9 @@ impl Copying {
         Ok(Ok(Self { statement: client.prepare(&sql).await?, layout, oid, name, owner }))
     }
 
-    /// The rows, as a query of the wanted columns would bring them.
+    /// The rows, as a query of the wanted columns would return them.
     pub(super) async fn read(&self, client: &Client) -> Result<Vec<Bytes>, Refusal> {
-        // It may have grown since it was found, and what is stored beside it may be large.
+        // The table may have grown since it was found, and its TOAST data may be large.
         let size = size(client, self.oid).await.map_err(Refusal::Section)?;
         let Some(size) = size else { return Err(Refusal::Guarded("it no longer exists".into())) };
         if let Some(reason) = is_too_large((self.oid, &self.name), size, &self.owner) {
@@ -135,7 +136,7 @@ impl Copying {
             Ok((kept, length))
         };
         let copied = copy.await.map_err(|error: tokio_postgres::Error| SectionError::from(error));
-        // A statement that the server refused or cancelled for another reason says nothing of the size.
+        // A statement that the server refused or canceled for another reason shows nothing about the size.
         let is_known = match &copied {
             Ok((_, length)) => *length <= MOST,
             Err(error) => !error.is_fatal() && error.code() != Some(&SqlState::QUERY_CANCELED),
@@ -157,14 +158,14 @@ impl Copying {
         self.layout.rows(&messages, &offsets).map_err(unreadable)
     }
 
-    /// Polls to let pass after so much.
+    /// Polls to skip after a copy of this size.
     pub(in crate::pg) fn rest(messages: &[Bytes]) -> u32 {
         let bytes: usize = messages.iter().map(Bytes::len).sum();
         u32::try_from(bytes / EACH).unwrap_or(u32::MAX).min(LONGEST)
     }
 }
 
-/// Why a table of this size is not copied; none where it is.
+/// Why a table of this size is not copied; None if it is.
 fn is_too_large((oid, name): (u32, &str), size: i64, owner: &str) -> Option<Text> {
     let remedy = remedy(owner);
     if size > LIMIT {
@@ -179,7 +180,7 @@ fn is_too_large((oid, name): (u32, &str), size: i64, owner: &str) -> Option<Text
     Some(format!("{owner} is not trusted, and a copy of it exceeds {most} MB or takes too long; next attempt when its size changes, or in 10 minutes; {remedy}").into())
 }
 
-/// Keeps the size of a table of which a copy begins, or forgets it.
+/// Records the size of a table whose copy starts, or removes it.
 fn remember(oid: u32, name: &str, size: Option<i64>) {
     let mut known = TOO_LARGE.lock().unwrap_or_else(PoisonError::into_inner);
     match size {
@@ -192,7 +193,7 @@ fn remember(oid: u32, name: &str, size: Option<i64>) {
     }
 }
 
-/// With its TOAST table: bytes on the disk. None where there is none.
+/// Bytes on disk, including TOAST; None if the table does not exist.
 async fn size(client: &Client, oid: u32) -> Result<Option<i64>, SectionError> {
     let row = client
         .query_typed_one("SELECT pg_catalog.pg_table_size($1::pg_catalog.regclass)", &[(&oid, Type::OID)])
@@ -200,7 +201,7 @@ async fn size(client: &Client, oid: u32) -> Result<Option<i64>, SectionError> {
     Ok(int8(raw(&row, 0)))
 }
 
-/// Whether a type can be read so: as in the queries, a number may stand for a text, and for seconds.
+/// Whether a type can be read as this kind: as in the queries, a number can be a text or seconds.
 fn fits(wanted: ColumnKind, oid: u32) -> bool {
     match (wanted, ColumnKind::of(oid)) {
         (ColumnKind::Text, Some(ColumnKind::Int))
@@ -241,7 +242,7 @@ impl Layout {
                 for (kind, place) in &self.wanted {
                     let value = place.and_then(|place| values.get(place).copied().flatten());
                     let value = value.and_then(|(oid, value)| converted(*kind, oid, value, offsets));
-                    // A flag that is not said is not set.
+                    // A missing flag counts as false.
                     let value =
                         value.or_else(|| (*kind == ColumnKind::Bool && place.is_some()).then(|| vec![0]));
                     rows.value(value.as_deref());
@@ -254,7 +255,7 @@ impl Layout {
     }
 }
 
-/// A value as the queries' casts would make it.
+/// Converts a value as the casts of the queries would.
 fn converted(wanted: ColumnKind, oid: u32, value: &[u8], offsets: &Offsets) -> Option<Vec<u8>> {
     match wanted {
         ColumnKind::Int | ColumnKind::Oid => integer(oid, value).map(|number| number.to_be_bytes().to_vec()),
@@ -279,7 +280,7 @@ fn integer(oid: u32, value: &[u8]) -> Option<i64> {
     }
 }
 
-/// The first characters; of what is no UTF-8, the first bytes.
+/// The first characters or, for invalid UTF-8, the first bytes.
 fn cut(value: &[u8]) -> &[u8] {
     let end = match std::str::from_utf8(value) {
         Ok(text) => text.char_indices().nth(CHARACTERS).map(|(at, _)| at),
@@ -288,7 +289,7 @@ fn cut(value: &[u8]) -> &[u8] {
     end.and_then(|end| value.get(..end)).unwrap_or(value)
 }
 
-/// Microseconds since 2000 in UTC; infinite ones stay so.
+/// Microseconds since 2000 in UTC; infinite values remain infinite.
 fn moment(oid: u32, value: &[u8], offsets: &Offsets) -> Option<i64> {
     if oid == 1184 {
         return int8(Some(value));
@@ -300,7 +301,7 @@ fn moment(oid: u32, value: &[u8], offsets: &Offsets) -> Option<i64> {
     }
 }
 
-/// Microseconds since 2000 in whatever zone, of a time without one; none where it is infinite.
+/// Microseconds since 2000 in local time, for a time without a zone; None if it is infinite.
 fn local(oid: u32, value: &[u8]) -> Option<i64> {
     match oid {
         1082 => {
@@ -331,7 +332,7 @@ fn seconds(oid: u32, value: &[u8]) -> Option<f64> {
     }
 }
 
-/// `numeric_send`: the number of digits to the base of 10000, the weight of the first, the sign, the scale, the digits.
+/// The format of `numeric_send`: number of base-10000 digits, weight of the first, sign, scale, digits.
 fn numeric(value: &[u8]) -> Option<f64> {
     let words = value.chunks_exact(2).map(|pair| int2(Some(pair))).collect::<Option<Vec<i16>>>()?;
     let (&[_, weight, sign, _], digits) = words.split_first_chunk::<4>()?;

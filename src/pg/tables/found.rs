@@ -1,4 +1,4 @@
-//! A table that was found: a row of `assets/sql/tables_find.sql`.
+//! A found table: a row of `assets/sql/tables_find.sql`.
 
 use serde::Deserialize;
 use tokio_postgres::Row;
@@ -14,25 +14,24 @@ use crate::model::task::KeyRule;
 use crate::pg::decode::value::text;
 use crate::pg::poll::raw;
 
-/// A table that may be one of ours.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(in crate::pg) struct Table {
     pub(in crate::pg) oid: u32,
     pub(in crate::pg) schema: String,
     pub(in crate::pg) name: String,
-    /// The place of its schema on the search path, from 1; None when it is not on it.
+    /// Position of its schema on the search path, from 1; None if it is not on it.
     pub(in crate::pg) path: Option<usize>,
-    /// Which of the names in the config it is, counted from 1.
+    /// The names in the config that match it, counted from 1.
     pub(in crate::pg) given: Vec<usize>,
-    /// Why it is not read; none where it may be.
+    /// Why it is not read; None if it may be read.
     pub(in crate::pg) refused: Option<String>,
     pub(in crate::pg) is_partitioned: bool,
-    /// Who owns it, a part of it or its schema, and is not trusted: no statement may name it then.
+    /// An owner of the table, a part of it or its schema that is not trusted: then no statement may name the table.
     pub(in crate::pg) stranger: Option<String>,
-    /// The name of the role that owns the table itself.
+    /// The role that owns the table itself.
     #[serde(default)]
     pub(in crate::pg) owner: String,
-    /// East of UTC, in seconds: what times without a zone mean to the session.
+    /// Zone of the session for times without a zone, in seconds east of UTC.
     pub(in crate::pg) zone: i64,
     /// A function in its schema takes advisory locks and names the table.
     #[serde(default)]
@@ -40,30 +39,27 @@ pub(in crate::pg) struct Table {
     /// See [`Owner::hides`].
     #[serde(skip)]
     pub(in crate::pg) hides: Option<Text>,
-    /// What the config says is locked for a row.
     #[serde(skip)]
     pub(in crate::pg) key_rule: KeyRule,
-    /// Its number of rows, by the planner's statistics (`pg_class.reltuples`).
+    /// Number of rows, from the planner's statistics (`pg_class.reltuples`).
     #[serde(default)]
     pub(in crate::pg) rows: i64,
-    /// Whether a setting of the database says how long they are kept.
+    /// Whether a setting of the database limits how long the rows are kept.
     #[serde(default)]
     pub(in crate::pg) is_limited: bool,
-    /// Those of them that are older.
+    /// Number of rows that are older than that.
     #[serde(default)]
     pub(in crate::pg) old_rows: Option<i64>,
     pub(in crate::pg) columns: Vec<Column>,
     pub(in crate::pg) indexes: Vec<Index>,
 }
 
-/// A column of a table, from `pg_attribute`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(in crate::pg) struct Column {
     pub(in crate::pg) name: String,
-    /// OID of its type (`pg_attribute.atttypid`).
     #[serde(rename = "type")]
     pub(in crate::pg) kind: u32,
-    /// How it is computed, if it is: `s` stored, `v` when it is read.
+    /// Generated column: `s` stored, `v` virtual; empty if it is not generated.
     pub(in crate::pg) generated: String,
 }
 
@@ -73,26 +69,25 @@ pub(in crate::pg) struct Column {
 pub(in crate::pg) struct Index {
     pub(in crate::pg) is_unique: bool,
     pub(in crate::pg) rows: Rows,
-    /// In order; what is an expression is none.
+    /// In order; None for an expression.
     pub(in crate::pg) columns: Vec<Option<String>>,
 }
 
-/// Which rows of its table an index has.
+/// The rows that an index covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::pg) enum Rows {
     All,
-    /// Those in which this column is this text.
+    /// Rows in which this column is equal to this text.
     Where(String, Vec<u8>),
-    /// Some, and it was not understood which.
+    /// Some rows, by a predicate that was not understood.
     Some,
 }
 
-/// An index as the query tells it.
 #[derive(Debug, Deserialize)]
 struct IndexRow {
     is_unique: bool,
     is_partial: bool,
-    /// A column, and the bytes that it has to be.
+    /// A column, and the bytes of its required value.
     only: Option<(String, String)>,
     columns: Option<Vec<Option<String>>>,
 }
@@ -114,7 +109,6 @@ fn bytes_of(text: &str) -> Option<Vec<u8>> {
     text.split_whitespace().map(byte).collect()
 }
 
-/// Whether these are the columns that an index begins with.
 fn begins(columns: &[Option<String>], with: &[&str]) -> bool {
     columns.len() >= with.len() && columns.iter().zip(with).all(|(one, other)| one.as_deref() == Some(other))
 }
@@ -124,12 +118,11 @@ impl Table {
         serde_json::from_str(&text(raw(row, 0))?).ok()
     }
 
-    /// The tables in these rows.
     pub(in crate::pg) fn all(rows: &[Row]) -> Vec<Self> {
         rows.iter().filter_map(Self::of).collect()
     }
 
-    /// `schema.table` without quotes, for people.
+    /// `schema.table` without quotes, for messages.
     pub(in crate::pg) fn label(&self) -> String {
         format!("{}.{}", self.schema, self.name)
     }
@@ -159,12 +152,11 @@ impl Table {
         self.column(column).and_then(|column| ColumnKind::of(column.kind))
     }
 
-    /// Whether it has this column, of this kind.
     pub(in crate::pg) fn is(&self, column: &str, kind: ColumnKind) -> bool {
         self.kind(column) == Some(kind)
     }
 
-    /// Why it is not read, if it is not.
+    /// Returns why the table is not read as an error.
     pub(in crate::pg) fn allowed(&self) -> Result<(), Text> {
         let name = self.label();
         match (&self.refused, &self.stranger) {
@@ -178,13 +170,10 @@ impl Table {
         }
     }
 
-    /// Whether an index of all rows begins with these columns.
     pub(in crate::pg) fn has_index(&self, columns: &[&str]) -> bool {
         self.indexes.iter().any(|index| index.rows == Rows::All && begins(&index.columns, columns))
     }
 
-    /// The columns of an index that finds the rows in which a column is this text, those behind the column itself where that
-    /// leads it; the one that then begins with `then`, if there is one.
     pub(in crate::pg) fn index_where(
         &self,
         column: &str,
@@ -204,8 +193,8 @@ impl Table {
     }
 }
 
-/// Which of these tables a name without a schema means, along the search path: the first that is trusted, and all of strangers before it.
-/// A table of a stranger hides none: each role that may create a schema could put one in front.
+/// The tables that a name without a schema may mean, along the search path: the first trusted one, and all untrusted ones
+/// before it. An untrusted table hides no other: any role that may create a schema could put one in front.
 pub(in crate::pg) fn meant<'a>(tables: impl Iterator<Item = &'a Table>) -> Vec<&'a Table> {
     let mut tables: Vec<_> = tables.filter(|table| table.path.is_some()).collect();
     tables.sort_by_key(|table| table.path);

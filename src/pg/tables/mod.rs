@@ -1,10 +1,10 @@
-//! Tables of users that a poll reads: which there are, what columns and indexes they have, and reading them without ever
-//! being in anybody's way.
+//! User tables that a poll reads: finds them with their columns and indexes, and reads them without blocking other
+//! sessions.
 //!
-//! What there is, is looked up when a connection is made, again after an error, and now and then, because tables come
-//! and go; statements are made of the columns and indexes that were found. Where nothing was found a poll sends
-//! nothing. What a table of somebody untrusted has is copied, never queried (`copied`). Each table is read by a statement of its own, which fails alone; one that was locked at the last look is
-//! left in peace, so that only the first poll ever waits for it, and that for `lock_timeout`.
+//! Tables are searched when connecting, again after an error, and at intervals; statements are built from the columns and
+//! indexes that were found. If none were found, a poll sends nothing. A table of an untrusted owner is copied, never
+//! queried (`copied`). Each table is read by a separate statement, which fails alone. A table that was locked at the last
+//! poll is skipped, so that only the first poll waits for it, at most for `lock_timeout`.
 
 mod access;
 mod columns;
@@ -24,10 +24,10 @@ pub(super) use found::{Table, meant};
 pub(super) use named::{Named, guarded, locked};
 pub(super) use reading::{Plan, Reading, records};
 
-/// Polls that are let pass at most between two that read much.
+/// Largest number of polls skipped between two that read much.
 const LONGEST: u32 = 10;
 
-/// How many polls to let pass after so many rows, so that a poll has about `each` of them to read.
+/// Polls to skip after reading this many rows, so that a poll reads about `each` of them on average.
 pub(super) fn every(rows: usize, each: usize) -> u32 {
     u32::try_from(rows / each).unwrap_or(u32::MAX).min(LONGEST)
 }

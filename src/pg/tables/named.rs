@@ -1,4 +1,4 @@
-//! A table by its name and its OID, in SQL.
+//! A table by name and OID, in SQL.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,6 @@ use postgres_protocol::escape::{escape_identifier, escape_literal};
 
 use crate::pg::sql::guard;
 
-/// A table that a statement names.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::pg) struct Named<'a> {
     pub(in crate::pg) oid: u32,
@@ -20,19 +19,18 @@ impl Named<'_> {
         format!("{}.{}", escape_identifier(self.schema), escape_identifier(self.name))
     }
 
-    /// To be read. `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
+    /// For reading. With `ONLY`, since tables that inherit from it may have any owner; not for a partitioned table.
     pub(in crate::pg) fn source(&self) -> String {
         let only = if self.is_partitioned { "" } else { "ONLY " };
         format!("{only}{}", self.sql())
     }
 
-    /// The OID, the schema and the name, each as SQL has a value.
     pub(in crate::pg) fn literals(&self) -> [String; 3] {
         [self.oid.to_string(), escape_literal(self.schema), escape_literal(self.name)]
     }
 }
 
-/// Locks tables, which takes no more than reading them does.
+/// Locks tables in the mode that reading takes.
 pub(in crate::pg) fn locked(tables: &[Named<'_>]) -> String {
     tables.iter().fold(String::new(), |mut sql, table| {
         let _ = write!(sql, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", table.source());
@@ -40,8 +38,8 @@ pub(in crate::pg) fn locked(tables: &[Named<'_>]) -> String {
     })
 }
 
-/// The same, and then looks at each once more: it is the one that was looked at when a query of it is planned. What guards tables has to be
-/// prepared where it is sent ([`crate::pg::sql::prepare_guard`]): planning it takes ten times as long as running it.
+/// The same, and then checks each table again: the table that was checked is the one that is planned. The guard must be
+/// prepared where this is sent ([`crate::pg::sql::prepare_guard`]): planning it takes ten times as long as running it.
 pub(in crate::pg) fn guarded(tables: &[Named<'_>]) -> String {
     tables.iter().fold(locked(tables), |mut sql, table| {
         let _ = write!(sql, "\nEXECUTE {}({});", guard(), table.literals().join(", "));

@@ -1,4 +1,4 @@
-//! What times without a zone mean to the session: the server knows its zone's summers and winters, and is asked.
+//! Offsets of times without a zone: the server knows the daylight saving time of its zone, and is asked for them.
 
 use rustc_hash::FxHashMap;
 use tokio_postgres::Client;
@@ -6,9 +6,9 @@ use tokio_postgres::types::Type;
 
 use crate::pg::section_error::SectionError;
 
-/// Offsets change at the quarter of an hour, if they change. In microseconds.
+/// Offsets change only at a quarter of an hour. In microseconds.
 const QUARTER: i64 = 900_000_000;
-/// So many are asked for at most; the others have the offset of now.
+/// Largest number of offsets requested; for the others the current offset is used.
 const MOST: usize = 10_000;
 /// 2000-01-01 in microseconds since 1970.
 const EPOCH: i64 = 946_684_800_000_000;
@@ -17,7 +17,7 @@ const EPOCH: i64 = 946_684_800_000_000;
 const OFFSETS: &str = "SELECT pg_catalog.array_agg((EXTRACT(epoch FROM h.at) - EXTRACT(epoch FROM h.at::pg_catalog.timestamptz))::pg_catalog.int8 ORDER BY h.place)
   FROM pg_catalog.unnest($1::pg_catalog.timestamp[]) WITH ORDINALITY AS h (at, place)";
 
-/// Seconds east of UTC, by the quarter of an hour.
+/// Seconds east of UTC, by quarter of an hour.
 #[derive(Debug)]
 pub(super) struct Offsets {
     now: i64,
@@ -25,12 +25,12 @@ pub(super) struct Offsets {
 }
 
 impl Offsets {
-    /// With that of now, in seconds, for all that is not asked for.
+    /// `now` is the current offset in seconds, for all times not requested.
     pub(super) fn new(now: i64) -> Self {
         Self { now, known: FxHashMap::default() }
     }
 
-    /// Asks for those of times in microseconds since 2000.
+    /// Requests the offsets of times in microseconds since 2000.
     pub(super) async fn ask(&mut self, client: &Client, times: Vec<i64>) -> Result<(), SectionError> {
         let mut quarters: Vec<i64> = times.into_iter().map(|time| time.div_euclid(QUARTER)).collect();
         quarters.sort_unstable();
@@ -50,7 +50,7 @@ impl Offsets {
         Ok(())
     }
 
-    /// Of a time in microseconds since 2000.
+    /// The offset at a time in microseconds since 2000.
     pub(super) fn of(&self, time: i64) -> i64 {
         self.known.get(&time.div_euclid(QUARTER)).copied().unwrap_or(self.now)
     }

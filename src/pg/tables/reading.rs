@@ -1,4 +1,4 @@
-//! How a table is read: by a statement where its owner is trusted, else by a copy of the table itself.
+//! How a table is read: by a statement if its owner is trusted, else by a copy of the table.
 
 use std::pin::pin;
 
@@ -15,26 +15,24 @@ use crate::pg::scope::Scope;
 use crate::pg::section_error::SectionError;
 use crate::pg::trust::{remedy, untrusted};
 
-/// How a table is read.
 #[derive(Debug, Clone)]
 pub(in crate::pg) enum Reading {
     /// A whole transaction in one message.
     Statement(String, Scope),
-    /// A copy of a table that we do not trust.
+    /// A copy of a table of an untrusted owner.
     Copy(Copying),
 }
 
-/// How a table is going to be read.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::pg) enum Plan {
-    /// By a whole transaction in one message.
+    /// A whole transaction in one message.
     Statement(String),
-    /// By copying these columns of it, with so many behind them that are always NULL.
+    /// A copy of these columns, with this many trailing columns that are always NULL.
     Copy(Box<Table>, Columns, usize),
 }
 
 impl Plan {
-    /// Makes it ready; or says why the table is not read.
+    /// Prepares the plan, or returns why the table is not read.
     pub(in crate::pg) async fn prepare(
         self,
         client: &Client,
@@ -42,7 +40,7 @@ impl Plan {
     ) -> Result<Result<Reading, Text>, SectionError> {
         Ok(match self {
             Self::Statement(sql) => Ok(Reading::Statement(sql, scope)),
-            // A copy is prepared once and for all, which a session that is lent does not keep.
+            // A copy is prepared once, which a shared session does not keep.
             Self::Copy(table, ..) if scope == Scope::Open => {
                 let owner = table.stranger.as_deref().unwrap_or_default();
                 let (name, remedy) = (table.label(), remedy(owner));
@@ -55,8 +53,8 @@ impl Plan {
         })
     }
 
-    /// A query of tables that are trusted. Each is locked, which takes no more than reading it does, then looked at once more, and
-    /// only then is the query planned: all in one message, which is one transaction, so that no table can be another one by then.
+    /// A query of trusted tables. Each is locked in the mode that reading takes, then checked again, and only then is the
+    /// query planned: all in one message, which is one transaction, so that no table can be replaced in between.
     /// (PostgreSQL's documentation, "Multiple Statements in a Simple Query".)
     pub(in crate::pg) fn query(tables: &[&Table], query: &str) -> Self {
         let tables: Vec<Named<'_>> = tables.iter().map(|table| table.named()).collect();
@@ -65,7 +63,7 @@ impl Plan {
 }
 
 impl Reading {
-    /// Reads it, unless it was locked at the last look: what comes is the messages of a binary COPY.
+    /// Returns messages of a binary COPY, unless the table was locked at the last poll.
     pub(in crate::pg) async fn read(&self, client: &Client, locked: bool) -> Result<Vec<Bytes>, Refusal> {
         match self {
             _ if locked => Err(Refusal::Locked),
@@ -74,13 +72,13 @@ impl Reading {
         }
     }
 
-    /// Whether these are all rows of the table.
+    /// Whether it reads all rows of the table.
     pub(in crate::pg) fn is_copy(&self) -> bool {
         matches!(self, Self::Copy(_))
     }
 }
 
-/// Rows as hexadecimal digits of records, in a column `found`.
+/// Rows as records in hexadecimal digits, in a column `found`.
 pub(in crate::pg) fn records(query: &str) -> String {
     format!("SELECT pg_catalog.encode(pg_catalog.record_send(q), 'hex') AS found FROM (\n{query}\n) AS q")
 }

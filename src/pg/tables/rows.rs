@@ -1,14 +1,13 @@
-//! Rows on their way from the server: whatever they were read by, they go on as a binary COPY has them.
+//! Rows from the server in the format of a binary COPY, however they were read.
 
 use bytes::Bytes;
 use locktop_base::encoding::unhex;
 
 use crate::pg::decode::DecodeError;
 
-/// How a binary COPY begins: the signature, no flags, no extension.
+/// Header of a binary COPY: the signature, no flags, no extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
-/// Rows as the message of a COPY.
 #[derive(Debug)]
 pub(super) struct RowBuffer(Vec<u8>);
 
@@ -17,12 +16,11 @@ impl RowBuffer {
         Self(HEADER.to_vec())
     }
 
-    /// Begins a row of so many columns.
     pub(super) fn row(&mut self, columns: usize) {
         self.0.extend(i16::try_from(columns).unwrap_or(i16::MAX).to_be_bytes());
     }
 
-    /// A value of the row, none for NULL.
+    /// None for NULL.
     pub(super) fn value(&mut self, value: Option<&[u8]>) {
         match value.and_then(|value| Some((value, i32::try_from(value.len()).ok()?))) {
             Some((value, length)) => {
@@ -33,7 +31,7 @@ impl RowBuffer {
         }
     }
 
-    /// A row as `record_send` has it, in hexadecimal digits: the number of columns, and before each value the OID of its type.
+    /// A row from `record_send` in hexadecimal digits: the number of columns, and the type OID before each value.
     pub(super) fn record(&mut self, digits: &str) -> Result<(), DecodeError> {
         let bytes = unhex(digits).ok_or(DecodeError::Short)?;
         let (columns, mut rest) = number(&bytes)?;

@@ -1,5 +1,3 @@
-//! Everything about one row.
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 

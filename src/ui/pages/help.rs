@@ -1,5 +1,3 @@
-//! All keys, and what the words on the screens mean.
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 

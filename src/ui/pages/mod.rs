@@ -1,5 +1,3 @@
-//! What lies over a screen.
-
 mod detail;
 mod help;
 mod related;
@@ -16,7 +14,6 @@ use crate::app::App;
 use crate::app::line::{Line, Tone};
 use crate::app::page::Page;
 
-/// Draws a page that takes the place of the panes; false when there is none.
 pub(super) fn render_full(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -37,7 +34,6 @@ pub(super) fn render_full(
     true
 }
 
-/// Draws a page that leaves the panes to be seen.
 pub(super) fn render_popup(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -58,7 +54,6 @@ pub(super) fn render_popup(
     }
 }
 
-/// Lines to choose from in the middle of an area, the selected one within what is seen.
 fn choices(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -84,7 +79,6 @@ fn choices(
     }
 }
 
-/// A title, and lines below it, scrolled.
 pub(super) fn scrolled(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -110,7 +104,6 @@ pub(super) fn scrolled(
     }
 }
 
-/// Empties an area within the frame and draws a border with a title around it; gives the inside.
 pub(super) fn boxed(frame: &mut Frame<'_>, area: Rect, title: &str, theme: &Theme) -> Rect {
     let area = area.intersection(frame.area());
     frame.render_widget(Clear, area);

@@ -1,5 +1,3 @@
-//! What belongs to a row.
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
@@ -7,7 +5,6 @@ use crate::app::line::{Line, Tone};
 use crate::app::related::Related;
 use crate::ui::theme::Theme;
 
-/// The longest label that is shown whole.
 const LABEL: usize = 60;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, (related, at): (&[Related], usize), theme: &Theme) {

@@ -1,5 +1,3 @@
-//! The columns to sort by.
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 

@@ -1,5 +1,3 @@
-//! Who made others wait.
-
 use super::*;
 use crate::feed::digest::Digest;
 use crate::feed::event_sender::EventSender;
@@ -10,7 +8,6 @@ use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 use crate::sample::at;
 
-/// What was seen in three minutes.
 fn view() -> Arc<View> {
     let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
     let (sender, mut told) = EventSender::new();

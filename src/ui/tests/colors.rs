@@ -1,5 +1,3 @@
-//! Tones and themes: which cell has which color.
-
 use ratatui::style::{Color, Modifier};
 
 use super::{incident, place_of};
@@ -19,8 +17,6 @@ fn the_selection_is_seen_without_colours() {
     }
 }
 
-/// An empty pane keeps its place, and the names have their room before what can be done without.
-/// The object and the age are plain; the mode and the sign of writing are dim.
 #[test]
 fn the_mode_and_the_sign_of_writing_are_dim() {
     let mut stage = incident(120, 35);

@@ -1,5 +1,3 @@
-//! Every question as text, at three sizes.
-
 use std::sync::Arc;
 
 use super::{SIZES, Stage, check, incident};
@@ -23,7 +21,7 @@ fn queue(width: u16, height: u16) -> Stage {
     Stage::new(width, height).view(sample::systems::queue(0.0).view())
 }
 
-/// "Cancel" is what is done to a query.
+/// "Cancel" is reserved for canceling a query.
 #[test]
 fn no_way_out_of_a_question_is_called_cancel() {
     for keys in ["K", "<tab>jC", "<tab>jK", "7 jj K", "7 jj C"] {
@@ -40,7 +38,7 @@ fn no_way_out_of_a_question_is_called_cancel() {
                 .any(|words| line.contains(words))
         };
         assert!(cancels.iter().all(is_query), "{cancels:?}");
-        // The strip above the question has the shortcut of the row.
+        // The strip above the question shows the shortcut of the row.
         assert!(!cancels.is_empty() || !keys.contains('C'), "{keys}: {text}");
     }
 }
@@ -94,7 +92,6 @@ fn questions_about_tasks_leases_and_items_at_three_sizes() {
     }
 }
 
-/// An execution as the server tells of it.
 fn running(execution_id: i64, name: &str, state: RunState) -> Running {
     let slow = state == RunState::Slow;
     let (pid, start) = (Some(6103), Some(sample::at(-3600.0)));
@@ -122,7 +119,7 @@ fn running(execution_id: i64, name: &str, state: RunState) -> Running {
     }
 }
 
-/// Answers the question for the plan that the keys led to.
+/// Sends the plan that the question opened by `keys` waits for.
 fn answered(mut stage: Stage, keys: &str, running: &[Running], request: &Request) -> Stage {
     let all = crate::keys::Key::parse_all(keys).unwrap();
     let mut asked = None;

@@ -1,5 +1,3 @@
-//! The Events screen, after a story of three looks and an action between them.
-
 use std::sync::Arc;
 
 use crate::feed::digest::Digest;
@@ -13,7 +11,6 @@ use crate::sample::{self, Builder};
 
 use super::{SIZES, Stage, check};
 
-/// The root of the incident was ended: the migration behind it has its lock now, and everything else went on, too.
 fn afterwards() -> Builder {
     let mut b = sample::systems::queue(5.0);
     b.backends.retain(|backend| backend.pid != 4312);
@@ -21,7 +18,7 @@ fn afterwards() -> Builder {
     for lock in b.locks.iter_mut().filter(|lock| lock.pid == Some(4410)) {
         (lock.granted, lock.wait_start) = (true, None);
     }
-    // Three gave up, and one of them has left.
+    // Three sessions stopped waiting, and one of them disconnected.
     b.locks.retain(|lock| !matches!(lock.pid, Some(4466..4469)));
     b.backends.retain(|backend| backend.pid != 4468);
     let lease = b.leases.iter_mut().find(|lease| &*lease.id == "7").unwrap();
@@ -71,7 +68,7 @@ fn the_events_at_three_sizes() {
     }
 }
 
-/// The keys that lead to the line with this text, by a filter that only it passes.
+/// Keys that lead to the line with this text, using a filter that only this line passes.
 fn found(text: &str) -> String {
     format!("8/\"{text}\"<enter>g")
 }
@@ -102,7 +99,6 @@ fn what_is_gone_is_said_to_be_gone() {
     assert!(text.contains("Other events about the same") && text.contains("began to block others"), "{text}");
 }
 
-/// A view whose newest looks told of nothing but tasks that come and go, and one failure among them.
 fn a_day_of_work(looks: u32) -> View {
     let mut view = story();
     let mut events = Events::clone(&view.events);

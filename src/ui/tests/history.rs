@@ -1,4 +1,4 @@
-//! The past on the screens: as it was when it was live, and told apart from now.
+//! The past on the screens: equal to the live screens, but marked as past.
 
 use std::time::Duration;
 
@@ -17,7 +17,6 @@ use crate::model::thresholds::Thresholds;
 use crate::model::timeline::Step;
 use crate::model::wait_graph::Answer;
 
-/// Every look comes from the one before by chance: sessions come and go, begin and end, wait and get what they waited for.
 struct World {
     seed: u64,
     digest: Digest,
@@ -38,7 +37,7 @@ impl World {
         }
     }
 
-    /// A number below `end`: a linear congruential generator with the constants of Knuth's MMIX.
+    /// A linear congruential generator with the constants of Knuth's MMIX.
     fn below(&mut self, end: usize) -> usize {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.seed >> 33).unwrap() % end
@@ -67,7 +66,7 @@ impl World {
             }
         }
         if self.chance(20) {
-            // A circle.
+            // A wait cycle.
             for (pid, other) in [(7100_i32, 7101_i32), (7101, 7100)] {
                 builder.session(pid, "app@circle", State::Active, 3.0, "UPDATE");
                 builder.lock(
@@ -90,7 +89,6 @@ impl World {
         snapshot
     }
 
-    /// What a server may do beside: statements that fail, deadlocks, answers of its own.
     fn disturb(&mut self, snapshot: &mut Snapshot) {
         let server = Arc::make_mut(snapshot.server.rows_mut());
         if let Some(server) = server.first_mut() {
@@ -130,7 +128,6 @@ impl World {
             self.digest.rights_told(Some(Arc::new(rights)));
         }
         if self.views.len() % 40 == 10 {
-            // Somebody is expected now, and later is not any more.
             let entry = |application: &str| ExpectedBlocker {
                 application: Some(application.into()),
                 reason: Some(format!("since {now}").into()),
@@ -148,14 +145,12 @@ impl World {
     }
 }
 
-/// What a stage shows after these keys.
 fn shown(view: &Arc<View>, (width, height): (u16, u16), keys: &str) -> String {
     let mut stage = Stage::new(width, height);
     stage.app.update(Message::View(TargetId(0), Arc::clone(view)));
     stage.keys(keys).text()
 }
 
-/// All screens, and what can be opened on them.
 const SCREENS: [&str; 18] = [
     "9",
     "9<tab><enter>",
@@ -177,8 +172,8 @@ const SCREENS: [&str; 18] = [
     "4<enter>",
 ];
 
-/// However a look came about: its picture from the history is the one that was live, to the last character. `LOCKTOP_LONG=1` for a
-/// thousand looks, all screens of each.
+/// The picture from the history must equal the live one, to the last character. `LOCKTOP_LONG=1` compares a thousand
+/// snapshots, with all screens of each.
 #[test]
 fn the_picture_from_the_history_is_the_one_that_was_live() {
     let is_long = std::env::var_os("LOCKTOP_LONG").is_some();
@@ -211,7 +206,6 @@ fn the_picture_from_the_history_is_the_one_that_was_live() {
     assert!(world.views.iter().any(expected) && !world.views.iter().all(expected));
 }
 
-/// A world in which something happens, and a stage that stands in its past.
 fn past(width: u16, height: u16) -> (World, Stage) {
     let mut world = World::new(1);
     for second in 0..200u32 {

@@ -1,5 +1,3 @@
-//! Job systems of others on the screens Tasks, Leases and Queue.
-
 use std::sync::Arc;
 
 use super::{SIZES, Stage, check};
@@ -66,7 +64,6 @@ fn the_poll_is_told_what_the_screen_shows() {
     assert_eq!(key("2"), Some(Parts::NONE));
 }
 
-/// Systems whose config allows to act: one with a job that lost its worker, one with leases.
 fn acting() -> View {
     let mut snapshot = sample::Builder::default().snapshot();
     let now = snapshot.taken_at;

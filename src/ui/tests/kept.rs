@@ -1,8 +1,8 @@
-//! What is kept of the screens, and how what is drawn is compared with it.
+//! The kept screens, and their comparison with what is drawn.
 //!
-//! One size is kept whole, a file each, without its first line and its last. Of the two others, and of these two lines, there is a file
-//! for each size, with the lines that a size makes: heads, what is chosen, a question, and whatever is cut. So what changes on one
-//! screen changes one file that is read as a whole, and what changes on all screens few.
+//! One size is kept whole, in a file per screen, without the first and the last line. These two lines, and of the other two
+//! sizes the lines that depend on the size (heads, selection, question, truncated text), are in one file per size. So a
+//! change of one screen changes one file that is read as a whole, and a change of all screens changes few files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,13 +10,11 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Stage;
 
-/// The three sizes: what most terminals begin with, what most are made to, and a whole display.
+/// The three sizes: the default of most terminals, the size that most are set to, and a whole display.
 pub(super) const SIZES: [(u16, u16); 3] = [(80, 24), WHOLE, (200, 60)];
 
-/// The one that is kept whole.
 const WHOLE: (u16, u16) = (120, 35);
 
-/// The files are written by several tests at once.
 static WRITING: Mutex<()> = Mutex::new(());
 
 fn path(file: &str) -> PathBuf {
@@ -27,7 +25,7 @@ fn is_accepted() -> bool {
     std::env::var_os("LOCKTOP_ACCEPT").is_some()
 }
 
-/// Compares with what is kept, or keeps it when told to.
+/// Compares with the kept screen, or writes it if `LOCKTOP_ACCEPT` is set.
 pub(super) fn check(name: &str, stage: &mut Stage) {
     let size = stage.terminal.backend().buffer().area;
     let (width, height) = (size.width, size.height);
@@ -49,13 +47,11 @@ pub(super) fn check(name: &str, stage: &mut Stage) {
     compare_lines(&format!("lines_{width}x{height}.txt"), name, &kept, &text);
 }
 
-/// Compares all of it with what is kept, of a screen that is kept at one size alone.
 pub(super) fn check_whole(name: &str, stage: &mut Stage) {
     let size = stage.terminal.backend().buffer().area;
     compare(&format!("{name}_{}x{}.txt", size.width, size.height), &stage.text());
 }
 
-/// Whether a line is one that the size makes.
 fn tells(lines: &[&str], at: usize, line: &str) -> bool {
     let is_title = |line: &str| line.starts_with('─');
     let is_head = at.checked_sub(1).and_then(|above| lines.get(above)).is_some_and(|above| is_title(above));
@@ -74,10 +70,9 @@ fn compare(file: &str, text: &str) {
     assert!(kept == text, "{} differs from what is drawn now:\n{text}", path.display());
 }
 
-/// Compares the lines of one screen in a file of several.
 fn compare_lines(file: &str, name: &str, lines: &str, text: &str) {
     let path = path(file);
-    // One that fails says so by itself, and the others go on.
+    // A test that fails reports that itself; the others continue.
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let all = std::fs::read_to_string(&path).unwrap_or_default();
     let mut screens: BTreeMap<&str, &str> =

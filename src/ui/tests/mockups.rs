@@ -1,5 +1,5 @@
-//! The states that the first screens were designed for, each whole at the sizes of its drawing: one root, several kinds of roots, a
-//! convoy, a thousand waiters, a quiet server, and their questions.
+//! The states that the first screens were designed for, each whole at the sizes of its drawing: one root, several kinds of
+//! roots, a convoy, a thousand waiters, a quiet server, and their questions.
 
 use super::kept::check_whole;
 use super::{SIZES, Stage};
@@ -24,7 +24,6 @@ fn transaction(xid: u32) -> LockTag {
     LockTag::new(LockType::TransactionId).with_transactionid(xid)
 }
 
-/// Sessions that wait for one lock, a third of a second after each other.
 fn queue(
     b: &mut Builder,
     pids: std::ops::Range<i32>,
@@ -41,7 +40,6 @@ fn queue(
     }
 }
 
-/// A report, a migration that waits for it, and who waits behind the migration.
 fn convoy(b: &mut Builder, report: f64, migration: f64, readers: i32, writers: i32) {
     let orders = relation(ORDERS);
     b.session(2053, "report@metabase", State::Active, report, "SELECT count(*) FROM orders");
@@ -55,7 +53,6 @@ fn convoy(b: &mut Builder, report: f64, migration: f64, readers: i32, writers: i
     queue(b, 2200..2200 + writers, 3, insert, orders, LockMode::RowExclusive, migration - 0.5);
 }
 
-/// Three kinds of blocker and a prepared transaction, an orphaned task and an expired lease.
 fn mixed() -> Builder {
     let mut b = builder();
     convoy(&mut b, 34.0, 34.0, 30, 15);
@@ -89,7 +86,6 @@ fn mixed() -> Builder {
     b
 }
 
-/// A session that holds an advisory lock for a thousand, and a chain of ten rows.
 fn thousand() -> Builder {
     let mut b = Builder { relations: vec![(ACCOUNTS, "storm_t")], ..Builder::default() };
     let insert = "insert into storm_t select g, 0 from generate_series(1, 1000) g";
@@ -135,7 +131,6 @@ fn quiet() -> Builder {
     b
 }
 
-/// Four sessions hold one row together, and one waits for all of them.
 fn shared_row() -> Builder {
     let mut b = builder();
     for pid in 27524..27528 {

@@ -1,5 +1,3 @@
-//! Locks in Redis on the Leases screen.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +7,7 @@ use crate::model::systems::Systems;
 use crate::model::view::View;
 use crate::sample;
 
-/// A server's keys as `name=value:seconds`, `-` for one that never goes; `down` for none.
+/// Keys of a server as `name=value:seconds`, `-` for a key that never expires; `down` for a server that does not answer.
 fn server(place: usize, keys: &str) -> ServerReading {
     let key = |word: &str| {
         let (key, rest) = word.split_once('=')?;
@@ -25,7 +23,6 @@ fn server(place: usize, keys: &str) -> ServerReading {
     ServerReading { server, keys }
 }
 
-/// What these servers say, beside two leases of a table.
 fn view(servers: &[&str], sets: &[usize]) -> View {
     let mut builder = sample::Builder::default();
     builder.lease("1", "node2", 20.0, 8.0);
@@ -38,7 +35,8 @@ fn view(servers: &[&str], sets: &[usize]) -> View {
     sample::view(snapshot, 1)
 }
 
-/// A lock of Redlock that is held, one that is split, one that too few have, one that never goes, and a server that is down.
+/// A Redlock lock that is held, one that is split, one that too few servers have, one that never expires, and a server that
+/// is down.
 const FIVE: [&str; 5] = [
     "lock:report=worker-1:12 lock:printer=anna:7 lock:leak=cron-old:-",
     "lock:report=worker-1:12 lock:printer=anna:7 lock:leak=cron-old:-",
@@ -69,7 +67,7 @@ fn a_server_that_stands_alone_is_a_set_of_its_own() {
 #[test]
 fn without_a_lease_the_overview_has_no_rows_for_them() {
     for (width, height) in SIZES {
-        // The table is there, and nothing is in it.
+        // The table exists and is empty.
         let mut snapshot = sample::jobs(0.0).snapshot();
         let mut systems = (*sample::systems::leases(0.0).snapshot().systems).clone();
         for table in &mut systems.leases {
@@ -78,7 +76,7 @@ fn without_a_lease_the_overview_has_no_rows_for_them() {
         snapshot.systems = Arc::new(systems.clone());
         let mut stage = Stage::new(width, height).view(sample::view(snapshot.clone(), 1));
         check("leases_none", &mut stage);
-        // One comes: now it has its rows. It goes: nothing moves.
+        // A lease appears and gets its rows. When it disappears, nothing moves.
         let with = sample::systems::leases(0.0).view();
         let mut stage = stage.view(View { id: 2, ..with });
         check("leases_come", &mut stage);

@@ -1,5 +1,3 @@
-//! Where there is more than is seen: tables and long pages.
-
 use super::*;
 
 #[test]
@@ -29,7 +27,7 @@ fn tab_goes_from_part_to_part_of_a_page() {
         tops.push(top(&mut stage));
     }
     assert_eq!(tops, ["Screens", "Rows", "Screens", "Screens"]);
-    // From the last part it goes nowhere.
+    // The last part has no next one.
     let mut end = stage.keys("G<tab>");
     assert!(end.text().contains(&format!("{0} of {0}", crate::app::help::lines(&end.app, 80, "").len())));
 }
@@ -71,7 +69,7 @@ fn the_help_is_searched_while_one_types() {
     assert!(!text.contains("row above") && text.contains("/ORPHAN"), "{text}");
     let text = stage("?/zzz<enter>").text();
     assert!(text.contains("no match in the help") && text.contains("Help · /zzz"), "{text}");
-    // Escape from the line undoes it, Escape on the page takes the search away and then the page.
+    // Escape on the input line undoes the input. On the page, Escape first clears the search and then closes the page.
     for (keys, is_help, is_whole) in [
         ("?/zzz<esc>", true, true),
         ("?/orphan<enter>", true, false),

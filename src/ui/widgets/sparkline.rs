@@ -1,15 +1,13 @@
-//! A series as a row of bars.
-
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// One bar a value, newest right, in exactly `columns` columns. Nothing is the lowest bar only when there was a
-/// measurement; before the first there are blanks. The tallest value reaches the top.
+/// One bar per value, newest at the right, in exactly `columns` columns. A measured zero is the lowest bar; columns before
+/// the first measurement are blank. The tallest value reaches the top.
 pub(in crate::ui) fn bars(values: &[u32], columns: usize) -> String {
     let most = values.iter().copied().max().unwrap_or(0).max(1);
     let blanks = columns.saturating_sub(values.len());
     let shown = values.iter().skip(values.len().saturating_sub(columns));
     let bar = |value: &u32| {
-        // Any value above nothing is seen as more than nothing.
+        // Any value above zero must be taller than zero.
         let step = if *value == 0 { 0 } else { 1 + (u64::from(*value) * 6 / u64::from(most)) };
         usize::try_from(step).ok().and_then(|step| BARS.get(step)).copied().unwrap_or('█')
     };

@@ -1,4 +1,4 @@
-//! A table that builds only the rows that are seen, whatever their number.
+//! A table that builds only the visible rows.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -12,16 +12,15 @@ use crate::text::Align;
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 
-/// The cursor and the mark stand before the first column.
+/// Columns for the cursor and the mark, before the first column.
 const MARKER: u16 = 2;
 
-/// Lines above the rows.
 fn headings_of(pane: Pane) -> u16 {
     u16::from(!pane.definition().is_headless)
 }
 
-/// The first row to draw in this room. What is worst stands on top: only where the keys go, or a row is followed, a table is
-/// scrolled away from it.
+/// The first row to draw. The worst rows are at the top, so a table is scrolled away from them only if it has the focus or
+/// a row is followed.
 pub(in crate::ui) fn offset(area: Rect, pane: Pane, app: &App, viewport: &mut Viewport) -> usize {
     let state = app.pane(pane);
     let is_followed = app.follow.is_some() && app.follow == state.selected;
@@ -37,7 +36,6 @@ pub(in crate::ui) fn offset(area: Rect, pane: Pane, app: &App, viewport: &mut Vi
     )
 }
 
-/// Draws the headings and the rows of a pane, from one on.
 pub(in crate::ui) fn render(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -84,7 +82,7 @@ pub(in crate::ui) fn render(
             columns.iter().enumerate().map(|(at, column)| (at == 0, column))
         {
             let cell = table.cell(&context, row, *position, *width);
-            // Without colours, too, it is seen that it was so.
+            // Old rows must be recognizable without colours, too.
             let dim_from = dim_from(&cell, *width, column.align());
             let text = if is_old && first { cell.text.to_lowercase() } else { cell.text };
             let text = crate::text::fit_pad(&text, usize::from(*width), column.align());
@@ -107,7 +105,6 @@ pub(in crate::ui) fn render(
     }
 }
 
-/// The column of a cell from which its text is dim.
 fn dim_from(cell: &Cell, width: u16, align: Align) -> u16 {
     let spare = usize::from(width).saturating_sub(crate::text::width(&cell.text));
     let at = if align == Align::Right { spare + cell.dim_from } else { cell.dim_from };
@@ -143,7 +140,7 @@ fn headings(
     }
 }
 
-/// The columns that tell rows apart.
+/// Omits columns that do not distinguish rows.
 fn shown(pane: Pane, app: &App) -> Vec<Heading> {
     let context = app.context();
     let headings = pane.table().headings().into_iter();

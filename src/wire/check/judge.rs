@@ -1,5 +1,3 @@
-//! From measures to a status.
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -10,21 +8,16 @@ use crate::model::sections::SectionRead;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 
-/// What a monitoring system is told, by its exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Exit status 0: nothing raises an alert.
     Ok,
-    /// Exit status 1: a check is outside of its range for warnings.
     Warning,
-    /// Exit status 2: a check is outside of its range for criticals.
     Critical,
-    /// Exit status 3: something that was asked for is not known.
+    /// A requested value is not known.
     Unknown,
 }
 
 impl Status {
-    /// The exit status of monitoring plugins, 0 to 3.
     pub fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -34,7 +27,6 @@ impl Status {
         }
     }
 
-    /// Its word in the output, in capitals.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -44,7 +36,7 @@ impl Status {
         }
     }
 
-    /// What is told where there are several: what is known to be bad comes before what is not known.
+    /// Order of severity: a known problem ranks above an unknown value.
     fn rank(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -55,22 +47,20 @@ impl Status {
     }
 }
 
-/// Ranges of the command line, by the name of the check, and which checks are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// `--warning`: ranges in place of the usual ones.
+    /// `--warning`: ranges that replace the defaults.
     pub warning: BTreeMap<String, Range>,
-    /// `--critical`: ranges in place of the usual ones.
+    /// `--critical`: ranges that replace the defaults.
     pub critical: BTreeMap<String, Range>,
-    /// These alone; all where it is empty.
+    /// Only these checks; all if empty.
     pub only: Vec<String>,
-    /// `--not`: checks that are left out.
     pub not: Vec<String>,
-    /// `[check] exclude` of the config: sections that this role is known not to be able to read.
+    /// `[check] exclude` of the config: sections that this role is known to be unable to read.
     pub excluded: Vec<String>,
 }
 
-/// The checks that are no measure of one snapshot's rows.
+/// Checks that do not measure the rows of one snapshot.
 const CONNECT: &str = "connect";
 const UNREAD: &str = "unread";
 const BLOCKED_SECONDS: &str = "blocked_seconds";
@@ -80,39 +70,34 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     [CONNECT].into_iter().chain(MEASURES.iter().map(|measure| measure.name)).chain([UNREAD, BLOCKED_SECONDS])
 }
 
-/// A check and what came of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// Name of the check, as [`names`] has it.
     pub name: &'static str,
-    /// `s`, `%`, `c` for a counter, or nothing: the units of performance data.
+    /// Unit of performance data: `s`, `%`, `c` for a counter, or empty.
     pub unit: &'static str,
-    /// The number; none where it is not known.
     pub value: Option<f64>,
-    /// What it comes to by its ranges.
     pub status: Status,
-    /// The range outside of which it warns; none: it never does.
+    /// The check warns outside this range; never if `None`.
     pub warning: Option<Range>,
-    /// The range outside of which it is critical; none: it never is.
+    /// The check is critical outside this range; never if `None`.
     pub critical: Option<Range>,
-    /// Who it is, or why it is not known; one line.
+    /// The session or object concerned, or why the value is not known; one line.
     pub about: String,
 }
 
-/// All checks, the worst first, else in the order of the manual.
+/// All checks, worst first, then in the order of the manual.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// What came of each check, the worst first.
     pub checks: Vec<Judged>,
-    /// The places that were asked for.
+    /// Addresses of the requested servers.
     pub server: String,
-    /// The database that was asked for, for labels; empty where none is known.
+    /// The requested database, for labels; empty if not known.
     pub database: String,
 }
 
 impl Report {
-    /// Judges the looks: what is bad has to be bad in each of them, and the least bad of the numbers counts. `connect` is how long the first
-    /// answer took, `apart` how far the looks are apart.
+    /// Judges the snapshots: a problem must be in each of them, and the mildest of the values counts. `connect` is the time to
+    /// the first answer, `apart` the interval between the snapshots.
     pub fn of(views: &[impl AsRef<View>], connect: Duration, apart: Duration, limits: &Limits) -> Self {
         let mut checks = vec![limits.judge(CONNECT, "s", (None, None), known(connect.as_secs_f64()))];
         let snapshots: Vec<_> =
@@ -140,7 +125,6 @@ impl Report {
         Self { checks, server: String::new(), database: String::new() }
     }
 
-    /// What there is to tell where no look came about.
     pub fn of_failure(status: Status, why: String) -> Self {
         let (warning, critical) = (None, None);
         Self {
@@ -158,12 +142,11 @@ impl Report {
         }
     }
 
-    /// Of which server and database this is.
     pub fn at(self, server: String, database: String) -> Self {
         Self { server, database, ..self }
     }
 
-    /// The worst; of nothing nothing is known.
+    /// The worst status; `Unknown` without checks.
     pub fn status(&self) -> Status {
         self.checks.first().map_or(Status::Unknown, |judged| judged.status)
     }
@@ -173,7 +156,7 @@ fn known(value: f64) -> Observed<Measured> {
     Observed::Read(Measured { value, about: String::new() })
 }
 
-/// A view with its snapshot, in which what is excluded and cannot be read counts as empty.
+/// A view with its snapshot, in which excluded sections that cannot be read count as empty.
 fn excluding<'a>(view: &'a View, excluded: &[String]) -> Option<(&'a View, std::borrow::Cow<'a, Snapshot>)> {
     use std::borrow::Cow;
     let snapshot = view.snapshot.as_deref()?;
@@ -182,7 +165,6 @@ fn excluding<'a>(view: &'a View, excluded: &[String]) -> Option<(&'a View, std::
     Some((view, snapshot))
 }
 
-/// The label of each section that is not known, with the reason of the first.
 fn unread(unread: &[SectionRead<'_>]) -> String {
     let Some(first) = unread.first() else { return String::new() };
     let labels: Vec<_> = unread.iter().map(SectionRead::label).collect();
@@ -194,8 +176,8 @@ fn unread(unread: &[SectionRead<'_>]) -> String {
     }
 }
 
-/// Of the same check in two snapshots the milder one. One that is not known counts only if the later one is not known either: what could not
-/// be decided at first may have been decided since.
+/// The milder of two results of the same check. An unknown result counts only if the later one is unknown, too: what could
+/// not be decided at first may have been decided since.
 fn milder(one: Option<Judged>, other: Option<Judged>) -> Option<Judged> {
     let (one, other) = (one?, other?);
     let is_known = |judged: &Judged| judged.status != Status::Unknown;
@@ -212,7 +194,7 @@ impl Limits {
         (self.only.is_empty() || named(&self.only)) && !named(&self.not)
     }
 
-    /// How many sections are not known. One is enough for UNKNOWN, unless a range of the command line says that it is worse.
+    /// The number of unread sections. One is enough for UNKNOWN, unless a range of the command line makes it worse.
     fn unread(&self, snapshot: &Snapshot) -> Option<Judged> {
         let sections = snapshot.unread();
         let value = f64::from(u32::try_from(sections.len()).unwrap_or(u32::MAX));
@@ -223,7 +205,7 @@ impl Limits {
         Some(Judged { status, ..judged })
     }
 
-    /// None if there is nothing to measure, and the check was not asked for by name.
+    /// `None` if there is nothing to measure, and the check was not requested by name.
     fn judge(
         &self,
         name: &'static str,

@@ -1,5 +1,3 @@
-//! What can be checked: a number of a look, its unit, and from when on it is trouble.
-
 use super::range::Range;
 use crate::model::adapter::{InstallationRows, Part, Parts, QueueRow, QueueState};
 use crate::model::backend::{Backend, State};
@@ -17,27 +15,21 @@ use crate::model::view::View;
 use crate::model::wait_graph::{Party, Root};
 use crate::model::{Text, Timestamp};
 
-/// A number of a snapshot, and what it is about: one line, which may be empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// The number, in the unit of its measure.
     pub value: f64,
-    /// The session, task or table that it is about.
+    /// The session, task or table concerned: one line, which can be empty.
     pub about: String,
 }
 
-/// Something that can be checked at one look.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure {
-    /// Its name on the command line and in the output: `[a-z_]+`.
+    /// Name on the command line and in the output: `[a-z_]+`.
     pub name: &'static str,
-    /// `s`, `%`, `c` for a counter, or nothing.
+    /// `s`, `%`, `c` for a counter, or empty.
     pub unit: &'static str,
-    /// From when on it is a warning where nobody says otherwise.
     pub warning: Option<Range>,
-    /// From when on it is critical.
     pub critical: Option<Range>,
-    /// Reads the number in a look and its snapshot.
     pub read: fn(&View, &Snapshot) -> Observed<Measured>,
 }
 
@@ -56,12 +48,12 @@ const fn measure(
     Measure { name, unit, warning: above(limits.0), critical: above(limits.1), read }
 }
 
-/// The parts of job systems of others that these are made of.
+/// The parts of other job systems that the measures need.
 pub fn measured_parts() -> Parts {
     Parts::of(&[Part::Workers, Part::Running, Part::Due, Part::Depth, Part::Paused])
 }
 
-/// All of them; what only time or several looks tell, `connect` and `blocked_seconds`, is added by who looks.
+/// All measures of one snapshot. `connect` and `blocked_seconds` need time or several snapshots, so the caller adds them.
 pub const MEASURES: [Measure; 23] = [
     measure("waiting", "", (None, None), |view, snapshot| {
         locks(snapshot).map(|_| measured(f64::from(view.graph.waiting), about(view, &ROOTS)))
@@ -120,12 +112,11 @@ fn plain(value: f64) -> Observed<Measured> {
     Observed::Read(measured(value, ""))
 }
 
-/// A number that may not be known, and why it is not.
 fn known(value: Option<f64>, reason: &str) -> Observed<Measured> {
     value.map_or_else(|| Observed::Unknown(reason.into()), plain)
 }
 
-/// A count of rows; beyond 2^53 it is not exact.
+/// A count of rows; not exact above 2^53.
 #[expect(clippy::cast_precision_loss, reason = "a count of rows")]
 fn counted(number: u64) -> Measured {
     measured(number as f64, "")
@@ -135,7 +126,6 @@ fn count(number: usize) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-/// The rows of a section of the server, or that `what` cannot be read.
 fn section<'a, T>(section: &'a Section<T>, what: &str) -> Observed<&'a [T]> {
     match section.observed() {
         Observed::Unknown(reason) => {
@@ -145,18 +135,17 @@ fn section<'a, T>(section: &'a Section<T>, what: &str) -> Observed<&'a [T]> {
     }
 }
 
-/// Why some of these tables are not known: the first that could not be read, or that the search for them failed.
+/// Why some of these tables are not known: the first read error, or the failed search for tables.
 fn unread<'a, T: 'a>(snapshot: &Snapshot, tables: &'a [TableRows<T>]) -> Option<Text> {
     let of = |table: &TableRows<T>| section(&table.section, &table.source.name).reason().cloned();
     tables.iter().find_map(of).or_else(|| unsearched(snapshot))
 }
 
-/// Why there may be tables of tasks and leases that are not known.
 fn unsearched(snapshot: &Snapshot) -> Option<Text> {
     section(&snapshot.detection.tables, "the catalog to find tables").reason().cloned()
 }
 
-/// What was counted. Of nothing that was found, if some of it could not be read, the number is not known.
+/// The count. A count of zero is not known if a part could not be read.
 fn unless_unread(counted: Measured, unread: Option<Text>) -> Observed<Measured> {
     match unread {
         Some(reason) if counted.value <= 0.0 => Observed::Unknown(reason),
@@ -168,7 +157,7 @@ fn locks(snapshot: &Snapshot) -> Observed<&[Lock]> {
     section(&snapshot.locks, "pg_locks")
 }
 
-/// The sessions. A role that does not see those of other roles does not know them.
+/// The sessions; not known if the role cannot see the sessions of other roles.
 fn sessions(snapshot: &Snapshot) -> Observed<&[Backend]> {
     match snapshot.server() {
         Some(server) if !server.sees_all => Observed::Unknown(
@@ -182,7 +171,6 @@ fn age(snapshot: &Snapshot, since: Option<Timestamp>) -> Option<f64> {
     Some((snapshot.taken_at - since?).as_seconds_f64().max(0.0))
 }
 
-/// What the worst finding of these checks is about.
 fn about(view: &View, checks: &[&str]) -> String {
     let finding = view.findings.iter().find(|finding| checks.contains(&finding.check));
     finding.map(words).unwrap_or_default()
@@ -199,7 +187,7 @@ fn of_check(view: &View, check: &str) -> Measured {
     measured(count(number), about(view, &[check]))
 }
 
-/// The checks that name the session to end: a root, or a request in the queue whose end frees more.
+/// The checks that name the session to terminate: a root, or a queued request whose end frees more.
 const ROOTS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
 
 fn longest_wait(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
@@ -211,12 +199,12 @@ fn longest_wait(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
             (about, Some(first)) if about.is_empty() => first.pid.to_string(),
             (about, _) => about,
         };
-        // A wait that began after the server wrote down its start has no start yet: it is younger than any.
+        // A wait that has just begun can have no start time yet; it is younger than any other.
         measured(first.and_then(|first| age(snapshot, first.wait_start)).unwrap_or(0.0), about)
     })
 }
 
-/// A count over all job systems of others whose parts `parts` are there; why it may be more than that.
+/// A count over all other job systems that have these parts. A count of zero is not known if a part could not be read.
 fn of_systems(snapshot: &Snapshot, parts: &[Part], counted: impl FnOnce() -> Measured) -> Observed<Measured> {
     let search =
         || section(&snapshot.detection.adapters, "the catalog to find job systems").reason().cloned();
@@ -234,7 +222,8 @@ fn of_systems(snapshot: &Snapshot, parts: &[Part], counted: impl FnOnce() -> Mea
     })
 }
 
-/// Jobs of other systems that have lost their worker. A job whose worker is not known to live may be one.
+/// Jobs of other systems that lost their worker. Zero is not known while it is undecided whether the worker of a job is
+/// alive.
 fn jobs_lost(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     let lost = of_systems(snapshot, &[Part::Running], || {
         let lost = view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
@@ -247,7 +236,6 @@ fn jobs_lost(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     })
 }
 
-/// Types of work that is due and that no worker of locktop's schema takes.
 fn types_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     let workers = &snapshot.systems.workers;
     if takers::tables(snapshot).next().is_none() {
@@ -256,11 +244,10 @@ fn types_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     locks(snapshot).and_then(|_| unless_unread(of_check(view, "unserved_type"), unread(snapshot, workers)))
 }
 
-/// Job systems with jobs that are due and no worker that is alive or connected.
 fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     let unserved =
         of_systems(snapshot, &[Part::Workers, Part::Due, Part::Depth], || of_check(view, "adapter_queue"));
-    // Jobs have been due for long, and it cannot be seen whether a worker is connected.
+    // Jobs are overdue, and it cannot be seen whether a worker is connected.
     let unseen = |(place, rows): (usize, &InstallationRows)| {
         let has_presence = rows.installation.adapter.evidence.has_presence;
         let is_unseen = has_presence && rows.sessions.is_none() && rows.workers.section.taken_at.is_none();
@@ -273,7 +260,7 @@ fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     unserved.and_then(|counted| unless_unread(counted, snapshot.adapters.iter().enumerate().find_map(unseen)))
 }
 
-/// The greatest of all roots but those that the config expects, and what the worst finding of one says.
+/// The maximum over all roots except those that the config expects, and the worst finding about a root.
 fn root(view: &View, snapshot: &Snapshot, read: impl Fn(&Root) -> Option<f64>) -> Observed<Measured> {
     locks(snapshot).map(|_| {
         let expected = |party: Party| {
@@ -339,11 +326,11 @@ fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Observed<Mea
             let tasks = section(&set.tasks, name).reason().cloned();
             tasks.or_else(|| section(&set.executions, log).reason().cloned())
         });
-        // Whether a worker runs a task is known from the locks.
+        // The locks show whether a worker runs a task.
         locks(snapshot).and_then(|_| {
             let rows = || view.tasks.rows.iter().filter(|row| states.contains(&row.state));
             let number = rows().count();
-            // The one that has been so for the longest time: it has run, or been due, since then.
+            // The task that has been in this state longest: it has run, or been due, since then.
             let since = |row: &TaskRow| {
                 row.age(snapshot).or_else(|| Some(-row.due_in(snapshot)?)).unwrap_or(f64::MIN)
             };
@@ -355,7 +342,7 @@ fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Observed<Mea
     })
 }
 
-/// Executions that are lost. One of which it is not known whether its worker is alive may be lost too.
+/// Orphaned executions. Zero is not known while it is undecided whether the worker of an execution is alive.
 fn tasks_orphan(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     tasks(view, snapshot, &[TaskState::Orphan]).and_then(|orphans| {
         let is_undecided = |row: &&TaskRow| {
@@ -385,7 +372,7 @@ fn leases(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     unless_unread(expired, unread(snapshot, &systems.leases).or_else(redis))
 }
 
-/// A number of all queue tables; it may be more if one of them could not be read.
+/// A number over all queue tables. Zero is not known if one of them could not be read.
 fn queue(snapshot: &Snapshot, counted: Observed<Measured>) -> Observed<Measured> {
     let counts = &snapshot.systems.counts;
     let found = snapshot.tables(counts).and_then(|_| counted);

@@ -1,4 +1,4 @@
-//! One look, or several, as a monitoring system wants it: measures against ranges, a status, a line for people and performance data.
+//! Checks for monitoring systems: measures, ranges, a status, a line for people, and performance data.
 //!
 //! Source: <https://www.monitoring-plugins.org/doc/guidelines.html>
 

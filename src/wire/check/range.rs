@@ -1,5 +1,5 @@
-//! Alert ranges of monitoring plugins: `10`, `10:`, `~:10`, `10:20`, `@10:20`. A value outside of the range raises the alert; with `@` one
-//! inside of it.
+//! Alert ranges of monitoring plugins: `10`, `10:`, `~:10`, `10:20`, `@10:20`. A value outside the range raises the alert;
+//! with `@`, a value inside it.
 //!
 //! Source: <https://www.monitoring-plugins.org/doc/guidelines.html#THRESHOLDFORMAT>
 
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use crate::text::seconds_in;
 
-/// An alert range, from its start to its end, both of which are within it.
+/// Both ends belong to the range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     start: f64,
@@ -17,17 +17,15 @@ pub struct Range {
 }
 
 impl Range {
-    /// An alert above this, and below zero.
+    /// Alerts above `end` and below zero.
     pub const fn above(end: f64) -> Self {
         Self { start: 0.0, end, inside: false }
     }
 
-    /// Whether a value raises the alert.
     pub fn alerts(self, value: f64) -> bool {
         (self.start..=self.end).contains(&value) == self.inside
     }
 
-    /// In words, why a value raises it: `> 10`, `< 5`, `in 10:20`.
     pub fn why(self, value: f64, unit: &str) -> String {
         if self.inside {
             return format!("in {}:{}{unit}", number(self.start), number(self.end));
@@ -40,7 +38,6 @@ impl Range {
     }
 }
 
-/// A range that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "\"{0}\" is not a range: 10 alerts above 10, 10: below 10, ~:10 above 10, 10:20 outside of both, @10:20 between them; times may have a unit, 30s, 5m, 1h"
@@ -69,7 +66,7 @@ impl FromStr for Range {
     }
 }
 
-/// A number, or a time in seconds.
+/// A number, or a time converted to seconds.
 fn value(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = seconds_in(text.strip_prefix(digits)?)?;
@@ -77,7 +74,7 @@ fn value(text: &str) -> Option<f64> {
     digits.chars().all(plain).then(|| digits.parse::<f64>().ok()).flatten().map(|number| number * factor)
 }
 
-/// As performance data has it: no exponent, no needless digits.
+/// Format of performance data: no exponent, no trailing zeros.
 pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

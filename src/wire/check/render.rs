@@ -1,32 +1,26 @@
-//! A report in the words of a monitoring system.
-
 use serde::Serialize;
 
 use super::judge::{Judged, Report, Status};
 use super::range::number;
 use crate::text;
 
-/// The monitoring system whose words a report is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckFormat {
     /// Nagios, Icinga, Naemon, Sensu: a plugin's output with performance data.
     Plugin,
-    /// One object; also a master item for Zabbix.
+    /// One object; also for a master item of Zabbix.
     Json,
-    /// Checkmk: a line for each local check.
+    /// Checkmk: one line per local check.
     Checkmk,
-    /// Prometheus: `OpenMetrics`, as for the textfile collector.
+    /// Prometheus: `OpenMetrics`, for example for the textfile collector.
     OpenMetrics,
 }
 
-/// Columns of a plugin's first line: what a message shows, and long enough for who it is.
+/// Maximum columns of a plugin's first line: what a notification shows, and enough to name the session.
 const FIRST: usize = 140;
-/// Most bytes of a plugin's output.
 const MOST: usize = 8 * 1024;
-/// Most columns of what is said of one check.
 const ABOUT: usize = 300;
 
-/// The report as text, with its last end of line.
 pub fn render(report: &Report, format: CheckFormat) -> String {
     match format {
         CheckFormat::Plugin => plugin(report),
@@ -36,7 +30,7 @@ pub fn render(report: &Report, format: CheckFormat) -> String {
     }
 }
 
-/// ASCII, one line, and no sign that separates performance data.
+/// Converts to one ASCII line without the separator of performance data.
 fn plain(about: &str, columns: usize) -> String {
     let line = text::one_line_prefix(about, columns);
     let line = text::fit(&line, columns);
@@ -45,7 +39,7 @@ fn plain(about: &str, columns: usize) -> String {
         let ascii = text::ascii(character.encode_utf8(&mut [0; 4])).into_owned();
         let piece = match ascii.as_str() {
             "|" => "/".to_owned(),
-            // A name in another script stays a name: `\u62a5`.
+            // A name in another script is kept as escapes: `\u62a5`.
             _ if !character.is_ascii() && ascii.starts_with('?') => {
                 format!("\\u{:04x}", u32::from(character))
             }
@@ -82,7 +76,7 @@ fn plugin(report: &Report) -> String {
     let head = headline(report);
     let mut out = format!("LOCKTOP {} - {head}", status.word());
     out = plain(&out, FIRST);
-    // None of them is ever below 0.
+    // No value is ever below 0.
     let data = |judged: &Judged| Some(performance(judged, judged.unit)? + ";0");
     let perfdata: Vec<_> = report.checks.iter().filter_map(data).collect();
     let perfdata = perfdata.join(" ");
@@ -102,7 +96,7 @@ fn plugin(report: &Report) -> String {
     format!("{out}{bar}{perfdata}\n")
 }
 
-/// What somebody reads who is woken: who blocks, where anything is wrong with locks; else the worst check.
+/// The text of a notification: the root blocker if locks are the problem, else the worst check.
 fn headline(report: &Report) -> String {
     let Some(worst) = report.checks.first().filter(|judged| judged.status != Status::Ok) else {
         let plural = if report.checks.len() == 1 { "" } else { "s" };
@@ -119,7 +113,7 @@ fn headline(report: &Report) -> String {
     }
 }
 
-/// Checks that say in a sentence what is wrong; others only name what it is wrong with.
+/// Checks whose text is a sentence about the problem; the text of the others only names the object.
 const TELLING: [&str; 10] = [
     "waiting",
     "longest_wait",
@@ -133,11 +127,10 @@ const TELLING: [&str; 10] = [
     "jobs_unserved",
 ];
 
-/// Checks whose cause is a root.
 const OF_LOCKS: [&str; 6] =
     ["waiting", "longest_wait", "worst_root", "root_age", "idle_root", "blocked_seconds"];
 
-/// `worst_root=17;3;10`, a time with its unit where that is wanted.
+/// `worst_root=17;3;10`, with the unit of a time if the format has units.
 fn performance(judged: &Judged, unit: &str) -> Option<String> {
     let range =
         |range: Option<super::range::Range>| range.map_or_else(String::new, |range| range.to_string());
@@ -183,11 +176,11 @@ fn json(report: &Report) -> String {
         summary: plain(&headline(report), FIRST),
         checks: checks.collect(),
     };
-    // Numbers and text always are JSON.
+    // Numbers and text can always be written as JSON.
     crate::wire::json::line(&document).unwrap_or_default() + "\n"
 }
 
-/// `2 "locktop_worst_root" worst_root=17;3;10;0 worst_root 17 > 10: …`: ranges are Checkmk's `lower:upper`, which are the same.
+/// `2 "locktop_worst_root" worst_root=17;3;10;0 worst_root 17 > 10: …`. Checkmk's ranges `lower:upper` are the same.
 fn checkmk(judged: &Judged) -> String {
     let metrics = performance(judged, "").unwrap_or_else(|| "-".to_owned());
     format!("{} \"locktop_{}\" {metrics} {}\n", judged.status.code(), judged.name, sentence(judged, ABOUT))
@@ -207,17 +200,17 @@ fn metrics(report: &Report) -> String {
         .collect()
 }
 
-/// `server="db:5432",database="app"`: several targets go into one Prometheus.
+/// `server="db:5432",database="app"`: several targets can feed one Prometheus.
 fn labels(report: &Report) -> String {
     let value = |text: &str| text::one_line(text).replace('\\', "\\\\").replace('"', "\\\"");
     format!("server=\"{}\",database=\"{}\"", value(&report.server), value(&report.database))
 }
 
-/// The unit is in the name, as Prometheus wants it.
+/// The unit is part of the name, by Prometheus convention.
 fn metric(judged: &Judged, of: &str) -> Option<String> {
     let value = judged.value?;
     let (suffix, factor) = match judged.unit {
-        // `blocked_seconds` has it already.
+        // `blocked_seconds` has the suffix already.
         "s" if !judged.name.ends_with("_seconds") => ("_seconds", 1.0),
         "%" => ("_ratio", 0.01),
         _ => ("", 1.0),

@@ -1,5 +1,3 @@
-//! Reports of a view that was made up.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +27,6 @@ fn stale(view: &View) -> Arc<View> {
     Arc::new(View { snapshot: Some(Arc::new(snapshot)), ..view.clone() })
 }
 
-/// Nobody waits in it.
 fn quiet(view: &View) -> Arc<View> {
     let graph = crate::model::wait_graph::WaitGraph::default();
     Arc::new(View { graph: Arc::new(graph), findings: Arc::default(), ..view.clone() })
@@ -103,7 +100,7 @@ fn what_is_bad_has_to_be_bad_in_each_look() {
     assert_eq!(status(&[Arc::clone(&view), Arc::clone(&quiet), Arc::clone(&view)]), Status::Ok);
     assert_eq!(status(&[Arc::clone(&view), stale(&view)]), Status::Unknown);
     let both = report(&[Arc::clone(&view), quiet], &limits);
-    // The mean of two looks that are two seconds apart.
+    // The mean of two snapshots that are two seconds apart.
     assert_eq!(of(&both, "blocked_seconds").value, Some(f64::from(view.graph.waiting)));
 }
 
@@ -136,7 +133,7 @@ fn a_plugin_says_it_in_a_line_and_has_performance_data() {
     assert!(text.contains("\n[WARNING] waiting "), "{text}");
     assert!(text.trim_end().lines().last().unwrap().starts_with("[OK] 1 more |worst_root="), "{text}");
     assert!(text.contains("waiting=") && text.contains(";0;;0") && text.is_ascii(), "{text}");
-    // What somebody called himself cannot end the line or begin the data.
+    // A name chosen by a client must not end the line or begin the performance data.
     if let Some(worst) = report.checks.first_mut() {
         worst.about = format!("ev|l\nname=1 \u{1b}[2J \u{202e} {}", "x".repeat(10_000));
     }
@@ -164,7 +161,7 @@ fn the_same_in_other_words() {
     let checkmk = render(&report, CheckFormat::Checkmk);
     assert_eq!(checkmk.lines().count(), 4);
     assert!(checkmk.lines().any(|line| line.starts_with("1 \"locktop_waiting\" waiting=")), "{checkmk}");
-    // Without units; and a limit of 0 is one.
+    // Without units; a limit of 0 is a limit, too.
     assert!(checkmk.contains(" longest_wait=60;30;300 "), "{checkmk}");
     let zero = Limits { only: vec!["waiting".to_owned()], ..self::limits(&[], &[("waiting", "0")]) };
     let critical = render(&self::report(&[Arc::new(sample::view())], &zero), CheckFormat::Checkmk);
@@ -242,7 +239,7 @@ fn jobs_of_other_systems_are_counted_where_there_are_any() {
     assert!(leases.checks.iter().all(|judged| !judged.name.starts_with("jobs_")));
 }
 
-/// Whoever is paged is told whom the screen and `snapshot` tell first.
+/// The notification names the same session first as the screen and `snapshot`.
 #[test]
 fn whom_to_end_is_the_same_as_on_the_screen() {
     use crate::model::backend::State;
@@ -270,7 +267,7 @@ fn of_several_tasks_the_one_that_is_so_for_longest_is_named() {
     assert_eq!(about, "billing close and 1 more");
 }
 
-/// A job system that exists and is not read, and a search that failed: neither is "no jobs".
+/// A job system that is not read, or a failed search, must not count as "no jobs".
 #[test]
 fn a_job_system_that_is_not_read_is_not_known() {
     use crate::model::adapter::{Installation, InstallationRows, sample as installations};
@@ -278,7 +275,7 @@ fn a_job_system_that_is_not_read_is_not_known() {
     let snapshot = || crate::sample::Builder::default().snapshot();
     let of_snapshot = |snapshot| report(&[Arc::new(crate::sample::view(snapshot, 1))], &Limits::default());
     let now = snapshot().taken_at;
-    // Of an owner that is not trusted.
+    // The owner is not trusted.
     let read = installations::beating(now);
     let refused =
         Installation { refused: Some("it belongs to mallory".into()), ..(*read.installation).clone() };
@@ -292,7 +289,7 @@ fn a_job_system_that_is_not_read_is_not_known() {
         assert!(judged.about.contains("it belongs to mallory"), "{judged:?}");
     }
     assert_eq!(found.status(), Status::Unknown);
-    // The config may do without it.
+    // The config can exclude it.
     let label = denied.unread()[0].label();
     let limits = Limits { excluded: vec![label], ..Limits::default() };
     let view = || Arc::new(crate::sample::view(denied.clone(), 1));
@@ -301,7 +298,7 @@ fn a_job_system_that_is_not_read_is_not_known() {
     assert_eq!(report(&[view()], &all).status(), Status::Ok);
     let other = Limits { excluded: vec!["adapt".to_owned(), "leases".to_owned()], ..Limits::default() };
     assert_eq!(report(&[view()], &other).status(), Status::Unknown);
-    // The search failed: there may be one.
+    // The search failed: a job system may exist.
     let mut unsearched = snapshot();
     unsearched.detection.adapters =
         Section::default().stale("canceling statement due to statement timeout".into());
@@ -319,7 +316,7 @@ fn a_job_system_that_is_not_read_is_not_known() {
     ] {
         assert_eq!(of(&found, name).status, Status::Unknown, "{name}");
     }
-    // One that is read and bad stays bad.
+    // A job system that was read and has a problem keeps its status.
     let mut both = denied;
     let mut rows = vec![read];
     rows.extend(both.adapters.iter().cloned());
@@ -329,7 +326,6 @@ fn a_job_system_that_is_not_read_is_not_known() {
     assert_eq!(found.status(), Status::Warning);
 }
 
-/// What could not be decided at first, and is decided in a later snapshot, is known.
 #[test]
 fn the_last_snapshot_decides_what_was_not_known() {
     let view = Arc::new(sample::view());
@@ -340,7 +336,8 @@ fn the_last_snapshot_decides_what_was_not_known() {
     assert_eq!(status(&[Arc::clone(&view), stale(&view)]), Status::Unknown);
 }
 
-/// Where only the sessions of workers prove that they are there, and not all can be seen, a queue that is behind is not known to be served.
+/// If only the sessions of workers prove their presence, and not all sessions are visible, it is not known whether a late
+/// queue is served.
 #[test]
 fn whether_a_queue_is_served_is_not_known_without_the_sessions() {
     use crate::model::adapter::{Part, PartRows, sample as installations};

@@ -1,5 +1,3 @@
-//! Who cost how much waiting.
-
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -7,13 +5,12 @@ use serde::Serialize;
 use super::rows::Time;
 use crate::model::blame::{self, Group, Span};
 
-/// Roots that are written, the most expensive first.
+/// Maximum roots written, the most expensive first.
 const ROOTS: usize = 50;
 
-/// Episodes that are written: those that go on, and the most expensive of the others.
+/// Maximum episodes written: those that continue, and the most expensive of the others.
 const EPISODES: usize = 50;
 
-/// What was counted from the first look to the last.
 #[derive(Debug, Serialize)]
 pub(crate) struct Blame<'a> {
     span: f64,
@@ -30,7 +27,7 @@ pub(crate) struct Blame<'a> {
     episodes_omitted: u64,
 }
 
-/// Who waited already at the first look.
+/// Sessions that already waited at the first snapshot.
 #[derive(Debug, Serialize)]
 struct Before {
     sessions: u32,
@@ -91,7 +88,7 @@ fn before(before: blame::Before) -> Before {
     Before { sessions: before.sessions, longest: before.longest, seconds: before.seconds }
 }
 
-/// None where there was one look, between which and another nothing could be waited.
+/// `None` with a single snapshot: waiting is measured between two.
 pub(crate) fn blame(blame: &blame::Blame) -> Option<Blame<'_>> {
     let (since, until) = blame.since.zip(blame.until).filter(|_| blame.looks > 1)?;
     let total = blame.total(Span::All);
@@ -124,7 +121,7 @@ pub(crate) fn blame(blame: &blame::Blame) -> Option<Blame<'_>> {
     })
 }
 
-/// The key is taken from the table: the row's own is gone with the row.
+/// The key is borrowed from the table, because the row does not live long enough.
 fn root<'a>(
     blame: &'a blame::Blame,
     row: &blame::Row,

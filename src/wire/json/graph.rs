@@ -1,4 +1,4 @@
-//! The wait graph: process ids, with 0 and a gid for a prepared transaction.
+//! The wait graph, by process id. A prepared transaction has the id 0 and a gid.
 
 use serde::Serialize;
 
@@ -36,7 +36,6 @@ pub(super) struct Edge<'a> {
     inferred: bool,
 }
 
-/// All holder edges and at most `limit` queue edges, and how many of those are left out.
 pub(super) fn edges<'a>(
     graph: &WaitGraph,
     locks: &Locks<'_>,

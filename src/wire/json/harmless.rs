@@ -1,4 +1,4 @@
-//! Text in JSON that a terminal may be shown.
+//! JSON text that is safe to show on a terminal.
 
 use std::io;
 
@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::ser::Error as _;
 use serde_json::ser::{Formatter, Serializer};
 
-/// Writes strings with `\u` escapes in place of what commands a terminal, ends a line for some readers, turns the direction of the text
-/// around, or is not visible. JSON demands that for the controls below U+0020 alone (RFC 8259, section 7).
+/// Writes `\u` escapes for characters that control a terminal, end a line for some readers, change the direction of the
+/// text, or are invisible. JSON requires that only for the controls below U+0020 (RFC 8259, section 7).
 struct Harmless;
 
 impl Formatter for Harmless {
@@ -28,15 +28,15 @@ impl Formatter for Harmless {
     }
 }
 
-/// DEL, the C1 controls, the separators of lines and paragraphs, and what has no shape, the controls of direction among it.
+/// DEL, the C1 controls, the line and paragraph separators, and invisible characters, including direction controls.
 fn commands(letter: char) -> bool {
     matches!(letter, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}') || crate::text::is_unseen(letter)
 }
 
-/// A value as JSON on one line, in which no character commands a terminal.
+/// A value as one line of JSON that is safe to show on a terminal.
 ///
 /// # Errors
-/// When it has a map with keys that are no text.
+/// If it has a map with keys that are not text.
 pub fn to_string(value: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut out = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut out, Harmless))?;

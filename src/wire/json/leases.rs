@@ -1,5 +1,3 @@
-//! Leases.
-
 use serde::Serialize;
 
 use super::rows::{Time, exact};
@@ -7,11 +5,10 @@ use crate::model::lease::LeaseState;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 
-/// A lease, with the keys of `leases`.
 #[derive(Debug, Serialize)]
 pub(super) struct Lease<'a> {
     source: &'a str,
-    /// Text also where the table has a number: not every source has.
+    /// Text even if the table has a number, because not every source has one.
     id: &'a str,
     owner: Option<&'a str>,
     acquired_at: Option<Time>,
@@ -25,11 +22,9 @@ pub(super) struct Lease<'a> {
     waiting: u32,
     owner_pid: Option<i32>,
     owner_alive: Option<bool>,
-    /// Of the sets of Redis servers, where there are several.
     set: Option<u16>,
 }
 
-/// The leases of the tables that could be read.
 pub(super) fn leases<'a>(view: &'a View, snapshot: &Snapshot) -> Vec<Lease<'a>> {
     let is_old = |source: &str| {
         let mut old = snapshot.systems.leases.iter().filter(|table| table.section.error.is_some());

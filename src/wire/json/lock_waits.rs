@@ -1,5 +1,3 @@
-//! Which locks were waited for: what locktop saw, what the schema has counted, and the workers of the schema.
-
 use serde::Serialize;
 
 use super::readable;
@@ -9,7 +7,7 @@ use crate::model::lock_waits;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 
-/// What locktop saw since it began to look, and beside it what was counted whoever looked.
+/// Waits that locktop has seen since it started, together with waits that were counted independently of locktop.
 #[derive(Debug, Serialize)]
 pub(super) struct LockWaits<'a> {
     since: Option<Time>,
@@ -18,7 +16,6 @@ pub(super) struct LockWaits<'a> {
     counted: Vec<Counted<'a>>,
 }
 
-/// What was waited for, flattened into the waits for it.
 #[derive(Debug, Serialize)]
 struct Locked<'a> {
     name: String,
@@ -30,7 +27,6 @@ struct Locked<'a> {
     key: Option<Key>,
 }
 
-/// Waits that locktop saw, by lock.
 #[derive(Debug, Serialize)]
 struct Watched<'a> {
     #[serde(flatten)]
@@ -44,7 +40,6 @@ struct Watched<'a> {
     last_seen: Time,
 }
 
-/// Waits that the schema has counted.
 #[derive(Debug, Serialize)]
 struct Counted<'a> {
     table: &'a str,
@@ -106,7 +101,6 @@ fn locked<'a>(snapshot: &'a Snapshot, tag: &LockTag, name: String) -> Locked<'a>
     }
 }
 
-/// A worker of locktop's schema that is connected, and what it takes.
 #[derive(Debug, Serialize)]
 pub(super) struct Taker<'a> {
     table: &'a str,

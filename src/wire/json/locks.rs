@@ -1,4 +1,4 @@
-//! Every advisory lock, and every lock that takes part in a wait.
+//! All advisory locks, and all locks that take part in a wait.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -36,7 +36,6 @@ pub(super) struct Lock<'a> {
     wait_start: Option<Time>,
 }
 
-/// The rows that are written, and where each row of the snapshot went.
 #[derive(Debug)]
 pub(super) struct Locks<'a> {
     pub(super) rows: Vec<Lock<'a>>,
@@ -64,7 +63,6 @@ impl<'a> Locks<'a> {
         locks
     }
 
-    /// Where the row of the snapshot with this index is.
     pub(super) fn place(&self, index: usize) -> Option<usize> {
         self.places.get(&index).copied()
     }

@@ -1,7 +1,7 @@
-//! The snapshot as JSON: a contract. Keys may be added, never renamed; the shapes here are its own, so that the model
-//! may change.
+//! The snapshot as JSON. The format is a contract: keys can be added but never renamed. The types here are separate, so
+//! that the model can change.
 //!
-//! Times are RFC 3339 with offset, durations seconds, names those of the server.
+//! Times are RFC 3339 with offset, durations are in seconds, names are those of the server.
 
 mod adapters;
 pub(in crate::wire) mod blame;
@@ -36,10 +36,9 @@ pub use harmless::to_string as line;
 pub use recovery::recovery;
 use rows::Time;
 
-/// Queue edges that are written; there may be the square of the waiters.
+/// Maximum queue edges written; their number can be the square of the number of waiters.
 const QUEUE_EDGES: usize = 50_000;
 
-/// What `locktop snapshot --format json` prints.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     format: u32,
@@ -70,11 +69,10 @@ struct Document<'a> {
     sections: BTreeMap<&'static str, SectionState<'a>>,
 }
 
-/// When a section was read, and why it could not be read again.
 #[derive(Debug, Serialize)]
 struct SectionState<'a> {
     taken_at: Option<Time>,
-    /// The rows are those of the snapshot's time.
+    /// The rows are as of the time of the snapshot.
     known: bool,
     error: Option<Cow<'a, str>>,
 }
@@ -88,7 +86,6 @@ impl<'a> SectionState<'a> {
         Self::new(section.taken_at, section.error.as_deref().map(Cow::Borrowed))
     }
 
-    /// One section of several tables: as old as the oldest, with every error.
     fn all(parts: impl Iterator<Item = (Option<Timestamp>, Option<&'a str>)>) -> Self {
         let parts: Vec<_> = parts.collect();
         let errors: Vec<&str> = parts.iter().filter_map(|(_, error)| *error).collect();
@@ -97,25 +94,23 @@ impl<'a> SectionState<'a> {
         Self::new(oldest, error)
     }
 
-    /// None where there are no tables.
     fn together<T>(tables: &'a [TableRows<T>]) -> Option<Self> {
         let parts = tables.iter().map(|table| (table.section.taken_at, table.section.error.as_deref()));
         (!tables.is_empty()).then(|| Self::all(parts))
     }
 }
 
-/// The view's snapshot as one JSON object on one line; none before the first snapshot. No character in it commands a
-/// terminal.
+/// The snapshot as one line of JSON that is safe to show on a terminal; `None` before the first snapshot.
 ///
 /// # Errors
-/// None that anybody has seen: the shapes have no map with keys that are no text, and no number that is none.
+/// Not expected: no map has keys that are not text, and no number is invalid.
 pub fn to_string(view: &View) -> Option<Result<String, serde_json::Error>> {
     view.snapshot.as_deref().map(|snapshot| harmless::to_string(&document(view, snapshot)))
 }
 
 fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
     let gids = Gids::of(snapshot, &view.index);
-    // Without locks of this moment there is no graph of it.
+    // Without current locks there is no current graph.
     let none = WaitGraph::default();
     let graph = if snapshot.locks.is_known() { &*view.graph } else { &none };
     let locks = locks::Locks::of(snapshot, graph, &view.index, &view.lock_names, &gids);
@@ -159,7 +154,7 @@ fn server(snapshot: &Snapshot) -> Option<rows::Server<'_>> {
     Some(rows::Server::of(server, connections))
 }
 
-/// So many from the front of each queue are said in words: the words of one take a look at all of its queue.
+/// Waiters at the front of each queue whose wait is explained: each explanation scans the whole queue.
 const SAID: usize = 100;
 
 fn backends<'a>(view: &View, snapshot: &'a Snapshot, graph: &WaitGraph) -> Vec<rows::BackendRow<'a>> {
@@ -174,7 +169,6 @@ fn backends<'a>(view: &View, snapshot: &'a Snapshot, graph: &WaitGraph) -> Vec<r
     readable(&snapshot.backends).iter().map(row).collect()
 }
 
-/// How each section is; those of the tasks, leases and Redis where there are such.
 fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
     let mut sections = BTreeMap::from([
         ("server", SectionState::of(&snapshot.server)),
@@ -209,7 +203,6 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
     sections
 }
 
-/// The rows of a section that could be read; one that could not is empty.
 fn readable<T>(section: &Section<T>) -> &[T] {
     if section.is_known() { section.last_rows() } else { &[] }
 }

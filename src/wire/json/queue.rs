@@ -1,5 +1,3 @@
-//! The work queue, rate limits and id generators.
-
 use serde::Serialize;
 
 use super::rows::{Time, exact};
@@ -10,7 +8,8 @@ use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::work_queue::{Count, Depth};
 
-/// The items by state, in all tables; none if one of them could not be read. `more` has the states of which there are more than were counted.
+/// Items by state over all tables; none if a table could not be read. `more` lists the states with more items than were
+/// counted.
 #[derive(Debug, Serialize)]
 pub(super) struct WorkQueue {
     pending: Option<u64>,
@@ -49,7 +48,7 @@ fn is_read<T>(table: &TableRows<T>) -> bool {
     table.section.is_known()
 }
 
-/// An item that is worked on or was set aside, or one of the oldest that are pending.
+/// An item in progress or set aside, or one of the oldest pending ones.
 #[derive(Debug, Serialize)]
 pub(super) struct Item<'a> {
     table: &'a str,
@@ -99,7 +98,6 @@ pub(super) fn items<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Item<'a>> {
     .collect()
 }
 
-/// A rate limit, with the keys of `rate_limits`.
 #[derive(Debug, Serialize)]
 pub(super) struct Limit<'a> {
     table: &'a str,
@@ -129,7 +127,7 @@ pub(super) fn limits(snapshot: &Snapshot) -> Vec<Limit<'_>> {
     .collect()
 }
 
-/// An id generator. `ahead` is how many seconds its last id is ahead of the server's clock; less than none is as it should be.
+/// An id generator. `ahead` is by how many seconds its last id is ahead of the server's clock; a negative value is normal.
 #[derive(Debug, Serialize)]
 pub(super) struct Generator<'a> {
     table: &'a str,

@@ -1,5 +1,3 @@
-//! A recovery as JSON: what was planned and what came of it. Names and units are those of the snapshot.
-
 use serde::Serialize;
 
 use super::harmless;
@@ -7,7 +5,6 @@ use super::rows::{Key, Time};
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{AlsoEnded, Planned, Reason, RecoveryPlan, RecoveryResult, Step};
 
-/// What `locktop recover --format json` prints.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     format: u32,
@@ -19,7 +16,6 @@ struct Document<'a> {
     results: Vec<Done<'a>>,
 }
 
-/// An execution that was asked for.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     id: i64,
@@ -43,7 +39,7 @@ struct Row<'a> {
     also_ended: Vec<Also<'a>>,
 }
 
-/// An execution that ends with the session that is ended for another.
+/// An execution that ends with the session that is terminated for another one.
 #[derive(Debug, Serialize)]
 struct Also<'a> {
     id: i64,
@@ -51,7 +47,6 @@ struct Also<'a> {
     effect: &'a str,
 }
 
-/// What came of recovering one execution.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     id: i64,
@@ -66,10 +61,7 @@ struct Done<'a> {
     also_ended: Vec<Also<'a>>,
 }
 
-/// A plan and its results, as one JSON object on one line. No character in it commands a terminal.
-///
-/// # Errors
-/// None that anybody has seen, as for the snapshot.
+/// A plan and its results as one line of JSON that is safe to show on a terminal.
 pub fn recovery(
     plan: &RecoveryPlan,
     results: &[RecoveryResult],

@@ -1,5 +1,3 @@
-//! The shapes of rows that are written as they are.
-
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
@@ -14,7 +12,7 @@ use crate::model::wait_graph::Party;
 use crate::model::{backend, lock_key};
 use crate::wire::gids::Gids;
 
-/// A moment: RFC 3339 with offset, microseconds.
+/// A time: RFC 3339 with offset and microseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Time(pub(super) Timestamp);
 
@@ -83,7 +81,7 @@ pub(super) struct BackendRow<'a> {
     query_id: Option<i64>,
     query_id_text: Option<String>,
     query: Option<Cow<'a, str>>,
-    /// Why it waits, a sentence each; empty where it does not wait.
+    /// Why it waits, one sentence each; empty if it does not wait.
     pub(super) why: Vec<String>,
 }
 
@@ -117,7 +115,7 @@ impl<'a> From<&'a backend::Backend> for BackendRow<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct PreparedRow<'a> {
     gid: &'a str,
-    /// None where the locks could not be read.
+    /// `None` if the locks could not be read.
     virtualtransaction: Option<String>,
     database: Option<&'a str>,
     owner: Option<&'a str>,
@@ -151,7 +149,6 @@ pub(super) struct Finding<'a> {
     subject: SubjectShape<'a>,
 }
 
-/// How bad something is, in a word.
 pub(super) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Info => "info",
@@ -160,7 +157,6 @@ pub(super) fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// What a finding is about.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum SubjectShape<'a> {
@@ -282,12 +278,11 @@ impl<'a> Finding<'a> {
     }
 }
 
-/// A number as text. Readers that keep numbers as doubles, as jq and JavaScript do, change those beyond 2^53.
+/// A number as text. Readers that keep numbers as doubles, such as jq and JavaScript, change those above 2^53.
 pub(super) fn exact(number: i64) -> String {
     number.to_string()
 }
 
-/// An advisory key: a bigint, or two integers.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Key {

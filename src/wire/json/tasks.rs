@@ -1,5 +1,3 @@
-//! Schedules and executions.
-
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -10,7 +8,6 @@ use crate::model::task::{TaskId, TaskRow, TaskSet, evidence};
 use crate::model::view::View;
 use crate::model::{Text, Timestamp};
 
-/// A schedule, with the keys of `tasks`.
 #[derive(Debug, Serialize)]
 pub(super) struct Task<'a> {
     table: &'a str,
@@ -26,12 +23,11 @@ pub(super) struct Task<'a> {
     timeout: Option<f64>,
     max_attempts: Option<i64>,
     attempts: Option<i64>,
-    /// Its last executions failed, so many in a row, as far as they were read.
+    /// Consecutive failures of the last executions, as far as they were read.
     failed_in_a_row: u32,
     state: &'static str,
 }
 
-/// An execution, with the keys of `executions`.
 #[derive(Debug, Serialize)]
 pub(super) struct Execution<'a> {
     table: Option<&'a str>,
@@ -50,11 +46,11 @@ pub(super) struct Execution<'a> {
     lock_key: Option<Key>,
     holder_pid: Option<i32>,
     state: &'a str,
-    /// What it most likely is where `state` is unknown.
+    /// The most likely state if `state` is unknown.
     maybe: Option<&'static str>,
-    /// Seconds until it is an orphan, if nothing is heard of it; none where nothing is counted down.
+    /// Seconds until it is an orphan if it gives no sign of life; `None` without a countdown.
     orphan_in: Option<f64>,
-    /// Who holds its key, and what that proves; none where it is not running in the log.
+    /// The holder of its key, and what that proves; `None` if it is not running in the log.
     evidence: Option<String>,
 }
 
@@ -62,7 +58,6 @@ fn text(text: Option<&Text>) -> Option<&str> {
     text.map(|text| &**text)
 }
 
-/// The schedules that could be read.
 pub(super) fn tasks<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Task<'a>> {
     let mut states: FxHashMap<TaskId, (&'static str, u32)> = FxHashMap::default();
     for row in &view.tasks.rows {
@@ -97,7 +92,6 @@ pub(super) fn tasks<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Task<'a>> {
     .collect()
 }
 
-/// The running executions and the last few of each task, as far as they could be read.
 pub(super) fn executions<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Execution<'a>> {
     let place = |row: &TaskRow| Some(((row.set, row.execution?), row.clone()));
     let running: FxHashMap<(usize, usize), TaskRow> = view.tasks.rows.iter().filter_map(place).collect();
@@ -132,7 +126,6 @@ pub(super) fn executions<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Executi
     rows
 }
 
-/// How one section of all sets is: as old as the oldest, with every error.
 pub(super) fn state<'a>(
     snapshot: &'a Snapshot,
     section: impl Fn(&'a TaskSet) -> (Option<Timestamp>, Option<&'a str>),

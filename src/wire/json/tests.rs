@@ -20,7 +20,6 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// The keys of the contract are all there; others may be added.
 fn assert_keys(value: &Value, contract: &str) {
     let there = keys(value);
     for key in contract.split_whitespace() {
@@ -91,7 +90,6 @@ fn values_are_those_of_the_contract() {
     assert_eq!(json["queue"]["oldest_pending_at"], Value::Null);
 }
 
-/// Where each number that a double cannot hold has its text.
 fn assert_exact(value: &Value, place: &str) {
     match value {
         Value::Array(values) => values.iter().for_each(|value| assert_exact(value, place)),

@@ -1,4 +1,4 @@
-//! `snapshot --watch`: one line a look, and between them what happened.
+//! `snapshot --watch`: one line per snapshot, and the events between them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,7 +9,6 @@ use super::{harmless, rows};
 use crate::model::event::Event;
 use crate::model::view::{Link, View};
 
-/// A look: the document, with its number and how many looks came to nothing before it because the reader was slow.
 #[derive(Serialize)]
 struct Look<'a> {
     #[serde(rename = "type")]
@@ -46,7 +45,7 @@ struct LinkLine<'a> {
     reason: Option<&'a str>,
 }
 
-/// The look of a view as a line; none before the first.
+/// The snapshot of a view as a line; `None` before the first.
 ///
 /// # Errors
 /// As for [`super::to_string`].
@@ -56,10 +55,6 @@ pub fn look(view: &View, seq: u64, skipped: u64) -> Option<Result<String, serde_
     Some(harmless::to_string(&Look { kind: "look", seq, skipped, document }))
 }
 
-/// An event as a line.
-///
-/// # Errors
-/// As for [`super::to_string`].
 pub fn event(event: &Event) -> Result<String, serde_json::Error> {
     harmless::to_string(&EventLine {
         kind: "event",
@@ -72,10 +67,6 @@ pub fn event(event: &Event) -> Result<String, serde_json::Error> {
     })
 }
 
-/// How the connection is, as a line.
-///
-/// # Errors
-/// As for [`super::to_string`].
 pub fn link(link: &Link) -> Result<String, serde_json::Error> {
     let (state, reason) = match link {
         Link::Connecting => ("connecting", None),
@@ -85,7 +76,7 @@ pub fn link(link: &Link) -> Result<String, serde_json::Error> {
     harmless::to_string(&LinkLine { kind: "link", state, reason })
 }
 
-/// What a look is beside its times: who waits for whom, how the tasks, leases and items are, and what is wrong.
+/// Hash of a snapshot without its times: who waits for whom, the states of tasks, leases and items, and the findings.
 pub fn fingerprint(view: &View) -> u64 {
     let mut hasher = DefaultHasher::new();
     for queue in &view.graph.queues {

@@ -1,4 +1,4 @@
-//! One JSON object. Keys may be added, never renamed.
+//! One JSON object. Keys can be added but never renamed.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ use crate::wire::json::line;
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     format: u32,
-    /// None where something is not known and nothing waits, or no server was asked.
+    /// `None` if a result is not known and nothing waits, or if no server was asked.
     would_wait: Option<bool>,
-    /// Numbers of the statements that wait, that fail because of a lock, and that fail or are not known.
+    /// Numbers of the statements that wait, that fail because of a lock, and that fail otherwise or are not known.
     waits: Vec<usize>,
     refused: Vec<usize>,
     not_judged: Vec<usize>,
@@ -49,7 +49,7 @@ struct One<'a> {
     since: Option<u32>,
     work: Option<&'static str>,
     transaction_block: Option<bool>,
-    /// Number of its transaction among `transactions`; none if it has one of its own.
+    /// Number of its transaction in `transactions`; `None` if it has its own.
     transaction: Option<usize>,
     timeouts: BTreeMap<&'static str, String>,
     waits_for_transactions: Option<&'static str>,
@@ -84,9 +84,8 @@ struct Lock<'a> {
     name: String,
     mode: &'static str,
     table_mode: Option<&'static str>,
-    /// The first version that takes it, if not all do.
+    /// The first server version that takes it, if not all do.
     since: Option<u32>,
-    /// Whether it is taken only if it exists.
     if_exists: bool,
     beside: String,
     now: Option<Now<'a>>,
@@ -126,14 +125,10 @@ struct InTheWay {
     state: String,
     transaction: Option<f64>,
     query: Option<String>,
-    /// Process ids of the sessions at the root of what it waits for itself.
+    /// Process ids of the root blockers that this session itself waits for.
     waits_for: Vec<i32>,
 }
 
-/// The report as one line.
-///
-/// # Errors
-/// None that occurred so far: the shapes have no map with keys that are no text, and no number that is none.
 pub fn json(report: &Report) -> Result<String, serde_json::Error> {
     let numbers = |is: &dyn Fn(&Judgement) -> bool| -> Vec<usize> {
         report.numbers(is).into_iter().map(|number| number + 1).collect()

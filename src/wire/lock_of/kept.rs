@@ -1,4 +1,4 @@
-//! How long the locks of a text are kept: its transactions, and the advisory locks of the session.
+//! How long the locks of a script are kept: its transactions, and session-level advisory locks.
 
 use super::{Report, words};
 use crate::model::lock::LockMode;
@@ -6,7 +6,6 @@ use crate::model::statement::script::{End, Held, Transaction};
 use crate::model::statement::{Statement, Work};
 
 impl Report {
-    /// Whether there is more than one statement, so that they have numbers.
     pub(super) fn is_script(&self) -> bool {
         self.pieces.len() > 1
     }
@@ -17,7 +16,6 @@ impl Report {
         format!("statement {} (line {line})", number + 1)
     }
 
-    /// Until when a statement keeps its locks.
     pub(super) fn until(&self, number: usize, statement: &Statement) -> String {
         let step = self.script.steps.get(number);
         let transaction = step.and_then(|step| self.script.transactions.get(step.transaction?));
@@ -41,7 +39,6 @@ impl Report {
         }
     }
 
-    /// Lines on the transactions: a heading, and for each what is held and what it waits through.
     pub(super) fn transactions(&self) -> Vec<(String, Vec<(&'static str, String)>)> {
         let mut found = Vec::new();
         for transaction in self.script.transactions.iter().filter(|one| !one.held.is_empty()) {
@@ -80,7 +77,7 @@ impl Report {
         format!("{} on {} from {}{until}", held.take.mode.short(), held.take.target, self.place_of(held.from))
     }
 
-    /// Locks that stop writers, and later statements that take long while they are held.
+    /// Locks that block writers, with the later long-running statements during which they are held.
     fn waits_through(&self, transaction: &Transaction) -> Vec<String> {
         let mut found = Vec::new();
         let stops = |held: &&Held| held.take.relation().is_some() && held.take.mode >= LockMode::Share;

@@ -1,4 +1,5 @@
-//! `locktop lock-of`: what statements take, and which sessions are in the way now, as text for people and as JSON for programs.
+//! `locktop lock-of`: the locks that statements take and the sessions that conflict now, as text for people and as JSON for
+//! programs.
 
 mod json;
 mod kept;
@@ -17,57 +18,44 @@ use crate::model::statement::script::{Problem, Script, script, with_prepared};
 use crate::model::statement::{Act, Nowait, Piece, Statement, Take, Target};
 use crate::model::view::View;
 
-/// A snapshot of a server, and what its catalogs have of the names.
 #[derive(Debug)]
 pub struct Now {
-    /// The snapshot that shows the locks.
     pub view: Arc<View>,
-    /// The server and its database, as people call it.
     pub target: String,
-    /// What there is of each target that the statements name, in their order.
     pub places: Vec<(Target, Place)>,
 }
 
-/// What was asked, and what is known of it.
 #[derive(Debug)]
 pub struct Report {
-    /// The statements in their order, each as it was understood, or why it was not.
     pieces: Vec<Piece>,
-    /// In which transactions they are.
     script: Script,
-    /// None where no server was asked.
+    /// `None` if no server was asked.
     now: Option<Now>,
-    /// What each lock of each statement would meet.
     met: Vec<Vec<Option<Meeting>>>,
 }
 
-/// The result for one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// It locks nothing, and nothing is to be known: BEGIN, SET.
+    /// It takes no lock, and nothing about it is unknown: BEGIN, SET.
     Nothing,
-    /// No session is in its way, or no server was asked.
+    /// No session conflicts, or no server was asked.
     Free,
-    /// It would wait.
     Waits,
-    /// It would not wait but fail, or return false: NOWAIT, `pg_try_advisory_lock`.
+    /// It would fail or return false instead of waiting: NOWAIT, `pg_try_advisory_lock`.
     Refused,
-    /// It would fail before it waits, or is not known: why.
+    /// Why it would fail before it waits, or is not known.
     Unknown(String),
 }
 
-/// The result for all: the exit status of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// No session is in the way of those that could be judged, or no server was asked.
+    /// No session conflicts with the statements that could be judged, or no server was asked.
     Free,
-    /// A session is in the way of at least one.
     Waits,
-    /// None could be judged.
+    /// No statement could be judged.
     Unknown,
 }
 
-/// Every target that the statements name, once.
 pub fn targets(pieces: &[Piece]) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     for take in
@@ -81,7 +69,7 @@ pub fn targets(pieces: &[Piece]) -> Vec<Target> {
 }
 
 impl Report {
-    /// Of the statements of a text; `single`: as one transaction.
+    /// `single`: the statements run as one transaction.
     pub fn new(pieces: Vec<Piece>, single: bool, now: Option<Now>) -> Self {
         let pieces = with_prepared(pieces);
         let script = script(&pieces, single);
@@ -90,7 +78,6 @@ impl Report {
         report
     }
 
-    /// The statement with this index, if it is known.
     fn statement(&self, number: usize) -> Option<&Statement> {
         self.pieces.get(number)?.read.as_ref().ok()
     }
@@ -104,7 +91,7 @@ impl Report {
         statement.takes.iter().map(meet).collect()
     }
 
-    /// All locks by way of one that is named.
+    /// All locks taken because of one named target.
     fn wants(&self, statement: &Statement, take: &Take) -> Vec<Want<'_>> {
         let Some(now) = &self.now else { return Vec::new() };
         let place = now.place(&take.target);
@@ -115,13 +102,13 @@ impl Report {
         self.met.get(number).into_iter().flatten().flatten()
     }
 
-    /// The version from which on a server would have a statement that it does not have.
+    /// The first server version that has the statement, if this server lacks it.
     fn lacks(&self, statement: &Statement) -> Option<u32> {
         let version = self.now.as_ref()?.version();
         Some(statement.since()).filter(|since| *since > version && version > 0)
     }
 
-    /// The index of the statement before that creates what this one takes.
+    /// Index of the earlier statement that creates what this one takes.
     fn creator(&self, number: usize, take: &Take) -> Option<usize> {
         let relation = take.relation()?;
         let is_it = |created: &crate::model::statement::Relation| {
@@ -133,7 +120,6 @@ impl Report {
         (0..number).rev().find(|at| self.statement(*at).is_some_and(|one| one.created.iter().any(is_it)))
     }
 
-    /// What is missing: the statement would fail.
     fn missing(&self, number: usize, statement: &Statement) -> Option<String> {
         let now = self.now.as_ref()?;
         let is_missing = |take: &&Take| {
@@ -143,7 +129,6 @@ impl Report {
         statement.takes.iter().find(is_missing).map(|take| words::missing(now, &take.target))
     }
 
-    /// The result for the statement with this index.
     pub fn judge(&self, number: usize) -> Judgement {
         let statement = match self.pieces.get(number).map(|piece| &piece.read) {
             Some(Ok(statement)) => statement,
@@ -175,7 +160,7 @@ impl Report {
         }
     }
 
-    /// What of it is not known although no session is seen in its way.
+    /// Why the result is not known although no conflicting session is visible.
     fn unseen(&self, statement: &Statement, number: usize) -> Option<String> {
         if let [first, ..] = statement.unseen[..] {
             return Some(format!("not known from its text: {first}"));
@@ -200,7 +185,7 @@ impl Report {
         })
     }
 
-    /// The result for all: in the way comes first; not known only if nothing could be judged.
+    /// The result for all statements: a conflict takes precedence; unknown only if nothing could be judged.
     pub fn verdict(&self) -> Verdict {
         let all: Vec<Judgement> = (0..self.pieces.len()).map(|number| self.judge(number)).collect();
         let any = |is: fn(&Judgement) -> bool| all.iter().any(is);
@@ -212,18 +197,16 @@ impl Report {
         }
     }
 
-    /// Indexes of the statements with such a result.
     fn numbers(&self, is: impl Fn(&Judgement) -> bool) -> Vec<usize> {
         (0..self.pieces.len()).filter(|number| is(&self.judge(*number))).collect()
     }
 
-    /// Whether it fails in its transaction.
     fn problem(&self, number: usize) -> Option<Problem> {
         self.script.steps.get(number)?.problem
     }
 }
 
-/// Whether it does not wait for this lock.
+/// Whether the statement does not wait for this lock.
 fn tries(take: &Take, statement: &Statement) -> bool {
     let is_try = matches!(&take.target, Target::Advisory(call) if call.act == Act::Try);
     is_try || statement.nowait == Nowait::Fails

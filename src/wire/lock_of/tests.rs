@@ -5,7 +5,6 @@ use crate::model::lock_of::{CatalogRelation, Elsewhere};
 use crate::model::statement::statements;
 use crate::sample::{Builder, relation};
 
-/// 11 has read the table in a transaction that is idle, 12 writes it, and a prepared transaction has it locked, too.
 fn busy() -> View {
     let mut b = Builder { now: 0.0, relations: vec![(9, "orders")], ..Builder::default() };
     b.session(11, "app@web-3", State::IdleInTransaction, 192.0, "SELECT * FROM orders\u{1b}[31m");

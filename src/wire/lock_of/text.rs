@@ -1,5 +1,3 @@
-//! For people.
-
 use super::words::{advice, kind, meanwhile, of_forms, work};
 use super::{Judgement, Now, Report};
 use crate::model::backend::Backend;
@@ -11,10 +9,9 @@ use crate::model::view::View;
 use crate::model::{Timestamp, wait_graph::Party};
 use crate::text::{count, duration, lines, literal, one_line};
 
-/// Sessions in the way that are named; of more the number is given.
 const NAMED: usize = 10;
 
-/// A label, and what it says, in lines of so many columns; none for lines of any length.
+/// Labels with their text, wrapped at `width` columns; not wrapped if `None`.
 struct Page {
     lines: Vec<String>,
     width: Option<usize>,
@@ -30,7 +27,6 @@ impl Page {
         }
     }
 
-    /// A line of its own, without a label.
     fn head(&mut self, words: &str) {
         let room = self.width.unwrap_or(usize::MAX).max(30);
         self.lines.extend(lines(&one_line(words), room));
@@ -41,7 +37,6 @@ impl Page {
     }
 }
 
-/// The report for people, with its last end of line.
 pub fn text(report: &Report, width: Option<usize>) -> String {
     let mut page = Page { lines: Vec::new(), width };
     if report.pieces.is_empty() {
@@ -75,7 +70,6 @@ pub fn text(report: &Report, width: Option<usize>) -> String {
     page.lines.join("\n")
 }
 
-/// One line on all statements of a text.
 fn summary(report: &Report) -> String {
     let mut parts = Vec::new();
     let mut put = |is: &dyn Fn(&Judgement) -> bool, words: &str| {
@@ -208,7 +202,6 @@ fn takes(page: &mut Page, statement: &Statement) {
     }
 }
 
-/// The take that stops others most: of what it is about, if it is about something.
 fn strongest(statement: &Statement) -> Option<&Take> {
     let order = |take: &&Take| take.on_table_of_index.unwrap_or(take.mode);
     let taken = || statement.takes.iter().filter(|take| take.mode != LockMode::SIRead);
@@ -341,7 +334,7 @@ fn meets(page: &mut Page, view: &View, take: &Take, met: &Meeting) {
     if more > 0 {
         page.put("", &format!("and {} more", count(more as u64)));
     }
-    // Requests that are queued are granted one after the other: the first of them says what it would queue behind.
+    // Queued requests are granted in order, so the first one shows what it would queue behind.
     if let [first, rest @ ..] = &ahead[..] {
         page.put("queue", &format!("queued before it: {}", obstacle(view, first)));
         if !rest.is_empty() {

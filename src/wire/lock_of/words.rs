@@ -1,5 +1,3 @@
-//! What both formats say.
-
 use super::Now;
 use crate::model::lock::LockMode;
 use crate::model::lock_of::{Elsewhere, Place};
@@ -7,7 +5,6 @@ use crate::model::lock_words::{beside, beside_object, beside_rows, beside_sequen
 use crate::model::statement::script::Problem;
 use crate::model::statement::{Act, Advisory, Form, Statement, Take, Target, Work};
 
-/// Schemas that are named; of more the number is given.
 const NAMED: usize = 10;
 
 pub(super) fn problem(problem: Problem) -> &'static str {
@@ -17,7 +14,7 @@ pub(super) fn problem(problem: Problem) -> &'static str {
     }
 }
 
-/// `relation "ordres" does not exist`, with the schemas off the search path that have one.
+/// `relation "ordres" does not exist`, with the schemas outside the search path that have one.
 pub(super) fn missing(now: &Now, target: &Target) -> String {
     let what = match target {
         Target::Relation(relation) => format!("relation \"{relation}\""),
@@ -54,7 +51,6 @@ pub(super) fn not_looked_for(target: &Target) -> String {
     }
 }
 
-/// The kind of a target, for programs.
 pub(super) fn kind(target: &Target) -> String {
     match target {
         Target::Relation(_) => "relation".to_owned(),
@@ -64,7 +60,6 @@ pub(super) fn kind(target: &Target) -> String {
     }
 }
 
-/// What others can do meanwhile.
 pub(super) fn meanwhile(statement: &Statement, take: &Take, is_sequence: bool) -> String {
     let mode = take.on_table_of_index.unwrap_or(take.mode);
     match &take.target {
@@ -88,7 +83,6 @@ fn advisory(call: &Advisory) -> String {
     }
 }
 
-/// Notes or advice of the forms of a statement, each once.
 pub(super) fn of_forms(statement: &Statement, of: impl Fn(&Form) -> &'static str) -> Vec<&'static str> {
     let mut all: Vec<&'static str> = Vec::new();
     for words in statement.forms.iter().map(|form| of(form)).filter(|words| !words.is_empty()) {
@@ -99,7 +93,7 @@ pub(super) fn of_forms(statement: &Statement, of: impl Fn(&Form) -> &'static str
     all
 }
 
-/// Whether it blocks writers while it waits and runs: then a timeout is worth having.
+/// Whether it blocks writers while it waits and runs, so that a timeout is useful.
 pub(super) fn is_long(statement: &Statement) -> bool {
     let stops = |take: &Take| {
         take.relation().is_some() && take.mode >= LockMode::Share && take.mode != LockMode::SIRead
@@ -107,14 +101,13 @@ pub(super) fn is_long(statement: &Statement) -> bool {
     statement.takes.iter().any(stops) && !statement.is_query()
 }
 
-/// What blocks others less; for what blocks writers first the advice to give up soon, unless the text itself has set a timeout.
+/// Ways to block others less. For a statement that blocks writers, the first one is a timeout, unless the text sets one.
 pub(super) fn advice(statement: &Statement, has_timeout: bool) -> Vec<&'static str> {
     const GIVE_UP: &str = "SET lock_timeout = '2s' before it, and retry if it fails: while it waits, later conflicting requests queue behind it";
     let give_up = is_long(statement) && !has_timeout;
     give_up.then_some(GIVE_UP).into_iter().chain(of_forms(statement, |form| form.advice)).collect()
 }
 
-/// What takes longest of all that it does.
 pub(super) fn work(statement: &Statement) -> Work {
     let weight = |work: &Work| match work {
         Work::Catalog => 0,

@@ -1,5 +1,3 @@
-//! What the server says of its sessions and locks.
-
 use std::sync::Arc;
 
 use super::cell::{Cell, Column};
@@ -16,7 +14,7 @@ codes! {
         0 Other, 1 Active, 2 IdleInTransaction, 3 IdleInTransactionAborted, 4 FastpathFunctionCall, 5 Idle,
         6 Disabled, 7 Starting,
     }
-    // One that is not known cannot be told to block anybody.
+    // An unknown mode must not be reported to block another session.
     LockMode, else SIRead; {
         1 AccessShare, 2 RowShare, 3 RowExclusive, 4 ShareUpdateExclusive, 5 Share, 6 ShareRowExclusive,
         7 Exclusive, 8 AccessExclusive, 9 SIRead,
@@ -144,7 +142,7 @@ flat_rows! {
     }
 }
 
-/// A virtual transaction that may be none, which few locks have.
+/// A virtual transaction, or none. Few locks have one.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct MaybeVirtuals {
     #[prost(message, required, tag = 1)]
@@ -196,7 +194,6 @@ impl Cell for LockTag {
     type Column = Tags;
 }
 
-/// So many tags are taken apart at once.
 const TAGS_AT_ONCE: usize = 256;
 
 impl Column<LockTag> for Tags {
@@ -239,7 +236,7 @@ impl Column<LockTag> for Tags {
     }
 }
 
-/// None of the virtual transactions there are.
+/// Stands for no virtual transaction.
 const NO_TRANSACTION: VirtualTransaction = VirtualTransaction { proc_number: 0, local_xid: 0 };
 
 impl Cell for Party {

@@ -1,5 +1,3 @@
-//! Rows of the job systems of others.
-
 use super::cell::{Cell, Column};
 use super::columns::{columns, lists};
 use super::strings::{Decoded, Strings};
@@ -90,7 +88,6 @@ lists! {
     AdapterScheduleLists of AdapterSchedule;
 }
 
-/// Keys: whether each is a pair, and its 64 bits.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Keys {
     #[prost(message, required, tag = 1)]

@@ -1,4 +1,5 @@
-//! The job systems of others. Of an adapter's file what its rows are judged by is kept, so that a look needs no file to be understood.
+//! Other job systems. The parts of an adapter's file that its rows are judged by are kept, too, so that a recorded snapshot
+//! can be read without the file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -119,12 +120,10 @@ fn pairs<'a, K: 'a>(all: impl IntoIterator<Item = (K, &'a Text)>, key: impl Fn(K
     all.into_iter().map(|(of, text)| Pair { key: key(of).into(), value: Text::clone(text) }).collect()
 }
 
-/// Installations as they are kept.
 pub(super) fn of_installations(all: &[InstallationRows], strings: &mut Strings) -> Installations {
     column(&all.iter().map(flat).collect::<Vec<_>>(), strings)
 }
 
-/// The time and the error of a part, and whether it has more rows.
 type About = (Option<Timestamp>, Option<Text>, bool);
 
 fn about<T>(rows: &PartRows<T>) -> About {
@@ -225,7 +224,6 @@ fn flat(all: &InstallationRows) -> Flat {
     }
 }
 
-/// Installations that were kept.
 pub(super) fn installations(kept: &Installations, strings: &Decoded) -> Vec<InstallationRows> {
     rows::<Flat>(kept, strings).into_iter().map(unflat).collect()
 }
@@ -313,7 +311,6 @@ fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): About) -> PartRows<T> {
     PartRows { section: Section::restored(Arc::new(rows), taken_at, error), is_cut }
 }
 
-/// What is remembered of jobs.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct JobMarks {
     #[prost(message, required, tag = 1)]

@@ -1,4 +1,4 @@
-//! Who cost how much waiting: what each look adds, and with the first look of a group all of it.
+//! Costs of waiting by blocker: what each snapshot adds and, with the first snapshot of a group, the totals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -124,7 +124,6 @@ lists! {
     RanLists of Ran;
 }
 
-/// All that was counted.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct BlameTable {
     #[prost(message, required, tag = 1)]
@@ -137,7 +136,6 @@ pub(super) struct BlameTable {
     episodes: Episodes,
 }
 
-/// What a look adds.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct BlameTick {
     #[prost(message, required, tag = 1)]
@@ -154,7 +152,6 @@ pub(super) struct BlameTick {
     ended: Endeds,
 }
 
-/// Keys with their numbers.
 #[derive(Default)]
 struct Numbers {
     of: BTreeMap<Arc<Key>, u32>,
@@ -182,7 +179,7 @@ fn minutes(trail: &Trail) -> Vec<BlameMinute> {
 
 fn trail(minutes: &[BlameMinute]) -> Trail {
     let mut trail = Trail::default();
-    // None more than there may be, whoever made the file.
+    // Limits the number of minutes, because the file is not trusted.
     for BlameMinute { minute, sums } in minutes.iter().take(MINUTES + 1) {
         match minute {
             None => trail.before = *sums,
@@ -314,7 +311,6 @@ pub(super) fn of_tick(tick: &Tick, strings: &mut Strings) -> BlameTick {
     }
 }
 
-/// None where it is none.
 pub(super) fn tick(kept: &BlameTick, strings: &Decoded) -> Option<Tick> {
     let keys = keys(&kept.keys, strings);
     let TickHead { at, missing, total } = rows::<TickHead>(&kept.head, strings).pop()?;
@@ -354,7 +350,7 @@ fn ran(rows: Vec<Ran>) -> Vec<Ran> {
         .collect()
 }
 
-/// Fit for a screen, whoever made the file.
+/// Makes a text safe for a screen, because the file is not trusted.
 fn harmless(text: &Text) -> Text {
     match one_line(text) {
         std::borrow::Cow::Borrowed(same) if same.len() == text.len() => Text::clone(text),

@@ -1,4 +1,4 @@
-//! Columns: one message for each kind of value, with a value a row. What is missing at the end of a column is not known.
+//! Columns: one message for each kind of value, with one value per row. Missing values at the end of a column are unknown.
 
 use std::sync::Arc;
 
@@ -6,20 +6,15 @@ use super::packed::{Packed, packed};
 use super::strings::{Decoded, Strings};
 use crate::model::{QueryText, Text, Timestamp};
 
-/// A value that has a column.
 pub(super) trait Cell: Sized {
-    /// The message that the values of all rows are in.
     type Column: Column<Self>;
 }
 
-/// The values of one field of all rows.
 pub(super) trait Column<T>: prost::Message + Default {
-    /// So many values will be appended.
     fn reserve(&mut self, _rows: usize) {}
-    /// Appends the value of the next row.
     fn push(&mut self, value: &T, strings: &mut Strings);
-    /// Appends the values of some rows. A row type does so field by field: of ten thousand locks with sixteen columns one column is
-    /// written to at a time.
+    /// Appends several values. A row type does so field by field: ten thousand locks have sixteen columns, and only one column
+    /// is written to at a time.
     fn extend<'a>(&mut self, values: impl Iterator<Item = &'a T> + Clone, strings: &mut Strings)
     where
         T: 'a,
@@ -28,13 +23,12 @@ pub(super) trait Column<T>: prost::Message + Default {
             self.push(value, strings);
         }
     }
-    /// The value of a row; what "not known" is for its type where the column does not go as far.
+    /// The value of a row; the type's value for "not known" if the column is too short.
     fn get(&self, at: usize, strings: &Decoded) -> T;
-    /// Rows for which there is a value; fewer than there are rows where the last are not known.
+    /// Number of rows with a value; less than the number of rows if the last ones are not known.
     fn rows(&self) -> usize;
 }
 
-/// The column of some rows.
 pub(super) fn column<T: Cell>(rows: &[T], strings: &mut Strings) -> T::Column {
     let mut column = T::Column::default();
     column.reserve(rows.len());
@@ -42,17 +36,17 @@ pub(super) fn column<T: Cell>(rows: &[T], strings: &mut Strings) -> T::Column {
     column
 }
 
-/// The rows of a column; none more than there is memory for.
+/// The rows of a column, at most as many as the memory limit allows.
 pub(super) fn rows<T: Cell>(column: &T::Column, strings: &Decoded) -> Vec<T> {
     let count = strings.room(column.rows(), size_of::<T>());
     (0..count).map(|at| column.get(at, strings)).collect()
 }
 
-/// Numbers below 2^63 that may be unknown: one more than the number, 0 for none.
+/// Numbers below 2^63 that can be unknown: stored as the number plus one, 0 for unknown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Counts(Packed);
 
-/// Numbers of 64 bits. A bit for each that is not known.
+/// 64-bit numbers, with a bit for each that is not known.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Wides {
     #[prost(sint64, repeated, tag = 1)]
@@ -61,7 +55,7 @@ pub(super) struct Wides {
     unknown: Vec<u8>,
 }
 
-/// Numbers with a fraction. A bit for each that is not known.
+/// Floating-point numbers, with a bit for each that is not known.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Reals {
     #[prost(double, repeated, tag = 1)]
@@ -70,7 +64,7 @@ pub(super) struct Reals {
     unknown: Vec<u8>,
 }
 
-/// Microseconds since 1970; the least number there is for none.
+/// Microseconds since 1970; the smallest value stands for none.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Times {
     #[prost(sfixed64, repeated, tag = 1)]
@@ -83,7 +77,7 @@ pub(super) struct Texts(Packed);
 
 packed! { Counts, Texts }
 
-/// Bytes one after the other, and where each ends.
+/// Concatenated bytes, and where each value ends.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Blobs {
     #[prost(uint64, repeated, tag = 1)]
@@ -105,7 +99,7 @@ fn bit(bits: &[u8], at: usize) -> bool {
     bits.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1)
 }
 
-/// Where a list ends of which the ends are known.
+/// The range of a list, from the ends of all lists.
 pub(super) fn place(ends: &[u64], at: usize) -> std::ops::Range<usize> {
     let end = |at: usize| ends.get(at).and_then(|end| usize::try_from(*end).ok()).unwrap_or_default();
     let start = at.checked_sub(1).map_or(0, end);
@@ -162,7 +156,7 @@ macro_rules! counts {
     )*};
 }
 
-/// Numbers near zero are small, whatever their sign.
+/// Maps numbers near zero, whatever their sign, to small ones.
 fn zigzag(value: i32) -> u64 {
     u64::from((value << 1 ^ value >> 31).cast_unsigned())
 }
@@ -229,18 +223,16 @@ with_bits! {
     Reals, f64: std::convert::identity, std::convert::identity;
 }
 
-/// None of the times there are.
 pub(super) const NO_TIME: i64 = i64::MIN;
 
-/// A time as it is kept.
 pub(super) fn micros(time: Option<Timestamp>) -> i64 {
     time.map_or(NO_TIME, |time| time.timestamp_micros())
 }
 
-/// Times that are further from 1970 are none: some 250,000 years. From all others minutes and days can be taken away without an end.
+/// Times further from 1970, about 250,000 years, are invalid. Minutes and days can be subtracted from all others without
+/// overflow.
 const FARTHEST: u64 = 8_000_000_000_000_000_000;
 
-/// A time that was kept.
 pub(super) fn time(micros: i64) -> Option<Timestamp> {
     (micros.unsigned_abs() <= FARTHEST).then(|| Timestamp::from_timestamp_micros(micros)).flatten()
 }
@@ -311,7 +303,7 @@ impl Cell for Option<QueryText> {
     type Column = Texts;
 }
 
-/// What a recorder left out was left out before: see `feed::record::redact`.
+/// Redaction has already happened: see `feed::record::redact`.
 impl Column<Option<QueryText>> for Texts {
     fn push(&mut self, value: &Option<QueryText>, strings: &mut Strings) {
         self.0.push(value.as_ref().map_or(0, |query| strings.id(query.unredacted())).into());

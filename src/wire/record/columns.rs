@@ -1,4 +1,4 @@
-//! Columns of rows: a message for a row type, for lists of rows, and for words that have a number.
+//! Columns of rows: messages for row types, for lists of rows, and for enumerations.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ macro_rules! columns {
     )*};
 }
 
-/// The same for rows that are only there to be columns: what a type of the model has in another form. The row type is made here, too.
+/// The same for rows that exist only as columns, to store a type of the model in another form. Defines the row type, too.
 macro_rules! flat_rows {
     ($($(#[$doc:meta])* $columns:ident of $(#[$attribute:meta])* $row:ident { $($tag:tt $field:ident: $type:ty,)* })*) => {
         $(
@@ -73,7 +73,7 @@ macro_rules! flat_rows {
     };
 }
 
-/// Rows of rows: those of all lists one after the other, and where each list ends.
+/// Lists of rows: the rows of all lists one after the other, and where each list ends.
 macro_rules! lists {
     ($($(#[$doc:meta])* $lists:ident of $row:ty;)*) => {$(
         $(#[$doc])*
@@ -115,7 +115,7 @@ macro_rules! lists {
     )*};
 }
 
-/// One of several words: a number for each, which is never used twice, and what an unknown one is taken for.
+/// An enumeration: a number for each variant, which is never reused, and the variant for unknown numbers.
 macro_rules! codes {
     ($($type:ident, else $unknown:ident; { $($code:literal $variant:ident,)* })*) => {$(
         impl $crate::wire::record::columns::Code for $type {
@@ -176,15 +176,13 @@ macro_rules! codes {
 
 pub(super) use {codes, columns, flat_rows, lists};
 
-/// A word with a number.
 pub(super) trait Code: Copy {
-    /// Its number in a file, which is never given to another.
+    /// Number in a file, which is never reused.
     fn code(self) -> u32;
-    /// The word with this number; of one that is not known here the word that the type has for that.
+    /// The variant with this number; for an unknown number, the variant that stands for it.
     fn of(code: u32) -> Self;
 }
 
-/// Where a list is among the rows of all.
 pub(super) fn list(ends: &[u64], at: usize) -> std::ops::Range<usize> {
     place(ends, at)
 }

@@ -5,8 +5,8 @@
 //! payload          u32 length again
 //! ```
 //!
-//! Numbers are little endian. The payload of a look begins with what a time line needs: u64 number, i64 microseconds since 1970, u32 who
-//! wait, u8 trouble, three bytes of 0. The frame comes behind it.
+//! Numbers are little endian. The payload of a snapshot begins with the data of a time line: u64 number, i64 microseconds
+//! since 1970, u32 waiting sessions, u8 trouble, three bytes of 0. The frame follows.
 
 use super::cell::{NO_TIME, column, micros, rows, time};
 use super::error::RecordError;
@@ -18,7 +18,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::timeline::{Moment, Trouble};
 use prost::Message;
 
-/// The version of the format that is written, and the first that can read it.
+/// The written version of the format, and the first version that can read it.
 const FORMAT: u32 = 1;
 
 const SYNC: [u8; 4] = [0xF5, b'L', b'T', b'R'];
@@ -29,30 +29,27 @@ pub const HEADER: usize = 16;
 /// Bytes of a record behind its payload.
 pub const FOOTER: usize = 4;
 
-/// Bytes of a look before its frame.
+/// Bytes of a snapshot before its frame.
 pub const MOMENT: usize = 24;
 
-/// No record is larger.
+/// Maximum size of a record.
 const LARGEST: u32 = 64 << 20;
 
-/// What a record is. Numbers are never used twice; who does not know one skips it, unless its flag says that it must not.
+/// Type of a record. Numbers are never reused. A reader skips a type that it does not know, unless its flag forbids that.
 ///
-/// There is none for a look in which nothing changed, for the sums of a minute, and for an index. No look is as the one before: our own
-/// session is in it. An idle server's takes 250 bytes, whoever skipped a smaller one would miss it; and a day of such looks is opened in a
-/// fifth of a second of processor time without an index, and reported in two without sums.
+/// There is no type for an unchanged snapshot: no two are equal, because they contain locktop's own session, and one of an
+/// idle server takes only 250 bytes. There is none for an index or for sums of a minute: without them, a day of such
+/// snapshots is opened in a fifth of a second of processor time, and reported in two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What the file is of.
     File,
-    /// A look that begins a group.
     Key,
-    /// A look that needs those before it in its group.
+    /// A snapshot that needs those before it in its group.
     Look,
-    /// The connection was lost: a line.
+    /// The connection was lost; one line of text.
     Link,
-    /// It was closed on purpose.
+    /// The file was closed on purpose.
     End,
-    /// One of a later release.
     Other,
 }
 
@@ -80,21 +77,17 @@ impl Kind {
     }
 }
 
-/// What stands before a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What the record is of.
     pub kind: Kind,
-    /// Who does not know its kind must not go on.
+    /// A reader that does not know its kind must not continue.
     pub is_needed: bool,
-    /// Bytes of the payload that follows.
     pub length: u32,
     checksum: u32,
     begin: [u8; 8],
 }
 
 impl Header {
-    /// Reads the first bytes of a record; none where they are none.
     pub fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
         let [s0, s1, s2, s3, kind, flags, zero0, zero1, l0, l1, l2, l3, c0, c1, c2, c3] = *bytes;
         let length = u32::from_le_bytes([l0, l1, l2, l3]);
@@ -108,12 +101,10 @@ impl Header {
         })
     }
 
-    /// Bytes of the whole record.
     pub fn total(&self) -> u64 {
         HEADER as u64 + u64::from(self.length) + FOOTER as u64
     }
 
-    /// Whether the payload and what is behind it are those that were written.
     pub fn fits(&self, payload: &[u8], footer: &[u8]) -> bool {
         u32::try_from(payload.len()) == Ok(self.length)
             && footer == self.length.to_le_bytes()
@@ -128,7 +119,6 @@ fn checksum(begin: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Where the next record may begin in some bytes.
 pub fn next_sync(bytes: &[u8]) -> Option<usize> {
     bytes.windows(SYNC.len()).position(|window| window == SYNC)
 }
@@ -136,7 +126,7 @@ pub fn next_sync(bytes: &[u8]) -> Option<usize> {
 /// A record as bytes.
 ///
 /// # Errors
-/// When the payload is larger than any that is read.
+/// If the payload exceeds the maximum size.
 pub fn record(kind: Kind, payload: &[u8]) -> Result<Vec<u8>, RecordError> {
     let length = u32::try_from(payload.len()).ok().filter(|length| *length <= LARGEST);
     let length = length.ok_or(RecordError::TooLarge)?.to_le_bytes();
@@ -151,10 +141,6 @@ pub fn record(kind: Kind, payload: &[u8]) -> Result<Vec<u8>, RecordError> {
     Ok(bytes)
 }
 
-/// A look as a record.
-///
-/// # Errors
-/// When it is larger than any that is read.
 pub fn look(moment: &Moment, frame: &Frame) -> Result<Vec<u8>, RecordError> {
     let mut payload = Vec::with_capacity(MOMENT + frame.bytes.len());
     payload.extend_from_slice(&moment.id.to_le_bytes());
@@ -172,7 +158,7 @@ pub fn look(moment: &Moment, frame: &Frame) -> Result<Vec<u8>, RecordError> {
     record(if frame.is_key { Kind::Key } else { Kind::Look }, &payload)
 }
 
-/// What a time line needs of a look, from the first bytes of its payload; none where they are of none.
+/// The time line data of a snapshot, from the first bytes of its payload; `None` if they are invalid.
 pub fn moment(bytes: &[u8; MOMENT]) -> Option<Moment> {
     let [i0, i1, i2, i3, i4, i5, i6, i7, a0, a1, a2, a3, a4, a5, a6, a7, w0, w1, w2, w3, trouble, ..] =
         *bytes;
@@ -190,20 +176,17 @@ pub fn moment(bytes: &[u8; MOMENT]) -> Option<Moment> {
     })
 }
 
-/// What a recording is of.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct About {
-    /// Which program made it: `locktop 0.1.0`.
     pub program: String,
-    /// When it began, by the clock of the machine that made it.
+    /// When it began, by the clock of the recording machine.
     pub created: Option<Timestamp>,
     /// The server, without a password.
     pub target: String,
-    /// Seconds between two looks, as they were asked for.
+    /// Requested seconds between two snapshots.
     pub refresh: f64,
-    /// What was left out of statements: `none`, `literals` or `queries`.
+    /// Redaction of statements: `none`, `literals` or `queries`.
     pub redaction: String,
-    /// From when on something is a finding.
     pub thresholds: Thresholds,
 }
 
@@ -229,10 +212,6 @@ struct File {
     limits: LimitRows,
 }
 
-/// The first record of a file.
-///
-/// # Errors
-/// When it is larger than any that is read.
 pub fn file(about: &About) -> Result<Vec<u8>, RecordError> {
     let mut strings = Strings::default();
     let limits: Vec<Limit> = of_thresholds(&about.thresholds);
@@ -251,10 +230,10 @@ pub fn file(about: &About) -> Result<Vec<u8>, RecordError> {
     record(Kind::File, &file.encode_to_vec())
 }
 
-/// What a file says of itself; `payload` is that of its first record.
+/// Reads the description of a file from the payload of its first record.
 ///
 /// # Errors
-/// When it says nothing, or needs a later release.
+/// If it is damaged, or needs a later release.
 pub fn about(payload: &[u8]) -> Result<About, RecordError> {
     let file = File::decode(payload).map_err(|_| RecordError::Damaged)?;
     if file.needs_reader > FORMAT {

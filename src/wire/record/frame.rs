@@ -1,8 +1,8 @@
-//! A look as bytes.
+//! A snapshot as bytes.
 //!
-//! A look is a head, and parts that each stay as they were where they are left out: sessions, locks, the tables, what is remembered. All
-//! parts as they were after the look before are the prefix of its compression. A group of looks begins with one that has all
-//! parts, and needs nothing before it.
+//! A snapshot is a head and parts (sessions, locks, the tables, remembered state); an omitted part is unchanged. All parts
+//! as of the previous snapshot are the prefix of its compression. A group begins with a snapshot that has all parts and
+//! needs no other.
 
 use std::sync::Arc;
 
@@ -27,38 +27,37 @@ use crate::model::systems::{Systems, TableRows};
 use crate::model::task::TaskSet;
 use crate::model::view::View;
 
-/// Looks of a group where the oldest goes as a whole; and the fewest of a long one.
+/// Snapshots of a group if the oldest group is dropped as a whole; minimum of a long group.
 const LOOKS: usize = 64;
 
-/// The most. What is damaged takes the rest of its group with it.
+/// Maximum of a long group. A damaged snapshot makes the rest of its group unreadable.
 const MOST: usize = 256;
 
-/// A long group goes on until its other looks are so many times as large as its first, which tells everything: that one is most of
-/// what a look of a quiet server takes otherwise (bench `record`).
+/// A long group continues until its other snapshots together are so many times as large as its first. The first is complete
+/// and otherwise takes most of the space for a quiet server (bench `record`).
 const SHARE: usize = 8;
 
-/// Bytes of a group, before they are compressed: as many are read to get to its last look.
+/// Uncompressed bytes of a group, all of which are read to reach its last snapshot.
 const GROUP: usize = 8 << 20;
 
-/// The same of a long one.
+/// The same for a long group.
 pub(super) const LONG_GROUP: usize = 24 << 20;
 
-/// Bytes of a look, before they are compressed. One that is larger is not kept.
+/// Maximum uncompressed bytes of a snapshot; a larger one is not kept.
 pub(super) const LARGEST: usize = 32 << 20;
 
-/// Bytes from which on a look is large: with the parts before it, of some ten thousand locks.
+/// Bytes from which a snapshot is large: with the parts before it, about ten thousand locks.
 const LARGE: usize = 256 << 10;
 
-/// Level of the compression of so many bytes. The default of zstd is 3; at 10,000 locks 2 takes an eighth less time for all that keeping a
-/// look takes, and a quarter more bytes (bench `history`). At 1 it does not find the look before any more.
+/// Compression level for so many bytes. The default of zstd is 3. At 10,000 locks, level 2 needs an eighth less time to
+/// keep a snapshot, and a quarter more bytes (bench `history`). Level 1 no longer finds the previous snapshot.
 fn level(size: usize) -> i32 {
     if size < LARGE { 3 } else { 2 }
 }
 
-/// Events of before that a group begins with.
+/// Earlier events at the beginning of a group.
 const EVENTS: usize = 256;
 
-/// A part, with its kind.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
     #[prost(uint32, tag = 1)]
@@ -67,7 +66,6 @@ pub(super) struct Part {
     pub(super) content: Bytes,
 }
 
-/// A look before it is compressed.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Payload {
     #[prost(uint64, tag = 1)]
@@ -84,52 +82,49 @@ pub(super) struct Payload {
     pub(super) sections: SectionStates,
     #[prost(message, required, tag = 7)]
     pub(super) events: told::Events,
-    /// All that was counted of waits, where what this look adds does not go on from the look before.
+    /// The total costs of waiting, if what this snapshot adds does not continue from the previous snapshot.
     #[prost(message, optional, tag = 8)]
     pub(super) blame: Option<blame::BlameTable>,
-    /// What this look adds to that.
+    /// The increment of this snapshot to them.
     #[prost(message, optional, tag = 9)]
     pub(super) tick: Option<blame::BlameTick>,
-    /// Which blockers are expected, where that is not what it was at the look before. It is no part: whoever does not know it can
-    /// still decompress the looks behind it.
+    /// The expected blockers, if they differ from those of the previous snapshot. Not a part, so that a release that does not
+    /// know it can still decompress the snapshots after it.
     #[prost(message, optional, tag = 10)]
     pub(super) expected: Option<limits::LimitRows>,
     #[prost(message, repeated, tag = 15)]
     pub(super) parts: Vec<Part>,
 }
 
-/// A look as bytes, compressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// It begins a group: it can be read without another.
+    /// It begins a group and can be read without others.
     pub is_key: bool,
-    /// Bytes that it has when it is not compressed.
+    /// Uncompressed bytes.
     pub size: usize,
-    /// The compressed bytes, which the looks before of its group are needed to read.
+    /// Compressed bytes; reading them needs the earlier snapshots of the group.
     pub bytes: Vec<u8>,
 }
 
-/// Makes looks into bytes, one after the other.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    /// The events are kept with the looks.
     with_events: bool,
-    /// Groups are as long as their first look is worth.
+    /// The length of a group depends on the size of its first snapshot.
     in_long_groups: bool,
     strings: Strings,
-    /// As they were after the look before.
+    /// As of the previous snapshot.
     parts: Parts,
-    /// What the parts are of, as far as those that share its rows need not be made anew.
+    /// The snapshot that the parts are of. Parts that share its rows need not be encoded again.
     last: Option<Look>,
     looks: usize,
-    /// Bytes before they are compressed, and bytes of its first look and of the others when they are.
+    /// Uncompressed bytes, and compressed bytes of the first snapshot and of the others.
     size: usize,
     first: usize,
     others: usize,
     room: Room,
 }
 
-/// Memory that each look uses again: what is as large as a look is dear to ask for.
+/// Memory that each snapshot reuses, because allocations of the size of a snapshot are expensive.
 #[derive(Debug, Default)]
 struct Room {
     payload: Vec<u8>,
@@ -137,7 +132,7 @@ struct Room {
 }
 
 impl Room {
-    /// Gives back what a look needs that tells all, after one that tells little: of 84,000 locks that is a fifth of the program.
+    /// Releases the memory of a complete snapshot after a small one: with 84,000 locks, a fifth of the program's memory.
     fn trim(&mut self) {
         for bytes in [&mut self.payload, &mut self.packed] {
             if bytes.capacity() > LARGE && bytes.capacity() / 8 > bytes.len() {
@@ -148,27 +143,26 @@ impl Room {
 }
 
 impl Encoder {
-    /// One for a file, whose looks have their events with them.
     pub fn with_events() -> Self {
         Self { with_events: true, ..Self::default() }
     }
 
-    /// The same whose groups are as long as their first look is worth. What is left out or damaged takes up to 256 looks with it, not 64.
+    /// Makes groups as long as their first snapshot is worth. A missing or damaged snapshot makes up to 256 snapshots
+    /// unreadable, instead of 64.
     pub fn in_long_groups(self) -> Self {
         Self { in_long_groups: true, ..self }
     }
 
-    /// The next look begins a group.
     pub fn begin_group(&mut self) {
         let room = std::mem::take(&mut self.room);
         let Self { with_events, in_long_groups, .. } = *self;
         *self = Self { with_events, in_long_groups, room, ..Self::default() };
     }
 
-    /// The next look as bytes.
+    /// The next snapshot as bytes.
     ///
     /// # Errors
-    /// When it has no snapshot, or is too large. The next one begins a group then.
+    /// If the view has no snapshot, or it is too large. The next one then begins a group.
     pub fn encode(&mut self, look: &Look) -> Result<Frame, RecordError> {
         if self.is_full() {
             self.begin_group();
@@ -187,7 +181,6 @@ impl Encoder {
         frame
     }
 
-    /// Whether the next look begins another group.
     fn is_full(&self) -> bool {
         if !self.in_long_groups {
             return self.looks >= LOOKS || self.size >= GROUP;
@@ -233,7 +226,7 @@ impl Encoder {
         }
         let Room { payload: bytes, packed } = &mut self.room;
         bytes.clear();
-        // No more than it takes: with room to grow the two would have twice the size of the look.
+        // Exactly as much as needed: with room to grow, the two buffers would have twice the size of the snapshot.
         bytes.reserve_exact(size);
         payload.encode(bytes).map_err(|_| RecordError::TooLarge)?;
         compress(bytes, self.parts.all(), packed).ok_or(RecordError::TooLarge)?;
@@ -245,7 +238,6 @@ impl Encoder {
         Ok(frame)
     }
 
-    /// The parts that are not as they were.
     fn changed_parts(&mut self, look: &Look, snapshot: &Snapshot) -> Vec<Part> {
         let Look { view, past, notes } = look;
         let strings = &mut self.strings;
@@ -256,7 +248,7 @@ impl Encoder {
             (Kind::Prepared, column(snapshot.prepared.last_rows(), strings).encode_to_vec()),
             (Kind::Answers, column(&snapshot.answers, strings).encode_to_vec()),
         ];
-        // The feed shares the rows of a look in which nothing has changed.
+        // The feed shares the rows of a snapshot in which nothing has changed.
         if before
             .is_none_or(|before| !Arc::ptr_eq(before.backends.last_rows(), snapshot.backends.last_rows()))
         {
@@ -292,7 +284,7 @@ impl Encoder {
         made.push((Kind::Marks, marks.encode_to_vec()));
         made.push((Kind::Waits, memory::of_waits(&past.waits, strings).encode_to_vec()));
         made.push((Kind::Series, memory::of_series(&past.series, strings).encode_to_vec()));
-        // With locks of this moment nobody asks what the graph before was made of.
+        // With current locks, the input of the previous graph is not needed.
         let beside = past.graph_from.as_ref().filter(|_| !snapshot.locks.is_known());
         let beside = beside.map(|graph| memory::of_graph_from(graph, strings).encode_to_vec());
         made.push((Kind::GraphFrom, beside.unwrap_or_default()));
@@ -300,7 +292,7 @@ impl Encoder {
         made.into_iter().map(|(kind, content)| Part { kind: kind as u32, content: content.into() }).collect()
     }
 
-    /// What a look adds to what was counted of waits, where that goes on from the look before; else all of it.
+    /// The increment of a snapshot to the costs of waiting, if it continues from the previous one; else the totals.
     fn blame(&mut self, blame: &Blame) -> (Option<blame::BlameTable>, Option<blame::BlameTick>) {
         let before = self.last.as_ref().filter(|_| self.looks > 0).map(|last| &last.view.blame);
         match before.map(|before| blame.looks.checked_sub(before.looks)) {
@@ -313,14 +305,13 @@ impl Encoder {
         }
     }
 
-    /// Which blockers are expected, where others are than at the look before.
     fn expected(&mut self, expected: &Arc<[ExpectedBlocker]>) -> Option<limits::LimitRows> {
         let before = self.last.as_ref().filter(|_| self.looks > 0).map(|last| &last.view.expected);
         let is_new = before.is_none_or(|before| before != expected);
         is_new.then(|| column(&limits::of_expected(expected), &mut self.strings))
     }
 
-    /// What has happened since the look before; in the first of a group the last of what happened before it, too.
+    /// The events since the previous snapshot; in the first of a group, also the last of the earlier events.
     fn new_events(&self, look: &Look) -> Vec<Event> {
         let events = &look.view.events;
         if !self.with_events {
@@ -335,7 +326,7 @@ impl Encoder {
     }
 }
 
-/// Whether the rows are those of before, in the same memory.
+/// Whether the rows are the same ones in memory.
 fn same_sets(before: &[TaskSet], after: &[TaskSet]) -> bool {
     let same = |(before, after): (&TaskSet, &TaskSet)| {
         Arc::ptr_eq(&before.tables, &after.tables)
@@ -346,7 +337,7 @@ fn same_sets(before: &[TaskSet], after: &[TaskSet]) -> bool {
     before.len() == after.len() && before.iter().zip(after).all(same)
 }
 
-/// Taken apart, so that a kind of table that is new is not forgotten. What is in Redis is a part of its own.
+/// Destructured, so that a new kind of table is not forgotten. Redis is a part of its own.
 fn same_systems(before: &Systems, after: &Systems) -> bool {
     let Systems { leases, counts, items, limits, generators, workers, contended, refusals, redis: _ } =
         before;
@@ -376,7 +367,7 @@ fn same_known(before: &Look, after: &Look) -> bool {
         && rights(&before.view) == rights(&after.view)
 }
 
-/// None where zstd has no memory.
+/// `None` if zstd cannot allocate memory.
 fn compress(payload: &[u8], prefix: &[u8], into: &mut Vec<u8>) -> Option<()> {
     let mut context = CCtx::try_create()?;
     let size = payload.len() + prefix.len();
@@ -389,7 +380,7 @@ fn compress(payload: &[u8], prefix: &[u8], into: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The window that reaches over so many bytes, as a power of two.
+/// The window that covers so many bytes, as a power of two.
 fn window(size: usize) -> u32 {
     size.max(1 << 10).next_power_of_two().ilog2().clamp(10, 27)
 }

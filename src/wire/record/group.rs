@@ -1,5 +1,3 @@
-//! A group of looks, opened one after the other.
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,44 +23,37 @@ use crate::model::snapshot::{Detection, Server, Snapshot};
 use crate::model::systems::Systems;
 use crate::model::wait_graph::Answer;
 
-/// A look of a group that was decompressed.
 #[derive(Debug)]
 struct Opened {
     head: Payload,
     parts: [Bytes; KINDS],
-    /// What had been counted of waits, where all of it was kept with this look.
     blame: Option<Arc<Blame>>,
-    /// What the look added to it.
     tick: Option<Arc<Tick>>,
-    /// Which blockers were expected; none where that was not kept.
     expected: Option<Arc<[ExpectedBlocker]>>,
 }
 
-/// The looks of a group, from its first on.
 #[derive(Debug, Default)]
 pub struct Group {
     strings: Decoded,
     looks: Vec<Opened>,
     size: usize,
-    /// What had been counted of waits at the look that was asked for last: all of it for each look would be large.
+    /// Total costs of waiting as of the last requested snapshot; keeping them for each snapshot would need much memory.
     counted: Option<(usize, Arc<Blame>)>,
 }
 
 impl Group {
-    /// How many looks were opened.
     pub fn len(&self) -> usize {
         self.looks.len()
     }
 
-    /// Whether no look was opened.
     pub fn is_empty(&self) -> bool {
         self.looks.is_empty()
     }
 
-    /// Opens the look after those that were opened.
+    /// Opens the next snapshot.
     ///
     /// # Errors
-    /// When it is none, or needs what is not there.
+    /// If it is damaged or too large, or needs a missing one.
     pub fn open(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         let mut parts = self.looks.last().map(|last| last.parts.clone()).unwrap_or_default();
         let payload = decompress(bytes, &parts.concat())?;
@@ -73,7 +64,7 @@ impl Group {
         let mut head = Payload::decode(Bytes::from(payload)).map_err(|_| RecordError::Damaged)?;
         self.strings.extend(&std::mem::take(&mut head.strings))?;
         for part in std::mem::take(&mut head.parts) {
-            // What a later release keeps beside is not known here.
+            // Parts that only a later release knows are ignored.
             if let Some(place) = usize::try_from(part.kind).ok().and_then(|kind| parts.get_mut(kind)) {
                 *place = part.content;
             }
@@ -89,14 +80,12 @@ impl Group {
         Ok(())
     }
 
-    /// Which blockers were expected at a look that is being opened.
     fn expected(&self, head: &mut Payload) -> Option<Arc<[ExpectedBlocker]>> {
         let Some(kept) = head.expected.take() else { return self.looks.last()?.expected.clone() };
         self.strings.begin();
         Some(limits::expected(&rows(&kept, &self.strings)).into())
     }
 
-    /// What was counted of waits up to a look that was opened; none where that was not kept.
     fn blame(&mut self, at: usize) -> Option<Arc<Blame>> {
         let looks = self.looks.get(..=at)?;
         let first = looks.iter().rposition(|look| look.blame.is_some())?;
@@ -109,10 +98,10 @@ impl Group {
         Some(blame)
     }
 
-    /// What was counted of waits up to a look that was opened, none where that was not kept, and the events that were kept with it.
+    /// Total costs of waiting up to an opened snapshot, `None` if they were not kept, and the events kept with it.
     ///
     /// # Errors
-    /// When it was not opened.
+    /// If it was not opened.
     pub fn glance(&mut self, at: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), RecordError> {
         let blame = self.blame(at);
         let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
@@ -121,10 +110,10 @@ impl Group {
         Ok((blame, events.collect()))
     }
 
-    /// A look that was opened. Its events are those that were kept with the looks from the first of the group on.
+    /// An opened snapshot. Its events are those kept with the snapshots since the first of the group.
     ///
     /// # Errors
-    /// When it was not opened, or is none.
+    /// If it was not opened, or is damaged.
     pub fn look(&mut self, at: usize) -> Result<KeptLook, RecordError> {
         let blame = self.blame(at);
         let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
@@ -153,7 +142,6 @@ impl Group {
     }
 }
 
-/// One look of a group, as it is read.
 struct Reading<'a> {
     strings: &'a Decoded,
     opened: &'a Opened,
@@ -176,7 +164,7 @@ impl Reading<'_> {
         let (locks, prepared) = (states.section(locks), states.section(prepared));
         let task_sets = tables::sets(&self.part(Kind::Tasks)?, &mut states, strings);
         let systems = tables::systems(&self.part(Kind::Systems)?, &mut states, strings);
-        // Behind all that earlier releases wrote, which say nothing of it.
+        // These come after the sections of earlier releases, which do not have them.
         let at = time(head.taken_at).ok_or(RecordError::Damaged)?;
         let detection = Detection { tables: states.later_section(at), adapters: states.later_section(at) };
         let redis: redis_rows::Redis = self.part(Kind::Redis)?;
@@ -194,7 +182,7 @@ impl Reading<'_> {
             answers: rows::<Answer>(&self.part(Kind::Answers)?, strings),
             names: Arc::new(known::names(&self.part(Kind::Names)?, strings)),
             poll_seconds: head.poll_seconds,
-            // What a look does not keep is added here, with what it is where nothing is known.
+            // A field that is not kept is added here, with its value for "not known".
             adapters: Arc::new(adapters::installations(&self.part(Kind::Adapters)?, strings)),
         })
     }

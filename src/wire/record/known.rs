@@ -1,4 +1,4 @@
-//! What beside the snapshot a picture is made of: names for keys and for objects, and the rights of the role.
+//! Data besides the snapshot that the screens are made of: names of keys and objects, and the rights of the role.
 
 use std::sync::Arc;
 
@@ -61,7 +61,6 @@ flat_rows! {
     }
 }
 
-/// Names for keys, what could not be learned, and the rights of the role.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Known {
     #[prost(message, required, tag = 1)]
@@ -72,7 +71,6 @@ pub(super) struct Known {
     rights: RightRows,
 }
 
-/// What is known beside the snapshot.
 pub(super) type Beside = (Arc<LockNames>, Arc<[Text]>, Option<Arc<Rights>>);
 
 pub(super) fn of_known(
@@ -125,7 +123,6 @@ pub(super) fn known(kept: &Known, strings: &Decoded) -> Beside {
     (Arc::new(LockNames::restored(configured, learned)), notes.into(), rights)
 }
 
-/// Names of relations and databases.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct NameTable {
     #[prost(message, required, tag = 1)]

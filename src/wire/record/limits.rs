@@ -1,5 +1,3 @@
-//! The limits of the findings, and the blockers that are expected.
-
 use std::time::Duration;
 
 use super::columns::flat_rows;
@@ -8,7 +6,6 @@ use crate::model::expected::ExpectedBlocker;
 use crate::model::thresholds::Thresholds;
 use crate::text::{one_line, one_line_prefix};
 
-/// The rows of a column, once they are read.
 pub(super) type Rows<T> = Vec<T>;
 
 impl Limit {
@@ -16,7 +13,7 @@ impl Limit {
         Self { name: Some(name.into()), number, ..Self::default() }
     }
 
-    /// The number of a blocker that is expected is the longest wait behind it; 0 for none.
+    /// The number of an expected blocker is the longest wait behind it, in seconds; 0 for none.
     fn expected(entry: &ExpectedBlocker) -> Self {
         let ExpectedBlocker { application, user, database, lock, statement, longest_wait, reason } =
             entry.clone();
@@ -40,21 +37,18 @@ impl Limit {
     }
 }
 
-/// The blockers that are expected, as rows.
 pub(super) fn of_expected(expected: &[ExpectedBlocker]) -> Vec<Limit> {
     expected.iter().map(Limit::expected).collect()
 }
 
-/// No config has more of them, and no reason is longer: a file may say anything.
+/// Maximum number of entries, and bytes of a reason. No config exceeds them, but a file can contain anything.
 const EXPECTED: usize = 1000;
 const REASON: usize = 4000;
 
-/// The blockers that were expected, as many as a config may have.
 pub(super) fn expected(rows: &[Limit]) -> Vec<ExpectedBlocker> {
     rows.iter().take(EXPECTED).map(Limit::blocker).collect()
 }
 
-/// The limits by name, each with where it is.
 macro_rules! limits {
     ($($name:literal $field:ident,)*) => {
         /// The limits, and behind them the blockers that are expected.

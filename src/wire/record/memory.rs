@@ -1,5 +1,3 @@
-//! What is remembered from look to look.
-
 use std::sync::Arc;
 
 use super::activity;
@@ -129,7 +127,6 @@ lists! {
     PartyLists of Party;
 }
 
-/// Since when advisory locks are held.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Held {
     #[prost(message, required, tag = 1)]
@@ -158,7 +155,7 @@ pub(super) fn of_held(held: &HeldWatch, strings: &mut Strings) -> Held {
             backend_start: doing.map(|doing| doing.backend_start),
             xact_start: doing.and_then(|doing| doing.xact_start),
             state_change: doing.and_then(|doing| doing.state_change),
-            // Of nobody else is it ever asked when he began.
+            // The start is needed for holders only.
             start: held.starts.get(pid).copied(),
         })
         .collect();
@@ -191,7 +188,6 @@ pub(super) fn held(kept: &Held, strings: &Decoded) -> HeldWatch {
     HeldWatch::restored(since, holders.iter().map(doing).collect(), starts)
 }
 
-/// Keys, deadlocks and roots.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Marks {
     #[prost(message, required, tag = 1)]
@@ -287,12 +283,11 @@ pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (Watch, Deadlocks, NewRo
     (watch, deadlocks, NewRoots { since, has_looked: kept.has_looked })
 }
 
-/// What findings say as it is: fit for a screen, whoever made the file.
+/// Makes the texts that findings show unchanged safe for a screen, because the file is not trusted.
 fn harmless(said: &[Text]) -> Vec<Text> {
     said.iter().map(|text| one_line(text).into()).collect()
 }
 
-/// Waits that were counted.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct WaitTable {
     #[prost(message, required, tag = 1)]
@@ -329,7 +324,6 @@ pub(super) fn waits(kept: &WaitTable, strings: &Decoded) -> WaitCounter {
     WaitCounter::restored(table, going_on.map(|wait| ((wait.pid, wait.start), wait.seconds)))
 }
 
-/// Waiting sessions at each look of the last 15 minutes.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Minutes {
     #[prost(message, required, tag = 1)]
@@ -357,7 +351,7 @@ pub(super) fn series(kept: &Minutes, strings: &Decoded) -> Series {
     }
 }
 
-/// What the graph was made of beside the locks, where those are older than the look.
+/// Input of the graph other than the locks, if the locks are older than the snapshot.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Beside {
     #[prost(message, required, tag = 1)]

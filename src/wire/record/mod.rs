@@ -1,8 +1,8 @@
-//! Looks as bytes: one codec for what is kept in memory and for files.
+//! Snapshots as bytes: one codec for memory and for files.
 //!
-//! What is kept of a look is what the server said and what was remembered when it did; the wait graph, the states of tasks and the
-//! findings are worked out anew. Everything is Protocol Buffers with a column for each field (`assets/record.proto` describes it),
-//! compressed by zstd with the look before as its prefix.
+//! The data from the server and the remembered state are kept; the wait graph, the states of tasks and the findings are
+//! computed again. The format is Protocol Buffers with a column for each field (described in `assets/record.proto`),
+//! compressed by zstd with the previous snapshot as the prefix.
 
 mod activity;
 mod adapter_rows;

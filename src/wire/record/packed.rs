@@ -1,9 +1,9 @@
-//! Numbers as Protocol Buffers pack them (`repeated uint64 … = 1`), made into bytes as they come.
+//! Numbers in the packed form of Protocol Buffers (`repeated uint64 … = 1`), encoded as they are added.
 //!
-//! Each message that a column is in asks how long it is, at each depth anew. Of ten thousand locks that is half a million numbers a look
-//! to be measured, where the length of bytes is there.
+//! Each message asks its columns for their length, again at each nesting depth. With ten thousand locks, half a million
+//! numbers per snapshot would be measured, while the length of encoded bytes is known.
 
-/// Numbers that are written, as bytes; or that were read, as numbers.
+/// Written numbers as bytes, or read numbers as integers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Packed {
     bytes: Vec<u8>,
@@ -12,12 +12,12 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// So many will come, most of them small.
+    /// Reserves one byte per row, since most numbers are small.
     pub(super) fn reserve(&mut self, rows: usize) {
         self.bytes.reserve(rows);
     }
 
-    /// Appends a number: seven bits a byte, the lowest first.
+    /// Appends a number: seven bits per byte, lowest first.
     pub(super) fn push(&mut self, mut number: u64) {
         self.written += 1;
         while number >= 0x80 {
@@ -27,12 +27,10 @@ impl Packed {
         self.bytes.push(number.to_le_bytes()[0]);
     }
 
-    /// A number that was read.
     pub(super) fn get(&self, at: usize) -> Option<u64> {
         self.read.get(at).copied()
     }
 
-    /// How many there are.
     pub(super) fn rows(&self) -> usize {
         self.written.max(self.read.len())
     }
@@ -42,7 +40,7 @@ impl Packed {
     }
 }
 
-/// Makes messages of columns that are nothing but such numbers.
+/// Implements messages for columns that consist of such numbers only.
 macro_rules! packed {
     ($($column:ident),*) => {$(
         impl prost::Message for $column {
@@ -115,7 +113,7 @@ mod tests {
             let read = Ours::decode(&*theirs.encode_to_vec()).unwrap();
             assert_eq!((read.0.read.clone(), read.0.get(numbers.len())), (numbers, None));
         }
-        // A later release may keep something beside.
+        // A later release may add fields.
         let mut later = Theirs { value: vec![5] }.encode_to_vec();
         later.extend([0x10, 7]);
         assert_eq!(Ours::decode(&*later).unwrap().0.read, [5]);

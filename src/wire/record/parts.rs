@@ -1,8 +1,6 @@
-//! What a look consists of, besides its head.
-
 use std::ops::Range;
 
-/// The parts of a look. Numbers are never used twice.
+/// The parts of a snapshot. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -25,35 +23,30 @@ pub(super) enum Kind {
     JobMarks = 16,
 }
 
-/// How many kinds of parts there are.
 pub(super) const KINDS: usize = 17;
 
-/// The parts of a look as bytes, one after the other: as such they are the prefix of the next one's compression.
+/// The parts of a snapshot, concatenated: the prefix of the next one's compression.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     bytes: Vec<u8>,
-    /// Where each kind ends in the bytes; it begins where the one before ends.
     ends: [usize; KINDS],
 }
 
 impl Parts {
-    /// The bytes of all parts, in the order of their kinds.
     pub(super) fn all(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// One of them; nothing where there is none of that kind.
     pub(super) fn get(&self, kind: u32) -> &[u8] {
         self.place(kind).and_then(|place| self.bytes.get(place)).unwrap_or_default()
     }
 
-    /// Puts another in its place.
     pub(super) fn set(&mut self, kind: u32, content: &[u8]) {
         let Some(place) = self.place(kind) else { return };
         let all = self.bytes.len();
         let end = place.start + content.len();
         let behind = all - place.end;
-        // With as much memory as is needed: of many locks this is large, and it stays.
+        // Reserves exactly as much as needed: with many locks this is large, and it stays allocated.
         self.bytes.reserve_exact(content.len().saturating_sub(place.len()));
         self.bytes.resize(all.max(end + behind), 0);
         self.bytes.copy_within(place.end..all, end);

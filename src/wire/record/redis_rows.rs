@@ -1,5 +1,3 @@
-//! Locks in Redis.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,7 +156,7 @@ impl Column<Vec<(LockValue, u32)>> for FlatOtherLists {
     }
 }
 
-/// Nanoseconds that are left; -1 for a key that never goes.
+/// Nanoseconds left; -1 for a key that never expires.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Expiries {
     #[prost(sint64, repeated, tag = 1)]

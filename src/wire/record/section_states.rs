@@ -1,4 +1,4 @@
-//! When each section of a snapshot was read, and why not: kept apart from its rows.
+//! When each section of a snapshot was read, or why not; kept separately from its rows.
 
 use std::sync::Arc;
 
@@ -20,7 +20,6 @@ impl SectionState {
     }
 }
 
-/// The states of sections, taken one after the other.
 pub(super) struct States(std::vec::IntoIter<SectionState>);
 
 impl States {
@@ -28,14 +27,14 @@ impl States {
         Self(states.into_iter())
     }
 
-    /// The next section, with these rows. One without a state was never read.
+    /// The next section, with these rows. Without a state, it was never read.
     pub(super) fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
         let SectionState { taken_at, error } =
             self.0.next().unwrap_or(SectionState { taken_at: None, error: None });
         Section::restored(Arc::new(rows), taken_at, error)
     }
 
-    /// The next section, without rows. Recordings of earlier releases have none: there it counts as read.
+    /// The next section, without rows. Recordings of earlier releases have no state for it; then it counts as read.
     pub(super) fn later_section<T>(&mut self, at: Timestamp) -> Section<T> {
         match self.0.next() {
             Some(SectionState { taken_at, error }) => Section::restored(Arc::default(), taken_at, error),

@@ -1,4 +1,4 @@
-//! Each text once a group: rows have its number.
+//! Each text is stored once per group; rows have its number.
 
 use std::cell::Cell;
 
@@ -7,25 +7,23 @@ use rustc_hash::FxHashMap;
 use super::error::RecordError;
 use crate::model::Text;
 
-/// Bytes that the rows of one look may take when they are read: who made the file may be anybody.
+/// Maximum bytes of the rows of one snapshot when they are read; the file is not trusted.
 const MOST: usize = 128 << 20;
 
-/// What a text costs beside its bytes.
+/// Memory that a text takes besides its bytes.
 const EACH: usize = 64;
 
-/// Texts as they are written.
 #[derive(Debug, Default)]
 pub(super) struct Strings {
     ids: FxHashMap<Text, u32>,
-    /// The same by where they are in memory, which the keys of `ids` see to: most texts are the very ones of the look before, and are not read
-    /// for that.
+    /// The ids by address in memory; the keys of `ids` keep the texts alive. Most texts are the same objects as in the previous
+    /// snapshot, so their bytes need not be read.
     places: FxHashMap<(usize, usize), u32>,
-    /// Those that were not written yet.
     new: Vec<Text>,
 }
 
 impl Strings {
-    /// The number of a text, from 1 on.
+    /// The number of a text, starting at 1.
     pub(super) fn id(&mut self, text: &Text) -> u32 {
         let place = (text.as_ptr().addr(), text.len());
         if let Some(id) = self.places.get(&place).or_else(|| self.ids.get(text)) {
@@ -38,7 +36,6 @@ impl Strings {
         id
     }
 
-    /// Those that are new since the last call.
     pub(super) fn take_new(&mut self) -> TextBlock {
         let mut block = TextBlock::default();
         for text in self.new.drain(..) {
@@ -49,7 +46,6 @@ impl Strings {
     }
 }
 
-/// Texts one after the other, and where each ends.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TextBlock {
     #[prost(uint64, repeated, tag = 1)]
@@ -58,12 +54,10 @@ pub(super) struct TextBlock {
     bytes: Vec<u8>,
 }
 
-/// Texts as they are read.
 #[derive(Debug)]
 pub(super) struct Decoded {
     texts: Vec<Text>,
     taken: usize,
-    /// Bytes that rows may still take.
     room: Cell<usize>,
 }
 
@@ -74,7 +68,6 @@ impl Default for Decoded {
 }
 
 impl Decoded {
-    /// Appends what a look brought.
     pub(super) fn extend(&mut self, block: &TextBlock) -> Result<(), RecordError> {
         let mut start = 0;
         for end in &block.end {
@@ -90,18 +83,16 @@ impl Decoded {
         Ok(())
     }
 
-    /// The text with a number.
     pub(super) fn get(&self, id: u32) -> Option<Text> {
         let at = usize::try_from(id).ok()?.checked_sub(1)?;
         self.texts.get(at).cloned()
     }
 
-    /// Begins another look, which may take as much as any.
     pub(super) fn begin(&self) {
         self.room.set(MOST);
     }
 
-    /// How many of so many things of this size there is room for.
+    /// How many of `count` items of this size fit; takes their room.
     pub(super) fn room(&self, count: usize, size: usize) -> usize {
         let left = self.room.get();
         let count = count.min(left / size.max(1));

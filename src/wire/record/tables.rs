@@ -1,5 +1,3 @@
-//! The tables of tasks and of the other lock systems.
-
 use std::sync::Arc;
 
 use super::cell::{Cell, Column, column, rows};
@@ -19,7 +17,6 @@ use crate::model::task_worker::TaskWorker;
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 
-/// What a [`KeyRule`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     Unsaid,
@@ -217,7 +214,6 @@ impl Column<KeyRule> for FlatRules {
     }
 }
 
-/// Places of rows: pages and lines.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Places {
     #[prost(message, required, tag = 1)]
@@ -253,12 +249,10 @@ pub(super) struct FlatTable<T> {
     is_cut: bool,
 }
 
-/// The states of the sections of task tables.
 pub(super) fn set_states(sets: &[TaskSet]) -> impl Iterator<Item = SectionState> {
     sets.iter().flat_map(|set| [SectionState::of(&set.tasks), SectionState::of(&set.executions)])
 }
 
-/// The task tables as they are kept.
 pub(super) fn of_sets(sets: &[TaskSet], strings: &mut Strings) -> FlatSets {
     let flat = sets.iter().map(|set| FlatSet {
         tables: TaskTables::clone(&set.tables),
@@ -270,7 +264,6 @@ pub(super) fn of_sets(sets: &[TaskSet], strings: &mut Strings) -> FlatSets {
     column(&flat.collect::<Vec<_>>(), strings)
 }
 
-/// The task tables that were kept.
 pub(super) fn sets(kept: &FlatSets, states: &mut States, strings: &Decoded) -> Vec<TaskSet> {
     let set = |flat: FlatSet| {
         let (tasks, executions) = (states.section(flat.tasks), states.section(flat.executions));
@@ -279,7 +272,6 @@ pub(super) fn sets(kept: &FlatSets, states: &mut States, strings: &Decoded) -> V
     rows::<FlatSet>(kept, strings).into_iter().map(set).collect()
 }
 
-/// The tables of the other lock systems.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct SystemTables {
     #[prost(message, required, tag = 1)]
@@ -300,7 +292,7 @@ pub(super) struct SystemTables {
     refusals: RefusalTables,
 }
 
-/// The other lock systems as they are kept. Those in Redis are kept on their own.
+/// The other lock systems except those in Redis, which are kept separately.
 pub(super) fn of_systems(systems: &Systems, strings: &mut Strings) -> SystemTables {
     SystemTables {
         leases: column(&flat(&systems.leases), strings),
@@ -314,7 +306,7 @@ pub(super) fn of_systems(systems: &Systems, strings: &mut Strings) -> SystemTabl
     }
 }
 
-/// The states of their sections, in the order in which [`systems`] takes them.
+/// The states of their sections, in the order in which [`systems`] reads them.
 pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionState> {
     fn of<T>(tables: &[TableRows<T>]) -> impl Iterator<Item = SectionState> {
         tables.iter().map(|table| SectionState::of(&table.section))
@@ -332,7 +324,6 @@ pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionSt
         .chain(of(refusals))
 }
 
-/// The other lock systems that were kept.
 pub(super) fn systems(kept: &SystemTables, states: &mut States, strings: &Decoded) -> Systems {
     Systems {
         leases: tables(rows(&kept.leases, strings), states),

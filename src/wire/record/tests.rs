@@ -44,11 +44,10 @@ use crate::model::work_queue::{Item, StateCount};
 use crate::model::{QueryText, Text, Timestamp};
 use crate::sample;
 
-/// Values of every kind from one number.
 struct Dice(u64);
 
 impl Dice {
-    /// A number below 2^64, as `splitmix64` gives it (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+    /// `splitmix64` (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -105,7 +104,6 @@ impl Dice {
             .into()
     }
 
-    /// A text that a screen may have.
     fn line(&mut self) -> Text {
         crate::text::one_line(&self.text()).into()
     }
@@ -138,7 +136,7 @@ impl Dice {
     fn tag(&mut self) -> LockTag {
         use LockType as T;
         let new = LockTag::new(self.of(&T::ALL));
-        // As many columns as a lock has.
+        // Only the columns that a lock of this type has.
         match new.locktype() {
             T::VirtualXid => new.with_virtualxid(self.xact()),
             T::Tuple | T::Page => new
@@ -554,7 +552,6 @@ impl Dice {
         past
     }
 
-    /// The next look: most of it may be that of the one before.
     fn look(&mut self, before: Option<&Look>) -> Look {
         let snapshot = self.snapshot();
         let shared = before.filter(|_| self.bool()).and_then(|look| look.view.snapshot.clone());
@@ -612,7 +609,6 @@ impl Dice {
     }
 }
 
-/// A value handed on.
 trait Pipe: Sized {
     fn pipe<T>(self, then: impl FnOnce(Self) -> T) -> T {
         then(self)
@@ -634,7 +630,7 @@ fn same_tables<T: PartialEq + std::fmt::Debug>(kept: &[TableRows<T>], was: &[Tab
     }
 }
 
-/// A growth is equal to any other.
+/// Compares the fields, because all `Growth` values compare equal.
 fn same_growth(kept: &Growth, was: &Growth) {
     assert_eq!((kept.rows, kept.is_limited, kept.old), (was.rows, was.is_limited, was.old));
 }
@@ -698,7 +694,6 @@ fn same(kept: &KeptLook, look: &Look) {
     assert_eq!(new.graph_from, old.graph_from.clone().filter(|_| !known));
 }
 
-/// Encodes looks, and reads them again group by group.
 fn round_trip(looks: &[Look]) -> Vec<Frame> {
     let mut encoder = Encoder::with_events();
     let frames: Vec<Frame> = looks.iter().map(|look| encoder.encode(look).unwrap()).collect();
@@ -711,7 +706,7 @@ fn round_trip(looks: &[Look]) -> Vec<Frame> {
         group.open(&frame.bytes).unwrap();
         let kept = group.look(at - first).unwrap();
         same(&kept, look);
-        // Of what was before the group there is the end.
+        // Only the last of the events before the group are kept.
         let end = |events: &Events| events.iter().rev().take(5).cloned().collect::<Vec<Event>>();
         assert_eq!(end(&kept.events), end(&look.view.events));
     }
@@ -755,7 +750,7 @@ proptest! {
         }
     }
 
-    /// Behind a checksum nothing is damaged by accident; somebody may have made it.
+    /// A checksum excludes accidental damage, but a file can be crafted.
     #[test]
     fn what_is_made_up_is_refused_or_read_and_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut group = Group::default();
@@ -768,7 +763,6 @@ proptest! {
     }
 }
 
-/// Scenes as a server gives them, with time going on.
 #[test]
 fn real_looks_are_read_again_in_groups() {
     let looks: Vec<Look> = (0..150)
@@ -787,7 +781,8 @@ fn real_looks_are_read_again_in_groups() {
     assert!(next.bytes.len() * 4 < key.bytes.len(), "{} and {} bytes", key.bytes.len(), next.bytes.len());
 }
 
-/// Where little changes the first look of a group is most of it, so that a long one goes on; where much does it ends as early as others.
+/// With few changes, the first snapshot is most of the group, so a long group continues; with many changes, it ends as
+/// early as others.
 #[test]
 fn a_long_group_ends_when_its_other_looks_are_larger_than_its_first() {
     let keys = |encoder: Encoder, scene: fn(f64) -> sample::Builder| {
@@ -831,7 +826,7 @@ fn a_look_needs_those_before_it_in_its_group() {
     assert!(encoder.encode(&look(2.0)).unwrap().is_key);
 }
 
-/// Who made a file may have put anything into the texts that are shown as they are.
+/// A crafted file can have anything in texts that are shown unchanged.
 #[test]
 fn text_of_a_file_is_fit_for_a_screen() {
     let mut dice = Dice(1);

@@ -1,5 +1,3 @@
-//! Events as they were told.
-
 use super::cell::{Cell, Column};
 use super::columns::{codes, columns, flat_rows, lists};
 use super::strings::{Decoded, Strings};
@@ -68,7 +66,7 @@ lists! {
     EventLists of Event;
 }
 
-/// An event whose text is fit for a screen, whoever made the file.
+/// Makes the texts of an event safe for a screen, because the file is not trusted.
 pub(super) fn harmless(mut event: Event) -> Event {
     for text in [&mut event.draft.who, &mut event.draft.what, &mut event.draft.more] {
         *text = event::harmless(text);
@@ -147,7 +145,6 @@ impl Column<Option<Subject>> for FlatSubjects {
     }
 }
 
-/// The sections that events are about.
 fn section(name: &str) -> Option<&'static str> {
     const NAMES: [&str; 11] = [
         "server",

@@ -1,20 +1,16 @@
-//! The two axes of the chart: round times, and round numbers of sessions.
-
 use chrono::TimeDelta;
 
 use super::{Report, Style};
 use crate::model::Timestamp;
 
-/// Seconds between two ticks, the shortest first.
+/// Seconds between two ticks, ascending.
 const STEPS: [u32; 16] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200];
 
-/// Seconds of a day, of which longer steps are multiples.
 const DAY: u32 = 86_400;
 
-/// Ticks of the axis of time at most, beside one at its begin.
+/// Maximum ticks of the time axis, besides one at its start.
 const TICKS: u32 = 8;
 
-/// From the first snapshot to the last.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     from: Timestamp,
@@ -24,17 +20,16 @@ pub(super) struct Span {
 impl Span {
     pub(super) fn of(report: &Report) -> Self {
         let seconds = (report.to - report.from).as_seconds_f64();
-        // Of a single snapshot: it has the whole width.
+        // A single snapshot has the whole width.
         Self { from: report.from, seconds: if seconds > 0.0 { seconds } else { 1.0 } }
     }
 
-    /// Where a time is, from 0 at the begin to 1 at the end.
+    /// Position of a time, from 0 at the start to 1 at the end.
     pub(super) fn place(self, at: Timestamp) -> f64 {
         ((at - self.from).as_seconds_f64() / self.seconds).clamp(0.0, 1.0)
     }
 }
 
-/// Where the ticks of time are, and what is written at each.
 pub(super) fn times(report: &Report, style: Style) -> Vec<(f64, String)> {
     let span = Span::of(report);
     let days = [1, 2, 5, 10, 30, 100, 365, 3_650].map(|days| days * DAY);
@@ -57,7 +52,6 @@ pub(super) fn times(report: &Report, style: Style) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// Ticks of a number of sessions, from 0 to a round one that is no less than the most.
 pub(super) fn numbers(most: u32) -> Vec<u32> {
     let steps = (0..9).flat_map(|power| [1, 2, 5].map(|step: u32| step * 10_u32.pow(power)));
     let step = steps.into_iter().find(|step| step.saturating_mul(4) >= most).unwrap_or(most.div_ceil(4));

@@ -1,5 +1,6 @@
-//! The chart of a page: waiting sessions over time by root blocker, and the episodes as bars on the same axis. Only its areas are SVG,
-//! which is stretched to the width of the page; words are text of the page, so that they can be read at any width.
+//! The chart of a page: waiting sessions over time by root blocker, and the episodes as bars on the same axis. Only the
+//! areas are SVG, which is stretched to the width of the page; words are text of the page, so that they are readable at any
+//! width.
 
 use std::fmt::Write;
 
@@ -11,27 +12,24 @@ use super::series::Stack;
 use super::{Column, Mark, Report, Style, axis};
 use crate::text::{count, duration, one_line_prefix};
 
-/// Units of the picture: of a column, and of its height.
+/// Units of the picture: width of a column, and total height.
 const WIDE: usize = 10;
 const HIGH: f64 = 1_000.0;
 
-/// Units of the bar of an episode.
+/// Width of the picture with the bar of an episode, in units.
 const BAR: f64 = 1_000.0;
 
-/// Signs are so far apart at least, as parts of the width.
+/// Minimum distance between signs, as a fraction of the width.
 const APART: f64 = 0.025;
 
-/// Columns of a name in a title, and of the text of a mark.
 const NAME: usize = 24;
 const MARK: usize = 100;
 
-/// Roots that are named in a title.
 const NAMED: usize = 3;
 
-/// Share of the height from which on an area has its letter within.
+/// Fraction of the height from which an area has its letter inside.
 const LETTER: f64 = 0.12;
 
-/// What each sign of the time line means.
 const SIGNS: [(char, &str); 5] = [
     ('!', "a session began to block others, a wait cycle began, or a task lost its worker"),
     ('x', "the server detected a deadlock"),
@@ -41,14 +39,12 @@ const SIGNS: [(char, &str); 5] = [
 ];
 
 impl Stack {
-    /// The letter of a series on its colour.
     pub(super) fn badge(&self, place: usize) -> String {
         let letter = self.series.get(place).and_then(|series| series.letter);
         format!("<i class=\"c{place}\">{}</i> ", letter.map(String::from).unwrap_or_default())
     }
 }
 
-/// The chart with its axes, its legend and what explains it.
 pub(super) fn chart(content: &Content<'_>, stack: &Stack) -> String {
     let (report, style) = (content.report, content.style);
     let most = report.columns.iter().map(|column| column.waiting).max().unwrap_or_default();
@@ -83,7 +79,6 @@ pub(super) fn chart(content: &Content<'_>, stack: &Stack) -> String {
     .concat()
 }
 
-/// The bars of episodes, on the axis of the chart.
 pub(super) fn bars(content: &Content<'_>, stack: &Stack, numbers: &[u64]) -> String {
     let (report, style) = (content.report, content.style);
     let (span, ticks) = (axis::Span::of(report), axis::times(report, style));
@@ -126,7 +121,6 @@ fn percent(part: f64) -> String {
     format!("{:.1}%", part * 100.0)
 }
 
-/// Lines at the ticks of time.
 fn verticals(ticks: &[(f64, String)], width: f64, height: f64) -> String {
     let lines: Vec<String> =
         ticks.iter().map(|(place, _)| format!("M{:.0} 0v{height}", place * width)).collect();
@@ -145,7 +139,6 @@ fn time_labels(ticks: &[(f64, String)]) -> String {
     format!("<div class=\"x\">{}</div>", labels.collect::<String>())
 }
 
-/// An area for each series, one upon the other; and what is not known.
 fn areas(report: &Report, parts: &[Vec<f64>], top: f64) -> String {
     let series = parts.first().map_or(0, Vec::len);
     let mut paths = vec![String::new(); series];
@@ -160,7 +153,7 @@ fn areas(report: &Report, parts: &[Vec<f64>], top: f64) -> String {
         let (x, wide) = (begin * WIDE, (at + 1 - begin) * WIDE);
         begin = at + 1;
         if !column.is_known {
-            // Into a string there is no error.
+            // Writing to a string cannot fail.
             let _ = write!(unknown, "M{x} 0h{wide}v{HIGH}h-{wide}z");
         }
         let mut below = 0.0;
@@ -176,7 +169,6 @@ fn areas(report: &Report, parts: &[Vec<f64>], top: f64) -> String {
     if unknown.is_empty() { paths } else { format!("<path class=\"u\" d=\"{unknown}\"/>{paths}") }
 }
 
-/// What one reads with the pointer on a column: the time, and how many wait behind which root.
 fn titles(report: &Report, style: Style, (stack, parts): (&Stack, &[Vec<f64>])) -> String {
     let said: Vec<String> =
         report.columns.iter().zip(parts).map(|(column, part)| title(column, stack, part)).collect();
@@ -218,14 +210,13 @@ fn title(column: &Column, stack: &Stack, parts: &[f64]) -> String {
     named.sort_by(|a, b| b.1.total_cmp(&a.1));
     let each = named.iter().take(NAMED).map(|(name, part)| {
         let name = one_line_prefix(name, NAME);
-        // A session behind two roots is half behind each.
+        // A session behind two roots counts half for each.
         format!("{:.0} behind {name}", part.max(1.0))
     });
     let more = if named.len() > NAMED { ", …" } else { "" };
     format!("{} waiting: {}{more}", count(column.waiting.into()), each.collect::<Vec<_>>().join(", "))
 }
 
-/// The letter of each series where its area is the highest.
 fn letters((stack, parts): (&Stack, &[Vec<f64>]), top: f64) -> String {
     let share = |at: usize| f64::from(u32::try_from(at).unwrap_or(u32::MAX));
     let count = share(parts.len().max(1));
@@ -233,7 +224,7 @@ fn letters((stack, parts): (&Stack, &[Vec<f64>]), top: f64) -> String {
         let letter = series.letter?;
         let value = |part: &Vec<f64>| part.get(place).copied().unwrap_or_default();
         let highest = parts.iter().map(value).fold(0.0, f64::max);
-        // In the middle of the time for which it is that high.
+        // In the middle of the period with this height.
         let at: Vec<usize> =
             (0..parts.len()).filter(|at| parts.get(*at).map(value) == Some(highest)).collect();
         let at = at.get(at.len() / 2).copied().filter(|_| highest / top >= LETTER)?;
@@ -244,7 +235,7 @@ fn letters((stack, parts): (&Stack, &[Vec<f64>]), top: f64) -> String {
     letters.collect()
 }
 
-/// The signs above the chart. Those too close to the one before are in its title.
+/// The signs above the chart. Signs too close to the previous one are in its title.
 fn signs(report: &Report, style: Style) -> String {
     let span = axis::Span::of(report);
     let mut shown: Vec<(f64, Vec<&Mark>)> = Vec::new();
@@ -269,7 +260,6 @@ fn signs(report: &Report, style: Style) -> String {
     signs.collect()
 }
 
-/// What the colours, the letters and the signs mean.
 fn legend(report: &Report, stack: &Stack) -> String {
     let known = stack.series.iter().enumerate().take(stack.series.len().saturating_sub(1));
     let known = known.map(|(place, series)| {

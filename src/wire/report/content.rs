@@ -1,4 +1,4 @@
-//! The words of a report, before they are HTML or Markdown: each is one harmless line.
+//! The words of a report, before they become HTML or Markdown: each text is one harmless line.
 
 use super::block::{Block, LONG, fit, listed, time};
 use super::episodes::{self, ended, party, ranked};
@@ -6,29 +6,24 @@ use super::{AT_END, Hole, Mark, Report, Style, TaskTrouble, Tries, log};
 use crate::model::blame::{Group, Span, Sums};
 use crate::text::{count, duration, one_line_prefix};
 
-/// Lines of a chain that are told for each row that is listed, and at least.
+/// Lines of the lock tree for each listed row, and their minimum.
 const CHAIN: (usize, usize) = (6, 20);
 
-/// Episodes whose statements are told, the most expensive ones.
 const RAN: usize = 3;
 
-/// Marks for each row that is listed.
 const MARKS: usize = 10;
 
-/// A report in parts, each under a heading.
 #[derive(Debug)]
 pub(super) struct Content<'a> {
     pub(super) report: &'a Report,
     pub(super) style: Style,
     pub(super) title: String,
     pub(super) headline: Vec<String>,
-    /// What stands at both ends of the time line.
     pub(super) ends: (String, String),
     pub(super) parts: Vec<Part>,
 }
 
 impl Content<'_> {
-    /// Of which server it is, and what recorded it.
     pub(super) fn about(&self) -> String {
         let Report { server, program, target, .. } = self.report;
         let about = format!("{server} · recorded by {program}, target {target}");
@@ -36,19 +31,17 @@ impl Content<'_> {
     }
 }
 
-/// A part with its heading.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) heading: String,
     pub(super) blocks: Vec<Block>,
 }
 
-/// Several sentences as one harmless line, cut where they are too long.
 fn fit_all(text: &str) -> String {
     one_line_prefix(text, 4 * LONG).into_owned()
 }
 
-/// What was waited, and twice its standard error: `31m02s ± 1m02s`.
+/// The time waited, and twice its standard error: `31m02s ± 1m02s`.
 fn cost(sums: &Sums) -> String {
     format!("{} ± {}", duration(sums.seconds), duration(2.0 * sums.standard_error()))
 }
@@ -115,7 +108,7 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
         share(&worst.sums)
     );
     let before = report.blame.before.words().map(|words| format!("{words}."));
-    // Who connects anew each time is one root all the same.
+    // A client that reconnects each time is one root all the same.
     let rows = report.blame.by(Group::Root, Span::All);
     let often = rows.first().filter(|row| row.episodes > 1 && row.sums.seconds > worst.sums.seconds);
     let often = often.map(|row| {
@@ -144,7 +137,7 @@ fn runs(style: Style, tries: &Tries) -> String {
     )
 }
 
-/// What was tried the most often: its waits are the shorter, the less of them a snapshot shows.
+/// The statement with the most runs. The shorter its waits, the fewer of them a snapshot shows.
 fn tried(report: &Report, style: Style) -> Option<String> {
     let most = report.tries.iter().max_by_key(|tries| tries.runs)?;
     let about = format!(
@@ -155,7 +148,6 @@ fn tried(report: &Report, style: Style) -> Option<String> {
     Some(fit_all(&about))
 }
 
-/// Statements that were begun again and again, and what of them was seen.
 fn tries(report: &Report, style: Style) -> Vec<Block> {
     if report.tries.is_empty() {
         return Vec::new();

@@ -1,5 +1,3 @@
-//! The episodes of a report: which root blocked, for how long, and what ended it.
-
 use chrono::TimeDelta;
 
 use super::block::{Block, fit, time};
@@ -7,10 +5,9 @@ use super::{Report, Style};
 use crate::model::blame::{Ending, Episode, GONE, Span};
 use crate::text::{count, duration};
 
-/// Seconds after which a deadlock is counted at the latest.
+/// Maximum seconds until the server counts a deadlock.
 const COUNTED: i64 = 60;
 
-/// The episodes, the most expensive first.
 pub(super) fn ranked(report: &Report) -> Vec<&Episode> {
     let mut episodes: Vec<&Episode> =
         report.blame.episodes_in(Span::All).filter(|episode| episode.sums.most > 0).collect();
@@ -18,7 +15,7 @@ pub(super) fn ranked(report: &Report) -> Vec<&Episode> {
     episodes
 }
 
-/// Who blocked in an episode: `4312 app@billing`.
+/// The blocker of an episode: `4312 app@billing`.
 pub(super) fn party(episode: &Episode) -> String {
     match (episode.pid, &*episode.who) {
         (0, _) => fit(&episode.who),
@@ -27,7 +24,6 @@ pub(super) fn party(episode: &Episode) -> String {
     }
 }
 
-/// What ended it, as far as the snapshots show.
 pub(super) fn ended(report: &Report, episode: &Episode) -> String {
     match episode.ending {
         Ending::Itself if episode.note.is_empty() => "its transaction ended, or the waits ended".to_owned(),
@@ -42,14 +38,13 @@ pub(super) fn ended(report: &Report, episode: &Episode) -> String {
     }
 }
 
-/// Whom the server chose: it counts a deadlock a while after it has broken it.
+/// The victim of a deadlock. The server counts a deadlock some time after it has broken it.
 fn victim<'a>(report: &'a Report, episode: &Episode) -> Option<&'a str> {
     let counted = episode.begin..=episode.last + TimeDelta::seconds(COUNTED);
     let (_, victim) = report.victims.iter().find(|(at, _)| counted.contains(at))?;
     Some(victim)
 }
 
-/// The most expensive ones in order of time, and how many are left out.
 pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     let ranked = ranked(report);
     if ranked.is_empty() {
@@ -70,7 +65,7 @@ pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     blocks
 }
 
-/// Headings, those of numbers with true, and a row for each.
+/// Headings (true for numbers), and a row for each episode.
 pub(super) fn table(report: &Report, style: Style, numbers: &[u64]) -> Block {
     let heads = vec![
         ("number", true),

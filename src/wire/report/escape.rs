@@ -1,6 +1,3 @@
-//! Text of a recording in a page.
-
-/// Text as HTML: nothing in it is markup.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -16,7 +13,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// The same; times and dates in it are not broken at the end of a line.
+/// Escapes text for HTML, without line breaks inside times and dates.
 pub(super) fn text(text: &str) -> String {
     let is_time = |word: &str| {
         let is_of_it = |byte: u8| byte.is_ascii_digit() || b":.,;+-".contains(&byte);

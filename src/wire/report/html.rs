@@ -1,4 +1,4 @@
-//! A page: no script, no font, no link. Every text of the recording is escaped.
+//! An HTML page without scripts, fonts and links. Every text of the recording is escaped.
 
 use super::block::Block;
 use super::content::{Content, Part};
@@ -6,7 +6,7 @@ use super::escape::{escape, text};
 use super::series::Stack;
 use super::{chart, tree};
 
-/// `default-src 'none'` forbids a browser to load or to run anything, whatever a text may say.
+/// `default-src 'none'` forbids a browser to load or run anything, whatever a text contains.
 const HEAD: &str = "<meta charset=\"utf-8\">\n\
 <meta name=\"viewport\" content=\"width=device-width\">\n\
 <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n";
@@ -31,7 +31,6 @@ pub(super) fn page(content: &Content<'_>) -> String {
     out.concat()
 }
 
-/// What is written for each, one after the other.
 fn each<T>(all: impl IntoIterator<Item = T>, write: impl Fn(T) -> String) -> String {
     all.into_iter().map(write).collect::<Vec<_>>().concat()
 }
@@ -50,7 +49,7 @@ fn block(content: &Content<'_>, stack: &Stack, block: &Block) -> String {
     }
 }
 
-/// On a narrow page a row is a list, whose cells have their headings before them.
+/// On a narrow page, a row becomes a list whose cells show their headings.
 fn table(heads: &[(&str, bool)], rows: &[Vec<String>]) -> String {
     let class = |is_number: bool| if is_number { " class=\"n\"" } else { "" };
     let head = each(heads, |(head, is_number)| format!("<th{}>{}</th>", class(*is_number), escape(head)));

@@ -1,12 +1,10 @@
-//! A report for programs.
-
 use serde::Serialize;
 
 use super::{Mark, Report};
 use crate::model::Timestamp;
 use crate::wire::json::{blame, line};
 
-/// A moment: RFC 3339 with offset, microseconds.
+/// RFC 3339 with offset and microseconds.
 fn time(at: Timestamp) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Micros, false)
 }
@@ -37,7 +35,7 @@ struct Document<'a> {
     log: Option<Log<'a>>,
 }
 
-/// What is from the server's log and from no look.
+/// Data from the server's log, not from snapshots.
 #[derive(Serialize)]
 struct Log<'a> {
     files: Vec<LogFile<'a>>,
@@ -204,10 +202,6 @@ struct Setting<'a> {
     advice: &'a str,
 }
 
-/// One object on one line.
-///
-/// # Errors
-/// None that anybody has seen: the shapes have no map with keys that are no text.
 pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
     let columns = report.columns.iter();
     let columns = columns.map(|column| Column {

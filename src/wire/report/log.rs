@@ -1,121 +1,100 @@
-//! What the server's log says of the time of a report: it is from no look, and in none of the sums.
+//! The server's log for the period of a report. It is not from snapshots, and not part of any sum.
 
 use super::block::{Block, fit, listed, time};
 use super::{Report, Style};
 use crate::model::Timestamp;
 use crate::text::{count, duration};
 
-/// Files of a log, and what they say.
 #[derive(Debug, Clone, Default)]
 pub struct Log {
-    /// The files that were given, in that order.
     pub files: Vec<LogFile>,
-    /// Waits, the longest first; of too many the shortest are left out.
+    /// Waits, longest first; if there are too many, the shortest are omitted.
     pub waits: Vec<LogWait>,
-    /// Waits that looks saw too.
+    /// Waits that snapshots show, too.
     pub seen: Waits,
-    /// Waits that no look saw.
+    /// Waits that no snapshot shows.
     pub unseen: Waits,
-    /// Deadlocks, in order of time.
     pub deadlocks: Vec<LogDeadlock>,
-    /// Deadlocks that were left out.
     pub deadlocks_omitted: u64,
-    /// Who was cancelled, terminated or gave up, in a line each, in order of time.
+    /// Sessions that were canceled or terminated or that gave up, one line each, in order of time.
     pub ended: Vec<(Timestamp, String)>,
-    /// Those that were left out.
     pub ended_omitted: u64,
-    /// Its messages are in no language in which waits are known here.
+    /// Its messages are in a language in which waits are not recognized.
     pub is_foreign: bool,
     /// `log_lock_waits` was off at the worst moment.
     pub tells_no_waits: bool,
 }
 
-/// A file of the server's log, and how much of it was understood.
 #[derive(Debug, Clone, Default)]
 pub struct LogFile {
-    /// Its name, without the folders that it is in.
+    /// File name without directories.
     pub name: String,
-    /// `jsonlog` or `csvlog`, as `log_destination` calls the format.
+    /// `jsonlog` or `csvlog`, as in `log_destination`.
     pub format: &'static str,
-    /// Its first entry and its last.
+    /// Times of its first and last entry.
     pub span: Option<(Timestamp, Timestamp)>,
-    /// Entries within the time of the report.
     pub entries: u64,
-    /// What was passed over: damaged, or of a zone that is not known.
+    /// Skipped entries: damaged, or in an unknown time zone.
     pub damaged: u64,
-    /// Why it is the log of another server, of which nothing is told; none where nothing speaks for that.
+    /// Why it is the log of another server, which is ignored; `None` if nothing indicates that.
     pub is_other: Option<String>,
 }
 
-/// How many waits, and how long.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Waits {
-    /// Waits that were told, each once.
     pub count: u64,
-    /// How long they took together, in seconds.
     pub seconds: f64,
 }
 
-/// A wait that the log tells of (`log_lock_waits`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogWait {
-    /// When it began: the time of a message, less what the wait had lasted by then.
+    /// When it began: the time of a message, minus the duration of the wait at that time.
     pub begin: Timestamp,
-    /// How long it took; at least so long where its end is not told.
+    /// Duration in seconds; a minimum if its end is not logged.
     pub seconds: f64,
-    /// Process id and who it was: `4410 deploy@ci`.
+    /// Process id and session: `4410 deploy@ci`.
     pub who: String,
-    /// The mode that it asked for: `Share`.
+    /// The requested mode: `Share`.
     pub mode: String,
-    /// What it waited for: `accounts`.
+    /// The awaited object: `accounts`.
     pub on: String,
-    /// Who held the lock, when that was told; empty where nobody was named.
+    /// The holder of the lock when the wait was logged; empty if the log names none.
     pub behind: String,
-    /// How the wait ended, by the log.
     pub end: WaitEnd,
-    /// Whether there was a look while it lasted.
     pub seen: Seen,
-    /// The statement that waited; empty where the log does not have it.
+    /// The waiting statement; empty if the log does not have it.
     pub statement: String,
 }
 
-/// How a wait ended, as far as the log tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitEnd {
-    /// It got the lock in the end.
     Acquired,
-    /// It did not get the lock, and why.
     Gave(&'static str),
-    /// The log does not tell how it ended.
+    /// The log does not show how it ended.
     NotTold,
 }
 
-/// Whether looks saw a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// There was a look while it went on.
+    /// A snapshot was taken during the wait.
     InLooks,
-    /// It lasted from after one look to before the next.
+    /// It began after one snapshot and ended before the next.
     Between,
-    /// Nobody looked at that time.
+    /// No snapshots were taken at that time.
     Hole,
 }
 
-/// A deadlock that the log tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogDeadlock {
-    /// When the server broke it.
     pub at: Timestamp,
-    /// Whose statement was ended: `4410 deploy@ci`.
+    /// The session whose statement was canceled: `4410 deploy@ci`.
     pub victim: String,
-    /// The statement that was ended.
     pub statement: String,
-    /// Who waited for what behind whom, a line each, with the statement where it is known whose it is.
+    /// The waits of the cycle, one line each, with the statement if its session is known.
     pub waits: Vec<String>,
 }
 
 impl WaitEnd {
-    /// How it ended, in words: `got the lock`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Acquired => "got the lock",
@@ -126,7 +105,6 @@ impl WaitEnd {
 }
 
 impl Seen {
-    /// Whether looks saw it, in words: `between looks`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::InLooks => "also in snapshots",
@@ -137,14 +115,13 @@ impl Seen {
 }
 
 impl Log {
-    /// Why all of it is of another server; none where some of it is not, as far as is known.
+    /// Why all files are of another server; `None` if at least one of them is not, as far as known.
     pub(super) fn is_other(&self) -> Option<&str> {
         let mut others = self.files.iter().map(|file| file.is_other.as_deref());
         let first = others.next()??;
         others.all(|other| other.is_some()).then_some(first)
     }
 
-    /// What the headline says of it; none where looks saw all of it.
     pub(super) fn headline(&self) -> Option<String> {
         let Waits { count: waits, seconds } = self.unseen;
         (waits > 0).then(|| {
@@ -158,7 +135,6 @@ impl Log {
     }
 }
 
-/// What the log says, as a part of the report; empty where no log was given.
 pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     let Some(log) = &report.log else { return Vec::new() };
     let mut blocks: Vec<Block> =
@@ -260,7 +236,7 @@ fn waits(log: &Log, style: Style) -> Vec<Block> {
     blocks
 }
 
-/// What no look saw comes first: the rest is above already.
+/// Waits that no snapshot shows come first, since the report already has the others above.
 fn ranked(waits: &[LogWait]) -> Vec<&LogWait> {
     let (seen, unseen): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.seen == Seen::InLooks);
     unseen.into_iter().chain(seen).collect()
@@ -285,7 +261,6 @@ fn deadlocks(log: &Log, style: Style) -> Vec<Block> {
     blocks
 }
 
-/// So many lines, and one for the others.
 fn shown(lines: &[String], room: usize, omitted: usize) -> Vec<String> {
     let mut shown = listed(lines, room, String::clone);
     if omitted > 0 {

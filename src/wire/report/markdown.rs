@@ -4,10 +4,8 @@ use super::block::Block;
 use super::content::{Content, Part};
 use super::{episodes, picture, tree};
 
-/// Columns of the time line in a report as text.
 const LINE: usize = 72;
 
-/// Text within a line of Markdown.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -19,7 +17,7 @@ pub(super) fn escape(text: &str) -> String {
             other => out.push(other),
         }
     }
-    // An address would become a link.
+    // A URL would become a link.
     out.replace("://", ":&#47;/").replace("www.", "www&#46;")
 }
 
@@ -48,7 +46,7 @@ fn block(content: &Content<'_>, block: &Block) -> String {
         Block::Episodes(numbers) => {
             self::block(content, &episodes::table(content.report, content.style, numbers))
         }
-        // Set in so far it is text as it is, and nothing ends it.
+        // With this indentation it is literal text, and nothing can end it.
         Block::Tree(room) => {
             lines(tree::lines(content.report, *room).iter().map(|line| format!("    {line}\n")).collect())
         }

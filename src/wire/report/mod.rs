@@ -1,4 +1,4 @@
-//! What happened in a part of a recording, for people who were not there: HTML without anything to load or to run, Markdown, JSON.
+//! A report on a part of a recording: HTML that loads and runs nothing, Markdown, or JSON.
 
 mod axis;
 mod block;
@@ -21,132 +21,97 @@ use crate::model::zone::Zone;
 pub use json::to_string as json;
 pub use log::{Log, LogDeadlock, LogFile, LogWait, Seen, WaitEnd, Waits};
 
-/// Bytes of a report at most; of what is more the cheapest is left out.
+/// Maximum bytes of a report; beyond that, the least expensive rows are omitted.
 pub const LARGEST: usize = 150_000;
 
-/// What happened, of which every text is the server's.
+/// The content of a report. All texts are from the server.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// The server, as the recording names it.
     pub target: String,
     /// Host and database, `db1:5432/shop`; empty if no snapshot has them.
     pub place: String,
-    /// What it says of itself: version and role.
     pub server: String,
-    /// The first look and the last.
     pub from: Timestamp,
-    /// The last look of that part.
     pub to: Timestamp,
-    /// When each look between them was.
     pub looks: Vec<Timestamp>,
-    /// Seconds from one look to the next, usually.
+    /// Usual seconds between two snapshots.
     pub refresh: f64,
-    /// What was left out of statements.
     pub redaction: String,
-    /// The program that recorded, with its version.
     pub program: String,
-    /// How many waited, in the parts of the time line.
+    /// Number of waiting sessions, by column of the time line.
     pub columns: Vec<Column>,
-    /// What happened when, in order; for people.
     pub marks: Vec<Mark>,
-    /// How many marks were left out as too many.
     pub marks_omitted: usize,
-    /// Who made others wait, and for how long.
     pub blame: Blame,
-    /// The moment at which most waited; none if no session did.
     pub worst: Option<Worst>,
-    /// What was done, and what came of it.
     pub actions: Vec<Mark>,
-    /// Statements that were tried again and again.
     pub tries: Vec<Tries>,
-    /// Tasks and items of queues that something was wrong with.
     pub tasks: Vec<TaskTrouble>,
-    /// Whom the server chose to break deadlocks, in words, and when that was counted.
+    /// Victims of deadlocks in words, and when the deadlock was counted.
     pub victims: Vec<(Timestamp, String)>,
-    /// Settings of the server that mattered.
     pub settings: Vec<Setting>,
-    /// Times in which nobody looked, in order.
+    /// Periods without snapshots, in order.
     pub holes: Vec<Hole>,
-    /// What could not be read for a while.
     pub stale: Vec<Mark>,
-    /// How many looks are damaged and could not be read.
     pub damaged: u64,
-    /// The recording has no costs, and they were counted from its looks.
+    /// The recording has no costs; they were computed from its snapshots.
     pub is_counted_anew: bool,
-    /// What the server's log says of that time; none where there is no log.
     pub log: Option<Log>,
 }
 
-/// How it ended that had not ended: as the last look has it.
+/// Marks the last known state of something that had not ended: the state in the last snapshot.
 pub(crate) const AT_END: &str = " at the end";
 
-/// A time in which nobody looked.
+/// A period without snapshots.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hole {
-    /// The last look before the hole.
     pub from: Timestamp,
-    /// The first look after the hole.
     pub to: Timestamp,
 }
 
-/// A part of the time line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Column {
-    /// When the part of the time line begins.
     pub at: Timestamp,
-    /// The most that waited at one look in it.
     pub waiting: u32,
-    /// The most roots at one look in it.
     pub roots: u32,
-    /// How many waited behind each episode, by its number, at the snapshot with the most waiting.
+    /// Waiting sessions behind each episode, by its number, in the snapshot with the most waiting sessions.
     pub behind: Vec<(u64, u32)>,
-    /// The worst that happened in it.
     pub sign: Option<char>,
-    /// How many waited in it is known.
     pub is_known: bool,
-    /// It has a look that cannot be read.
     pub is_damaged: bool,
 }
 
-/// Something that happened, as a line of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mark {
-    /// When it happened, by the server's clock.
+    /// By the server's clock.
     pub at: Timestamp,
-    /// Its sign on the time line.
     pub sign: char,
-    /// What happened, in a harmless line.
+    /// One harmless line.
     pub text: String,
 }
 
-/// The moment at which most waited.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Worst {
-    /// The time of that look, by the server's clock.
     pub at: Timestamp,
-    /// How many waited at that look.
     pub waiting: u32,
-    /// Which session waited for which.
     pub tree: Tree,
-    /// What was wrong, a line for each finding.
+    /// One line for each finding.
     pub findings: Vec<String>,
-    /// Why those waited behind whom the most others stood.
+    /// Why the sessions behind which most others waited were waiting themselves.
     pub why: Vec<Why>,
 }
 
-/// Which session waits for which, as a table and as a drawing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// As the table of a snapshot has it, headings first.
+    /// The rows as in the table of a snapshot, headings first.
     pub lines: Vec<String>,
-    /// The same rows, for a drawing.
     pub branches: Vec<Branch>,
 }
 
-/// A session in the drawing of a lock tree, or several that are alike; every text is one harmless line.
+/// A session in the drawing of a lock tree, or several similar ones; every text is one harmless line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Branch {
-    /// How many sessions are above it: 0 for a root.
+    /// Number of sessions above it: 0 for a root.
     pub depth: u16,
     /// `2053 report@metabase`, or `30 sessions, web-1 +8`.
     pub who: String,
@@ -154,80 +119,69 @@ pub struct Branch {
     pub does: String,
     /// `blocks 46: 1 continues now, 45 in turn`; empty for one that blocks no session.
     pub blocks: String,
-    /// Its statement; empty if it is not known.
+    /// Empty if not known.
     pub statement: String,
 }
 
-/// A statement that takes a strong lock on a table, and that was begun again and again.
+/// A statement that takes a strong lock on a table and was started repeatedly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tries {
     /// User and application.
     pub who: String,
-    /// The statement, as one harmless line.
+    /// One harmless line.
     pub statement: String,
-    /// How many runs of it were seen.
     pub runs: usize,
-    /// When the first of them began.
+    /// Start of the first run.
     pub from: Timestamp,
-    /// When the last of them began.
+    /// Start of the last run.
     pub to: Timestamp,
-    /// The longest of them in seconds, as far as was seen.
+    /// The longest run in seconds, as far as seen.
     pub longest: f64,
-    /// How many snapshots showed one of them waiting for a lock.
+    /// Number of snapshots that show a run waiting for a lock.
     pub waiting: usize,
 }
 
-/// Why somebody waited, in sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// Who waited: process id, user and application.
+    /// The waiting session: process id, user and application.
     pub who: String,
-    /// The sentences, of [`crate::model::why`].
+    /// Sentences from [`crate::model::why`].
     pub said: Vec<String>,
 }
 
-/// A task, or an item of a queue, that something was wrong with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskTrouble {
-    /// When that began, or was seen first.
+    /// When the problem began or was first seen.
     pub at: Timestamp,
-    /// What it was and what was wrong, in a line.
+    /// The task or item and its problem, in one line.
     pub text: String,
-    /// When and how it ended; none where it is an end itself, or that is not known.
+    /// When and how it ended; `None` if the problem is an end itself, or the end is not known.
     pub ended: Option<(Timestamp, String)>,
 }
 
-/// A setting of the server that mattered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name, as `pg_settings.name` has it.
+    /// As in `pg_settings.name`.
     pub name: &'static str,
-    /// What it was; none where a session has its own, which others cannot see.
+    /// `None` if a session has its own value, which others cannot see.
     pub value: Option<String>,
-    /// What would have helped, as a sentence.
     pub advice: String,
 }
 
-/// Format of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Roots and episodes that are listed.
     pub top: usize,
-    /// The zone in which its times are written.
     pub zone: Zone,
 }
 
-/// A page that needs nothing beside itself.
 pub fn html(report: &Report, style: Style) -> String {
     fitted(style, |style| html::page(&content::of(report, style)))
 }
 
-/// The report in Markdown, as GitHub reads it.
 pub fn markdown(report: &Report, style: Style) -> String {
     fitted(style, |style| markdown::page(&content::of(report, style)))
 }
 
-/// With fewer rows where it would be too large.
 fn fitted(style: Style, write: impl Fn(Style) -> String) -> String {
     let mut top = style.top;
     loop {

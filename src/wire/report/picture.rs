@@ -1,10 +1,8 @@
-//! The time line as a row of bars, for a report as text.
-
 use super::Column;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A bar for each column, or the sign of what happened in it, or a blank where that is not known; none more than so many.
+/// A bar for each column, or the sign of its event, or a blank if it is not known; at most `room` of them.
 pub(super) fn bars(columns: &[Column], room: usize) -> String {
     let room = room.min(columns.len()).max(1);
     let most = columns.iter().map(|column| column.waiting).max().unwrap_or_default().max(1);

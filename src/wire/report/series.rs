@@ -1,28 +1,23 @@
-//! The root blockers of a report, as the series of its chart.
-
 use rustc_hash::FxHashMap;
 
 use super::episodes::party;
 use super::{Column, Report};
 use crate::model::blame::{Episode, Span};
 
-/// Series with a letter and a colour of their own.
 const LETTERS: [char; 6] = ['A', 'B', 'C', 'D', 'E', 'F'];
 
-/// A root blocker, or several that are taken together.
 #[derive(Debug)]
 pub(super) struct Series {
-    /// None for what has no letter of its own.
+    /// `None` for a series without a letter of its own.
     pub(super) letter: Option<char>,
     pub(super) name: String,
-    /// The most that waited behind it at the same time.
+    /// The most sessions that waited behind it at the same time.
     pub(super) most: u32,
 }
 
-/// What the waiting sessions of a column are divided by.
 #[derive(Debug)]
 pub(super) struct Stack {
-    /// The most expensive first; the last is what no root is known for.
+    /// Most expensive first; the last series is for sessions whose root is not known.
     pub(super) series: Vec<Series>,
     of_episode: FxHashMap<u64, usize>,
     of_party: FxHashMap<String, usize>,
@@ -35,7 +30,7 @@ impl Stack {
         let mut names: Vec<String> = episodes.iter().map(|episode| party(episode)).collect();
         names.sort_unstable();
         names.dedup();
-        // Sessions of one application that are many are one series.
+        // If there are many, the sessions of one application are one series.
         let is_each = names.len() <= LETTERS.len();
         let name = |episode: &Episode| if is_each { party(episode) } else { several(episode) };
         let mut costs: FxHashMap<String, (f64, u32)> = FxHashMap::default();
@@ -93,7 +88,6 @@ impl Stack {
     }
 }
 
-/// The name of an episode without its process.
 fn several(episode: &Episode) -> String {
     if episode.who.is_empty() { party(episode) } else { super::block::fit(&episode.who) }
 }

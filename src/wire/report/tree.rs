@@ -1,4 +1,4 @@
-//! The lock tree of the worst moment: as text, and as a drawing that has no need to scroll sideways.
+//! The lock tree of the worst moment: as text, and as a drawing that needs no horizontal scrolling.
 
 use super::block::LONG;
 use super::escape::text;
@@ -6,10 +6,8 @@ use super::series::Stack;
 use super::{Branch, Report};
 use crate::text::fit;
 
-/// Levels that are indented; what is deeper has its level in words.
 const DEEPEST: u16 = 6;
 
-/// The rows of the table, and how many are left out.
 pub(super) fn lines(report: &Report, room: usize) -> Vec<String> {
     let all = report.worst.as_ref().map(|worst| worst.tree.lines.as_slice()).unwrap_or_default();
     let mut lines: Vec<String> = all.iter().take(room).map(|line| fit(line, LONG).into_owned()).collect();
@@ -19,13 +17,12 @@ pub(super) fn lines(report: &Report, room: usize) -> Vec<String> {
     lines
 }
 
-/// Nested lists, whose borders are the lines of the tree.
 pub(super) fn html(report: &Report, stack: &Stack, room: usize) -> String {
     let all = report.worst.as_ref().map(|worst| worst.tree.branches.as_slice()).unwrap_or_default();
     let mut out = vec!["<ul class=\"t\">".to_owned()];
     let mut open: Vec<u16> = Vec::new();
     for branch in all.iter().take(room) {
-        // What is above it may have been left out.
+        // The rows above it may have been omitted.
         let depth = branch.depth.min(DEEPEST).min(open.last().map_or(0, |last| last + 1));
         let mut is_next = depth == 0;
         while let Some(last) = open.pop_if(|last| *last >= depth) {

@@ -1,5 +1,3 @@
-//! `locktop adapters`: which installations there are, and how each part of them is read.
-
 use std::sync::Arc;
 
 use super::columns::laid_out;
@@ -16,7 +14,6 @@ const HEADS: [(&str, Align); 7] = [
     ("REASON", Align::Left),
 ];
 
-/// What was found of these adapters.
 pub fn adapters(found: &[Installation], adapters: &[Arc<Adapter>]) -> String {
     let mut lines = Vec::new();
     if found.is_empty() {
@@ -52,7 +49,7 @@ fn head(installation: &Installation) -> String {
     format!("{place}{version}{origin}{tables}")
 }
 
-/// One line for each alternative: those that were refused say why, the last one is used.
+/// One line per alternative: refused ones have the reason, the last one is used.
 fn rows(choice: &Choice) -> Vec<[String; 7]> {
     let row = |tried: &Tried| {
         let cost = tried.outcome.as_ref().map(|cost| format!("{cost:.0}")).unwrap_or_default();
@@ -68,7 +65,6 @@ fn rows(choice: &Choice) -> Vec<[String; 7]> {
     choice.tried.iter().map(row).collect()
 }
 
-/// A statement that acts: whether it would be understood.
 fn action(tried: &Rehearsal) -> [String; 7] {
     let none = String::new;
     let why = tried.outcome.as_ref().err().map(|why| one_line(why).into_owned());
@@ -76,7 +72,7 @@ fn action(tried: &Rehearsal) -> [String; 7] {
     [tried.kind.as_str().to_owned(), tried.number.to_string(), none(), none(), none(), none(), why]
 }
 
-/// Rows by the planner's count.
+/// Rows as estimated by the planner.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,11 +1,8 @@
-//! Rows in columns as wide as what is in them.
-
 use crate::text::{Align, fit_pad, width};
 
-/// No column is wider than this, except the last.
 const WIDEST: usize = 48;
 
-/// Lays `rows` out under `heads`; the last column has no end. Cells must be one line each.
+/// Lays `rows` out under `heads`; the last column is not limited. Cells must be one line each.
 pub fn laid_out<R: AsRef<[String]>>(heads: &[(&str, Align)], rows: &[R]) -> Vec<String> {
     let mut widths: Vec<usize> = heads.iter().map(|(head, _)| width(head)).collect();
     for row in rows {

@@ -1,5 +1,5 @@
-//! Text for people: widths by content. Of a snapshot this has what stands above its tables; those are the panes
-//! (`app::print`).
+//! Text for people, with column widths by content. Only what is above the tables of a snapshot is here; the tables are the
+//! panes (`app::print`).
 
 mod adapters;
 mod columns;
@@ -14,25 +14,23 @@ use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::text::{count, one_line};
 
-/// Findings that are listed.
 const FINDINGS: usize = 20;
 
-/// What goes on from the line before is set in so far.
 const INDENT: &str = "      ";
 
-/// Header, what could not be read, and findings with the statements that help; none before the first snapshot.
+/// Header, what could not be read, and findings with the statements that help; `None` before the first snapshot.
 pub fn head(view: &View) -> Option<Vec<String>> {
     let snapshot = view.snapshot.as_deref()?;
     let lines = [header(view, snapshot)].into_iter().chain(sections(snapshot)).chain(findings(view));
     Some(lines.collect())
 }
 
-/// A sentence in as many lines as it needs; a statement to copy, which is set in, on the one it is on.
+/// Wraps a sentence. A statement to copy, which is indented, stays on one line.
 pub fn broken(line: &str, width: Option<usize>) -> String {
     match width {
         Some(width) if !line.starts_with(INDENT) => {
             let lines = crate::text::lines(line, width.saturating_sub(INDENT.len()).max(1));
-            // What separates two parts has nothing to separate at the end of a line.
+            // A separator at the end of a line has nothing to separate.
             let lines: Vec<&str> = lines.iter().map(|line| line.trim_end_matches(" ·")).collect();
             lines.join(&format!("\n{INDENT}"))
         }
@@ -58,7 +56,7 @@ fn header(view: &View, snapshot: &Snapshot) -> String {
     )
 }
 
-/// What could not be read and has no place of its own below, and what was left out.
+/// Sections that could not be read and have no place of their own below, and what was omitted.
 fn sections(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, error) in [
@@ -78,7 +76,7 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// `Sessions: not readable (permission denied …)`: what may not be seen is not said to be empty.
+/// `Sessions: not readable (permission denied …)`: a section that cannot be read must not appear empty.
 fn not_readable(what: &str, error: &str) -> String {
     format!("{what}: not readable ({})", one_line(error))
 }
@@ -89,7 +87,7 @@ fn findings(view: &View) -> Vec<String> {
         Severity::Warning => "WARN",
         Severity::Info => "INFO",
     };
-    // What could not be read has its line above or in its place; a search that failed has none.
+    // A section that could not be read is reported above or in its place; a failed search is not.
     let has_place = |finding: &&Finding| {
         finding.check == "stale_section"
             && !matches!(finding.subject, Subject::Section("tables" | "adapters"))
@@ -108,12 +106,11 @@ fn findings(view: &View) -> Vec<String> {
     lines
 }
 
-/// Whether what a finding is about is a statement to run: it is not cut.
+/// Whether the subject of a finding is a statement to run, which is not truncated.
 fn is_statement(finding: &Finding) -> bool {
     finding.about.contains("ROLLBACK PREPARED")
 }
 
-/// The statement that helps against a finding, below it.
 fn remedy(finding: &Finding) -> Option<String> {
     if is_statement(finding) {
         return Some(format!("{INDENT}{}", finding.about));
@@ -127,7 +124,6 @@ fn remedy(finding: &Finding) -> Option<String> {
     (finding.severity > Severity::Info).then(|| format!("{INDENT}SELECT {function}({});", id.pid))
 }
 
-/// The line that stands for what a list leaves out.
 pub fn more(there_are: usize, shown: usize, what: &str) -> Option<String> {
     let left_out = there_are.checked_sub(shown).filter(|left_out| *left_out > 0)?;
     Some(format!("… and {} more {what} (--format json has all)", count(left_out as u64)))

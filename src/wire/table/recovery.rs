@@ -1,5 +1,3 @@
-//! A recovery for people: the plan as a table, each result as a line.
-
 use std::fmt::Write as _;
 
 use super::columns;
@@ -17,10 +15,10 @@ const HEADS: [(&str, Align); 8] = [
     ("ACTION", Align::Left),
 ];
 
-/// How many names a list has.
 const NAMES: usize = 5;
 
-/// The plan, one line each row, and one for each execution that ends with a session that is ended; for one without rows, what there is beside.
+/// The plan: one line per row, and one for each execution that ends together with a terminated session. Without rows, what
+/// was not included.
 pub fn plan(plan: &RecoveryPlan) -> Vec<String> {
     if plan.rows.is_empty() {
         return vec![nothing(plan)];
@@ -39,7 +37,6 @@ pub fn plan(plan: &RecoveryPlan) -> Vec<String> {
     columns::laid_out(&HEADS, &rows)
 }
 
-/// An execution that nobody asked for, under the row whose session it shares.
 fn also_cells(also: &AlsoEnded, pid: i32) -> [String; 8] {
     let [worker, state, run, limit] = [const { String::new() }; 4];
     let name = one_line(&also.task_name).into_owned();
@@ -50,7 +47,7 @@ fn also_cells(also: &AlsoEnded, pid: i32) -> [String; 8] {
 fn cells(row: &Planned, grace: f64) -> [String; 8] {
     let seen = &row.seen;
     let long = |seconds: Option<f64>| seconds.map(duration).unwrap_or_default();
-    // Whoever holds the key; else who did.
+    // The current holder of the key, else the former one.
     let pid = seen.holder_pid.map(|pid| pid.to_string());
     let gone = || seen.backend_pid.filter(|_| seen.state == RunState::Orphan).map(|pid| format!("({pid})"));
     [
@@ -65,7 +62,6 @@ fn cells(row: &Planned, grace: f64) -> [String; 8] {
     ]
 }
 
-/// Why there is nothing to do.
 fn nothing(plan: &RecoveryPlan) -> String {
     let mut text = "Nothing to recover.".to_owned();
     let others = &plan.others;
@@ -85,7 +81,6 @@ fn nothing(plan: &RecoveryPlan) -> String {
     text
 }
 
-/// What came of one execution, on one line.
 pub fn result(plan: &RecoveryPlan, result: &RecoveryResult) -> String {
     let row = plan.row(result.execution_id);
     let name = row.map(|row| one_line(&row.seen.task_name).into_owned()).unwrap_or_default();
@@ -98,7 +93,7 @@ pub fn result(plan: &RecoveryPlan, result: &RecoveryResult) -> String {
         (RecoveryOutcome::GaveUp, None) => text.push_str(", not run again"),
         _ => {}
     }
-    // The plan's own words for what it leaves alone begin so.
+    // The plan's texts for executions that it skips begin with this.
     let detail = result.detail.strip_prefix("skipped: ").unwrap_or(&result.detail);
     if !detail.is_empty() {
         text.push_str("; ");
@@ -110,7 +105,6 @@ pub fn result(plan: &RecoveryPlan, result: &RecoveryResult) -> String {
     text
 }
 
-/// Their names as a list, cut short where there are many.
 pub fn names(all: &[AlsoEnded]) -> String {
     let mut names: Vec<String> =
         all.iter().take(NAMES).map(|also| one_line(&also.task_name).into_owned()).collect();
@@ -123,7 +117,6 @@ pub fn names(all: &[AlsoEnded]) -> String {
     if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
 }
 
-/// How many were recovered, and how many were not, in one line.
 pub fn summary(results: &[RecoveryResult]) -> String {
     let count = |is: fn(RecoveryOutcome) -> bool| results.iter().filter(|result| is(result.outcome)).count();
     let (done, settled) = (count(RecoveryOutcome::is_recovered), count(RecoveryOutcome::is_settled));

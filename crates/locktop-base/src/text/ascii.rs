@@ -1,12 +1,10 @@
-//! Text for a terminal that shows ASCII only.
-
 use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// `text`, which must be one line already, in ASCII and of the same width: the ellipsis becomes `~`, the
-/// placeholder `.`, the picture of an escape `^`, the branch of a tree a backquote, and any other character as many `?` as it has columns.
+/// `text`, which must be a single line, in ASCII and of the same width: the ellipsis becomes `~`, the placeholder `.`,
+/// the picture of an escape `^`, the branch of a tree a backquote, and any other character as many `?` as it has columns.
 #[must_use]
 pub fn ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {

@@ -1,5 +1,3 @@
-//! Numbers for people.
-
 /// All digits in groups of three: `1,234`.
 #[must_use]
 pub fn count(number: u64) -> String {
@@ -14,7 +12,7 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// At most four columns, cut and never rounded up: `999`, `1.2k`, `12k`, `999k`, `1.2M`, … to `18E`.
+/// At most four columns, truncated and never rounded up: `999`, `1.2k`, `12k`, `999k`, `1.2M`, … to `18E`.
 #[must_use]
 pub fn count_short(number: u64) -> String {
     let (mut scaled, mut remainder, mut unit) = (number, 0, None);

@@ -1,12 +1,11 @@
-//! Durations for people, and as people write them.
-
 use std::time::Duration;
 
 const MAX_SECONDS: f64 = 1e9;
 
-/// A duration for people, at most six columns: `0.4s`, `41s`, `2m51s`, `3h02m`, `12d04h`, `210d`. Negative ones are `0s`.
+/// A duration for display, at most six columns: `0.4s`, `41s`, `2m51s`, `3h02m`, `12d04h`, `210d`. A negative duration
+/// and NaN are `0s`.
 ///
-/// It is cut, never rounded up: nothing is shown older than it is. What is no number is `0s`, too.
+/// It is truncated, never rounded up: nothing is shown older than it is.
 #[must_use]
 pub fn duration(seconds: f64) -> String {
     if seconds.is_nan() || seconds < 0.1 {
@@ -27,7 +26,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// An age for a column of six: whole seconds, or its largest units: `<1s`, `15s`, `2m51s`, `2h10m`, `12d`.
+/// An age in at most six columns: whole seconds, or its largest units: `<1s`, `15s`, `2m51s`, `2h10m`, `12d`.
 #[must_use]
 pub fn age(seconds: f64) -> String {
     if seconds.is_nan() || seconds < 1.0 {
@@ -41,8 +40,9 @@ pub fn age(seconds: f64) -> String {
     }
 }
 
-/// Reads what people write and what `current_setting` prints: `1s`, `250ms`, `1m30s`, `1h 5m`; numbers with the units of
-/// [`seconds_in`], in any order. A lone number is in seconds. None for anything else, what is negative, and more than 31 years.
+/// Parses durations as people write them and as `current_setting` prints them: `1s`, `250ms`, `1m30s`, `1h 5m`; numbers
+/// with the units of [`seconds_in`], in any order. A bare number is in seconds. `None` for anything else, for negative
+/// values, and for more than 31 years.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();

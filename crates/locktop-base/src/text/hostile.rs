@@ -1,33 +1,28 @@
-//! Which characters a screen may be given, and what stands for the others.
-
-/// Zero-width characters that may follow one another. More of them pile up over the lines above and below;
-/// no orthography needs as many.
+/// How many zero-width characters may follow one another. More would pile up over adjacent lines; no orthography needs as
+/// many.
 pub(super) const MAX_MARKS: u8 = 6;
 
-/// What becomes of a character of a foreign text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// It is shown as it is.
     Keep,
-    /// A combining mark or another part of a grapheme without a width of its own.
+    /// A combining mark or other zero-width part of a grapheme.
     Mark,
-    /// White space that stays in its line.
+    /// White space that does not end a line.
     Space,
     /// White space that ends a line.
     Newline,
-    /// Its number is shown instead: see [`number`].
+    /// Its code point is shown instead: see [`number`].
     Number,
-    /// This one is shown in its place.
     Replace(char),
 }
 
 /// Classifies a character.
 ///
-/// - C0 controls and DEL become their pictures (`␛`, U+2400 to U+2421), C1 controls their number.
-/// - So does whatever is not visible: joiners, variation selectors, soft hyphens, direction marks and overrides, zero-width spaces, tags
-///   and all other characters that Unicode's `DerivedCoreProperties.txt` calls `Default_Ignorable_Code_Point`. They could make one
-///   text pass for another, and terminals disagree on the width of what some of them make of their neighbours. For that emoji
-///   modifiers are numbers, too.
+/// - C0 controls and DEL become their pictures (`␛`, U+2400 to U+2421), C1 controls their code points.
+/// - All invisible characters also become their code points: joiners, variation selectors, soft hyphens, direction marks
+///   and overrides, zero-width spaces, tags and all other characters that Unicode's `DerivedCoreProperties.txt` lists as
+///   `Default_Ignorable_Code_Point`. They could make one text pass for another, and terminals disagree on the width of
+///   some sequences that they form. For the latter reason emoji modifiers become code points, too.
 pub(super) fn class(c: char) -> Class {
     match c {
         ' '..='~' => Class::Keep,
@@ -36,8 +31,8 @@ pub(super) fn class(c: char) -> Class {
         '\0'..='\u{1f}' => Class::Replace(picture(c)),
         '\u{7f}' => Class::Replace('␡'),
         _ if c.is_control() || is_unseen(c) => Class::Number,
-        // Halfwidth sound marks count as no column in a grapheme and take one on a terminal; the standalone
-        // marks are the same for a reader, and everybody agrees on their width.
+        // Halfwidth sound marks count as no column in a grapheme but take one on a terminal; the standalone marks read the same,
+        // and their width is agreed on.
         '\u{ff9e}' => Class::Replace('\u{309b}'),
         '\u{ff9f}' => Class::Replace('\u{309c}'),
         _ if c.is_whitespace() => Class::Space,
@@ -56,13 +51,13 @@ pub(super) fn number(c: char) -> String {
     format!("<U+{:04X}>", u32::from(c))
 }
 
-/// Whether a character is not visible by itself.
+/// Whether a character is invisible on its own.
 #[must_use]
 pub fn is_unseen(c: char) -> bool {
     is_modifier(c) || is_invisible(c)
 }
 
-/// Changes how its neighbours look, and with that their width.
+/// Whether the character changes the appearance of its neighbours, and so their width.
 fn is_modifier(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{200c}' | '\u{200d}'
@@ -70,7 +65,7 @@ fn is_modifier(c: char) -> bool {
         | '\u{1f3fb}'..='\u{1f3ff}')
 }
 
-/// Whether the character has no shape at all, such as a zero-width space.
+/// Whether the character has no glyph, such as a zero-width space.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'

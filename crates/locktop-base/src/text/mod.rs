@@ -1,7 +1,7 @@
-//! Text for a screen: how wide it is, how to cut it, and how to make hostile text harmless.
+//! Text for a screen: its width, cutting it, and making untrusted text safe.
 //!
-//! Text of the server goes through [`one_line`] (or [`lines`] where it may take several) before it is measured,
-//! cut or drawn. All widths are those of `ratatui`'s buffer: the sum over the graphemes, see [`width`].
+//! Text from the server goes through [`one_line`] (or [`lines`] if it may take several) before it is measured, cut or
+//! drawn. All widths are those of `ratatui`'s buffer: the sum over the graphemes, see [`width`].
 
 mod ascii;
 mod count;

@@ -1,5 +1,3 @@
-//! Hostile text as one harmless line.
-
 use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -8,12 +6,12 @@ use unicode_width::UnicodeWidthChar;
 use super::hostile::{Class, MAX_MARKS, class, number};
 use super::width::{ELLIPSIS, width};
 
-/// Makes text of any origin fit for one line of a screen: control characters, newlines, escape sequences and
-/// direction overrides become harmless, runs of white space become one space. Borrowed when nothing changes.
+/// Makes text of any origin safe for one line of a screen: control characters, newlines, escape sequences and direction
+/// overrides become harmless, runs of white space become one space. Borrowed if nothing changes.
 ///
-/// White space at either end is left out. Escape characters are shown as `␛`, and what follows them as the
-/// text it is. Characters that are not visible and could disguise a text are shown as their numbers, `<U+200B>`; combining marks beyond
-/// the sixth on one character are dropped.
+/// Leading and trailing white space is removed. Escape characters are shown as `␛`, and the rest of the sequence as plain
+/// text. Invisible characters that could disguise a text are shown as code points, `<U+200B>`; combining marks beyond the
+/// sixth on one character are dropped.
 #[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if is_plain(text.as_bytes()) {
@@ -26,12 +24,11 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     line.finish(text)
 }
 
-/// As much of [`one_line`] as a field of `columns` columns can show, and a little more where the text is longer,
-/// so that [`super::fit`] still sees that it must cut: `fit(&one_line_prefix(text, n), n)` is
-/// `fit(&one_line(text), n)` at a cost that does not grow with `text`.
+/// As much of [`one_line`] as a field of `columns` columns can show, and slightly more if the text is longer, so that
+/// [`super::fit`] still sees that it must cut: `fit(&one_line_prefix(text, n), n)` is `fit(&one_line(text), n)` at a cost
+/// that does not grow with `text`.
 ///
-/// Where thousands of blanks or invisible characters come before anything that shows, an ellipsis stands for
-/// the rest.
+/// If thousands of blanks or invisible characters precede the first visible one, an ellipsis stands for the rest.
 #[must_use]
 pub fn one_line_prefix(text: &str, columns: usize) -> Cow<'_, str> {
     if let Some(head) = plain_head(text, columns) {
@@ -58,7 +55,7 @@ pub fn one_line_prefix(text: &str, columns: usize) -> Cow<'_, str> {
     line.finish(text)
 }
 
-/// The first `columns` columns and one or two more, if they are printable ASCII as it should be.
+/// The first `columns` columns and one or two more, if they are plain printable ASCII.
 fn plain_head(text: &str, columns: usize) -> Option<&str> {
     if text.len() <= columns {
         return is_plain(text.as_bytes()).then_some(text);
@@ -68,12 +65,12 @@ fn plain_head(text: &str, columns: usize) -> Option<&str> {
     is_plain(head.as_bytes()).then_some(head)
 }
 
-/// At most `bytes` bytes of `text`, whole characters.
+/// At most `bytes` bytes of `text`, cut at a character boundary.
 fn head_of(text: &str, bytes: usize) -> &str {
     (bytes.saturating_sub(3)..=bytes).rev().find_map(|end| text.get(..end)).unwrap_or(text)
 }
 
-/// Printable ASCII without blanks at the ends or in a row.
+/// Whether `text` is printable ASCII without blanks at the ends or in a row.
 fn is_plain(text: &[u8]) -> bool {
     let mut blank = true;
     for byte in text {
@@ -86,10 +83,9 @@ fn is_plain(text: &[u8]) -> bool {
     !blank || text.is_empty()
 }
 
-/// A line in the making.
 struct Line {
     out: String,
-    /// White space that counts once something follows it.
+    /// Pending white space, which is added when something follows it.
     blank: bool,
     /// Zero-width characters since the last one with a width.
     marks: u8,
@@ -100,7 +96,7 @@ impl Line {
         Self { out: String::with_capacity(bytes), blank: false, marks: 0 }
     }
 
-    /// Adds a character, and says how many columns it took by itself.
+    /// Adds a character and returns how many columns it takes on its own.
     fn push(&mut self, c: char) -> usize {
         let shown = match class(c) {
             Class::Keep if c == ' ' => {
@@ -139,7 +135,7 @@ impl Line {
         usize::from(blank) + shown.width().unwrap_or(0)
     }
 
-    /// Adds the blank before what comes now, if there is one.
+    /// Adds the pending blank, if there is one.
     fn blank(&mut self) -> bool {
         let blank = std::mem::take(&mut self.blank) && !self.out.is_empty();
         if blank {
@@ -148,7 +144,7 @@ impl Line {
         blank
     }
 
-    /// The line, borrowed where `text` begins with it.
+    /// Returns the line, borrowed if `text` begins with it.
     fn finish(self, text: &str) -> Cow<'_, str> {
         match text.get(..self.out.len()) {
             Some(head) if head == self.out => Cow::Borrowed(head),

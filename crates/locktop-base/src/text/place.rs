@@ -1,5 +1,3 @@
-//! Which database of which server.
-
 /// `app@db.example.com:5432`; `app@/run/postgresql:5432` for a socket in that directory.
 #[must_use]
 pub fn place(database: &str, host: &str, port: u16) -> String {

@@ -1,8 +1,6 @@
-//! Text within statements that are shown to people, to be run by them.
-
 use super::one_line;
 
-/// A string literal of SQL, as one harmless line that means exactly `text`
+/// An SQL string literal on one safe line that means exactly `text`
 /// (<https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-STRINGS-ESCAPE>).
 #[must_use]
 pub fn literal(text: &str) -> String {
@@ -12,13 +10,13 @@ pub fn literal(text: &str) -> String {
     format!("E'{}'", escaped(text, '\''))
 }
 
-/// A name in double quotes, as one harmless line that means exactly `name`.
+/// A quoted identifier on one safe line that means exactly `name`.
 #[must_use]
 pub fn identifier(name: &str) -> String {
     if one_line(name) == name {
         return format!("\"{}\"", name.replace('"', "\"\""));
     }
-    // Without a form of its own for escapes other than those of Unicode: a backslash is doubled there, too.
+    // `U&""` has no escapes other than those of Unicode: a backslash is doubled there, too.
     let text: String = name.chars().map(|character| unicode(character, '"', "\\+", 6)).collect();
     format!("U&\"{text}\"")
 }
@@ -27,7 +25,7 @@ fn escaped(text: &str, quote: char) -> String {
     text.chars().map(|character| unicode(character, quote, "\\U", 8)).collect()
 }
 
-/// A character between quotes where a backslash escapes.
+/// Escapes a character for a quoted form in which a backslash escapes.
 fn unicode(character: char, quote: char, prefix: &str, digits: usize) -> String {
     match character {
         '\\' => "\\\\".to_owned(),

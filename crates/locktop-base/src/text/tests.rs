@@ -4,7 +4,6 @@ use unicode_width::UnicodeWidthStr;
 
 use super::*;
 
-/// Text as the worst client would send it.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<char>().prop_map(String::from),
@@ -20,7 +19,6 @@ fn hostile() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// The columns a screen buffer fills.
 fn columns(text: &str) -> usize {
     text.graphemes(true).map(UnicodeWidthStr::width).sum()
 }

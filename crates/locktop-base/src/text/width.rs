@@ -1,36 +1,34 @@
-//! How many columns a text takes, and how to make it take as many as there are.
-
 use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Stands for what was cut off.
+/// Marks where text was cut off.
 pub const ELLIPSIS: char = '…';
 
-/// The same where only ASCII can be shown; one column, too, so that nothing else moves.
+/// The same if only ASCII can be shown; also one column wide, so that nothing else moves.
 pub const ASCII_ELLIPSIS: char = '~';
 
-/// The side of a field at which its text stands.
+/// The alignment of text in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Align {
-    /// Text at the left edge, as words are set.
+    /// Left-aligned, as for words.
     #[default]
     Left,
-    /// Text at the right edge, as numbers are set.
+    /// Right-aligned, as for numbers.
     Right,
 }
 
-/// Columns `text` takes on a terminal. `text` must be one line already.
+/// The columns that `text` takes on a terminal. `text` must be a single line.
 ///
-/// It is the sum over the graphemes, each as `unicode-width` has it, because that is how `ratatui` fills its
-/// buffer; the width of the whole string can be less (Arabic ligatures).
+/// This is the sum of `unicode-width` over the graphemes, because `ratatui` fills its buffer that way; the width of the
+/// whole string can be less (Arabic ligatures).
 #[must_use]
 pub fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.graphemes(true).map(UnicodeWidthStr::width).sum() }
 }
 
-/// `text` in at most `columns` columns, cut on a character boundary with an ellipsis where it is longer.
+/// `text` in at most `columns` columns, cut at a character boundary with an ellipsis if it is longer.
 #[must_use]
 pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     fit_with(text, columns, ELLIPSIS)
@@ -52,7 +50,8 @@ pub fn fit_with(text: &str, columns: usize, ellipsis: char) -> Cow<'_, str> {
     }
 }
 
-/// `text` in at most `columns` columns, cut in its middle: of a place the name before it and its port behind it stay.
+/// `text` in at most `columns` columns, cut in the middle: of a server address, the name at the start and the port at the
+/// end remain.
 #[must_use]
 pub fn fit_middle(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
@@ -73,7 +72,7 @@ pub fn fit_middle(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{head}{tail}"))
 }
 
-/// `text` in exactly `columns` columns: cut as [`fit`] does, or filled up with blanks.
+/// `text` in exactly `columns` columns: cut as by [`fit`], or padded with blanks.
 #[must_use]
 pub fn fit_pad(text: &str, columns: usize, align: Align) -> String {
     let fitted = fit(text, columns);
@@ -93,7 +92,7 @@ pub fn fit_pad(text: &str, columns: usize, align: Align) -> String {
     out
 }
 
-/// Where to cut so that an ellipsis still fits; none when all of `text` does. Reads no further than it must.
+/// The position to cut at so that an ellipsis still fits; `None` if all of `text` fits. Reads no further than necessary.
 fn cut(text: &str, columns: usize) -> Option<usize> {
     // No character is wider than its UTF-8 form is long.
     if text.len() <= columns {

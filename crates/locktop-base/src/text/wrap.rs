@@ -1,17 +1,14 @@
-//! Hostile text in as many harmless lines as it needs.
-
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::hostile::{Class, MAX_MARKS, class, number};
 use super::width::ELLIPSIS;
 
-/// Columns from one tab stop to the next.
 const TAB: usize = 4;
 
-/// `text` in lines of at most `columns` columns: its own newlines stay, longer lines are broken between words (or
-/// within one that is too long itself), tabs become blanks, and everything else as [`super::one_line`] has it.
-/// Empty lines at the start and the end are left out. There are no lines in no columns.
+/// `text` in lines of at most `columns` columns: its newlines are kept, longer lines are broken between words (or within
+/// a word that is itself too long), tabs become blanks, and everything else is as in [`super::one_line`]. Leading and
+/// trailing empty lines are removed. With 0 columns there are no lines.
 #[must_use]
 pub fn lines(text: &str, columns: usize) -> Vec<String> {
     let mut out = Vec::new();
@@ -28,7 +25,7 @@ pub fn lines(text: &str, columns: usize) -> Vec<String> {
     out
 }
 
-/// All lines with nothing but harmless characters, blanks and `\n`.
+/// All lines, with only harmless characters, blanks and `\n`.
 fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut column, mut marks) = (0, 0);
@@ -76,7 +73,7 @@ fn harmless(text: &str) -> String {
     out
 }
 
-/// Breaks one line at spaces; its indentation, at most half of the columns, is repeated in those that follow.
+/// Breaks one line at spaces; its indentation, limited to half of the columns, is repeated in the continuation lines.
 fn wrap(line: &str, columns: usize, out: &mut Vec<String>) {
     let line = line.trim_end_matches(' ');
     let body = line.trim_start_matches(' ');
@@ -100,7 +97,6 @@ fn wrap(line: &str, columns: usize, out: &mut Vec<String>) {
     out.push(last);
 }
 
-/// A paragraph in the making.
 struct Paragraph<'a> {
     out: &'a mut Vec<String>,
     line: String,
@@ -109,7 +105,6 @@ struct Paragraph<'a> {
 }
 
 impl Paragraph<'_> {
-    /// Adds a word and the blanks before it.
     fn word(&mut self, blanks: usize, word: &str, width: usize) {
         if self.used + blanks + width <= self.columns {
             self.line.extend(std::iter::repeat_n(' ', blanks));
@@ -133,7 +128,7 @@ impl Paragraph<'_> {
         }
     }
 
-    /// Adds a part of a word that is no wider than a line.
+    /// Adds a part of a word; it must not be wider than a line.
     fn piece(&mut self, piece: &str) {
         let columns = piece.width();
         if self.used + columns > self.columns {

@@ -1,5 +1,6 @@
-//! The faults injected into the workers of a contest: killed and replaced, paused past every term and woken, cut off from the server. Which of them, and
-//! when, comes from the seed; what each is doing then does not.
+//! Fault injection for the workers of a contest: they are killed and replaced, paused past every term and resumed, or cut
+//! off from the server. The seed determines what happens to which worker and when, but not what each is doing at that
+//! time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,54 +16,47 @@ use locktop_base::clock;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// Until a lost server is tried again.
+/// Delay before reconnecting after the server is lost.
 const PAUSE: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(50);
-/// How long somebody is looked for who is in the middle of something.
 const SEARCH: Duration = Duration::from_secs(2);
-/// Longest pause of a worker.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The moment on the server's clock, in microseconds.
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-/// Microseconds since 1970 of the server's clock.
+/// Microseconds since 1970 on the server's clock.
 pub(crate) type EpochMicros = i64;
 
-/// What is done to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Fault {
-    /// It is killed with SIGKILL, and replaced.
     #[default]
     Kill,
-    /// It is stopped with SIGSTOP until it has lost what it had, and a while longer.
+    /// Stopped with SIGSTOP until it has lost what it held, and somewhat longer.
     Pause,
-    /// Its session in the server is ended, as a network or an administrator would.
+    /// Its session is terminated in the server, as by a network failure or an administrator.
     Cut,
 }
 
-/// Which faults are injected into the workers of a contest, and how often. Statements see what a worker is doing as one number.
 #[derive(Debug, Clone)]
 pub(crate) struct FaultPlan {
-    /// Who is in the middle of something, in order: the name of the worker, and what it is doing.
+    /// Query for the workers in the middle of something, in order: the worker's name and the number of its work.
     pub(crate) targets: String,
-    /// The same, of those that may be paused, where not all may.
+    /// The same for the workers that may be paused, if not all may be.
     pub(crate) pausable: Option<String>,
-    /// Whether the worker has lost what it was doing, `$1`; NULL where it still has it. None where nobody waits for that.
+    /// Query whether the worker has lost its work `$1`; NULL while it still has it. `None` if a pause does not wait for that.
     pub(crate) lost: Option<String>,
-    /// How many of those that did `$1`, an array, and were woken have not noticed yet what they lost.
+    /// Query for how many of the workers that did `$1`, an array, and were resumed have not yet noticed their loss.
     pub(crate) unnoticed: Option<String>,
-    /// Ends the session that does `$1`; no row where there is none any more.
+    /// Terminates the session that does `$1`; no row if there is none any more.
     pub(crate) cut: Option<String>,
-    /// One of these is next, each as likely as the others.
+    /// The next fault is one of these, each equally likely.
     pub(crate) kinds: &'static [Fault],
-    /// So many are paused at once; where there are more, one is killed.
+    /// How many workers may be paused at once; beyond that, a worker is killed instead.
     pub(crate) paused: usize,
-    /// Milliseconds from one fault to the next: at least, and less than so many more; and how many times that.
+    /// Milliseconds between two faults: the minimum and the exclusive range added to it, multiplied by `times`.
     pub(crate) gap: (u64, u64),
     pub(crate) times: u64,
-    /// Milliseconds that a worker stays paused after it has lost what it had: at least, and less than so many more.
+    /// Milliseconds that a worker stays paused after it has lost its work: the minimum and the exclusive range added to it.
     pub(crate) after: (u64, u64),
-    /// Mixed into the seed.
     pub(crate) salt: u64,
 }
 
@@ -84,15 +78,14 @@ impl Default for FaultPlan {
     }
 }
 
-/// The next fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScheduledFault {
-    /// Milliseconds until then.
+    /// Milliseconds until the fault.
     pub(crate) gap: u64,
     pub(crate) fault: Fault,
-    /// Which of those that are in the middle of something.
+    /// Selects one of the workers in the middle of something.
     which: u64,
-    /// For how many milliseconds a paused one stays so after it has lost what it had.
+    /// Milliseconds that a worker stays paused after it has lost its work.
     after: u64,
 }
 
@@ -105,12 +98,11 @@ impl FaultPlan {
     }
 }
 
-/// The faults that were injected.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FaultRecord {
     pub(crate) kills: u64,
     pub(crate) cuts: u64,
-    /// Of the pauses those in which a worker lost what it had.
+    /// Pauses in which a worker lost its work.
     pub(crate) overslept: u64,
     pub(crate) pauses: Vec<PauseInterval>,
 }
@@ -119,21 +111,19 @@ pub(crate) struct FaultRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PauseInterval {
     pub(crate) process: i32,
-    /// What it was doing.
+    /// The number of its work.
     pub(crate) work: i64,
     pub(crate) from: EpochMicros,
-    /// None while it still does.
+    /// `None` while it is still paused.
     pub(crate) to: Option<EpochMicros>,
 }
 
-/// A worker, and what it is in the middle of.
 #[derive(Debug, Clone, Copy)]
 struct FaultTarget {
     process: i32,
     work: i64,
 }
 
-/// The workers, and what is done to them.
 #[derive(Debug)]
 pub(super) struct RunnerState {
     info: ConnInfo,
@@ -155,7 +145,6 @@ impl RunnerState {
         Self { info, seed, faults, question, pool: Mutex::new(pool), record: Mutex::default() }
     }
 
-    /// A connection for what is done to them.
     pub(super) async fn connect(&self) -> Option<Client> {
         Some(connect(&self.info).await.ok()?.client)
     }
@@ -169,12 +158,12 @@ impl RunnerState {
     }
 }
 
-/// Goes on for as long as it is let.
+/// Runs until it is cancelled.
 pub(super) async fn inject_faults(state: Arc<RunnerState>) {
     let mut random = Rng::with_seed(state.seed ^ state.faults.salt);
     loop {
         if let Some(client) = state.connect().await {
-            // An error is a lost server.
+            // An error means that the server is lost.
             let _ = inject_until_lost(&state, Arc::new(client), &mut random).await;
         }
         tokio::time::sleep(PAUSE).await;
@@ -214,7 +203,6 @@ async fn inject_until_lost(
     }
 }
 
-/// One of those that are in the middle of something; waits a little where there is none.
 async fn choose(
     state: &RunnerState,
     client: &Client,
@@ -240,7 +228,6 @@ async fn choose(
     Ok(None)
 }
 
-/// Stops a worker until it has lost what it had and a while longer, then wakes it.
 async fn pause_worker(
     state: Arc<RunnerState>,
     client: Arc<Client>,
@@ -279,13 +266,13 @@ async fn pause_worker(
     Ok(())
 }
 
-/// Whether a worker has lost what it was doing; none where it may still come to that.
+/// Whether a worker has lost its work; `None` if that may still happen.
 async fn has_lost(state: &RunnerState, client: &Client, work: i64) -> Result<Option<bool>, Error> {
     let Some(lost) = &state.faults.lost else { return Ok(Some(false)) };
     client.query_opt(lost, &[&work]).await?.map_or(Ok(None), |row| row.try_get(0))
 }
 
-/// Resumes all that are paused, as of this moment, and answers with what they were doing.
+/// Resumes all paused workers, as of this moment, and returns the numbers of their works.
 pub(super) async fn wake_all(state: &RunnerState, client: &Client) -> Result<Vec<i64>, Error> {
     let paused: Vec<PauseInterval> =
         state.record().pauses.iter().filter(|pause| pause.to.is_none()).copied().collect();
@@ -303,7 +290,6 @@ pub(super) async fn wake_all(state: &RunnerState, client: &Client) -> Result<Vec
     Ok(paused.iter().map(|pause| pause.work).collect())
 }
 
-/// The server's clock.
 async fn now(client: &Client) -> Result<EpochMicros, Error> {
     client.query_one(NOW, &[]).await?.try_get(0)
 }

@@ -1,5 +1,3 @@
-//! Eight sessions that make ids, two for each worker of the generator.
-
 use std::collections::HashSet;
 use std::sync::Mutex;
 
@@ -19,17 +17,16 @@ tally! {
 
 const SESSIONS: usize = 8;
 const WORKERS: u16 = 4;
-/// One call in so many asks for several, at most so many.
+/// One call in `SEVERAL` asks for several ids, at most `MOST`.
 const SEVERAL: u64 = 8;
 const MOST: u64 = 200;
-/// So many ids are remembered. One that comes again later is out of order, too.
+/// How many ids are remembered. A duplicate of an older id is out of order, and so is still detected.
 const REMEMBERED: usize = 2_000_000;
 
-/// What the sessions were given.
 #[derive(Debug, Default)]
 struct Counts {
     seen: HashSet<Snowflake>,
-    /// The highest of each worker that somebody has in hand.
+    /// The highest id of each worker that a session has received.
     highest: [Option<Snowflake>; WORKERS as usize],
     numbers: Numbers,
 }
@@ -39,7 +36,7 @@ impl Counts {
         self.highest.get(index).copied().flatten()
     }
 
-    /// `before` is what the worker had given when these were asked for: each is above it, and above the one before.
+    /// `before` is the worker's highest id when these were requested: each is above it, and above the one before.
     fn note(&mut self, index: usize, before: Option<Snowflake>, ids: &[Snowflake], worker: u16) {
         let mut last = before;
         for id in ids {
@@ -130,7 +127,7 @@ mod tests {
         let mut counts = Counts::default();
         counts.note(0, None, &[id(5, 1), id(6, 1)], 1);
         assert_eq!(counts.highest(0), Some(id(6, 1)));
-        // Asked for before the others came: another session may have been quicker.
+        // Requested before the others arrived: another session may have been faster.
         counts.note(0, None, &[id(4, 1)], 1);
         let Numbers { ids, duplicates, out_of_order, of_another_worker, .. } = counts.numbers;
         assert_eq!((ids, duplicates, out_of_order, of_another_worker), (3, 0, 0, 0));

@@ -1,10 +1,10 @@
-//! The other lock systems at work: leases, the work queue, rate limits, ids and transfers. Many workers use each at once, and it is judged by
-//! what they witnessed and the server recorded, not by what the system says of itself.
+//! The other lock systems under load: leases, the work queue, rate limits, ids and transfers. Many workers use each at
+//! once, and it is judged by what they witnessed and the server recorded, not by its own reports.
 //!
-//! Who holds something while it works is a process of its own, since it is to be killed and stopped: leases, locks in Redis, the work
-//! queue, and the tasks ([`crate::tasks`]). One runner has them all, and one engine injects the faults.
-//! Rate limits, ids and transfers are single calls. All that can happen to them happens between sessions in the server, so there the
-//! workers are sessions of the demo.
+//! A worker that holds something while it works is a separate process, since it is killed and stopped: leases, locks in
+//! Redis, the work queue, and the tasks ([`crate::tasks`]). One runner manages them all, and one engine injects the
+//! faults. Rate limits, ids and transfers are single calls that can only conflict between sessions in the server, so
+//! their workers are sessions of the demo.
 
 mod environment;
 mod faults;
@@ -36,50 +36,38 @@ use tokio_postgres::{Client, Error};
 
 use super::workers::TasksError;
 
-/// A contest that goes on. Dropping it ends it at once.
 pub(crate) trait RunningContest: Debug + Send + Sync {
-    /// Resumes what is paused, lets what is under way come to its end, and ends all workers.
+    /// Resumes paused workers, lets current work finish, and ends all workers.
     fn finish(&mut self) -> BoxFuture<'_, ()>;
 
-    /// The servers of Redis that are a part of it, to be looked at, in sets.
+    /// URLs of the contest's Redis servers for the dashboard, in sets.
     fn redis(&self) -> Vec<Vec<String>> {
         Vec::new()
     }
 
-    /// The numbers, as they are now.
     fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>>;
 }
 
-/// One of the systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Contest {
-    /// Processes compete for leases, and write what only a holder may.
     Leases,
-    /// Sessions ask for more than a limit allows.
     RateLimit,
-    /// Sessions make ids, two for each worker of the generator.
     Ids,
-    /// Sessions move money between few accounts.
     Transfer,
-    /// Processes work off a queue.
     Queue,
-    /// Processes use locks in Redis, on one server and on five.
     #[cfg(feature = "redis")]
     Redis,
 }
 
 impl Contest {
-    /// All of them.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its name on the command line and in the output.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The names of its numbers, in order.
     #[must_use]
     pub fn keys(self) -> &'static [&'static str] {
         match self {
@@ -93,7 +81,6 @@ impl Contest {
         }
     }
 
-    /// Starts it, in the schema of the environment.
     pub(super) async fn begin(
         self,
         environment: &Environment,

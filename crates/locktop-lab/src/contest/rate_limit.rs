@@ -1,4 +1,4 @@
-//! Fifty sessions that ask for more than the limit lets through.
+//! Fifty sessions that ask for more than the limit allows.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -23,13 +23,11 @@ const WINDOW: i64 = 1_000_000;
 const SESSIONS: usize = 50;
 const SHOWN: usize = 12;
 const KEY: &str = "user:123:api";
-/// So many windows are remembered.
 const REMEMBERED: usize = 1_000;
 
-/// What the sessions were told.
 #[derive(Debug, Default)]
 struct Windows {
-    /// How many requests were let through, by the end of their window in microseconds since 1970.
+    /// Allowed requests, by the end of their window in microseconds since 1970.
     allowed: BTreeMap<i64, u64>,
     numbers: Numbers,
 }
@@ -43,11 +41,11 @@ impl Windows {
             return;
         }
         numbers.allowed += 1;
-        // A request that was let through has a window.
+        // A request that was allowed has a window.
         let end = decision.window_end.map_or(0, |end| end.timestamp_micros());
         if !allowed.contains_key(&end) {
             numbers.windows += 1;
-            // One that began before the one before was over.
+            // One that began before the previous one was over.
             let has_met = allowed.range(end - WINDOW + 1..end + WINDOW).next().is_some();
             numbers.windows_met += u64::from(has_met);
         }

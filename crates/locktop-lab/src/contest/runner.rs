@@ -1,4 +1,4 @@
-//! Runs a contest of processes: they compete, those that ended are replaced, faults are injected, and in the end all go.
+//! Runs a contest of processes: starts them, replaces those that ended, injects faults, and ends them all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,12 @@ use super::faults::{FaultPlan, FaultRecord, RunnerState, inject_faults, wake_all
 use crate::workers::{TasksError, WorkerPool, WorkerRole};
 use locktop_base::clock;
 
-/// How often a process that ended is looked for.
 const WATCH: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_millis(20);
-/// How long those that were just woken have for noticing, and all for ending.
+/// How long resumed workers have to notice their loss, and all workers to end.
 const WAKE_TIMEOUT: Duration = Duration::from_secs(3);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The processes, and the faults injected into them. Dropping it ends them at once.
 #[derive(Debug)]
 pub(crate) struct Runner {
     state: Arc<RunnerState>,
@@ -26,7 +24,6 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Starts so many processes, called `name-1` and so on.
     pub(crate) fn begin(
         environment: &Environment,
         name: &str,
@@ -46,29 +43,26 @@ impl Runner {
         Ok(Self { state, loops })
     }
 
-    /// What was done to them.
     pub(crate) fn record(&self) -> FaultRecord {
         self.state.record().clone()
     }
 
-    /// How many were started, and how many ended without being told to.
     pub(crate) fn processes(&self) -> (u64, u64) {
         let pool = self.state.pool();
         (pool.started(), pool.lost)
     }
 
-    /// What the first that ended by itself said.
     pub(crate) fn first_error(&self) -> Option<String> {
         self.state.pool().first_error.clone()
     }
 
-    /// Resumes paused workers, lets them notice, tells all to end, and kills those that do not.
+    /// Resumes paused workers, lets them notice their loss, stops all, and kills those that do not end.
     pub(crate) async fn finish(&mut self) {
         for task in self.loops.drain(..) {
             task.abort();
             let _ = task.await;
         }
-        // Without a server nobody can notice anything.
+        // Without a server no worker can notice anything.
         let _ = self.settle().await;
         self.state.pool().shut_down();
         let start = clock::monotonic();
@@ -78,7 +72,6 @@ impl Runner {
         self.state.pool().end();
     }
 
-    /// Resumes paused workers, and gives them the time to notice what they have lost.
     async fn settle(&self) -> Result<(), Error> {
         let Some(client) = self.state.connect().await else { return Ok(()) };
         let woken = wake_all(&self.state, &client).await?;
@@ -102,10 +95,9 @@ impl Drop for Runner {
     }
 }
 
-/// Replaces those that have ended.
 async fn watch(state: Arc<RunnerState>) {
     loop {
-        // One that cannot be started now may be later.
+        // A worker that cannot be started now may be later.
         let _ = state.pool().fill();
         tokio::time::sleep(WATCH).await;
     }

@@ -1,5 +1,3 @@
-//! A contest of sessions, which do one thing again and again, all at once.
-
 use std::fmt::{Debug, Display};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,17 +16,14 @@ use locktop_locks::call::CallError;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// Until a lost server is tried again.
+/// Delay before reconnecting after the server is lost.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What the sessions do.
 pub(super) trait SessionWork: Debug + Send + Sync + 'static {
-    /// What the sessions are called.
     const NAME: &'static str;
     /// Longest pause between two turns, in milliseconds.
     const LONGEST: u64;
 
-    /// One turn of the n-th session.
     fn turn(
         &self,
         session: usize,
@@ -36,7 +31,7 @@ pub(super) trait SessionWork: Debug + Send + Sync + 'static {
         random: &mut Rng,
     ) -> impl Future<Output = Result<(), CallError>> + Send;
 
-    /// The numbers, as they are now. `over`: all sessions have ended between two turns.
+    /// The current numbers. `over`: all sessions have ended between two turns.
     fn outcome(
         &self,
         client: &Client,
@@ -45,7 +40,6 @@ pub(super) trait SessionWork: Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<ContestOutcome, Error>> + Send;
 }
 
-/// The turns that failed.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     count: AtomicU64,
@@ -58,23 +52,20 @@ impl Failures {
         lock(&self.first).get_or_insert_with(|| error.to_string());
     }
 
-    /// How many turns failed.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The error of the first of these.
     pub(super) fn first(&self) -> Option<String> {
         lock(&self.first).clone()
     }
 }
 
-/// Also what a session left that panicked.
+/// Also returns the data if a session panicked while it held the lock.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The sessions. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Sessions<W> {
     work: Arc<W>,
@@ -85,7 +76,6 @@ pub(super) struct Sessions<W> {
 }
 
 impl<W: SessionWork> Sessions<W> {
-    /// Starts so many sessions.
     pub(super) fn start(environment: &Environment, work: W, count: usize) -> Self {
         let (quit, told) = watch::channel(false);
         let (work, failures) = (Arc::new(work), Arc::<Failures>::default());
@@ -112,7 +102,7 @@ impl<W: SessionWork> RunningContest for Sessions<W> {
         async {
             self.quit.send_replace(true);
             for session in self.loops.drain(..) {
-                // One that panicked has ended too.
+                // A session that panicked has ended too.
                 let _ = session.await;
             }
             self.over = true;
@@ -131,7 +121,6 @@ impl<W> Drop for Sessions<W> {
     }
 }
 
-/// One of them.
 struct SessionLoop<W> {
     work: Arc<W>,
     info: ConnInfo,
@@ -153,7 +142,7 @@ impl<W: SessionWork> SessionLoop<W> {
         }
     }
 
-    /// Until it is told to end, or the connection is lost.
+    /// Runs until it is requested to end, or the connection is lost.
     async fn take_turns(&mut self, client: &Client) {
         while !*self.quit.borrow() && !client.is_closed() {
             if let Err(error) = self.work.turn(self.number, client, &mut self.random).await {

@@ -1,22 +1,18 @@
-//! What came of a contest, in numbers.
-
 use std::fmt::Display;
 
 use serde::{Serialize, Serializer};
 
 use tokio_postgres::{Client, Error};
 
-/// The numbers of one contest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// Its name.
     pub name: &'static str,
     keys: &'static [&'static str],
     numbers: Vec<u64>,
 }
 
 impl Tally {
-    /// The numbers, in the order of their keys.
+    /// `numbers` are in the order of the keys.
     pub(crate) fn new<const N: usize>(
         name: &'static str,
         keys: &'static [&'static str; N],
@@ -25,12 +21,10 @@ impl Tally {
         Self { name, keys, numbers: numbers.into() }
     }
 
-    /// Its keys and numbers.
     pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.keys.iter().copied().zip(self.numbers.iter().copied())
     }
 
-    /// One of its numbers.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<u64> {
         self.entries().find(|(name, _)| *name == key).map(|(_, number)| number)
@@ -63,7 +57,7 @@ macro_rules! tally {
 
 pub(crate) use tally;
 
-/// The numbers, and what must not be and is, a line each.
+/// The numbers, and the violations, one line each.
 #[derive(Debug, Clone)]
 pub(crate) struct ContestOutcome {
     pub(crate) tally: Tally,
@@ -75,7 +69,6 @@ impl ContestOutcome {
         Self { tally, violations: Vec::new() }
     }
 
-    /// Tells what must not be, if it is so.
     pub(super) fn must_not(mut self, is_so: bool, what: impl Display) -> Self {
         if is_so {
             self.violations.push(format!("{}: {what}", self.tally.name));
@@ -83,7 +76,6 @@ impl ContestOutcome {
         self
     }
 
-    /// Each of these numbers has to be 0.
     pub(super) fn zero(mut self, what: &[(&str, &str)]) -> Self {
         for (key, words) in what {
             let number = self.tally.value(key).unwrap_or_default();
@@ -92,7 +84,7 @@ impl ContestOutcome {
         self
     }
 
-    /// This number must not be 0; if it is, somebody may have said why.
+    /// This number must not be 0; if it is, `first_error` may explain why.
     pub(super) fn some(self, key: &str, what: &str, first_error: Option<&str>) -> Self {
         let none = self.tally.value(key) == Some(0);
         let why = first_error.map_or_else(String::new, |first_error| format!(": {first_error}"));
@@ -100,12 +92,10 @@ impl ContestOutcome {
     }
 }
 
-/// A count as a number of a tally.
 pub(crate) fn count(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// A row of counts.
 pub(crate) async fn numbers<const N: usize>(client: &Client, sql: &str) -> Result<[u64; N], Error> {
     let row = client.query_one(sql, &[]).await?;
     let mut numbers = [0; N];

@@ -1,5 +1,3 @@
-//! Twenty sessions that move money between few accounts, and one that looks whether it is all there.
-
 use std::sync::Mutex;
 
 use fastrand::Rng;
@@ -20,17 +18,16 @@ tally! {
 const SESSIONS: usize = 20;
 const SHOWN: usize = 8;
 const ACCOUNTS: usize = 10;
-/// What each account has at the beginning, and the most that is moved at once, in hundredths.
+/// The initial balance of each account, and the most that is moved at once, in hundredths.
 const START: i64 = 100_000;
 const MOST: u64 = 40_000;
 const ATTEMPTS: i32 = 3;
 
-/// What the sessions did.
 #[derive(Debug, Default)]
 struct Counts {
-    /// What each account must have.
+    /// The expected balance of each account.
     balances: [i64; ACCOUNTS],
-    /// Transfers of which nobody knows whether they were done.
+    /// Transfers with an unknown outcome.
     unknown: u64,
     numbers: Numbers,
 }
@@ -101,7 +98,7 @@ impl Transfers {
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
     }
 
-    /// Whether all the money is there, as one statement sees it.
+    /// Checks that all the money is there, in the snapshot of one statement.
     async fn audit(&self, client: &Client) -> Result<(), CallError> {
         let lost = |error: Error| CallError::Lost { what: "accounts", reason: error.to_string() };
         let cents: i64 = self.read(client).await.map_err(lost)?.iter().map(|(_, cents)| cents).sum();
@@ -143,7 +140,7 @@ impl SessionWork for Transfers {
     ) -> Result<ContestOutcome, Error> {
         let now = self.read(client).await?;
         let counts = lock(&self.counts);
-        // While money is under way the counts are behind the accounts.
+        // During a transfer the counts lag behind the accounts.
         let comparable = over && counts.unknown == 0;
         let wrong = now.iter().zip(counts.balances).filter(|((_, cents), must)| cents != must).count();
         let cents: i64 = now.iter().map(|(_, cents)| cents).sum();

@@ -1,5 +1,3 @@
-//! The operating system user that the server runs as.
-
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -8,22 +6,19 @@ use std::process::Command;
 
 use super::error::EmbeddedError;
 
-/// Who runs the server: this user, or, because PostgreSQL refuses root, another one.
+/// The account that runs the server: this user or, because PostgreSQL refuses root, another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Account {
-    /// The user that locktop runs as.
     Own,
-    /// `postgres` or `nobody`, as root.
+    /// `postgres` or `nobody`, when locktop runs as root.
     Other {
-        /// Its user id, which is not 0.
+        /// Never 0.
         uid: u32,
-        /// Its group id in `/etc/passwd`.
         gid: u32,
     },
 }
 
 impl Account {
-    /// This user, or as root the first of `postgres` and `nobody` that `/etc/passwd` has.
     pub(super) fn detect() -> Result<Self, EmbeddedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Own);
@@ -37,7 +32,6 @@ impl Account {
             .ok_or(EmbeddedError::NoAccount)
     }
 
-    /// The user id that the server has.
     pub(super) fn uid(self) -> u32 {
         match self {
             Self::Own => rustix::process::geteuid().as_raw(),
@@ -45,7 +39,8 @@ impl Account {
         }
     }
 
-    /// A command that runs as this account, where every account may be, without PostgreSQL's variables.
+    /// A command that runs as this account, in a directory that every account can access, without PostgreSQL's environment
+    /// variables.
     pub(super) fn command(self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir("/");
@@ -62,7 +57,7 @@ impl Account {
         command
     }
 
-    /// Whether the account can get to a file or directory: as another user, each directory above must let it pass.
+    /// Whether the account can access a file or directory: another user must be able to pass each directory above.
     pub(super) fn can_reach(self, path: &Path) -> bool {
         let Self::Other { uid, .. } = self else { return true };
         let Ok(path) = path.canonicalize() else { return false };
@@ -74,7 +69,6 @@ impl Account {
         })
     }
 
-    /// Makes the account the owner of a file or directory.
     pub(super) fn own(self, path: &Path) -> Result<(), EmbeddedError> {
         let Self::Other { uid, gid } = self else { return Ok(()) };
         std::os::unix::fs::chown(path, Some(uid), Some(gid))

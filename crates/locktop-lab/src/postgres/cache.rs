@@ -1,4 +1,4 @@
-//! Where fetched programs and server templates are kept between runs.
+//! The directory that keeps downloaded programs and server templates between runs.
 
 use std::env;
 use std::fs::{self, DirBuilder, Permissions};
@@ -13,19 +13,19 @@ use locktop_base::file::{How, open};
 
 /// `$XDG_CACHE_HOME/locktop`, by default `~/.cache/locktop`.
 ///
-/// As root the server runs as another user, who usually cannot enter root's home: the first of
-/// `$XDG_CACHE_HOME/locktop`, `~/.cache/locktop` and `/var/cache/locktop` that this user can reach, and no user but root can change,
-/// is taken.
+/// When locktop is root, the server runs as another user, which usually cannot enter root's home: locktop takes the first
+/// of `$XDG_CACHE_HOME/locktop`, `~/.cache/locktop` and `/var/cache/locktop` that this user can reach and only root can
+/// change.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
 }
 
 impl Cache {
-    /// Finds the directory, and makes it if need be.
+    /// Finds the directory, and creates it if necessary.
     ///
     /// # Errors
-    /// When none of the directories can be used, with the reason for the last one.
+    /// If none of the directories can be used, with the reason for the last one.
     pub fn locate() -> Result<Self, EmbeddedError> {
         Self::for_account(Account::detect()?)
     }
@@ -34,7 +34,7 @@ impl Cache {
         let mut last = None;
         for root in candidates() {
             let Some(existing) = root.ancestors().find(|path| path.exists()) else { continue };
-            // What is made below it is root's.
+            // Everything created below it belongs to root.
             if let Err(reason) = owned(existing) {
                 last = Some(EmbeddedError::BadDirectory { path: root, reason });
                 continue;
@@ -45,7 +45,7 @@ impl Cache {
             match make(&root).and_then(|()| {
                 owned(&root).map_err(|reason| EmbeddedError::BadDirectory { path: root.clone(), reason })
             }) {
-                // From here on without links, which others could lead elsewhere.
+                // From here on without links, which others could redirect.
                 Ok(root) if account.can_reach(&root) => return Ok(Self { root }),
                 Ok(_) => {}
                 Err(error) => last = Some(error),
@@ -59,19 +59,18 @@ impl Cache {
         }))
     }
 
-    /// The directory that programs and templates are kept in.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where the programs of a major version are, once they were fetched; the rest is in `bin`, `lib`, `share`.
+    /// The directory of the programs of a major version, once downloaded: in `bin`, `lib` and `share`.
     #[must_use]
     pub fn server(&self, major: u32) -> PathBuf {
         self.root.join("postgres").join(major.to_string())
     }
 
-    /// Runs `work` while no other process does the same under this name.
+    /// Runs `work` while no other process does so under this name.
     pub(super) fn locked<T>(
         &self,
         name: &str,
@@ -84,7 +83,6 @@ impl Cache {
         work()
     }
 
-    /// Makes a directory below the cache.
     pub(super) fn directory(&self, name: &str) -> Result<PathBuf, EmbeddedError> {
         let path = self.root.join(name);
         make(&path)?;
@@ -92,7 +90,7 @@ impl Cache {
     }
 }
 
-/// Directories that could be the cache, in the order of preference.
+/// In order of preference.
 fn candidates() -> Vec<PathBuf> {
     let xdg = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -103,7 +101,7 @@ fn candidates() -> Vec<PathBuf> {
     candidates.into_iter().map(|parent| parent.join("locktop")).collect()
 }
 
-/// Makes a directory that others may pass through (the server may run as another user), if it is not there.
+/// Creates a directory that others may pass through, if it does not exist: the server may run as another user.
 fn make(path: &Path) -> Result<(), EmbeddedError> {
     if !path.is_dir() {
         DirBuilder::new()

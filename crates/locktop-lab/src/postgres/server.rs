@@ -1,5 +1,3 @@
-//! A running server.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,11 +11,10 @@ use crate::process::{POLL, SHELL, Server, TIMEOUT};
 use locktop_base::clock;
 
 pub(super) const PORT: u16 = 5432;
-/// What an error calls it.
 const NAME: &str = "the embedded PostgreSQL server";
 
-/// What the launcher sets unless the caller does. Nothing here has to survive a crash, so nothing waits for the disk;
-/// shared memory is kept in files of the data directory, which go with it; autovacuum takes no locks of its own.
+/// Settings that apply unless the caller sets them. Nothing has to survive a crash, so nothing waits for the disk; shared
+/// memory is kept in files of the data directory, which are removed with it; autovacuum takes no locks.
 const SETTINGS: [(&str, &str); 13] = [
     ("listen_addresses", ""),
     ("unix_socket_permissions", "0700"),
@@ -34,8 +31,7 @@ const SETTINGS: [(&str, &str); 13] = [
     ("timezone", "UTC"),
 ];
 
-/// An embedded server. It ends, and its directory is removed, when this is dropped or this process ends, in whatever
-/// way.
+/// An embedded server. It ends, and its directory is removed, when this is dropped or this process ends in any way.
 #[derive(Debug)]
 pub struct EmbeddedServer {
     server: Server,
@@ -43,13 +39,11 @@ pub struct EmbeddedServer {
 }
 
 impl EmbeddedServer {
-    /// Starts a server and returns once it accepts connections: about 100 ms when its programs and its template are
-    /// there.
     pub async fn start(options: Options) -> Result<Self, EmbeddedError> {
         Self::start_from(options, None).await
     }
 
-    /// The same with a copy of this data directory, of a server that does not run.
+    /// The same with a copy of the data directory `data` of a stopped server.
     pub(super) async fn start_from(options: Options, data: Option<PathBuf>) -> Result<Self, EmbeddedError> {
         // A thread of its own: a download that hangs must not keep a runtime from shutting down.
         let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -79,7 +73,6 @@ impl EmbeddedServer {
         Ok(Self { server: Server::start(NAME, directory, &mut command)?, binaries })
     }
 
-    /// A connection string (`key=value`) for the superuser `postgres` and the database `postgres`.
     #[must_use]
     pub fn conninfo(&self) -> String {
         format!(
@@ -88,42 +81,37 @@ impl EmbeddedServer {
         )
     }
 
-    /// The directory of the server's socket, and of everything else that it has.
     #[must_use]
     pub fn socket_dir(&self) -> &Path {
         &self.server.directory
     }
 
-    /// The major version of its programs, 14 to 18.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.binaries.major
     }
 
-    /// The programs it was started from.
     #[must_use]
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
     }
 
-    /// Process id of the server (the postmaster); `None` when it has ended.
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
         self.server.pid()
     }
 
-    /// Ends the server and returns once it and its directory are gone.
     pub async fn stop(self) -> Result<(), EmbeddedError> {
         Ok(self.server.stop().await?)
     }
 
-    /// Kills the server with SIGKILL, as a crash would, and returns once it is gone. The directory stays, for
+    /// Kills the server with SIGKILL, as a crash would, and returns once it has ended. The directory remains, for
     /// [`Self::restart`].
     pub async fn kill_hard(&mut self) -> Result<(), EmbeddedError> {
         self.end(Signal::KILL).await
     }
 
-    /// Starts the server again on the same socket, with the same data; one that runs is shut down first, which ends its
+    /// Starts the server again on the same socket, with the same data; a running one is shut down first, which terminates its
     /// sessions.
     pub async fn restart(&mut self) -> Result<(), EmbeddedError> {
         self.end(Signal::INT).await?;
@@ -131,7 +119,7 @@ impl EmbeddedServer {
         loop {
             self.server.start_again(&[])?;
             match self.server.ready(is_ready).await {
-                // After a crash the sessions need a moment to notice, and the shared memory is theirs until then.
+                // After a crash the sessions need a moment to notice, and until then they use the shared memory.
                 Err(error) if error.to_string().contains("still in use") && start.elapsed() < TIMEOUT => {
                     tokio::time::sleep(POLL * 10).await;
                 }
@@ -145,8 +133,8 @@ impl EmbeddedServer {
     }
 }
 
-/// Whether it accepts connections. It writes its state in line 8 of `postmaster.pid` (src/include/utils/pidfile.h), and its process id
-/// in line 1; a file of an earlier server may still be there.
+/// Whether it accepts connections. It writes its state in line 8 of `postmaster.pid` (src/include/utils/pidfile.h), and
+/// its process id in line 1; a file of an earlier server may still exist.
 fn is_ready(server: &Server) -> bool {
     let Ok(text) = fs::read_to_string(server.directory.join("data/postmaster.pid")) else { return false };
     let mut lines = text.lines().map(str::trim);

@@ -1,5 +1,3 @@
-//! A standby of a running server.
-
 use std::fs;
 
 use rustix::process::Signal;
@@ -12,9 +10,9 @@ use super::server::{EmbeddedServer, PORT};
 const SIGNAL: &str = "standby.signal";
 
 impl EmbeddedServer {
-    /// Starts a standby of this server, which is shut down meanwhile: a copy of its data is the standby's. Returns once both accept
-    /// connections; the standby may need a moment more to follow. `options` are the standby's; its `max_connections` and the like
-    /// have to be at least this server's.
+    /// Starts a standby from a copy of this server's data; this server is shut down meanwhile. Returns once both accept
+    /// connections; the standby may need a moment more to catch up. `options` are the standby's; its `max_connections` and
+    /// similar settings must be at least this server's.
     pub async fn standby(&mut self, options: Options) -> Result<Self, EmbeddedError> {
         self.end(Signal::INT).await?;
         let data = self.socket_dir().join("data");
@@ -25,7 +23,7 @@ impl EmbeddedServer {
             .with("primary_conninfo", primary)
             .with("wal_retrieve_retry_interval", "100ms");
         let standby = Self::start_from(options, Some(data)).await;
-        // It has its copy, or will have none.
+        // The standby has its copy by now, or will have none.
         fs::remove_file(&signal).map_err(EmbeddedError::file("remove", &signal))?;
         self.restart().await?;
         standby

@@ -1,4 +1,4 @@
-//! The data directory that every server starts from: made once per server version, then copied.
+//! The data directory that every server starts from: created once for each server version, then copied.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,15 +10,15 @@ use super::cache::Cache;
 use super::error::EmbeddedError;
 use super::find::Binaries;
 
-/// Bumped whenever `ARGUMENTS` change, so that older templates are not used again.
+/// Increased whenever `ARGUMENTS` change, so that older templates are not reused.
 const REVISION: u32 = 1;
 
-/// `initdb`: no waiting for the disk, a superuser `postgres` without a password (nobody else can reach the socket),
-/// and small files of write-ahead log, which make the copy quicker.
+/// `initdb`: no waiting for the disk, a superuser `postgres` without a password (no other user can reach the socket), and
+/// small WAL segments, which make the copy faster.
 const ARGUMENTS: [&str; 8] =
     ["-N", "-U", "postgres", "-A", "trust", "--encoding=UTF8", "--locale=C", "--wal-segsize=1"];
 
-/// The directory to copy. Blocks while it is made, the first time.
+/// The directory to copy. Blocks while it is created, the first time.
 pub(super) fn ensure(
     binaries: &Binaries,
     account: Account,
@@ -40,20 +40,19 @@ pub(super) fn ensure(
     })
 }
 
-/// Makes it beside its place and moves it there, so that it is either complete or absent.
+/// Creates it next to its destination and moves it there, so that it is either complete or absent.
 fn make(binaries: &Binaries, account: Account, parent: &Path, template: &Path) -> Result<(), EmbeddedError> {
     let work = tempfile::Builder::new().prefix(".initdb-").tempdir_in(parent);
     let work = work.map_err(EmbeddedError::file("create a directory in", parent))?;
     account.own(work.path())?;
     let data = work.path().join("data");
     initdb(binaries, account, &data)?;
-    // A name of which only the owner may know the content; the server insists on that too.
+    // Only the owner may read it; the server requires that, too.
     fs::set_permissions(&data, fs::Permissions::from_mode(0o700))
         .map_err(EmbeddedError::file("close", &data))?;
     fs::rename(&data, template).map_err(EmbeddedError::file("create", template))
 }
 
-/// Makes a data directory.
 fn initdb(binaries: &Binaries, account: Account, data: &Path) -> Result<(), EmbeddedError> {
     let program = binaries.bin.join("initdb");
     let output = account.command(&program).args(ARGUMENTS).arg("-D").arg(data).stdin(Stdio::null()).output();

@@ -1,5 +1,3 @@
-//! Where the directory of a running server goes.
-
 use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,13 +7,12 @@ use super::account::Account;
 use crate::owned::is_private;
 use crate::process::is_plain;
 
-/// Memory that looks like a directory. A data directory is a thousand small files, and here they are copied in a tenth of
-/// the time.
+/// A memory file system. A data directory is a thousand small files, and copying them here takes a tenth of the time.
 const MEMORY: &str = "/dev/shm";
-/// What has to be free there: many times what a server needs.
+/// Free space required there: many times what a server needs.
 const FREE_BYTES: u64 = 1 << 30;
 
-/// `TMPDIR` if it is set and can be used, else memory if there is enough of it, else `/tmp`.
+/// `TMPDIR` if it is set and usable, else memory if there is enough, else `/tmp`.
 pub(super) fn directory(account: Account) -> PathBuf {
     let named = env::var_os("TMPDIR").map(PathBuf::from).filter(|path| is_plain(path));
     let memory = Some(PathBuf::from(MEMORY)).filter(|path| named.is_none() && has_room(path));
@@ -28,12 +25,11 @@ fn has_room(path: &Path) -> bool {
         .is_ok_and(|system| system.f_bavail.saturating_mul(system.f_frsize) >= FREE_BYTES)
 }
 
-/// Whether the account can make a directory there.
 fn is_usable(path: &Path, account: Account) -> bool {
     let writable = |meta: fs::Metadata| match account {
         Account::Own => rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok(),
         Account::Other { uid, .. } => meta.mode() & 0o002 != 0 || meta.uid() == uid,
     };
-    // As root, a user's directory is none: that user could put another one in place of the server's.
+    // As root, a user's directory is not usable: that user could replace the server's directory.
     account.can_reach(path) && fs::metadata(path).is_ok_and(writable) && is_private(path)
 }

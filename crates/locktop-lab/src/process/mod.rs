@@ -1,4 +1,4 @@
-//! Processes of ours: started, told something, and ended, also when we are killed.
+//! Child processes: started, given input, and ended, even if this process is killed.
 
 mod child;
 mod paused;

@@ -1,5 +1,3 @@
-//! A server in a directory of its own.
-
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,32 +10,28 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::child::Process;
 
 const WATCHDOG: &str = include_str!("watchdog.sh");
-/// The program that runs it.
 pub(crate) const SHELL: &str = "/bin/sh";
 pub(crate) const POLL: Duration = Duration::from_millis(2);
-/// Longest wait for the server to be ready, or to end.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
-/// The path of a socket has at most about 100 bytes.
+/// The path of a socket is limited to about 100 bytes.
 const LONGEST_DIRECTORY: usize = 60;
 
-/// Why a server does not run, or does not end, in one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LaunchError(String);
 
-/// A server, run by a watchdog (see `watchdog.sh`), which ends it and removes its directory when this is dropped or this process ends,
-/// in whatever way.
+/// A server, run by a watchdog (see `watchdog.sh`), which ends it and removes its directory when this is dropped or this
+/// process ends in any way.
 #[derive(Debug)]
 pub(crate) struct Server {
     name: &'static str,
-    /// The directory of everything that it has.
     pub(crate) directory: PathBuf,
     watchdog: Process,
 }
 
 impl Server {
-    /// A directory that is going to be its own, named after a prefix, and a command of [`SHELL`] to which its command line is to be added. It
-    /// gets a copy of a data directory, `data`; a signal, such as `QUIT`, ends it at once.
+    /// Returns a new directory name, with a prefix, and a command of [`SHELL`] to which the server's command line is to be
+    /// added. The directory gets a copy of the data directory `data`; `signal`, such as `QUIT`, ends the server at once.
     pub(crate) fn prepare(
         mut shell: Command,
         (parent, prefix): (&Path, &str),
@@ -50,7 +44,6 @@ impl Server {
         (directory, shell)
     }
 
-    /// Starts what was prepared. An error calls it by its name.
     pub(crate) fn start(
         name: &'static str,
         directory: PathBuf,
@@ -62,26 +55,25 @@ impl Server {
         }
     }
 
-    /// Its process id; none when it has ended.
     pub(crate) fn pid(&self) -> Option<i32> {
         if self.has_ended() { None } else { self.number("pid") }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid().and_then(Pid::from_raw) {
-            // Only fails when it is gone already.
+            // Fails only if the process has already ended.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Sends it a signal that ends it, and returns once it is gone. The directory stays.
+    /// Sends a signal that ends it, and returns once it has ended. The directory remains.
     pub(crate) async fn end(&self, signal: Signal) -> Result<(), LaunchError> {
         self.signal(signal);
         let ended = until(|| self.has_ended()).await;
         self.ended(ended)
     }
 
-    /// Starts it again after it has ended, and removes what it left under these names.
+    /// Starts it again after it has ended, and removes its old files with these names.
     pub(crate) fn start_again(&mut self, left: &[&str]) -> Result<(), LaunchError> {
         for left in ["exit", "pid", "log"].iter().chain(left) {
             let _ = fs::remove_file(self.directory.join(left));
@@ -90,7 +82,6 @@ impl Server {
         told.map_err(|error| no_watchdog(&self.directory, &error))
     }
 
-    /// Returns once it is ready, as `is_ready` tells.
     pub(crate) async fn ready(&mut self, is_ready: impl Fn(&Self) -> bool) -> Result<(), LaunchError> {
         let mut failure = None;
         let settled = until(|| {
@@ -109,7 +100,6 @@ impl Server {
         Err(LaunchError(format!("{} did not start ({reason}); the end of its log: {log}", self.name)))
     }
 
-    /// Ends it, and returns once it and its directory are gone.
     pub(crate) async fn stop(mut self) -> Result<(), LaunchError> {
         self.watchdog.close_stdin();
         let ended = until(|| self.watchdog.status().is_some()).await;
@@ -124,12 +114,10 @@ impl Server {
         self.number("exit").is_some()
     }
 
-    /// The number that the watchdog left in a file.
     fn number(&self, file: &str) -> Option<i32> {
         fs::read_to_string(self.directory.join(file)).ok()?.trim().parse().ok()
     }
 
-    /// The end of its log.
     fn log(&self) -> String {
         let log = fs::read_to_string(self.directory.join("log")).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
@@ -143,13 +131,13 @@ fn no_watchdog(directory: &Path, error: &io::Error) -> LaunchError {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The watchdog does the rest, also after this process has ended.
+        // The watchdog does the rest, even after this process has ended.
         self.watchdog.close_stdin();
         let _ = self.watchdog.status();
     }
 }
 
-/// Asks again and again, for 30 seconds at most; says whether the answer was yes.
+/// Polls for at most 30 seconds; returns whether the condition was met.
 async fn until(mut condition: impl FnMut() -> bool) -> bool {
     let start = clock::monotonic();
     while start.elapsed() < TIMEOUT {
@@ -161,8 +149,8 @@ async fn until(mut condition: impl FnMut() -> bool) -> bool {
     condition()
 }
 
-/// Whether a socket's path fits below a directory. A server takes commas and quotes in it for something else, and a URL needs escapes for
-/// them.
+/// Whether a socket's path fits below a directory. A server treats commas and quotes in it specially, and a URL needs
+/// escapes for them.
 pub(crate) fn is_plain(path: &Path) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let fits = |text: &str| text.len() <= LONGEST_DIRECTORY && text.starts_with('/');

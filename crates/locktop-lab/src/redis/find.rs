@@ -1,5 +1,3 @@
-//! Finding the program of a Redis server on this machine.
-
 use std::env;
 use std::path::PathBuf;
 
@@ -7,14 +5,12 @@ use super::error::RedisServerError;
 use crate::install;
 use crate::owned::{is_owned, owned};
 
-/// Redis, and its fork that speaks the same protocol.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
 
-/// Directories that a search path may lack.
 const DIRECTORIES: [&str; 5] =
     ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/usr/sbin", "/home/linuxbrew/.linuxbrew/bin"];
 
-/// The program: `LOCKTOP_REDIS_SERVER`, or the first on the search path or in the usual directories.
+/// `LOCKTOP_REDIS_SERVER`, or the first program on the search path or in the usual directories.
 pub fn find() -> Result<PathBuf, RedisServerError> {
     if let Some(named) = env::var_os("LOCKTOP_REDIS_SERVER").filter(|path| !path.is_empty()) {
         let named = PathBuf::from(named);
@@ -28,7 +24,6 @@ pub fn find() -> Result<PathBuf, RedisServerError> {
     search(directories).ok_or_else(|| RedisServerError::NoProgram { install: install::redis() })
 }
 
-/// The first of the programs that is in any of the directories.
 fn search<I: Iterator<Item = PathBuf>>(directories: impl Fn() -> I) -> Option<PathBuf> {
     PROGRAMS.iter().find_map(|program| {
         directories().map(|directory| directory.join(program)).find(|file| file.is_file() && is_owned(file))

@@ -1,7 +1,8 @@
-//! Redis servers of our own, one or several: each on a Unix socket in a directory that nobody else can enter, without
-//! persistence, started in some milliseconds, and gone without a trace however this process ends (see `process/watchdog.sh`).
+//! Private Redis servers, one or several: each on a Unix socket in a directory that no other user can enter, without
+//! persistence, started in some milliseconds, and removed without a trace however this process ends (see
+//! `process/watchdog.sh`).
 //!
-//! Such a server forgets everything when it ends, and comes back empty: what Redlock has to live with.
+//! Such a server loses everything when it ends and comes back empty, a case that Redlock has to handle.
 
 mod error;
 mod find;

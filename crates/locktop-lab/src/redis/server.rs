@@ -1,5 +1,3 @@
-//! A running Redis server.
-
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -13,20 +11,19 @@ use super::find::find;
 use crate::owned::is_private;
 use crate::process::{SHELL, Server, is_plain};
 
-/// The name of its socket.
 const SOCKET: &str = "redis.sock";
 
 /// A Redis server without persistence on a Unix socket. It ends, and its directory is removed, when this is dropped or
-/// this process ends, in whatever way.
+/// this process ends in any way.
 #[derive(Debug)]
 pub struct RedisServer(Server);
 
 impl RedisServer {
-    /// Starts a server, with more settings as on its command line (`["--requirepass", "secret"]`), and returns once it
+    /// `settings` are more arguments of the server's command line (`["--requirepass", "secret"]`). Returns once the server
     /// answers.
     pub async fn start(settings: &[&str]) -> Result<Self, RedisServerError> {
         let program = find()?;
-        // Nothing is kept on disk, so that there is nothing to shut down in order.
+        // Nothing is kept on disk, so no orderly shutdown is needed.
         let (directory, mut command) =
             Server::prepare(Command::new(SHELL), (&temporary(), "locktop-redis-"), None, "KILL");
         command.arg(&program);
@@ -37,67 +34,61 @@ impl RedisServer {
         Ok(Self(server))
     }
 
-    /// Starts several, at the same time.
+    /// Starts several servers at the same time.
     ///
     /// # Errors
-    /// When one of them does not start; then none is left.
+    /// If one of them does not start; then none is left.
     pub async fn several(count: usize) -> Result<Vec<Self>, RedisServerError> {
         futures_util::future::try_join_all((0..count).map(|_| Self::start(&[]))).await
     }
 
-    /// Where to find it, as a URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis+unix://{}", self.socket().display())
     }
 
-    /// The path of its Unix socket, in [`Self::directory`].
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.directory().join(SOCKET)
     }
 
-    /// The directory of everything that it has.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.0.directory
     }
 
-    /// Its process id; none when it has ended.
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
         self.0.pid()
     }
 
-    /// Kills it with SIGKILL, and returns once it is gone. [`Self::restart`] brings it back, empty.
+    /// Kills it with SIGKILL, and returns once it has ended. [`Self::restart`] brings it back, empty.
     pub async fn kill_hard(&mut self) -> Result<(), RedisServerError> {
         Ok(self.0.end(Signal::KILL).await?)
     }
 
-    /// Starts it again on the same socket, with nothing in it. One that runs is killed first.
+    /// Starts it again on the same socket, empty. A running server is killed first.
     pub async fn restart(&mut self) -> Result<(), RedisServerError> {
         self.kill_hard().await?;
         self.0.start_again(&[SOCKET])?;
         Ok(self.0.ready(answers).await?)
     }
 
-    /// Stops it where it is: it accepts connections, and answers nothing, until [`Self::thaw`].
+    /// Stops its process: it accepts connections, and answers nothing, until [`Self::thaw`].
     pub fn freeze(&self) {
         self.0.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
     pub fn thaw(&self) {
         self.0.signal(Signal::CONT);
     }
 
-    /// Ends it, and returns once it and its directory are gone.
     pub async fn stop(self) -> Result<(), RedisServerError> {
         Ok(self.0.stop().await?)
     }
 }
 
-/// Whether it says PONG; one that asks for a password first answers too.
+/// Whether it replies PONG; a server that first asks for a password counts, too.
 fn answers(server: &Server) -> bool {
     let said = || -> std::io::Result<[u8; 5]> {
         let mut stream = UnixStream::connect(server.directory.join(SOCKET))?;

@@ -1,5 +1,3 @@
-//! Many sessions that wait for one advisory lock.
-
 use futures_util::StreamExt;
 use futures_util::stream;
 
@@ -9,21 +7,19 @@ use super::running::{Blocker, Running, Wait};
 use super::scratch::ScratchSchema;
 use super::session::Session;
 
-/// How many sessions are opened at the same time.
 const AT_ONCE: usize = 16;
-/// Connections that are needed beside those that wait: the schema's own, the holders, and observers.
+/// Connections needed in addition to the waiters: the schema's own, the holders, and observers.
 const SPARE: usize = 40;
 /// Sessions that share the additional locks.
 const LOCK_HOLDERS: usize = 4;
 
-/// One session holds `pg_advisory_lock(1)`; others wait for it.
 #[derive(Debug, Clone, Copy)]
 pub struct AdvisoryContention {
     /// Sessions that wait for the lock.
     pub waiters: usize,
     /// How many other advisory locks are held, by four idle sessions.
     pub locks: usize,
-    /// The holder holds it to the end of its transaction; else it is idle, and holds it to the end of its session.
+    /// The holder holds the lock to the end of its transaction; otherwise it is idle and holds it to the end of its session.
     pub in_transaction: bool,
 }
 
@@ -34,7 +30,6 @@ impl Default for AdvisoryContention {
 }
 
 impl AdvisoryContention {
-    /// The settings that a server needs for it.
     #[must_use]
     pub fn settings(self) -> Vec<(String, String)> {
         let connections = self.waiters + LOCK_HOLDERS + SPARE;
@@ -45,10 +40,10 @@ impl AdvisoryContention {
             .into()
     }
 
-    /// Makes it, and returns once all wait.
+    /// Builds it, and returns once all sessions wait.
     ///
     /// # Errors
-    /// When the server has too few connections (see [`Self::settings`]) or refuses a statement.
+    /// If the server has too few connections (see [`Self::settings`]) or refuses a statement.
     pub async fn start(self, scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
         limits::allow_open_files(self.waiters + LOCK_HOLDERS + SPARE);
         let mut running = Running::new(scratch);

@@ -1,11 +1,11 @@
-//! Twelve sessions, each waiting for the one before, under a transaction that somebody left open.
+//! Twelve sessions, each waiting for the one before, below a transaction that was left open.
 
 use super::error::ScenarioError;
 use super::running::{Blocker, Release, Running, Timing};
 use super::scratch::ScratchSchema;
 use super::session_lock::PAYOUT_KEY;
 
-/// Everybody who waits, in order: each holds an account's row and wants the one before.
+/// The waiters, in order: each holds an account's row and wants the one before.
 const WAITERS: [&str; 12] = [
     "web-1",
     "web-4",
@@ -21,7 +21,7 @@ const WAITERS: [&str; 12] = [
     "api-2",
 ];
 
-/// The waiter that waits for an advisory lock, not for a row.
+/// The waiter that waits for an advisory lock instead of a row.
 const ADVISORY: usize = 5;
 
 pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {

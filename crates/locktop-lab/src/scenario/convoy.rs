@@ -1,10 +1,10 @@
-//! A migration waits for a long report, and everybody else for the migration.
+//! A migration waits for a long report, and all other sessions for the migration.
 
 use super::error::ScenarioError;
 use super::running::{Blocker, Release, Running, Timing, Wait};
 use super::scratch::ScratchSchema;
 
-/// Who comes after the migration, and with what. None of these would wait for the report, or for each other.
+/// The sessions after the migration, and their statements. None of them would wait for the report, or for each other.
 const TRAFFIC: [(&str, &str); 8] = [
     ("web-1", "SELECT id, state, total FROM orders WHERE id = 71"),
     ("web-6", "SELECT id, state, total FROM orders WHERE customer = 12 ORDER BY id DESC LIMIT 20"),
@@ -21,7 +21,7 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
         INSERT INTO orders (customer, state, total) SELECT n % 40, 'paid', n FROM generate_series(1, 200) n";
     let mut running = Running::with_table(scratch, "orders", table).await?;
     running.release = Release::Cancel;
-    // It is cancelled long before; this is for the case that nobody is left to do that.
+    // It is cancelled long before; this limit applies if no process is left to do that.
     let seconds = timing.hold.as_secs() + 120;
     let report = running.open("report-bi").await?;
     let long = format!("SELECT customer, sum(total) FROM orders, pg_sleep({seconds}) GROUP BY customer");

@@ -1,4 +1,4 @@
-//! Two sessions that wait for each other, until the server's deadlock check ends one of them.
+//! Two sessions that wait for each other, until the server's deadlock check aborts one of them.
 
 use super::error::ScenarioError;
 use super::running::{Running, Timing};
@@ -12,7 +12,7 @@ pub(super) async fn start(scratch: &ScratchSchema, timing: Timing) -> Result<Run
     let first = running.begin("picker-1", &reserve("A-100")).await?;
     timing.step().await;
     let second = running.begin("picker-2", &reserve("B-200")).await?;
-    // Only a superuser may say when the check runs; for others it does after the server's own time, by default 1 s.
+    // Only a superuser may set this; for other roles the check runs after the server's own setting, by default 1 s.
     let timeout = format!("SET LOCAL deadlock_timeout = {}", timing.hold.as_millis());
     for session in [&first, &second] {
         if session.run(&format!("SAVEPOINT s; {timeout}")).await.is_err() {

@@ -1,8 +1,8 @@
 //! Named states of contention, made of real sessions on a real server: the demo shows them, tests and benches measure
 //! against them.
 //!
-//! A scenario returns once its state has come about, which it learns from the server, together with what is true
-//! then: who waits, for whom, who blocks all others. Everything is made in a schema of its own (see [`ScratchSchema`]).
+//! A scenario returns once the server reports its state, together with the facts: which sessions wait, for which, and
+//! which block all others. Everything is created in a separate schema (see [`ScratchSchema`]).
 
 mod advisory;
 mod chain;
@@ -30,15 +30,11 @@ pub use traffic::{Traffic, TrafficOptions};
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// One state of contention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, EnumString)]
 #[strum(serialize_all = "kebab-case", parse_err_fn = unknown, parse_err_ty = ScenarioError)]
 pub enum Scenario {
-    /// Twelve sessions, each waiting for the one before, under an idle transaction.
     Chain,
-    /// A migration waits for a long report, and everybody else for the migration.
     Convoy,
-    /// Two sessions that wait for each other until the server ends one.
     Deadlock,
     /// 200 sessions wait for an advisory lock that an idle session holds.
     AdvisoryIdle,
@@ -46,37 +42,31 @@ pub enum Scenario {
     AdvisoryInTransaction,
     /// Two sessions wait for an advisory lock that an idle session holds.
     SessionLock,
-    /// Two prepared transactions, which no process stands for, block three sessions.
     Prepared,
     /// A reader waits for a statement that itself still waits.
     QueuedDdl,
-    /// Of two holders of a table's locks only one is in the way.
+    /// Of two sessions that hold locks on a table, only one blocks.
     InnocentHolder,
-    /// Two rows of one table, each with a queue of its own.
     TupleLocks,
-    /// A parallel query is in the way: one blocker, not one a worker.
     ParallelHolder,
-    /// A table in another database, with a holder and a waiter.
     OtherDatabase,
 }
 
 impl Scenario {
-    /// All scenarios, in the order in which they are listed.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Those that the demo shows. They need no rights beyond making a schema, and touch nothing outside it.
+    /// The scenarios that the demo shows. They need no rights beyond creating a schema, and touch nothing outside it.
     pub const DEMO: [Self; 3] = [Self::Chain, Self::Convoy, Self::Deadlock];
 
-    /// Makes it, and returns once it has come about.
+    /// Builds it, and returns once its state exists.
     ///
     /// # Errors
-    /// When the server refuses a session or a statement, or the state does not come about within 30 seconds.
+    /// If the server refuses a session or a statement, or the state does not exist within 30 seconds.
     pub async fn start(self, scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
         match self {
             Self::Chain => chain::start(scratch, timing).await,

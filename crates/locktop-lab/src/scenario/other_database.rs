@@ -1,4 +1,4 @@
-//! A table in another database, with a holder and a waiter: who is not connected there sees numbers only.
+//! A table in another database, with a holder and a waiter: a session that is not connected there sees only numbers.
 
 use super::error::ScenarioError;
 use super::running::{Blocker, Running};

@@ -1,10 +1,10 @@
-//! A parallel query is in the way: its workers hold the same lock, and are not to be blamed.
+//! A parallel query blocks: its workers hold the same lock, and do not count as blockers.
 
 use super::error::ScenarioError;
 use super::running::{Blocker, Running};
 use super::scratch::ScratchSchema;
 
-/// Makes the planner choose workers even for a small table.
+/// Makes the planner use workers even for a small table.
 const EAGER: &str =
     "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
     SET max_parallel_workers_per_gather = 3";

@@ -1,10 +1,9 @@
-//! Two prepared transactions, which no process stands for, block three sessions.
+//! Two prepared transactions, which belong to no process, block three sessions.
 
 use super::error::ScenarioError;
 use super::running::{Blocker, Release, Running, Wait};
 use super::scratch::ScratchSchema;
 
-/// The beginnings of both gids; the name of the database follows.
 const GIDS: [&str; 2] = ["invoice_1", "invoice_2"];
 
 pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
@@ -12,7 +11,7 @@ pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioEr
         CREATE TABLE invoices (id int PRIMARY KEY, paid bool NOT NULL);
         INSERT INTO invoices VALUES (1, false), (2, false)";
     scratch.run(table).await?;
-    // Gids are unique in a cluster, not in a database.
+    // Gids are unique in a cluster, not per database.
     let database = scratch.texts("SELECT current_database()::text").await?.concat();
     let gids = GIDS.map(|gid| format!("{gid}_{database}"));
     let pay = |id: usize| format!("UPDATE invoices SET paid = true WHERE id = {id}");
@@ -33,7 +32,7 @@ pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioEr
         running.wait(&session, &pay(number)).await?;
         let wait = Wait { waiter: session.pid, holders: vec![root], ahead: Some(Vec::new()) };
         running.facts.waits.push(wait);
-        // It has the table's lock for writing, and waits for the row.
+        // It holds the table's lock for writing, and waits for the row.
         holders.push(Blocker::Backend(session.pid));
     }
     let migration = running.open("deploy-ci").await?;

@@ -1,12 +1,12 @@
-//! What a table's wait queue does: somebody who waits is in the way, somebody who holds is not.
+//! Effects of a table's wait queue: a waiter can block, and a holder may not.
 
 use super::error::ScenarioError;
 use super::running::{Blocker, Running, Wait};
 use super::scratch::ScratchSchema;
 use super::session::Session;
 
-/// A reader holds, a statement that wants the table for itself waits for it, and another reader waits for that
-/// statement alone: the two readers would not be in each other's way.
+/// A reader holds a lock, a statement that needs the table exclusively waits for it, and another reader waits only for
+/// that statement: the two readers would not conflict.
 pub(super) async fn ddl(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
     let mut running = table(scratch, "customers").await?;
     let reader = running.begin("report-bi", "SELECT count(*) FROM customers").await?;
@@ -25,8 +25,8 @@ fn behind(running: &mut Running, waiter: &Session, ahead: &Session) {
     running.facts.waits.push(wait);
 }
 
-/// One session reads a table, another writes to it, both idle in their transactions. Making an index waits for the writer
-/// alone.
+/// One session reads a table, another writes to it, both idle in transaction. Creating an index waits only for the
+/// writer.
 pub(super) async fn innocent(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
     let mut running = table(scratch, "products").await?;
     let reader = running.begin("report-bi", "SELECT count(*) FROM products").await?;
@@ -39,7 +39,6 @@ pub(super) async fn innocent(scratch: &ScratchSchema) -> Result<Running, Scenari
     Ok(running)
 }
 
-/// With a table of twenty rows.
 async fn table(scratch: &ScratchSchema, name: &str) -> Result<Running, ScenarioError> {
     let make = format!(
         "CREATE TABLE {name} (id int PRIMARY KEY, name text NOT NULL);

@@ -1,27 +1,22 @@
-//! A scenario that has come about, and what is true about it.
-
 use std::time::Duration;
 
 use super::error::ScenarioError;
 use super::scratch::ScratchSchema;
 use super::session::{Session, Task};
 
-/// Between two looks whether somebody still waits, and how long it stays as it is then.
+/// Interval between two checks whether any session still waits, and how long the scenario then remains.
 const LOOK: Duration = Duration::from_millis(500);
 const SETTLE: Duration = Duration::from_secs(3);
 const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = ANY($1))";
 
-/// How fast a scenario goes.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// Between one session and the next.
     pub step: Duration,
-    /// How long the state lasts, once it has come about.
     pub hold: Duration,
 }
 
 impl Timing {
-    /// Built at once, and there until it is stopped: for tests.
+    /// For tests: built at once, and present until it is stopped.
     pub const TEST: Self = Self { step: Duration::ZERO, hold: Duration::from_secs(3_600) };
     /// Slow enough to watch.
     pub const DEMO: Self = Self { step: Duration::from_millis(300), hold: Duration::from_secs(60) };
@@ -31,17 +26,17 @@ impl Timing {
     }
 }
 
-/// A holder that others wait for.
+/// A holder that other sessions wait for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Blocker {
-    /// A backend, by its process id; of a parallel query the leader.
+    /// The process id of a backend; of a parallel query, the leader's.
     Backend(i32),
-    /// A prepared transaction, by its gid.
+    /// The gid of a prepared transaction.
     Prepared(String),
 }
 
 impl Blocker {
-    /// As `pg_blocking_pids` has it: 0 for a prepared transaction.
+    /// As in `pg_blocking_pids`: 0 for a prepared transaction.
     #[must_use]
     pub fn pid(&self) -> i32 {
         match self {
@@ -51,46 +46,41 @@ impl Blocker {
     }
 }
 
-/// What one backend waits for.
 #[derive(Debug, Clone)]
 pub struct Wait {
-    /// Process id of the backend that waits.
     pub waiter: i32,
-    /// All that hold a lock which conflicts with its request.
+    /// All holders of a lock that conflicts with its request.
     pub holders: Vec<Blocker>,
-    /// Process ids of all that stand before it in the queue with a request that conflicts with its own. `None` where the
-    /// order of arrival was left to chance: then any of the other waiters may.
+    /// Process ids of the waiters ahead of it in the queue whose requests conflict with its own. `None` if the order of
+    /// arrival was left to chance: then any of the other waiters may be ahead.
     pub ahead: Option<Vec<i32>>,
 }
 
-/// What is true about a scenario while it lasts.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Who blocks and waits for nobody. Empty in a deadlock.
+    /// Blockers that wait for no other. Empty in a deadlock.
     pub roots: Vec<Blocker>,
-    /// What each waiting backend waits for.
     pub waits: Vec<Wait>,
-    /// Process ids of sessions that hold a lock on the same thing, or work for the one that does, and block nobody.
+    /// Process ids of sessions that hold a lock on the same object, or work for the session that does, and block none.
     pub innocent: Vec<i32>,
 }
 
 impl Facts {
-    /// A backend waits for one holder and for nobody in the queue.
+    /// Adds a backend that waits for one holder and for no other waiter.
     pub(super) fn wait(&mut self, waiter: i32, holder: i32) {
         self.waits.push(Wait { waiter, holders: vec![Blocker::Backend(holder)], ahead: Some(Vec::new()) });
     }
 }
 
-/// How a scenario dissolves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Release {
-    /// The server sees to it.
+    /// The server resolves it.
     ByItself,
     /// The first session commits.
     Commit,
     /// The first session's query is cancelled.
     Cancel,
-    /// Nothing does: all sessions are ended.
+    /// Nothing does: all sessions are terminated.
     End,
 }
 
@@ -99,14 +89,10 @@ pub(super) enum Release {
 #[derive(Debug)]
 pub struct Running {
     pub(super) scratch: ScratchSchema,
-    /// What is true now.
     pub facts: Facts,
     pub(super) sessions: Vec<Session>,
-    /// Statements that were sent and have not ended.
     pub(super) tasks: Vec<Task>,
-    /// What lets the waiters go on.
     pub(super) release: Release,
-    /// What removes everything that was made. Each is tried, whatever becomes of the others.
     pub(super) cleanup: Vec<String>,
 }
 
@@ -122,7 +108,7 @@ impl Running {
         }
     }
 
-    /// With a table that these statements make, and that the end of the scenario drops.
+    /// Creates a table with these statements, and drops it at the end of the scenario.
     pub(super) async fn with_table(
         scratch: &ScratchSchema,
         name: &str,
@@ -133,29 +119,26 @@ impl Running {
         Ok(Self { cleanup: vec![drop], ..Self::new(scratch) })
     }
 
-    /// Whether it lasts until [`Self::dissolve`], and does not end by itself.
     pub(crate) fn lasts(&self) -> bool {
         self.release != Release::ByItself
     }
 
-    /// Returns a moment after nobody waits any more, without what happens then by itself.
+    /// Returns a moment after no session waits any more.
     pub(crate) async fn resolved(&self) {
         let waiters: Vec<i32> = self.facts.waits.iter().map(|wait| wait.waiter).collect();
-        // An error is a lost server: then the end of the time is the end.
+        // An error means that the server is lost: then the scenario lasts for its full time.
         while self.scratch.ask(WAITS, &waiters).await.unwrap_or(true) {
             tokio::time::sleep(LOOK).await;
         }
         tokio::time::sleep(SETTLE).await;
     }
 
-    /// Opens one more session.
     pub(super) async fn open(&mut self, name: &str) -> Result<Session, ScenarioError> {
         let session = self.scratch.session(name).await?;
         self.sessions.push(session.clone());
         Ok(session)
     }
 
-    /// Opens one more session and begins a transaction in it.
     pub(super) async fn begin(&mut self, name: &str, statements: &str) -> Result<Session, ScenarioError> {
         let session = self.open(name).await?;
         session.run("BEGIN").await?;
@@ -169,7 +152,6 @@ impl Running {
         self.scratch.waiting(&[session.pid]).await
     }
 
-    /// Lets the root go and the waiters finish, one after the other, then stops.
     pub async fn dissolve(mut self) -> Result<(), ScenarioError> {
         if let Some(root) = self.sessions.first() {
             match self.release {
@@ -185,7 +167,6 @@ impl Running {
         self.stop().await
     }
 
-    /// Ends every session and removes what was made; returns once that is so.
     pub async fn stop(mut self) -> Result<(), ScenarioError> {
         let pids: Vec<_> = self.sessions.iter().map(|session| session.pid).collect();
         let mut outcome = self.scratch.end(Some(&pids)).await;

@@ -1,5 +1,3 @@
-//! The schema that scenarios are made in, on some server, and the connection that sees to it.
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,16 +9,15 @@ use locktop_base::clock;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// Everything that scenarios make is in this schema, and it is removed at the end.
 pub const SCHEMA: &str = "locktop_demo";
 
-/// How the schema is known to be ours, and safe to remove.
+/// Comment that marks the schema as locktop's own, and so safe to remove.
 const MARK: &str = "made by locktop demo, which removes it";
 
 const POLL: Duration = Duration::from_millis(4);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server with the schema in it. Clones are the same schema.
+/// A server with the schema in it. Clones share the schema.
 #[derive(Debug, Clone)]
 pub struct ScratchSchema {
     inner: Arc<Inner>,
@@ -35,13 +32,13 @@ struct Inner {
 }
 
 impl ScratchSchema {
-    /// Connects and makes the schema, if it is not there.
+    /// Connects, and creates the schema if it does not exist.
     pub async fn open(info: &ConnInfo) -> Result<Self, ScenarioError> {
         Self::connect(info, Arc::default()).await
     }
 
-    /// The same schema over a new connection, for when the old one was lost or belongs to another runtime. It still knows
-    /// every session that was opened.
+    /// The same schema over a new connection, if the old one was lost or belongs to another runtime. It still knows every
+    /// session that was opened.
     pub async fn reopen(&self) -> Result<Self, ScenarioError> {
         Self::connect(&self.inner.info, Arc::clone(&self.inner.sessions)).await
     }
@@ -54,8 +51,8 @@ impl ScratchSchema {
     }
 
     async fn make_schema(&self) -> Result<(), ScenarioError> {
-        // The advisory lock keeps two demos from making it at once. Its key is the schema's name, and it is held for
-        // the length of these statements.
+        // The advisory lock keeps two demos from creating it at the same time. Its key is the hash of the schema's name, and it
+        // is held for the duration of these statements.
         let make = format!(
             "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{SCHEMA}'), 0);
              DO $$ BEGIN
@@ -77,22 +74,19 @@ impl ScratchSchema {
         }
     }
 
-    /// Opens a session under an application name.
     pub(super) async fn session(&self, name: &str) -> Result<Session, ScenarioError> {
         self.open_session(self.inner.info.clone().with_application_name(name)).await
     }
 
-    /// Opens a session in another database.
     pub(super) async fn session_in(&self, database: &str, name: &str) -> Result<Session, ScenarioError> {
         self.open_session(self.inner.info.clone().with_dbname(database).with_application_name(name)).await
     }
 
-    /// Runs statements on the schema's own connection.
     pub(super) async fn run(&self, statements: &str) -> Result<(), ScenarioError> {
         self.inner.control.batch_execute(statements).await.map_err(ScenarioError::statement(statements))
     }
 
-    /// A question that the server answers with yes or no; NULL is no. The parameter, if any, is an `int[]`.
+    /// A query that returns yes or no; NULL is no. The parameter, if any, is an `int[]`.
     pub(super) async fn ask(&self, question: &str, pids: &[i32]) -> Result<bool, ScenarioError> {
         let row = if question.contains("$1") {
             self.inner.control.query_one(question, &[&pids]).await
@@ -103,21 +97,18 @@ impl ScratchSchema {
         Ok(answer.map_err(ScenarioError::statement(question))?.unwrap_or(false))
     }
 
-    /// Numbers that the server answers with, one a row.
     pub(super) async fn numbers(&self, question: &str, pids: &[i32]) -> Result<Vec<i32>, ScenarioError> {
         let rows = self.inner.control.query(question, &[&pids]).await;
         let answer = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         answer.map_err(ScenarioError::statement(question))
     }
 
-    /// Texts that the server answers with, one a row.
     pub(super) async fn texts(&self, question: &str) -> Result<Vec<String>, ScenarioError> {
         let rows = self.inner.control.query(question, &[]).await;
         let answer = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         answer.map_err(ScenarioError::statement(question))
     }
 
-    /// Waits until the answer is yes.
     pub(super) async fn until(
         &self,
         what: &'static str,
@@ -134,21 +125,19 @@ impl ScratchSchema {
         Ok(())
     }
 
-    /// Waits until each of these sessions stands in the queue of a lock.
+    /// Waits until each of these sessions is in the wait queue of a lock.
     pub(super) async fn waiting(&self, pids: &[i32]) -> Result<(), ScenarioError> {
         let question = "SELECT count(DISTINCT pid) = cardinality($1::int[]) FROM pg_locks
                         WHERE NOT granted AND waitstart IS NOT NULL AND pid = ANY ($1::int[])";
         self.until("sessions to wait for a lock", question, pids).await
     }
 
-    /// Opens a session and notes it, so that it can be ended.
     async fn open_session(&self, info: ConnInfo) -> Result<Session, ScenarioError> {
         let (session, identity) = Session::open(info, SCHEMA).await?;
         self.sessions().push(identity);
         Ok(session)
     }
 
-    /// Cancels the query of a session.
     pub(super) async fn cancel(&self, pid: i32) -> Result<(), ScenarioError> {
         let identity = self.sessions().iter().find(|identity| identity.pid == pid).cloned();
         let Some(Identity { pid, start }) = identity else { return Ok(()) };
@@ -158,7 +147,7 @@ impl ScratchSchema {
         answer.map(|_| ()).map_err(ScenarioError::statement(cancel))
     }
 
-    /// Ends these sessions (all that were opened, when none are named), and returns once they are gone.
+    /// Terminates these sessions (`None`: all that were opened), and returns once they have ended.
     pub(super) async fn end(&self, pids: Option<&[i32]>) -> Result<(), ScenarioError> {
         let meant = |identity: &Identity| pids.is_none_or(|pids| pids.contains(&identity.pid));
         let (pids, starts): (Vec<_>, Vec<_>) = self
@@ -187,10 +176,10 @@ impl ScratchSchema {
         Ok(())
     }
 
-    /// Ends all sessions in this schema and removes the schema with everything in it.
+    /// Terminates all sessions in this schema and drops the schema with everything in it.
     ///
     /// # Errors
-    /// When the server is gone, or somebody else's session holds a lock on something in the schema for 20 seconds.
+    /// If the server is unavailable, or another session holds a lock on something in the schema for 20 seconds.
     pub async fn remove(&self) -> Result<(), ScenarioError> {
         self.end(None).await?;
         self.run(&format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")).await

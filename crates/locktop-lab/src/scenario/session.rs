@@ -1,5 +1,3 @@
-//! One session of a scenario.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +8,7 @@ use super::error::ScenarioError;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// Which backend it is: a process id alone may be another one by the time it is used.
+/// Identifies a backend: a process id alone may have been reused by the time it is used.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub(super) pid: i32,
@@ -18,22 +16,20 @@ pub(super) struct Identity {
     pub(super) start: String,
 }
 
-/// A statement that runs, most likely waiting.
 pub(super) type Task = JoinHandle<Result<(), ScenarioError>>;
 
-/// A real session. It ends when this and its running statements are dropped, or when its [`super::ScratchSchema`] ends it.
+/// A real session. It ends when this and its running statements are dropped, or when its [`super::ScratchSchema`]
+/// terminates it.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
-    /// The process id of its backend.
     pub(super) pid: i32,
     client: Arc<Client>,
 }
 
 impl Session {
-    /// Opens it, with this schema in its search path.
     pub(super) async fn open(info: ConnInfo, schema: &str) -> Result<(Self, Identity), ScenarioError> {
         let client = connect(&info).await?.client;
-        // In one round trip, since there may be a thousand of them.
+        // In one round trip, since there may be a thousand sessions.
         let hello = format!(
             "SET search_path TO {schema}, public; SET client_min_messages TO error;
              SELECT pid, backend_start::text FROM pg_stat_get_activity(pg_backend_pid())"
@@ -51,17 +47,15 @@ impl Session {
         Ok((Self { pid, client: Arc::new(client) }, Identity { pid, start }))
     }
 
-    /// Runs statements to their end.
     pub(super) async fn run(&self, statements: &str) -> Result<(), ScenarioError> {
         self.client.batch_execute(statements).await.map_err(ScenarioError::statement(statements))
     }
 
-    /// Sends statements and does not wait for them.
     pub(super) fn send(&self, statements: impl Into<String>) -> Task {
         self.send_and_commit(statements, Duration::ZERO, "")
     }
 
-    /// Sends statements; once they are done, and after a pause, sends what ends the transaction.
+    /// Sends statements; once they are done, and after a pause, sends the statement that ends the transaction.
     pub(super) fn send_and_commit(
         &self,
         statements: impl Into<String>,

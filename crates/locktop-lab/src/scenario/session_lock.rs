@@ -4,13 +4,12 @@ use super::error::ScenarioError;
 use super::running::{Blocker, Release, Running, Wait};
 use super::scratch::ScratchSchema;
 
-/// The first number of the keys of the demo, which no other software uses.
+/// The first number of the demo's keys, which no other software uses.
 const CLASS: i32 = 0x6c6b_7470;
 
-/// The key of the lock, of two numbers.
 pub const EXPORT_KEY: (i32, i32) = (CLASS, 1);
 
-/// The key of another lock, in the chain.
+/// The key of the advisory lock in the chain.
 pub const PAYOUT_KEY: (i32, i32) = (CLASS, 2);
 
 const WAITERS: [&str; 2] = ["export-1", "export-2"];

@@ -4,9 +4,9 @@ use super::error::ScenarioError;
 use super::running::{Blocker, Running};
 use super::scratch::ScratchSchema;
 
-/// For each row: one has changed it, the second waits for the first one's transaction and holds the row's tuple lock
-/// meanwhile, the third waits for that tuple lock. Nobody waits for anybody at the other row, though the tuple locks
-/// differ in nothing but the row's place.
+/// For each row: one session has changed it, the second waits for the first one's transaction and meanwhile holds the
+/// row's tuple lock, and the third waits for that tuple lock. No session waits for one at the other row, although the
+/// tuple locks differ only in the row's location.
 pub(super) async fn start(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
     let table = "CREATE TABLE seats (id int PRIMARY KEY, taken int NOT NULL);
         INSERT INTO seats VALUES (1, 0), (2, 0)";

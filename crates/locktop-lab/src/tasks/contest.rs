@@ -1,5 +1,3 @@
-//! The tasks as a contest: workers compete for them, they are made due again, and somebody recovers what is left behind.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,19 +15,19 @@ use crate::workers::WorkerRole;
 
 /// How often tasks are made due again.
 const REPLAN: Duration = Duration::from_millis(500);
-/// Until a lost server is tried again.
+/// Delay before reconnecting after the server is lost.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Work that is done within this many seconds is let alone.
+/// Work that ends within this many seconds is left alone.
 const NEARLY_DONE: f64 = 0.3;
-/// A worker is paused only where its task is past its timeout within this many seconds.
+/// A worker is paused only if its task is past its timeout within this many seconds.
 const TIMEOUT: f64 = 8.0;
-/// The faults of workers that are to crash; else one is killed now and then.
+/// The faults of workers that are to crash; otherwise one is killed now and then.
 const CRASHES: [Fault; 12] = {
     let mut faults = [Fault::Kill; 12];
     [faults[0], faults[1], faults[2]] = [Fault::Pause, Fault::Pause, Fault::Cut];
     faults
 };
-/// How many times slower faults come with a dashboard: each is to be seen.
+/// How many times slower faults come with a dashboard, so that each can be seen.
 const SHOWN_PACE: u64 = 2;
 
 #[derive(Debug)]
@@ -40,7 +38,6 @@ pub(super) struct TaskContest {
 }
 
 impl TaskContest {
-    /// From now on workers compete and are replaced, tasks are made due, faults happen, and somebody recovers.
     pub(super) fn begin(environment: &Environment, shared: Shared) -> Result<Self, TasksError> {
         let faults = faults(&shared.tables, &shared.options);
         let runner = Runner::begin(environment, "worker", WorkerRole::Tasks, shared.options.workers, faults)?;
@@ -75,7 +72,6 @@ impl Drop for TaskContest {
     }
 }
 
-/// Which faults the workers have, and when.
 fn fault_schedule(options: &TasksOptions) -> FaultPlan {
     FaultPlan {
         kinds: if options.crash { &CRASHES } else { &[Fault::Kill] },
@@ -83,13 +79,13 @@ fn fault_schedule(options: &TasksOptions) -> FaultPlan {
         gap: if options.crash { (800, 900) } else { (7_000, 5_000) },
         times: if options.crash && !options.headless { SHOWN_PACE } else { 1 },
         after: (500, 2_500),
-        // Not in step with the tasks.
+        // So that the faults are not in step with the tasks.
         salt: 0x6661_756c_7473,
         ..FaultPlan::default()
     }
 }
 
-/// What a worker is doing is the number of its run with the witnesses.
+/// A worker's current work is the number of its run in the witness table.
 fn faults(tables: &TaskTables, options: &TasksOptions) -> FaultPlan {
     let witness = format!("{SCHEMA}.witness");
     let unnoticed = Some(format!("SELECT count(*) FROM {witness} WHERE ended IS NULL AND run = ANY ($1)"));
@@ -141,7 +137,7 @@ async fn replan(shared: Arc<Shared>) {
         if let Some(client) = shared.connect("planner").await {
             while shared.tables.replan(&client, &shared.plan).await.is_ok() {
                 if !shared.options.headless {
-                    // When this fails, so does the next.
+                    // If this fails, the next statement fails, too.
                     let _ = shared.tables.delete_old(&client).await;
                 }
                 tokio::time::sleep(REPLAN).await;

@@ -1,46 +1,44 @@
-//! The numbers of the tasks, and what must not be.
-
 use tokio_postgres::{Client, Error};
 
 use super::tables::TaskTables;
 use super::witness::WitnessLog;
 use crate::contest::{ContestOutcome, Runner, Tally, count, numbers, tally};
 
-/// What the tasks are called among the contests.
 pub(super) const NAME: &str = "tasks";
 
 tally! {
-    // Places for workers, and tasks in the table.
+    // Slots for workers, and tasks in the table.
     workers tasks
-    // Rows of the log; those that ended well; those that failed, the recovered ones included.
+    // Rows of the log; those that completed; those that failed, including the recovered ones.
     executions completed failed
-    // Those that were closed in their worker's place, by a recovery or by the worker that got the task next.
+    // Executions closed on behalf of their worker, by a recovery or by the worker that took the task next.
     recovered
-    // Pairs of runs of one task that were at work at the same time, as they witnessed themselves.
+    // Pairs of runs of one task that were at work at the same time, as the workers themselves witnessed.
     double_runs
-    // Pairs that met only in what a stopped worker did when it woke and had not looked yet: at most one sign, and its end.
+    // Pairs that overlap only in what a stopped worker did after it resumed and before it checked: at most one sign, and its
+    // end.
     woken_runs
     // Runs that were witnessed.
     runs
-    // Those that had lost their task when they came to an end: the server refused their finish, or counted it all the same.
+    // Runs that had lost their task when they ended: the server refused their finish, or accepted it.
     finishes_refused finishes_accepted
-    // Executions that were closed in their worker's place more than once.
+    // Executions that were closed on behalf of their worker more than once.
     recovered_twice
-    // Of the recovered ones those that the next worker closed.
+    // Recovered executions that the next worker closed.
     superseded
     // Executions that the log still had as running when it was read.
     running
     // Workers killed with SIGKILL in mid-task.
     kills
-    // Workers stopped with SIGSTOP in mid-task, and woken with SIGCONT; of these those whose execution was recovered while they stood still.
+    // Workers stopped with SIGSTOP in mid-task, and resumed with SIGCONT; of these, those whose execution was recovered
+    // while they were stopped.
     stops overslept
-    // Sessions with a task's lock that were ended while the worker went on.
+    // Sessions with a task's lock that were terminated while the worker continued.
     cuts
-    // Worker processes started, and those that ended without being told to.
+    // Worker processes started, and those that ended unexpectedly.
     processes lost_workers
 }
 
-/// What the log, the audit and the witnesses say of so many workers and tasks.
 pub(super) async fn found(
     client: &Client,
     tables: &TaskTables,
@@ -80,7 +78,8 @@ pub(super) async fn found(
     Ok(ContestOutcome { tally, violations })
 }
 
-/// What must not be, a line each. `example` names two runs that met; `first_error` is what a worker said that ended by itself.
+/// The violations, one line each. `example` names two runs that overlapped; `first_error` is the error of a worker that
+/// ended unexpectedly.
 fn violations(tally: &Tally, example: Option<&str>, first_error: Option<&str>) -> Vec<String> {
     let mut violations = Vec::new();
     let number = |key: &str| tally.value(key).unwrap_or_default();
@@ -101,7 +100,6 @@ fn violations(tally: &Tally, example: Option<&str>, first_error: Option<&str>) -
     violations
 }
 
-/// A number of things; their word takes an s, or es.
 fn counted(number: u64, thing: &str) -> String {
     let ending = match number {
         1 => "",
@@ -115,7 +113,6 @@ fn counted(number: u64, thing: &str) -> String {
 pub(super) mod tests {
     use super::*;
 
-    /// Tasks with these numbers, and 0 else.
     pub(in crate::tasks) fn tally(numbers: &[(&str, u64)]) -> Tally {
         let of = |key| numbers.iter().find(|(name, _)| *name == key).map_or(0, |(_, number)| *number);
         Tally::new(NAME, &KEYS, KEYS.map(of))

@@ -1,5 +1,5 @@
-//! Workers that compete for tasks: processes of their own, tasks of a second to ten minutes in scaled time, workers that are killed,
-//! stopped and cut off, a recovery beside them, and witnesses of what really ran when.
+//! Workers that compete for tasks: separate processes, tasks of a second to ten minutes in scaled time, workers that are
+//! killed, stopped and cut off, a recovery, and witnesses of what really ran when.
 
 pub mod child;
 mod contest;
@@ -24,50 +24,44 @@ use super::workers::Plan;
 pub use super::workers::TasksError;
 use super::{Language, OpenQuestion};
 
-/// Seconds that an execution whose key is free is left alone, before they are scaled; and the least that is left of them.
+/// Seconds that an execution with a free key is left alone, before scaling; and the minimum after scaling.
 const GRACE: f64 = 30.0;
 const SHORTEST_GRACE: f64 = 1.0;
-/// Workers wait longer than the recovery before they take an orphan over, so that there is something to recover.
+/// Workers wait longer than the recovery before they take over an orphan, so that there is something to recover.
 const WORKERS_GRACE: f64 = 3.0;
-/// Seconds for which trouble is left to the operator of the dashboard, before the demo mends it by itself; and the
-/// least that workers wait beyond that.
+/// Seconds for which trouble is left to the operator of the dashboard, before the demo repairs it automatically; and the
+/// minimum that workers wait beyond that.
 const MANUAL_GRACE: f64 = 30.0;
 const WORKERS_BEYOND: f64 = 15.0;
-/// Seconds after which a due task counts as overdue on the screens of a demo, before they are scaled.
+/// Seconds after which a due task counts as overdue on the screens of a demo, before scaling.
 const OVERDUE: f64 = 60.0;
 const SHORTEST_OVERDUE: f64 = 2.0;
 
-/// Which tasks and contests run, and how.
 #[derive(Debug, Clone)]
 pub struct TasksOptions {
-    /// The program whose `demo-worker` is a worker: locktop.
+    /// The program that provides `demo-worker`: locktop.
     pub program: PathBuf,
-    /// Workers are killed, stopped and cut off all the time, and not now and then.
+    /// Workers are killed, stopped and cut off continuously, instead of now and then.
     pub crash: bool,
-    /// One of thirty tasks never expires.
+    /// One of thirty tasks never ends.
     pub stall: bool,
-    /// Worker processes that run at once; 0 runs no task.
     pub workers: usize,
-    /// How many rows `scheduled_tasks` has.
     pub tasks: usize,
-    /// How many times faster than real.
+    /// How many times faster than real time.
     pub time_scale: f64,
-    /// While it is open nothing is recovered and no fault is injected.
     pub question: OpenQuestion,
-    /// The language of the names of tasks and queue items.
     pub language: Language,
-    /// Determines the tasks and what is done to the workers.
     pub seed: u64,
-    /// Without a dashboard: nothing that was witnessed is deleted, and faults come more often.
+    /// Without a dashboard: no witness records are deleted, and faults come more often.
     pub headless: bool,
-    /// Statements that make other tables and functions, under the names of the published recipe, in place of locktop's.
+    /// Statements that create other tables and functions, with the names of the published recipe, in place of locktop's.
     pub recipe: Option<String>,
-    /// What runs beside the tasks, or in place of them; not with a recipe, whose schema has nothing for it.
+    /// Contests that run in addition to the tasks, or in place of them; not with a recipe, whose schema has nothing for them.
     pub contests: Vec<Contest>,
 }
 
 impl TasksOptions {
-    /// Ten workers and a hundred tasks, a minute in a second.
+    /// Ten workers and a hundred tasks, at a minute in a second.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
         Self {
@@ -86,24 +80,22 @@ impl TasksOptions {
         }
     }
 
-    /// Seconds after which an execution is an orphan when its key is free.
+    /// Seconds after which an execution with a free key is an orphan.
     #[must_use]
     pub fn orphan_grace(&self) -> f64 {
         (GRACE / self.time_scale).max(SHORTEST_GRACE)
     }
 
-    /// Seconds for which trouble is left alone; 0 without a dashboard.
     fn manual_grace(&self) -> f64 {
         if self.headless { 0.0 } else { MANUAL_GRACE }
     }
 
-    /// Seconds after which a worker takes an orphan over.
+    /// Seconds after which a worker takes over an orphan.
     fn takeover(&self) -> f64 {
         let least = if self.headless { 0.0 } else { MANUAL_GRACE + WORKERS_BEYOND };
         (self.orphan_grace() * WORKERS_GRACE).max(least)
     }
 
-    /// Seconds after which a due task is overdue.
     #[must_use]
     pub fn overdue(&self) -> f64 {
         (OVERDUE / self.time_scale).max(SHORTEST_OVERDUE)

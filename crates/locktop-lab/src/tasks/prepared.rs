@@ -1,4 +1,4 @@
-//! Before the contests: a schema that is nobody else's, the tasks in it, and the first workers.
+//! Preparation of the contests: a schema of the demo's own, the tasks in it, and the first workers.
 
 use tokio_postgres::Client;
 
@@ -12,7 +12,7 @@ use crate::workers::{WorkerConfig, WorkerRole};
 use locktop_tasks::schema::SchemaName;
 use pg_connect::conninfo::ConnInfo;
 
-/// The settings of the sessions: when something is an orphan, and where the functions of a recipe are.
+/// The settings of the sessions: when an execution is an orphan, and the search path for a recipe's functions.
 fn settings(info: &ConnInfo, schema: &SchemaName, options: &TasksOptions, grace: f64) -> ConnInfo {
     let grace = format!("{}ms", (grace * 1_000.0).round());
     let info = info.clone().with_setting("locktop.orphan_grace", &grace);
@@ -22,7 +22,6 @@ fn settings(info: &ConnInfo, schema: &SchemaName, options: &TasksOptions, grace:
     info.with_setting("search_path", &format!("{},public", schema.as_str()))
 }
 
-/// The schema of contests that have not begun.
 #[derive(Debug)]
 pub struct PreparedContests {
     info: ConnInfo,
@@ -32,7 +31,7 @@ pub struct PreparedContests {
 }
 
 impl PreparedContests {
-    /// Makes the schema, which nobody else may have. `embedded`: the server is the demo's own.
+    /// Creates the schema, which must not exist. `embedded`: the server is the demo's own.
     pub async fn create(info: &ConnInfo, embedded: bool, options: TasksOptions) -> Result<Self, TasksError> {
         let name =
             if embedded { SchemaName::default() } else { SchemaName::new(TASKS_SCHEMA).unwrap_or_default() };
@@ -45,13 +44,13 @@ impl PreparedContests {
         Ok(Self { info: info.clone(), tables, client, options })
     }
 
-    /// Puts the tasks in, and starts the workers. When that fails, the schema is removed.
+    /// Inserts the tasks and starts the workers. If that fails, the schema is removed.
     pub async fn start(self) -> Result<RunningContests, TasksError> {
         let tables = self.tables.clone();
         match self.begin().await {
             Ok(contests) => Ok(contests),
             Err(error) => {
-                // The first error is the one to tell.
+                // The first error is the one to report.
                 let _ = running::remove(&tables).await;
                 Err(error)
             }
@@ -93,7 +92,6 @@ impl PreparedContests {
         Ok(running)
     }
 
-    /// Removes the schema.
     pub async fn remove(self) -> Result<(), TasksError> {
         running::remove(&self.tables).await
     }

@@ -1,6 +1,6 @@
-//! The recovery that goes on beside the workers, as somebody's cron job would do it; with a dashboard its operator has half a minute to
-//! do it first. Orphans always; whoever is past the timeout is
-//! ended where workers are stopped, since one that is paused never expires, and every few seconds where work hangs.
+//! The recovery next to the workers, like a user's cron job; with a dashboard the operator has half a minute to do it
+//! first. Orphans are always recovered. Executions past their timeout are terminated if workers are stopped, since a
+//! paused worker never ends, and every few seconds if work hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,18 @@ use locktop_base::clock;
 use locktop_tasks::actor::Actor;
 use locktop_tasks::recovery::{self, Order, Request, RunState, Running, Selection};
 
-/// Between two looks: long enough for an orphan to be seen on a screen, and less where there are many.
+/// Interval between two polls: long enough for an orphan to be seen on a screen, and shorter if there are many.
 const EVERY: Duration = Duration::from_millis(2_500);
 const EVERY_CRASH: Duration = Duration::from_secs(1);
-/// How long hung work may be looked at before it is ended.
+/// How long hung work remains visible before it is terminated.
 const HUNG_AFTER: Duration = Duration::from_secs(8);
-/// Until a lost server is tried again.
+/// Delay before reconnecting after the server is lost.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long to wait for a session that was told to end.
+/// How long to wait for a session to end after its termination was requested.
 const WAIT: Duration = Duration::from_secs(5);
-/// The recipe's time-out in minutes, before it is scaled: its function counts whole ones.
+/// The recipe's timeout in minutes, before scaling: its function counts whole minutes.
 const RECIPE_MINUTES: f64 = 30.0;
 
-/// Goes on for as long as it is let.
 pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         if let Some(client) = shared.connect("recovery").await {
@@ -39,7 +38,6 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Until the connection is lost.
 async fn by_schema(shared: &Shared, client: &Client) {
     let order = Order {
         actor: Actor::of_process("locktop demo", shared.tables.info.user()),
@@ -59,7 +57,8 @@ async fn by_schema(shared: &Shared, client: &Client) {
     }
 }
 
-/// One look and what follows from it. What is refused or lost is seen again at the next look.
+/// One poll, and the recovery of what it finds. An execution whose recovery is refused or lost is found again by the next
+/// poll.
 async fn recover(shared: &Shared, client: &Client, order: &Order, select: Selection, terminate: bool) {
     let request = Request { select, task: None, terminate };
     if let Ok(mut plan) = recovery::plan(client, &shared.tables.schema, &request).await {
@@ -70,7 +69,7 @@ async fn recover(shared: &Shared, client: &Client, order: &Order, select: Select
     }
 }
 
-/// For how many seconds an execution has been in trouble, at the most: past its time, or without a sign of life.
+/// How many seconds, at most, an execution has been in trouble: past its timeout, or without a sign of life.
 fn trouble_for(seen: &Running, now: Timestamp) -> f64 {
     if seen.state == RunState::Slow {
         return seen.run_seconds.zip(seen.timeout_seconds).map_or(0.0, |(run, limit)| run - limit);
@@ -78,7 +77,6 @@ fn trouble_for(seen: &Running, now: Timestamp) -> f64 {
     seen.last_seen_at().map_or(f64::INFINITY, |at| (now - at).as_seconds_f64())
 }
 
-/// By the function of the recipe.
 async fn by_recipe(shared: &Shared, client: &Client) {
     let minutes = shared.plan.scaled(RECIPE_MINUTES).round();
     let sql = format!("SELECT count(*) FROM check_and_recover_timeout_tasks({minutes})");

@@ -1,4 +1,4 @@
-//! All contests that run in one schema, the tasks among them, and how they end.
+//! All contests that run in one schema, including the tasks, and how they end.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,10 @@ use locktop_base::clock;
 use locktop_tasks::schema::{SchemaError, SchemaName};
 use pg_connect::connect::connect;
 
-/// How often, and how many times, the sessions of workers that ended are looked for before the schema is removed.
+/// Interval between, and number of, attempts to remove the schema while sessions of ended workers still exist.
 const POLL: Duration = Duration::from_millis(100);
 const REMOVALS: u32 = 50;
 
-/// The contests of a demo. Dropping it ends the workers at once.
 #[derive(Debug)]
 pub struct RunningContests {
     tables: TaskTables,
@@ -30,12 +29,10 @@ impl RunningContests {
         Self { tables, contests: Vec::new(), seed, since: clock::monotonic() }
     }
 
-    /// Adds one that has begun.
     pub(super) fn add(&mut self, contest: Box<dyn RunningContest>) {
         self.contests.push(contest);
     }
 
-    /// The schema of the task tables.
     #[must_use]
     pub fn schema(&self) -> &SchemaName {
         &self.tables.schema
@@ -47,7 +44,6 @@ impl RunningContests {
         self.contests.iter().flat_map(|contest| contest.redis()).collect()
     }
 
-    /// The numbers as they are now.
     pub async fn outcome(&self) -> Result<Outcome, TasksError> {
         let client = connect(&self.tables.info).await?.client;
         self.count(&client).await
@@ -62,22 +58,21 @@ impl RunningContests {
         Ok(outcome)
     }
 
-    /// Resumes paused workers, tells all to end, kills those that do not, and counts.
+    /// Resumes paused workers, requests all to end, kills those that do not, and counts.
     ///
     /// # Errors
-    /// When the server does not give the numbers; the workers are gone all the same.
+    /// If the server does not provide the numbers; the workers have ended all the same.
     pub async fn finish(&mut self) -> Result<Outcome, TasksError> {
-        // Each goes on to the end of its own: all at the same time.
+        // In parallel, since each waits for its own end.
         join_all(self.contests.iter_mut().map(|contest| contest.finish())).await;
         self.outcome().await
     }
 
-    /// Ends the workers at once and removes the schema.
     pub async fn remove(self) -> Result<(), TasksError> {
         self.end().await
     }
 
-    /// Ends the workers at once, and answers with what removes the schema, on another runtime.
+    /// Ends the workers at once, and returns a future that removes the schema, on another runtime.
     pub(crate) fn end(self) -> impl Future<Output = Result<(), TasksError>> + Send + use<> {
         let tables = self.tables.clone();
         drop(self);
@@ -85,7 +80,7 @@ impl RunningContests {
     }
 }
 
-/// The sessions of workers that were killed may take a moment to go.
+/// The sessions of killed workers may take a moment to end.
 pub(super) async fn remove(tables: &TaskTables) -> Result<(), TasksError> {
     let mut outcome = tables.remove().await;
     for _ in 0..REMOVALS {

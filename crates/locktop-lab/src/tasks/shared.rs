@@ -1,5 +1,3 @@
-//! What the parts of the tasks know.
-
 use tokio_postgres::Client;
 
 use super::TasksOptions;
@@ -7,7 +5,6 @@ use super::tables::TaskTables;
 use crate::workers::Plan;
 use pg_connect::connect::connect;
 
-/// What the parts of the tasks share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) tables: TaskTables,
@@ -16,7 +13,6 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// A connection for one purpose.
     pub(super) async fn connect(&self, purpose: &str) -> Option<Client> {
         let info = self.tables.info.clone().with_application_name(&format!("locktop demo {purpose}"));
         Some(connect(&info).await.ok()?.client)

@@ -1,5 +1,3 @@
-//! What came of it, in numbers.
-
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -10,24 +8,20 @@ use crate::contest::{Contest, ContestOutcome, Tally};
 /// The object that a demo without a screen prints. Keys may be added, never renamed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
-    /// The numbers of the tasks; none where no worker runs any.
     pub tasks: Option<Tally>,
-    /// How long the demo has run, in seconds.
     pub seconds: f64,
-    /// The seed of the tasks and of the faults.
     pub seed: u64,
-    /// The numbers of the other contests, in the order in which they began.
+    /// In the order in which they began.
     pub contests: Vec<Tally>,
 }
 
 impl Summary {
-    /// Its keys and numbers that stand alone, in order.
     fn entries(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let tasks = self.tasks.iter().flat_map(Tally::entries).map(|(key, number)| (key, number.into()));
         tasks.chain([("seconds", self.seconds.into()), ("seed", self.seed.into())])
     }
 
-    /// Its keys, for the command line. A number of a contest has the contest's name before it.
+    /// The keys, for the command line. A contest's number is prefixed with the contest's name.
     #[must_use]
     pub fn keys() -> Vec<String> {
         let tasks = KEYS.into_iter().chain(["seconds", "seed"]).map(str::to_owned);
@@ -37,7 +31,7 @@ impl Summary {
         tasks.chain(Contest::ALL.iter().flat_map(of)).collect()
     }
 
-    /// One of its numbers; none where its contest did not run.
+    /// `None` if its contest did not run.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<f64> {
         if let Some((contest, key)) = key.split_once('.') {
@@ -47,7 +41,7 @@ impl Summary {
         self.entries().find(|(name, _)| *name == key)?.1.as_f64()
     }
 
-    /// The first line for people: whether all went as it must, and the numbers that tell.
+    /// The first line of the report: whether there are violations, and the decisive numbers.
     #[must_use]
     pub fn verdict(&self, is_well: bool) -> String {
         let word = if is_well { "ok" } else { "FAILED" };
@@ -64,7 +58,6 @@ impl Summary {
         format!("{word}: {executions} executions, {recovered} recovered, {twice}")
     }
 
-    /// One line a number, for people.
     #[must_use]
     pub fn table(&self) -> String {
         let mut entries: Vec<(String, Value)> =
@@ -98,17 +91,13 @@ impl Serialize for Summary {
     }
 }
 
-/// A summary, and what must not be and is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// The numbers of all contests.
     pub summary: Summary,
-    /// What must not be, a line each.
     pub violations: Vec<String>,
 }
 
 impl Outcome {
-    /// Adds what came of the tasks or of a contest.
     pub(super) fn add(&mut self, outcome: ContestOutcome) {
         if outcome.tally.name == NAME {
             self.summary.tasks = Some(outcome.tally);

@@ -1,4 +1,5 @@
-//! What the tasks run on: a schema with the task tables and functions, the tasks in it, and the table of the witnesses.
+//! The objects that the tasks run on: a schema with the task tables and functions, the tasks in it, and the table of the
+//! witnesses.
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -10,27 +11,24 @@ use locktop_tasks::schema::{self, SchemaError, SchemaName};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// The schema on a server of the user's. On an embedded one it has the usual name.
+/// The schema on the user's server. On an embedded server it has the default name.
 pub const TASKS_SCHEMA: &str = "locktop_demo_tasks";
 
-/// Attempts before a task is given up, and the seconds before the second one. Never less than two: somebody whose session
-/// was ended must have noticed by then, on a busy machine, too.
+/// Attempts before a task is given up, and the seconds before the second attempt. Never less than two seconds: a worker
+/// whose session was terminated must have noticed by then, even on a busy machine.
 const ATTEMPTS: i32 = 5;
 const RETRY: f64 = 10.0;
 const SHORTEST_RETRY: f64 = 2.0;
 
-/// The schema of the tasks, and how to get there.
 #[derive(Debug, Clone)]
 pub(super) struct TaskTables {
-    /// How to connect; its sessions have the setting that says when something is an orphan.
+    /// Connection parameters; they include the setting that defines when an execution is an orphan.
     pub(super) info: ConnInfo,
     pub(super) schema: SchemaName,
-    /// Somebody else's tables and functions are in the schema.
     pub(super) recipe: bool,
 }
 
 impl TaskTables {
-    /// Makes the schema. One that is there is left alone.
     pub(super) async fn create(&self, recipe: Option<&str>) -> Result<Client, TasksError> {
         let mut client = connect(&self.info).await?.client;
         if let Some(sql) = recipe {
@@ -46,14 +44,13 @@ impl TaskTables {
         }
     }
 
-    /// Makes the table of the witnesses. One that is there is what a killed demo left: the schema that was not there says that
-    /// none runs.
+    /// Creates the table of the witnesses. An existing one was left by a killed demo: no demo is running, since the tasks'
+    /// schema did not exist.
     pub(super) async fn make_witness_table(&self, client: &Client) -> Result<(), TasksError> {
         let table = format!("DROP TABLE IF EXISTS {SCHEMA}.witness; {}", witness::table());
         client.batch_execute(&table).await.map_err(TasksError::server("a table of the witnesses"))
     }
 
-    /// Somebody's own statements, in a schema that is ours.
     async fn install(&self, client: &Client, sql: &str) -> Result<(), TasksError> {
         let name = self.schema.quoted();
         client.batch_execute(&format!("CREATE SCHEMA {name}")).await.map_err(|error| {
@@ -75,11 +72,10 @@ impl TaskTables {
             .map_err(TasksError::server("settings"))
     }
 
-    /// Puts the tasks in.
     pub(super) async fn insert_tasks(&self, client: &Client, plan: &Plan) -> Result<(), TasksError> {
         let tasks = format!("{}.scheduled_tasks", self.schema.quoted());
         let sql = if self.recipe {
-            // Whatever examples came with it are not ours to run.
+            // Example tasks that came with the recipe are not run.
             let clean = format!("DELETE FROM {tasks}");
             client.batch_execute(&clean).await.map_err(TasksError::server("its tasks"))?;
             format!(
@@ -113,7 +109,7 @@ impl TaskTables {
         Ok(())
     }
 
-    /// Makes what has run due again, in scaled time: a cron expression cannot name a second.
+    /// Makes tasks that have run due again, in scaled time: a cron expression has no seconds.
     pub(super) async fn replan(&self, client: &Client, plan: &Plan) -> Result<(), tokio_postgres::Error> {
         let schema = self.schema.quoted();
         let sql = format!(
@@ -130,21 +126,19 @@ impl TaskTables {
         client.execute(&sql, &[&names, &everies]).await.map(drop)
     }
 
-    /// Forgets what was witnessed long ago.
     pub(super) async fn delete_old(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
         let sql =
             format!("DELETE FROM {SCHEMA}.witness WHERE last < clock_timestamp() - interval '10 minutes'");
         client.execute(&sql, &[]).await.map(drop)
     }
 
-    /// Removes the schema; the rest goes with the [`SCHEMA`].
     pub(super) async fn remove(&self) -> Result<(), TasksError> {
         let mut client = connect(&self.info).await?.client;
         if self.recipe {
             let drop = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema.quoted());
             return client.batch_execute(&drop).await.map_err(TasksError::server("removing its schema"));
         }
-        // Leases of those that were killed would count as held to the end of their terms.
+        // Leases of killed workers would count as held to the end of their terms.
         let expire = format!("DELETE FROM {}.distlock", self.schema.quoted());
         client.batch_execute(&expire).await.map_err(TasksError::server("removing its leases"))?;
         schema::remove(&mut client, &self.schema).await?;

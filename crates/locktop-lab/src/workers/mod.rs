@@ -1,5 +1,3 @@
-//! The worker processes of a demo: how they are kept, what they are told, and what their work is.
-
 mod config;
 mod error;
 mod names;

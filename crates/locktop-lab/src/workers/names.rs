@@ -1,8 +1,5 @@
-//! What the demo's tasks are called.
-
 use crate::Language;
 
-/// Names in English and in Chinese, and kinds.
 const JOBS: [((&str, &str), &str); 40] = [
     (("sync orders to warehouse", "订单同步到数仓"), "data_sync"),
     (("daily revenue report", "每日营收报表"), "report_gen"),
@@ -46,10 +43,9 @@ const JOBS: [((&str, &str), &str); 40] = [
     (("check stock alerts", "库存预警"), "inventory"),
 ];
 
-/// Where the same job runs again.
 const REGIONS: [&str; 8] = ["eu", "us", "cn", "in", "br", "jp", "za", "au"];
 
-/// The name and the kind of the n-th task. No two have one name.
+/// The name and the kind of the n-th task. Names are unique.
 pub(super) fn job(n: usize, language: Language) -> (String, &'static str) {
     let (names, kind) = JOBS.get(n % JOBS.len()).copied().unwrap_or_default();
     let name = language.of(names);

@@ -1,4 +1,4 @@
-//! Which tasks there are and what becomes of each: made from a seed, the same each time.
+//! Which tasks there are and how each ends: generated from a seed, the same each time.
 
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
@@ -6,42 +6,37 @@ use serde::{Deserialize, Serialize};
 use super::names;
 use crate::Language;
 
-/// How the work of a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TaskEnd {
-    /// It is done without an error.
     Well,
     /// With an error, at the first attempt.
     Fails,
-    /// Never: somebody has to end it.
+    /// Never: it has to be terminated.
     Hangs,
 }
 
-/// One task. Durations are in seconds, before they are scaled.
+/// One task. Durations are in seconds, before scaling.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlannedTask {
     pub(crate) name: String,
     pub(crate) kind: &'static str,
-    /// None for one that is planned by hand.
+    /// `None` for a task that is planned by hand.
     pub(crate) cron: Option<&'static str>,
     pub(crate) priority: i32,
     pub(crate) work: f64,
     /// Past it the task is slow.
     pub(crate) timeout: f64,
-    /// From the end of one execution to the next.
     pub(crate) every: f64,
-    /// Until the first one.
     pub(crate) first: f64,
     pub(crate) ends: TaskEnd,
 }
 
-/// Ten workers for a hundred tasks are busy for eight tenths of the time, or less, since the next time comes after the end.
+/// Ten workers for a hundred tasks are busy for eight tenths of the time, or less, since the next execution is planned
+/// from the end of the last one.
 const WORKERS_A_TASK: f64 = 0.085;
-/// Shortest and longest work.
 const SHORTEST: f64 = 1.0;
 const LONGEST: f64 = 600.0;
-/// Schedules, and the seconds between two executions by them.
 const SCHEDULES: [(Option<&str>, f64); 6] = [
     (Some("*/10 * * * *"), 600.0),
     (Some("*/15 * * * *"), 900.0),
@@ -52,7 +47,7 @@ const SCHEDULES: [(Option<&str>, f64); 6] = [
 ];
 const PRIORITIES: [i32; 6] = [0, 0, 0, 1, 5, 10];
 
-/// The tasks. `hanging` makes one of thirty never end.
+/// `hanging` makes one of thirty never end.
 pub(super) fn planned_tasks(
     seed: u64,
     count: usize,
@@ -61,7 +56,7 @@ pub(super) fn planned_tasks(
     let mut random = Rng::with_seed(seed);
     let mut tasks: Vec<PlannedTask> =
         (0..count).map(|n| planned_task(&mut random, (n, language), hanging && n % 30 == 7)).collect();
-    // The schedules are stretched until they ask for so many workers a task, whatever was drawn.
+    // The schedules are stretched until they need this number of workers for each task, whatever was drawn.
     let asked: f64 = tasks.iter().map(|task| task.work / task.every).sum();
     let stretch = asked / (WORKERS_A_TASK * as_number(count));
     for task in &mut tasks {
@@ -78,15 +73,15 @@ fn as_number(count: usize) -> f64 {
 
 fn planned_task(random: &mut Rng, (n, language): (usize, Language), hangs: bool) -> PlannedTask {
     let (name, kind) = names::job(n, language);
-    // As many between 1 s and 10 s as between 1 min and 10 min: short ones are many, long ones make the load.
+    // As many between 1 s and 10 s as between 1 min and 10 min: there are many short ones, and the long ones make the load.
     let work = SHORTEST * (LONGEST / SHORTEST).powf(random.f64());
     let (cron, every) = random.choice(SCHEDULES).unwrap_or_default();
     let slack = 1.5 + 1.5 * random.f64();
-    // Some were given their limit when there was less to do.
+    // Some got their timeout when there was less to do.
     let outgrown = random.u64(..12) == 0 && work > 90.0;
     let timeout = if outgrown { work * 0.5 } else { (work * slack).max(120.0) };
     let fails = random.u64(..16) == 0;
-    // A third is due at once; the others come in turn.
+    // A third is due at once; the others follow in turn.
     let first = if random.u64(..3) == 0 { 0.0 } else { every * random.f64() };
     let priority = random.choice(PRIORITIES).unwrap_or_default();
     let ends = match (hangs, fails) {

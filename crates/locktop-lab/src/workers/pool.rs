@@ -1,5 +1,3 @@
-//! The worker processes: started, watched, replaced when they end, and ended.
-
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,29 +9,26 @@ use super::config::WorkerConfig;
 use crate::process::{Paused, Process};
 use locktop_base::clock;
 
-/// A worker that ended by itself is replaced after this long, so that one that cannot start does not start all the time.
+/// A worker that ended unexpectedly is replaced after this delay, so that one that cannot start is not restarted
+/// constantly.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A slot for each worker, and the processes in them.
 #[derive(Debug)]
 pub(crate) struct WorkerPool {
     program: PathBuf,
     config: WorkerConfig,
     slots: Vec<Slot>,
     started: i32,
-    /// How many ended without being told to.
     pub(crate) lost: u64,
-    /// What the first of these said.
+    /// The output of the first of these.
     pub(crate) first_error: Option<String>,
 }
 
-/// Where one worker after the other works.
 #[derive(Debug)]
 struct Slot {
-    /// How many were there before.
+    /// The number of earlier workers in this slot.
     generation: u32,
     worker: Option<Worker>,
-    /// Not to be filled before.
     not_before: Option<Instant>,
 }
 
@@ -41,14 +36,14 @@ struct Slot {
 struct Worker {
     child: Process,
     name: String,
-    /// Its number, of all processes of the pool.
+    /// Its number among all processes of the pool.
     number: i32,
     paused: Option<Paused>,
     killed: bool,
 }
 
 impl WorkerPool {
-    /// A pool with slots for so many workers; [`Self::fill`] starts them.
+    /// A pool with empty slots; [`Self::fill`] starts the workers.
     pub(crate) fn new(program: PathBuf, config: WorkerConfig, workers: usize) -> Self {
         let slot = || Slot { generation: 0, worker: None, not_before: None };
         Self {
@@ -61,7 +56,6 @@ impl WorkerPool {
         }
     }
 
-    /// Starts a worker at each slot where there is none, and notes those that have ended.
     pub(crate) fn fill(&mut self) -> io::Result<()> {
         for index in 0..self.slots.len() {
             self.reap(index);
@@ -87,13 +81,12 @@ impl WorkerPool {
         let mut command = Command::new(&self.program);
         command.arg("demo-worker").arg(&name);
         let mut child = Process::start(&mut command)?;
-        // One that has ended already is found so later.
+        // If it has ended already, that is found later.
         let _ = child.write_line(&serde_json::to_string(&config).map_err(io::Error::other)?);
         slot.worker = Some(Worker { child, name, number: self.started, paused: None, killed: false });
         Ok(())
     }
 
-    /// Notes that a worker has ended, and frees its slot.
     fn reap(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let Some(worker) = slot.worker.as_mut() else { return };
@@ -117,18 +110,16 @@ impl WorkerPool {
         self.workers().find(|worker| worker.number == number && !worker.killed)
     }
 
-    /// The number of the process that works under this name. One that is paused does not.
+    /// The number of the process that works under this name. A paused process does not count.
     pub(crate) fn at_work(&mut self, name: &str) -> Option<i32> {
         let found = self.workers().find(|worker| worker.name == name)?;
         (found.paused.is_none() && !found.killed).then_some(found.number)
     }
 
-    /// How many processes were started.
     pub(crate) fn started(&self) -> u64 {
         u64::try_from(self.started).unwrap_or_default()
     }
 
-    /// Kills a worker with SIGKILL; false when it has ended by now.
     pub(crate) fn kill(&mut self, number: i32) -> bool {
         let Some(worker) = self.find(number) else { return false };
         if worker.child.status().is_some() {
@@ -138,7 +129,6 @@ impl WorkerPool {
         worker.child.kill()
     }
 
-    /// Stops a worker with SIGSTOP.
     pub(crate) fn pause(&mut self, number: i32) -> Option<Pid> {
         let worker = self.find(number)?;
         let pid = worker.child.pid()?;
@@ -146,30 +136,25 @@ impl WorkerPool {
         Some(pid)
     }
 
-    /// Wakes a worker with SIGCONT.
     pub(crate) fn wake(&mut self, number: i32) {
         if let Some(worker) = self.find(number) {
             worker.paused = None;
         }
     }
 
-    /// Wakes all that are paused, with SIGCONT.
     pub(crate) fn wake_all(&mut self) {
         self.workers().for_each(|worker| worker.paused = None);
     }
 
-    /// Wakes all, and tells them to end.
     pub(crate) fn shut_down(&mut self) {
         self.wake_all();
         self.workers().for_each(|worker| worker.child.close_stdin());
     }
 
-    /// Whether all have ended.
     pub(crate) fn is_gone(&mut self) -> bool {
         self.workers().all(|worker| worker.child.status().is_some())
     }
 
-    /// Kills what is left.
     pub(crate) fn end(&mut self) {
         self.wake_all();
         for worker in self.workers() {

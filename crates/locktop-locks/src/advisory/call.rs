@@ -1,31 +1,26 @@
-//! The server's functions as text.
-
 use super::{Key, Mode};
 
-/// How long a lock lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
-    /// Until it is given back, or the session ends.
+    /// Until it is released, or the session ends.
     Session,
-    /// Until the transaction ends.
     Transaction,
 }
 
-/// A call of one of the 21 functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     /// `pg_advisory_[xact_]lock[_shared]`: waits until the lock is granted; returns nothing.
     Lock(Level, Mode, Key),
     /// `pg_try_advisory_[xact_]lock[_shared]`: does not wait; returns whether the lock was granted.
     Try(Level, Mode, Key),
-    /// `pg_advisory_unlock[_shared]`: gives a lock of the session back once; returns whether it was held.
+    /// `pg_advisory_unlock[_shared]`: releases a lock of the session once; returns whether it was held.
     Unlock(Mode, Key),
-    /// `pg_advisory_unlock_all`: gives all locks of the session back; returns nothing.
+    /// `pg_advisory_unlock_all`: releases all locks of the session; returns nothing.
     UnlockAll,
 }
 
 impl Call {
-    /// The statement. The keys are in it as text: so it can stand in one message with the settings for it.
+    /// The statement. It contains the keys as text, so that it can be in one message with its settings.
     pub(super) fn sql(self) -> String {
         let (name, key) = match self {
             Self::Lock(level, mode, key) => {
@@ -55,7 +50,8 @@ fn shared(mode: Mode) -> &'static str {
     }
 }
 
-/// In quotes, since the smallest number cannot be written without: its digits alone are out of range, and the sign comes after.
+/// Quoted, since the smallest number cannot be written without quotes: its digits alone are out of range, and the sign is
+/// applied afterwards.
 fn arguments(key: Key) -> String {
     match key {
         Key::Bigint(key) => format!("'{key}'::pg_catalog.int8"),

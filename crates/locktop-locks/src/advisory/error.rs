@@ -1,5 +1,3 @@
-//! What can go wrong with an advisory lock.
-
 use std::time::Duration;
 
 use crate::pooler::PoolerError;
@@ -8,20 +6,20 @@ use pg_connect::error::ConnectError;
 use pg_connect::message;
 use pg_connect::refusal;
 
-/// Characters of a message that are kept: a server may say any amount.
+/// Characters of a message that are kept: a server may send any amount.
 const MESSAGE: usize = 300;
 
-/// Why there is no lock, or none any more. Where a connection was part of the call it is closed, since what it holds is not
-/// certain; so the server frees whatever it held.
+/// Why there is no lock, or no longer one. If a connection was part of the call it is closed, since it is uncertain what
+/// it holds; so the server releases whatever it held.
 #[derive(Debug, thiserror::Error)]
 pub enum AdvisoryError {
     /// No connection to the server could be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// A pooler is in the way, or nobody can tell.
+    /// A pooler is between the client and the server, or that cannot be determined.
     #[error(transparent)]
     Pooler(#[from] PoolerError),
-    /// The server refuses: a deadlock, a cancelled statement, no room in its lock table.
+    /// The server refused: a deadlock, a cancelled statement, no room in its lock table.
     #[error("{what} failed: {message} (SQLSTATE {sqlstate})")]
     Server {
         /// The text of the statement.
@@ -36,18 +34,18 @@ pub enum AdvisoryError {
     Lost {
         /// The text of the statement.
         what: String,
-        /// What the client library says of the end of the connection.
+        /// The client library's description of the end of the connection.
         reason: String,
     },
-    /// No answer in time. The connection is good for nothing any more, and closed.
+    /// No answer in time. The connection is unusable, and closed.
     #[error("no answer to {what} within {} s", .limit.as_secs())]
     Silent {
         /// The text of the statement.
         what: String,
-        /// How long an answer was waited for: 10 s after the wait for the lock would have ended.
+        /// How long the call waited for an answer: 10 s beyond the wait for the lock.
         limit: Duration,
     },
-    /// A call was given up before the server answered it, so nobody knows what the session holds.
+    /// A call was abandoned before the server answered it, so it is not known what the session holds.
     #[error(
         "an earlier call on this connection was abandoned: the connection is closed, and its locks are released"
     )]
@@ -55,7 +53,7 @@ pub enum AdvisoryError {
 }
 
 impl AdvisoryError {
-    /// The error of this statement: [`Self::Server`] where the server refused, otherwise [`Self::Lost`].
+    /// The error of this statement: [`Self::Server`] if the server refused, otherwise [`Self::Lost`].
     pub(super) fn of(what: &str, error: &tokio_postgres::Error) -> Self {
         let what = what.to_owned();
         match refusal(error) {
@@ -68,7 +66,7 @@ impl AdvisoryError {
         }
     }
 
-    /// The server's code, where it was the server that refused.
+    /// The server's SQLSTATE, if the server refused.
     #[must_use]
     pub fn sqlstate(&self) -> Option<&str> {
         match self {

@@ -1,23 +1,21 @@
-//! A session's lock.
-
 use super::error::AdvisoryError;
 use super::session::Session;
 use super::{Key, Mode, Wait};
 
-/// What came of asking for a lock.
+/// The result of a lock request.
 #[derive(Debug)]
 #[must_use]
 pub enum Acquired {
     /// The lock is held, until the guard is released or dropped.
     Held(SessionLock),
-    /// It was not to be had in time; the session, which holds nothing, is given back.
+    /// The lock was not granted in time; the session, which holds nothing, is returned.
     Busy(Session),
 }
 
-/// What came of giving locks back.
+/// The result of releasing locks.
 #[derive(Debug)]
 pub struct Released {
-    /// Whether all of them were held until now. If not, somebody has unlocked behind our back, on our own connection.
+    /// Whether all of them were held until now. If not, they were unlocked on this connection without the guard.
     pub held: bool,
     /// The connection, which holds none of them any more.
     pub session: Session,
@@ -25,20 +23,20 @@ pub struct Released {
 
 /// One lock of a session, or several, with the connection that holds them.
 ///
-/// Dropping it closes the connection: the server frees the locks, and no pool ever gets a connection that holds one.
+/// Dropping it closes the connection: the server releases the locks, and no pool ever gets a connection that holds one.
 #[derive(Debug)]
 #[must_use = "dropping it closes the connection and releases the lock"]
 pub struct SessionLock {
     session: Session,
-    /// The last one taken is last.
+    /// In the order in which they were taken.
     held: Vec<(Key, Mode)>,
 }
 
 impl SessionLock {
-    /// Takes a lock. When this is dropped while it waits, the request is taken back and the connection closed.
+    /// Acquires a lock. If this is dropped while it waits, the request is cancelled and the connection closed.
     ///
     /// # Errors
-    /// When the server refuses, a deadlock included, or the connection ends. The connection is closed then.
+    /// If the server refuses, including a deadlock, or the connection ends. The connection is closed then.
     pub async fn acquire(
         mut session: Session,
         key: Key,
@@ -52,11 +50,11 @@ impl SessionLock {
         })
     }
 
-    /// Takes another lock on the same connection, or the same one once more: locks stack. False where it is not to be had in time;
-    /// what was held before still is.
+    /// Acquires another lock on the same connection, or the same one again: locks stack. Returns false if it is not granted
+    /// in time; the locks held before are kept.
     ///
     /// # Errors
-    /// When the server refuses, or the connection ends.
+    /// If the server refuses, or the connection ends.
     pub async fn also(&mut self, key: Key, mode: Mode, wait: Wait) -> Result<bool, AdvisoryError> {
         let taken = self.session.lock(key, mode, wait).await?;
         if taken {
@@ -65,20 +63,20 @@ impl SessionLock {
         Ok(taken)
     }
 
-    /// What is held, as often as it was taken; the last one taken is last.
+    /// The locks held, as often as they were taken, in the order in which they were taken.
     #[must_use]
     pub fn held(&self) -> &[(Key, Mode)] {
         &self.held
     }
 
-    /// The connection, for whatever else is to be done on it. A lock that other statements take there is not this guard's; and while a
-    /// transaction is open there, the time limit of a wait lasts as long as the transaction.
+    /// The connection, for other statements. A lock that other statements take on it does not belong to this guard; and while
+    /// a transaction is open on it, the time limit of a wait lasts as long as the transaction.
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// The connection, for transactions on it; what holds for [`Self::session`] holds here.
+    /// The connection, for transactions on it; the notes on [`Self::session`] apply.
     pub fn session_mut(&mut self) -> &mut Session {
         &mut self.session
     }
@@ -89,15 +87,15 @@ impl SessionLock {
         self.session.is_lost()
     }
 
-    /// Ends, with the reason, when the connection does: whoever works under the lock has to stop then.
+    /// Completes, with the reason, when the connection ends: work under the lock must stop then.
     pub fn lost(&self) -> impl Future<Output = String> + Send + use<> {
         self.session.lost()
     }
 
-    /// Gives everything back, the last taken first, with as many unlocks as there were locks.
+    /// Releases all locks, the last taken first, with as many unlocks as there were locks.
     ///
     /// # Errors
-    /// When the connection is lost, or it is not certain what it holds; the locks are free then all the same.
+    /// If the connection is lost, or it is uncertain what it holds; the locks are released all the same.
     pub async fn release(self) -> Result<Released, AdvisoryError> {
         let Self { mut session, mut held } = self;
         let mut all = true;

@@ -1,8 +1,8 @@
 //! PostgreSQL's advisory locks: all 21 functions behind a key, a mode, a level and a wait.
 //!
-//! A lock of the *session* is a guard that owns its connection ([`SessionLock`]). A lock of a *transaction* is only to be had
-//! through one, and ends with it ([`xact_lock`]). Both levels and both kinds of key meet in one lock manager: a session's
-//! exclusive lock keeps a transaction's out, but a [`Key::Bigint`] never meets a [`Key::Pair`].
+//! A *session* lock is a guard that owns its connection ([`SessionLock`]). A *transaction* lock can only be acquired
+//! through a transaction, and ends with it ([`xact_lock`]). Both levels and both kinds of key share one lock manager: a
+//! session's exclusive lock blocks a transaction's, but a [`Key::Bigint`] never conflicts with a [`Key::Pair`].
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -29,25 +29,27 @@
 //! # }
 //! ```
 //!
-//! # What the server does
+//! # Server behaviour
 //!
-//! From "Advisory Lock Functions" and "Advisory Locks" in PostgreSQL's documentation, and shown by the tests on each version:
+//! From "Advisory Lock Functions" and "Advisory Locks" in PostgreSQL's documentation, and verified by the tests on each
+//! version:
 //!
-//! - Locks stack: a session that has one gets it again, and has to give it back as often. `pg_locks` shows one row all the same.
-//! - A session's lock that was taken in a transaction survives its ROLLBACK. Neither `pg_cancel_backend` nor an error gives
-//!   it back: only an unlock by the same session does, or its end.
-//! - `pg_locks` does not tell the two levels apart.
+//! - Locks stack: a session that holds one gets it again, and must release it as often. `pg_locks` still shows one row.
+//! - A session lock that was taken in a transaction survives its ROLLBACK. Neither `pg_cancel_backend` nor an error
+//!   releases it, only an unlock by the same session or its end.
+//! - `pg_locks` does not distinguish the two levels.
 //!
 //! # When a host vanishes
 //!
-//! The server frees a session's lock when it notices that the connection is gone. A host that loses its power says nothing, and
-//! the system's own TCP keepalive asks after two hours. [`Session::open`] therefore sets `tcp_keepalives_*` of the server's
-//! side, which decide when the lock is free for others, to 30 + 3 × 10 s. The client's side decides when [`SessionLock::lost`]
-//! tells the holder; a [`ConnInfo`](pg_connect::conninfo::ConnInfo) has the same numbers unless its connection string
-//! says otherwise. A Unix socket needs neither, and a pooler between the two has sockets of its own.
+//! The server releases a session's lock when it notices that the connection has ended. A host that loses power sends
+//! nothing, and the system's own TCP keepalive probes after two hours. [`Session::open`] therefore sets
+//! `tcp_keepalives_*` on the server's side, which decide when the lock is free for others, to 30 + 3 × 10 s. The client's
+//! side decides when [`SessionLock::lost`] notifies the holder; a [`ConnInfo`](pg_connect::conninfo::ConnInfo) has the
+//! same values unless its connection string sets others. A Unix socket needs neither, and a pooler between the two has
+//! sockets of its own.
 //!
-//! A server that is there and does not answer is given up after 10 s ([`AdvisoryError::Silent`]), or so long after the end of a wait;
-//! only with [`Wait::Forever`] it is not.
+//! A server that is connected and does not answer is given up after 10 s ([`AdvisoryError::Silent`]), or 10 s after the
+//! end of a wait; with [`Wait::Forever`] it is never given up.
 
 mod call;
 mod error;
@@ -64,28 +66,28 @@ pub use session::Session;
 use session::TIMEOUT;
 pub use transaction::xact_lock;
 
-/// The mode of a lock: whom it keeps out.
+/// The mode of a lock: which other requests it blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Everybody else who wants the same key, in either mode.
+    /// Blocks all other requests for the same key, in either mode.
     Exclusive,
-    /// Those who want it exclusively; any number may hold it shared.
+    /// Blocks exclusive requests; any number of sessions may hold it shared.
     Shared,
 }
 
-/// How long to wait for a lock that somebody has.
+/// How long to wait for a lock that another session holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Until it is free, however long that takes.
     Forever,
     /// Not at all: `pg_try_advisory_lock`.
     Never,
-    /// At most so long, by the server's `lock_timeout`: in milliseconds, rounded up. Zero is [`Wait::Never`].
+    /// At most this long, by the server's `lock_timeout`: in milliseconds, rounded up. Zero is [`Wait::Never`].
     AtMost(Duration),
 }
 
 impl Wait {
-    /// How long the answer may take. A server that has died does not keep the time that it was given.
+    /// Time limit for the answer. A server that has died does not enforce the limit that it was given.
     fn timeout(self) -> Option<Duration> {
         match self {
             Self::Forever => None,
@@ -94,7 +96,7 @@ impl Wait {
         }
     }
 
-    /// What `lock_timeout` has to be, in milliseconds, where 0 is for ever. `None` is for not waiting.
+    /// `lock_timeout` in milliseconds; 0 is no limit. `None` is for not waiting.
     fn lock_timeout(self) -> Option<u32> {
         match self {
             Self::Forever => Some(0),

@@ -1,5 +1,3 @@
-//! A connection that may hold a session's locks.
-
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -15,9 +13,9 @@ use pg_connect::connect::{Canceller, Connection, connect};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
 
-/// For a connection of our own. It may idle as long as it holds a lock; a server that looks after its client every 5 s stops
-/// waiting for a lock that nobody is there to get; keepalives as in the module's documentation. Each by itself: the second one
-/// fails on systems that cannot watch a socket.
+/// For a connection that this crate opens. It may idle while it holds a lock; a server that checks its client every 5 s
+/// stops waiting for a lock that no client is left to receive; keepalives as in the module's documentation. Each is a
+/// statement of its own: the second one fails on systems that cannot watch a socket.
 const SETTINGS: [&str; 6] = [
     "SET idle_session_timeout = 0",
     "SET client_connection_check_interval = '5s'",
@@ -27,14 +25,14 @@ const SETTINGS: [&str; 6] = [
     "SET tcp_user_timeout = '60s'",
 ];
 
-/// Longest wait for an answer that nothing on the server delays; for a lock, beyond its own wait.
+/// Longest wait for an answer that nothing on the server delays; for a lock, in addition to its own wait.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection has for its end.
+/// How long a connection may take to close.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Longest attempt to take back a request for a lock.
+/// Longest attempt to cancel a request for a lock.
 const CANCEL: Duration = Duration::from_secs(5);
 
-/// A connection to one backend that is ours alone. Dropping it closes it, and the server frees what it holds.
+/// An exclusive connection to one backend. Dropping it closes it, and the server releases what it holds.
 #[derive(Debug)]
 pub struct Session {
     client: Client,
@@ -45,10 +43,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects, and sees to it that the connection may idle and that its loss is noticed on both sides.
+    /// Connects, with settings that let the connection idle and make its loss noticed on both sides.
     ///
     /// # Errors
-    /// When there is no connection to be had, and where a pooler would lend it to others.
+    /// If no connection can be made, or a pooler would lend it to other clients.
     pub async fn open(info: &ConnInfo) -> Result<Self, AdvisoryError> {
         let mut session = Self::adopt(connect(info).await?, info).await?;
         for setting in SETTINGS {
@@ -60,8 +58,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes over an open connection, such as one from a pool; its settings stay as they are. `info` has to lead to the same place:
-    /// a second connection is opened there to tell whether a pooler is in the way.
+    /// Takes over an open connection, such as one from a pool; its settings are not changed. `info` must lead to the same
+    /// place: a second connection is opened there to detect a pooler.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -86,19 +84,19 @@ impl Session {
         Ok(session)
     }
 
-    /// The process id of the backend that serves it.
+    /// The process id of its backend.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// For other statements on this connection, such as a worker's heartbeats.
+    /// The client, for other statements on this connection, such as a worker's heartbeats.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// For transactions on this connection, which need it for themselves.
+    /// The client, for transactions on this connection, which need exclusive access.
     pub fn client_mut(&mut self) -> &mut Client {
         &mut self.client
     }
@@ -109,7 +107,7 @@ impl Session {
         self.ended.borrow().is_some() || self.client.is_closed()
     }
 
-    /// Ends, with the reason, when the connection does.
+    /// Completes, with the reason, when the connection ends.
     pub fn lost(&self) -> impl Future<Output = String> + Send + use<> {
         let mut ended = self.ended.clone();
         async move {
@@ -120,24 +118,24 @@ impl Session {
         }
     }
 
-    /// Gives back every lock of this session, and then the connection, so that a pool may have it.
+    /// Releases every lock of this session and returns the connection, so that a pool may have it.
     ///
     /// # Errors
-    /// When the connection is lost, or it is not certain what it holds; it is closed then.
+    /// If the connection is lost, or it is uncertain what it holds; it is closed then.
     pub async fn into_connection(mut self) -> Result<Connection, AdvisoryError> {
         self.ask(&Call::UnlockAll.sql()).await?;
         self.close.state = State::GivenAway;
         Ok(Connection { client: self.client, canceller: self.close.canceller.clone(), driver: self.driver })
     }
 
-    /// Takes a lock of the session; false where it is not to be had in time.
+    /// Acquires a session lock; false if it is not granted in time.
     pub(super) async fn lock(&mut self, key: Key, mode: Mode, wait: Wait) -> Result<bool, AdvisoryError> {
         let Some(lock_timeout) = wait.lock_timeout() else {
             return self.say(Call::Try(Level::Session, mode, key)).await;
         };
-        // Several statements in one message are one transaction: the settings end with it, also when it fails, and the lock does
-        // not (protocol: "Multiple Statements in a Simple Query"). The message stands for the wait alone, so the session's
-        // time limit for statements does not cut it short.
+        // Several statements in one message are one transaction: the settings end with it, even if it fails, and the lock does
+        // not (protocol: "Multiple Statements in a Simple Query"). The message is only for the wait, so the session's
+        // statement_timeout must not cut it short.
         let call = Call::Lock(Level::Session, mode, key).sql();
         let sql = format!("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {lock_timeout}; {call}");
         match self.ask_within(wait.timeout(), &sql).await {
@@ -147,23 +145,22 @@ impl Session {
         }
     }
 
-    /// Gives a lock of the session back once; whether it was held.
+    /// Releases a session lock once; returns whether it was held.
     pub(super) async fn unlock(&mut self, key: Key, mode: Mode) -> Result<bool, AdvisoryError> {
         self.say(Call::Unlock(mode, key)).await
     }
 
-    /// The answer of a function that says yes or no.
     async fn say(&mut self, call: Call) -> Result<bool, AdvisoryError> {
         Ok(self.ask(&call.sql()).await?.as_deref() == Some("t"))
     }
 
-    /// The first column of the answer to what does not wait for a lock.
+    /// The first column of the answer, for statements that do not wait for a lock.
     async fn ask(&mut self, sql: &str) -> Result<Option<String>, AdvisoryError> {
         self.ask_within(Some(TIMEOUT), sql).await
     }
 
-    /// The first column of the answer. When this is dropped half way, or there is no answer in time, the session is good for nothing
-    /// but to be closed.
+    /// The first column of the answer. If this is dropped before it completes, or there is no answer in time, the session can
+    /// only be closed.
     async fn ask_within(
         &mut self,
         limit: Option<Duration>,
@@ -185,7 +182,7 @@ impl Session {
     }
 }
 
-/// An answer, which may take so long; none: for ever.
+/// Waits for an answer; `None` is no limit.
 pub(super) async fn within<T>(
     limit: Option<Duration>,
     what: &str,
@@ -203,13 +200,12 @@ pub(super) async fn within<T>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Idle,
-    /// A statement is under way.
+    /// A statement is in progress.
     Asking,
-    /// The connection belongs to somebody else.
+    /// The connection was handed over to the caller.
     GivenAway,
 }
 
-/// Closes the connection when dropped.
 #[derive(Debug)]
 struct Close {
     driver: AbortHandle,
@@ -228,8 +224,8 @@ impl Drop for Close {
             return;
         };
         if self.state == State::Idle {
-            // The driver says goodbye, or a server with TLS would log an error. But it first waits for the answers to whatever
-            // else was asked on this connection.
+            // The driver sends a Terminate message, since a server with TLS would log an error otherwise. But it first waits for the
+            // answers to all other requests on this connection.
             runtime.spawn(async move {
                 tokio::time::sleep(GOODBYE).await;
                 driver.abort();
@@ -237,7 +233,7 @@ impl Drop for Close {
             return;
         }
         driver.abort();
-        // A backend that waits for a lock does not see that its client is gone.
+        // A backend that waits for a lock does not notice that its client has disconnected.
         let canceller = self.canceller.clone();
         runtime.spawn(async move { canceller.cancel(CANCEL).await });
     }

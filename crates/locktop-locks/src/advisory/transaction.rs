@@ -1,5 +1,3 @@
-//! A transaction's lock.
-
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
@@ -10,12 +8,12 @@ use super::error::AdvisoryError;
 use super::session::{TIMEOUT, within};
 use super::{Key, Mode, Wait};
 
-/// Takes a lock that lasts until the transaction ends; false where it is not to be had in time. It cannot be given back before,
-/// except by a ROLLBACK to a savepoint older than it. Works through any pooler.
+/// Acquires a lock that lasts until the transaction ends; false if it is not granted in time. It cannot be released
+/// before, except by a ROLLBACK to an earlier savepoint. Works through any pooler.
 ///
-/// With [`Wait::Forever`] the transaction's own `lock_timeout` and `statement_timeout` hold, if it has any. With
-/// [`Wait::AtMost`] its `lock_timeout` is another one for the time of the wait, and a savepoint keeps the transaction usable
-/// when the wait was in vain.
+/// With [`Wait::Forever`] the transaction's own `lock_timeout` and `statement_timeout` apply, if it has any. With
+/// [`Wait::AtMost`] its `lock_timeout` is replaced during the wait, and a savepoint keeps the transaction usable if the
+/// wait fails.
 ///
 /// ```no_run
 /// # use locktop_locks::advisory::{Key, Mode, Wait, xact_lock};
@@ -30,7 +28,7 @@ use super::{Key, Mode, Wait};
 /// ```
 ///
 /// # Errors
-/// When the server refuses, does not answer in time or the connection ends. The transaction is then good for a ROLLBACK only.
+/// If the server refuses, does not answer in time or the connection ends. The transaction can then only be rolled back.
 pub async fn xact_lock(
     transaction: &Transaction<'_>,
     key: Key,
@@ -48,8 +46,8 @@ pub async fn xact_lock(
     }
 }
 
-/// The setting is put back in the message that changes it, so that nothing remains of it even when nobody waits for the answer: the
-/// server goes through the whole message, or undoes all of it since the savepoint.
+/// The setting is restored in the message that changes it, so that nothing remains of it even if the caller does not wait
+/// for the answer: the server executes the whole message, or undoes all of it since the savepoint.
 async fn at_most(
     transaction: &Transaction<'_>,
     call: &str,
@@ -74,7 +72,6 @@ async fn at_most(
     }
 }
 
-/// The first column of the answer.
 async fn ask(
     transaction: &Transaction<'_>,
     limit: Option<Duration>,

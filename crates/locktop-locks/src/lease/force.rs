@@ -1,32 +1,30 @@
-//! Ending a lease of somebody else.
-
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::LeaseError;
 use crate::SchemaName;
 
-/// A row as somebody saw it. Times are as the server printed them with `DateStyle` ISO.
+/// A row as it was displayed. Times are as the server printed them with `DateStyle` ISO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// `id` of the lease.
     pub id: i32,
     /// `owner`: the name of its holder.
     pub owner: String,
-    /// `ts`: since when it is held, or since its last renewal.
+    /// `ts`: when it was acquired, or last renewed.
     pub ts: String,
     /// `expired_time`: the interval from `ts` to its end.
     pub expired_time: String,
-    /// `token`, which grows with each new owner; none where the table has no such column.
+    /// `token`, which grows with each new owner; `None` if the table has no such column.
     pub token: Option<i64>,
 }
 
-/// The table that a lease is in: it decides which statement ends one.
+/// The table that a lease is in, which determines the statement that ends one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// The table `distlock` that `locktop schema install` has made in this schema.
+    /// The table `distlock` that `locktop schema install` created in this schema.
     Installed(SchemaName),
-    /// One that was made as published, without tokens: its schema and name as the catalog has them.
+    /// A table that was created as published, without tokens: its schema and name as in the catalog.
     Published {
         /// The schema's name, unquoted.
         schema: String,
@@ -36,7 +34,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The statement; its parameters are id, owner, ts, `expired_time` and, in a table of ours, token.
+    /// The statement; its parameters are id, owner, ts, `expired_time` and, in a table of locktop's own, token.
     #[must_use]
     pub fn sql(&self) -> String {
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
@@ -45,8 +43,8 @@ impl Place {
                 "SELECT {}.lease_force_release($1, $2, $3::text::timestamptz, $4::text::interval, $5)",
                 schema.quoted()
             ),
-            // The owner stays, so that it is known who had it. Who renews by name, as published, gets it back: nothing in such a
-            // table can keep it from that.
+            // The owner is kept, to show which one had it. A holder that renews by name, as published, gets the lease back: nothing
+            // in such a table can prevent that.
             Self::Published { schema, table } => format!(
                 "WITH ended AS (UPDATE {}.{} SET ts = clock_timestamp(), expired_time = interval '0' \
                  WHERE id = $1 AND owner = $2 AND ts = $3::text::timestamptz AND expired_time = $4::text::interval \
@@ -58,11 +56,11 @@ impl Place {
     }
 }
 
-/// Ends the lease if its row is exactly as it was shown; false when anything about it has changed, a renewal included, or it has
-/// already ended. Its holder is not notified: it finds out when it renews, or when a fenced write is refused.
+/// Ends the lease if its row is exactly as it was displayed; false if anything about it has changed, including a renewal,
+/// or it has already ended. Its holder is not notified: it finds out when it renews, or when a fenced write is refused.
 ///
 /// # Errors
-/// When the server refuses or the connection fails.
+/// If the server refuses or the connection fails.
 pub async fn force_release(client: &Client, place: &Place, shown: &Shown) -> Result<bool, LeaseError> {
     let token = shown.token.unwrap_or_default();
     let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![

@@ -1,5 +1,3 @@
-//! A lease that is held.
-
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -17,11 +15,11 @@ use crate::call::CallError;
 use locktop_base::clock;
 use pg_connect::conninfo::ConnInfo;
 
-/// Longest wait for the row of a lease that is given back.
+/// Longest wait for the row of a lease that is released.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A lease that is ours, renewed in the background. Dropping it stops the renewals and lets it run out: whatever was under way may
-/// still be.
+/// A held lease, renewed in the background. Dropping it stops the renewals and lets it expire: work may still be in
+/// progress.
 #[derive(Debug)]
 #[must_use = "dropping it lets the lease expire"]
 pub struct Lease {
@@ -36,16 +34,16 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease that nobody has; none when somebody has it, whatever the owner's name.
+    /// Acquires a lease that is free; `None` if it is held, whatever the owner's name.
     ///
     /// # Errors
-    /// When the request is none, the server cannot be reached or refuses, or does not answer within the term. Where the answer is
-    /// missing, the lease may be taken all the same, by nobody: it then ends after its term.
+    /// If the request is invalid, or the server cannot be reached, refuses, or does not answer within the term. Without an
+    /// answer the lease may have been acquired all the same, without a holder: it then ends after its term.
     pub async fn acquire(info: &ConnInfo, request: &Request) -> Result<Option<Self>, LeaseError> {
         Self::acquire_within(info, request, Duration::ZERO).await
     }
 
-    /// The same, asking again for at most so long. Nobody queues for a lease: who asks next after it ends has it.
+    /// The same, repeated for a limited time. There is no queue for a lease: the first request after it ends gets it.
     ///
     /// # Errors
     /// As for [`Self::acquire`].
@@ -83,16 +81,16 @@ impl Lease {
         Self { id: request.id, token, schema: request.schema.quoted(), standing, stop, task }
     }
 
-    /// Larger than the token of any owner before. For whatever outside this database can compare numbers.
+    /// Larger than the token of any earlier owner. For systems outside this database that can compare numbers.
     #[must_use]
     pub fn token(&self) -> i64 {
         self.token
     }
 
-    /// Looks at the clock: for how long the lease is still ours for sure.
+    /// Reads the clock and returns for how long the lease is certainly still held.
     ///
     /// # Errors
-    /// When it is, or may be, lost. It stays so.
+    /// If it is, or may be, lost. It remains so.
     pub fn check(&self) -> Result<Duration, Loss> {
         let now = clock::since_boot();
         self.standing.send_if_modified(|standing| standing.tick(now));
@@ -100,7 +98,7 @@ impl Lease {
         standing.loss().map_or_else(|| Ok(standing.left(now)), |loss| Err(loss.clone()))
     }
 
-    /// Ends as soon as the lease is, or may be, lost.
+    /// Completes as soon as the lease is, or may be, lost.
     pub fn lost(&self) -> impl Future<Output = Loss> + Send + use<> {
         let standing = self.standing.clone();
         async move {
@@ -120,11 +118,11 @@ impl Lease {
         }
     }
 
-    /// Does the work as long as the lease is ours, and drops it half way when it is not. The clock is looked at before each step, so
-    /// that a process which was suspended does nothing more.
+    /// Runs the work while the lease is held, and drops it midway when the lease is lost. The clock is read before each step,
+    /// so that a process that was suspended does nothing more.
     ///
     /// # Errors
-    /// When the lease was, or may have been, lost before the work was done.
+    /// If the lease was, or may have been, lost before the work was done.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Loss> {
         let (mut lost, mut work) = (pin!(self.lost()), pin!(work));
         std::future::poll_fn(|context| {
@@ -139,11 +137,11 @@ impl Lease {
         .await
     }
 
-    /// Makes a transaction fail unless the lease is still ours, and keeps every other owner out until it ends: the first statement of
-    /// what only the holder may write. Renewals go on meanwhile.
+    /// Makes a transaction fail unless the lease is still held, and blocks every other owner until it ends: the first
+    /// statement of a write that only the holder may make. Renewals continue meanwhile.
     ///
     /// # Errors
-    /// [`LeaseError::Fenced`] when the lease is not ours any more. The transaction is good for a ROLLBACK only.
+    /// [`LeaseError::Fenced`] if the lease is no longer held. The transaction can then only be rolled back.
     pub async fn fence(&self, transaction: &Transaction<'_>) -> Result<(), LeaseError> {
         let sql = format!("SELECT {}.assert_lease($1, $2)", self.schema);
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
@@ -152,11 +150,11 @@ impl Lease {
         answer.map(|_| ()).map_err(|error| LeaseError::of("assert_lease", &self.schema, &error))
     }
 
-    /// Ends the lease now; whether it was ours until now.
+    /// Ends the lease now; returns whether it was held until now.
     ///
     /// # Errors
-    /// When the server cannot be reached, refuses or does not answer, or somebody keeps the row locked. The lease may then run to the
-    /// end of its term.
+    /// If the server cannot be reached, refuses or does not answer, or another session keeps the row locked. The lease may
+    /// then run to the end of its term.
     pub async fn release(self) -> Result<bool, LeaseError> {
         drop(self.stop);
         let stopped =

@@ -1,5 +1,3 @@
-//! The task that renews a lease.
-
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
@@ -9,7 +7,7 @@ use super::link::Link;
 use super::standing::Standing;
 use locktop_base::clock;
 
-/// Renews until the lease is lost or the other end of `stop` is gone.
+/// Renews until the lease is lost or the other end of `stop` is dropped.
 pub(super) async fn keep(
     mut link: Link,
     token: i64,
@@ -34,7 +32,7 @@ async fn renew_for_ever(link: &mut Link, token: i64, standing: &watch::Sender<St
         }
         let left = standing.borrow().left(clock::since_boot());
         if left < shortest(link.term) {
-            // Too late for an answer: what came of the last attempt is the better reason.
+            // Too late for an answer: the result of the last attempt is the better reason.
             pause = left;
             continue;
         }
@@ -48,12 +46,12 @@ async fn renew_for_ever(link: &mut Link, token: i64, standing: &watch::Sender<St
     }
 }
 
-/// The time that an attempt needs at least.
+/// The minimum time for an attempt.
 fn shortest(term: Duration) -> Duration {
     term / 20
 }
 
-/// One attempt, for half of the time that is left: a new connection may get through where this one does not.
+/// One attempt, for half of the time that is left: a new connection may get through if this one does not.
 async fn renew(link: &mut Link, token: i64, standing: &watch::Sender<Standing>) -> Result<(), String> {
     let sent = clock::since_boot();
     let left = standing.borrow().left(sent);

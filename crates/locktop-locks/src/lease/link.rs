@@ -1,4 +1,4 @@
-//! The calls, over a connection that is made anew when it is gone.
+//! The calls, over a connection that is replaced when it is lost.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::error::LeaseError;
 use pg_connect::connect::{Connection, connect};
 use pg_connect::conninfo::ConnInfo;
 
-/// A way to the server. It sets nothing there and keeps nothing there: any pooler may be in between.
+/// A way to the server. It leaves no state there, so any pooler may be in between.
 #[derive(Debug)]
 pub(super) struct Link {
     info: ConnInfo,
@@ -41,14 +41,14 @@ impl Link {
         Ok(&self.connection.insert(connection).client)
     }
 
-    /// Closes the connection, whatever is under way on it.
+    /// Closes the connection, whatever is in progress on it.
     pub(super) fn close(&mut self) {
         if let Some(connection) = self.connection.take() {
             connection.driver.abort();
         }
     }
 
-    /// The token, or none when somebody else has the lease.
+    /// The token; `None` if another owner has the lease.
     pub(super) async fn acquire(&mut self, owner: &str) -> Result<Option<i64>, LeaseError> {
         let (id, secs) = (self.id, self.term.as_secs_f64());
         self.call(
@@ -59,7 +59,7 @@ impl Link {
         .await
     }
 
-    /// Whether it is renewed; none when the row is locked.
+    /// Whether it was renewed; `None` if the row is locked.
     pub(super) async fn renew(&mut self, token: i64) -> Result<Option<bool>, LeaseError> {
         let (id, secs) = (self.id, self.term.as_secs_f64());
         self.call(
@@ -70,7 +70,7 @@ impl Link {
         .await
     }
 
-    /// Whether it was ours until now; none when the row is locked.
+    /// Whether it was held until now; `None` if the row is locked.
     pub(super) async fn release(&mut self, token: i64) -> Result<Option<bool>, LeaseError> {
         let id = self.id;
         self.call("lease_release", "$1, $2", &[(&id, Type::INT4), (&token, Type::INT8)]).await

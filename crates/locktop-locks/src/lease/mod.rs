@@ -1,8 +1,9 @@
-//! Leases in PostgreSQL: locks that end by themselves, in the table `distlock` of locktop's schema.
+//! Leases in PostgreSQL: locks that expire, in the table `distlock` of locktop's schema.
 //!
-//! A lease needs no connection to stay open, so one may last for days, and it goes through any pooler. What it cannot do is stop
-//! a holder that does not know that it has lost it: one that was suspended, or cut off. Therefore each owner has a token that is larger
-//! than all before it, and whatever only the holder may write is fenced with it, in the transaction that writes:
+//! A lease needs no open connection, so it may last for days, and it works through any pooler. It cannot stop a holder
+//! that does not know that the lease is lost, because it was suspended or cut off. Therefore each owner has a token that
+//! is larger than all before it, and a write that only the holder may make is fenced with it, in the transaction that
+//! writes:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -27,27 +28,28 @@
 //! # }
 //! ```
 //!
-//! # Who decides
+//! # Which clock decides
 //!
-//! The server's clock decides when a lease ends. The holder does not read it: it counts nine tenths of the term by its own
-//! monotonic clock, from *before* it sent the last renewal that was confirmed, and stops then ([`Loss::MayBeLost`]); so it stops
-//! before the server lets anybody else in, unless the two clocks differ by a tenth in their pace. It renews at a third of the
-//! term, and tries again, with a new connection, as long as there is time.
+//! The server's clock decides when a lease ends. The holder does not read it: it counts nine tenths of the term by its
+//! own monotonic clock, from *before* it sent the last confirmed renewal, and then stops ([`Loss::MayBeLost`]). So it
+//! stops before the server lets another owner in, unless the rates of the two clocks differ by a tenth. It renews at a
+//! third of the term, and tries again, with a new connection, as long as there is time.
 //!
-//! [`Lease::run`] looks at the clock before each step of the work: a process that was suspended finds out when it wakes, before it
-//! does more. Between that look and the effect it may be suspended again; only [`Lease::fence`] is proof against that.
+//! [`Lease::run`] reads the clock before each step of the work: a process that was suspended finds out when it resumes,
+//! before it does more. Between that check and the effect it may be suspended again; only [`Lease::fence`] protects
+//! against that.
 //!
 //! # The SQL
 //!
-//! `lease_acquire(id, owner, term)` returns the token or null, `lease_renew(id, token)` and `lease_release(id, token)` a boolean,
-//! `assert_lease(id, token)` fails with SQLSTATE `LT001`; `lease_check` is for looking, the view `leases` for the screen.
-//! Statements written for the published table work on this one, and give each new owner a new token too.
+//! `lease_acquire(id, owner, term)` returns the token or null, `lease_renew(id, token)` and `lease_release(id, token)` a
+//! boolean, `assert_lease(id, token)` fails with SQLSTATE `LT001`; `lease_check` only reads, and the view `leases` is for
+//! display. Statements written for the published table work on this one, and give each new owner a new token too.
 //!
-//! Who asks only looks at a lease that lives, so that nobody is in its holder's way; a renewal and a release wait for the row for at most
-//! a second, and no longer than the lease lives.
+//! A request for a lease that is held only reads it, and so does not block its holder; a renewal and a release wait for
+//! the row for at most a second, and no longer than the lease lasts.
 //!
-//! A role that is not the owner of the schema needs `USAGE` on it, `SELECT, INSERT, UPDATE` on `distlock`, and `SELECT` on the view; for
-//! statements as published, `USAGE` on the sequence `distlock_token_seq` as well.
+//! A role that is not the owner of the schema needs `USAGE` on it, `SELECT, INSERT, UPDATE` on `distlock`, and `SELECT`
+//! on the view; for statements as published, `USAGE` on the sequence `distlock_token_seq` as well.
 
 mod error;
 mod force;
@@ -64,17 +66,17 @@ pub use error::{LeaseError, Loss};
 pub use force::{Place, Shown, force_release};
 pub use guard::Lease;
 
-/// The shortest term: a third of it has to be enough for a renewal to go to the server and back.
+/// The shortest term: a third of it must be enough for a round trip of a renewal.
 pub const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Which lease, for whom, and for how long.
+/// Which lease, for which owner, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The row of `distlock`; made if it is not there.
+    /// The row of `distlock`; created if it does not exist.
     pub id: i32,
-    /// For people: what tells owners apart is the token.
+    /// For display: owners are distinguished by the token.
     pub owner: String,
-    /// Until it ends, unless it is renewed; at least [`SHORTEST`].
+    /// The time until it ends, unless it is renewed; at least [`SHORTEST`].
     pub term: Duration,
     /// The schema that the table is in.
     pub schema: SchemaName,

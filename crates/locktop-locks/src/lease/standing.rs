@@ -1,42 +1,38 @@
-//! What the holder knows about its lease.
-
 use std::time::Duration;
 
 use super::error::Loss;
 
-/// Either it is ours for a while yet, or it is lost, and then for good.
+/// Either the lease is held for some time, or it is lost, and then for good.
 #[derive(Debug, Clone)]
 pub(super) struct Standing {
     id: i32,
-    /// By [`locktop_base::clock::since_boot`]: from then on it may be somebody else's.
+    /// By [`locktop_base::clock::since_boot`]: from then on another owner may hold it.
     until: Duration,
-    /// What came of the last attempt to renew it.
+    /// The failure of the last renewal attempt.
     trouble: Option<String>,
     loss: Option<Loss>,
 }
 
-/// For how long a lease counts that was asked for at this moment.
+/// Until when a lease counts as held that was requested at `sent`.
 pub(super) fn end(sent: Duration, term: Duration) -> Duration {
     sent.saturating_add(term.saturating_sub(term / 10))
 }
 
 impl Standing {
-    /// A lease whose acquisition was sent at this moment.
     pub(super) fn new(id: i32, sent: Duration, term: Duration) -> Self {
         Self { id, until: end(sent, term), trouble: None, loss: None }
     }
 
-    /// Whether, and why, it is lost.
     pub(super) fn loss(&self) -> Option<&Loss> {
         self.loss.as_ref()
     }
 
-    /// How long it is ours for sure.
+    /// How long it is certainly held.
     pub(super) fn left(&self, now: Duration) -> Duration {
         if self.loss.is_some() { Duration::ZERO } else { self.until.saturating_sub(now) }
     }
 
-    /// Looks at the clock; whether that changed anything.
+    /// Reads the clock; returns whether that changed anything.
     pub(super) fn tick(&mut self, now: Duration) -> bool {
         if self.loss.is_some() || now < self.until {
             return false;
@@ -47,7 +43,7 @@ impl Standing {
         true
     }
 
-    /// A renewal is confirmed. One that comes too late does not bring a lease back.
+    /// A renewal is confirmed. A confirmation that comes too late does not restore a lost lease.
     pub(super) fn renewed(&mut self, sent: Duration, term: Duration, now: Duration) {
         self.tick(now);
         self.trouble = None;
@@ -55,12 +51,12 @@ impl Standing {
         self.tick(now);
     }
 
-    /// A renewal came to nothing, yet.
+    /// A renewal attempt has failed, and may be repeated.
     pub(super) fn failed(&mut self, reason: String) {
         self.trouble = Some(reason);
     }
 
-    /// The server says that it is not ours.
+    /// The server reports that it is not held.
     pub(super) fn lost(&mut self) {
         self.loss.get_or_insert(Loss::Lost { id: self.id });
     }

@@ -1,5 +1,3 @@
-//! One connection, on which nothing takes longer than was said.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +11,7 @@ use super::stream::{DialError, Stream};
 use super::tls;
 use super::url::RedisUrl;
 
-/// What a port for TLS does to who does not speak it: it hangs up.
+/// A TLS port disconnects a client that does not use TLS.
 const MAY_BE_TLS: &str = "; a port for TLS does that: if this is one, write rediss://";
 
 /// A command with its arguments, which are bytes.
@@ -24,7 +22,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command without arguments; its name also stands in the faults that it meets.
+    /// A command without arguments; its name also appears in errors.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self { name, cmd: redis::cmd(name) }
@@ -37,27 +35,27 @@ impl Command {
         self
     }
 
-    /// With one more argument, a number.
+    /// The command with one more argument, a number.
     #[must_use]
     pub fn number(self, number: u64) -> Self {
         self.arg(number.to_string())
     }
 }
 
-/// What a server answered to one command.
+/// A server's answer to one command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// Null: there is no such key, or nothing was done.
     Nil,
     /// An integer, such as a count or a time in milliseconds.
     Number(i64),
-    /// A string, also a status such as `OK`.
+    /// A string, or a status such as `OK`.
     Bytes(Vec<u8>),
-    /// An array or a set; of a map its keys and values in turn.
+    /// An array or a set; for a map, its keys and values in turn.
     Several(Vec<Reply>),
-    /// This command was refused, in a pipeline whose others may have been answered.
+    /// This command was refused, in a pipeline in which others may have been answered.
     Refused(String),
-    /// Something that the commands used here never answer.
+    /// An answer that the commands used here never give.
     Strange,
 }
 
@@ -112,20 +110,20 @@ pub struct Connection {
 struct Driver(AbortHandle);
 
 impl Drop for Driver {
-    /// A server that does not answer would keep it alive for ever.
+    /// A server that does not answer would keep it alive forever.
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 impl Connection {
-    /// Connects, within `timeout`; every command after that has as long.
+    /// Connects, within `timeout`; every later command has the same time limit.
     ///
     /// # Errors
-    /// When the server cannot be reached, does not answer in time, is not who it should be, or refuses the password or the
+    /// If the server cannot be reached, does not answer in time, cannot prove its identity, or refuses the password or the
     /// database.
     pub async fn open(server: &RedisUrl, timeout: Duration) -> Result<Self, RedisFault> {
-        // The one time limit that holds is the one around everything: looking up a name has none of its own.
+        // The only time limit that holds is the one around everything: a name lookup has none of its own.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(Some(timeout));
         let connecting = async {
@@ -145,7 +143,7 @@ impl Connection {
         Ok(Self { server: server.clone(), timeout, inner, _driver: driver })
     }
 
-    /// The server that it is connected to.
+    /// The server of this connection.
     #[must_use]
     pub fn server(&self) -> &RedisUrl {
         &self.server
@@ -154,7 +152,7 @@ impl Connection {
     /// Sends a command and returns its answer.
     ///
     /// # Errors
-    /// When none comes in time, or the server refuses.
+    /// If none comes in time, or the server refuses.
     pub async fn run(&self, command: &Command) -> Result<Reply, RedisFault> {
         let mut connection = self.inner.clone();
         let answer = connection.send_packed_command(&command.cmd).await;
@@ -166,10 +164,10 @@ impl Connection {
         }
     }
 
-    /// Sends several commands at once, and returns an answer for each; one that was refused leaves the others.
+    /// Sends several commands at once, and returns an answer for each; one that is refused does not affect the others.
     ///
     /// # Errors
-    /// When the answers do not come in time.
+    /// If the answers do not come in time.
     pub async fn run_all(&self, commands: &[Command]) -> Result<Vec<Reply>, RedisFault> {
         let Some(first) = commands.first() else { return Ok(Vec::new()) };
         let mut pipeline = Pipeline::with_capacity(commands.len());
@@ -185,7 +183,7 @@ impl Connection {
         Ok(answers.into_iter().map(Reply::of).collect())
     }
 
-    /// The fault of an answer that Redis does not give.
+    /// The error for an answer that Redis does not give.
     #[must_use]
     pub fn strange(&self, command: &'static str) -> RedisFault {
         RedisFault::Strange { server: self.server.clone(), command }
@@ -203,7 +201,6 @@ impl Connection {
     }
 }
 
-/// Why there is no connection.
 fn refused(server: &RedisUrl, error: &RedisError) -> RedisFault {
     let server = server.clone();
     if let Some(trouble) = tls::trouble(error) {
@@ -214,7 +211,8 @@ fn refused(server: &RedisUrl, error: &RedisError) -> RedisFault {
     RedisFault::Refused { server, reason: reason(error) + hint }
 }
 
-/// Nothing came while connecting. Redis takes the beginning of TLS for one of its own commands, and waits for the rest of it.
+/// No answer while connecting. Redis takes the beginning of TLS for one of its own commands, and waits for the rest of
+/// it.
 fn unanswered(server: &RedisUrl, timeout: Duration) -> RedisFault {
     let server = server.clone();
     if server.is_encrypted() {
@@ -224,7 +222,7 @@ fn unanswered(server: &RedisUrl, timeout: Duration) -> RedisFault {
     }
 }
 
-/// What the system or the server said, in one line.
+/// The message of the system or the server, in one line.
 fn reason(error: &RedisError) -> String {
     locktop_base::text::one_line(&error.to_string()).into_owned()
 }

@@ -1,27 +1,25 @@
-//! A server that does not answer as it should. One line each, without a password.
-
 use std::time::Duration;
 
 use super::error::TlsTrouble;
 use super::url::RedisUrl;
 
-/// A server that did not answer, or not with what was asked for.
+/// A server that did not answer, or not as expected.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RedisFault {
-    /// No connection could be made: TCP, the password, or the choice of the database was refused.
+    /// No connection could be made: TCP, the password, or the database was refused.
     #[error("{server}: cannot connect: {reason}")]
     Refused {
         /// The server that was connected to.
         server: RedisUrl,
-        /// What the system or the server said.
+        /// The message of the system or the server.
         reason: String,
     },
-    /// The server was reached, but no encrypted connection came about.
+    /// The server was reached, but no encrypted connection was established.
     #[error("{server}: {trouble}")]
     Tls {
         /// The server that was connected to.
         server: RedisUrl,
-        /// What is wrong with TLS, with what to do about it.
+        /// The TLS problem, with the remedy.
         trouble: TlsTrouble,
     },
     /// No answer came in time, to connecting or to a command.
@@ -29,15 +27,15 @@ pub enum RedisFault {
     Silent {
         /// The server that did not answer.
         server: RedisUrl,
-        /// How long an answer was waited for.
+        /// How long the client waited for an answer.
         timeout: Duration,
     },
-    /// The connection broke while an answer was waited for.
+    /// The connection was lost while waiting for an answer.
     #[error("{server}: the connection is lost: {reason}")]
     Lost {
-        /// The server that it was to.
+        /// The server of the connection.
         server: RedisUrl,
-        /// What the system said, in one line.
+        /// The system's message, in one line.
         reason: String,
     },
     /// The server answered with an error.
@@ -50,7 +48,7 @@ pub enum RedisFault {
         /// The server's error, in one line.
         reason: String,
     },
-    /// The server answered something else than Redis does.
+    /// The server's answer is not one that Redis gives.
     #[error("{server}: {command} got an unexpected answer; is this a Redis server?")]
     Strange {
         /// The server that answered.

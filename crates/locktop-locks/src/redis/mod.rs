@@ -1,4 +1,4 @@
-//! A connection to one Redis server: its URL, TLS, and commands with a limit of time.
+//! A connection to one Redis server: its URL, TLS, and commands with a time limit.
 
 mod connect;
 mod error;

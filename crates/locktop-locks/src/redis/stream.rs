@@ -1,4 +1,4 @@
-//! The stream to a server: a socket, TLS on it if the URL asks for it, and a bound on what is read.
+//! The stream to a server: a socket, TLS on it if the URL requests it, and a limit on what is read.
 
 use std::io;
 use std::pin::Pin;
@@ -11,23 +11,22 @@ use tokio::net::{TcpStream, UnixStream};
 use super::error::TlsTrouble;
 use super::tls::TlsFiles;
 
-/// Bytes that are read in answer to what was sent last. The driver collects an answer before it is read.
+/// Limit in bytes for the answer to the last request. The driver collects a whole answer before it can be read.
 const MOST: usize = 8 << 20;
 
-/// What a line counts for beside its bytes: each element of an array has one, and takes as much here.
+/// Bytes that a line counts for in addition to its length: each array element has one, and takes as much memory here.
 const LINE: usize = 64;
 
 trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
 
-/// A stream that is read up to a bound.
+/// A stream with a read limit.
 pub(super) struct Stream {
     inner: Box<dyn Both>,
     left: usize,
 }
 
-/// Why there is no stream.
 pub(super) enum DialError {
     Tls(TlsTrouble),
     Io(io::Error),

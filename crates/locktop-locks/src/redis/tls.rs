@@ -1,7 +1,7 @@
-//! TLS to a Redis server: whose certificate is trusted, who we are there, and what was wrong when it does not come about.
+//! TLS to a Redis server: which certificates are trusted, the client's own certificate, and the reasons for failures.
 //!
-//! A certificate is verified, name and all, by the system's authorities, or by those in a file that the URL names. The
-//! one exception is said aloud in the URL: `#insecure`.
+//! A certificate, including its name, is verified by the system's authorities, or by those in a file that the URL names.
+//! The only exception is explicit in the URL: `#insecure`.
 
 use std::error::Error;
 use std::io;
@@ -22,23 +22,23 @@ use tokio_rustls::TlsConnector;
 
 use super::error::{RedisUrlError, TlsTrouble};
 
-/// The parameters of a URL that name files, as redis-py calls them.
+/// The URL parameters that name files, with the names of redis-py.
 const AUTHORITIES: &str = "ssl_ca_certs";
 const CERTIFICATE: &str = "ssl_certfile";
 const KEY: &str = "ssl_keyfile";
 
-/// The files that a URL names. They are read at each connection: a certificate may be renewed while we run.
+/// The files that a URL names. They are read at each connection, since a certificate may be renewed while the program
+/// runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TlsFiles {
     /// Authorities in place of the system's.
     authorities: Option<PathBuf>,
-    /// Our certificate and its key.
+    /// The client's certificate and its key.
     identity: Option<(PathBuf, PathBuf)>,
 }
 
 impl TlsFiles {
-    /// Reads the parameters of a URL. One that is about TLS and not known is not passed over: it may have been the one
-    /// that matters.
+    /// Reads the parameters of a URL. An unknown one that concerns TLS is not ignored: it may be the one that matters.
     pub(super) fn of<K: AsRef<str>, V: AsRef<str>>(
         parameters: impl Iterator<Item = (K, V)>,
         encrypted: bool,
@@ -68,7 +68,7 @@ impl TlsFiles {
         Ok(Self { authorities, identity })
     }
 
-    /// What makes TLS connections, with what is in the files by now.
+    /// Creates a TLS connector with the current content of the files.
     pub(super) async fn connector(&self, insecure: bool) -> Result<TlsConnector, TlsTrouble> {
         let unfit = |error: rustls::Error| TlsTrouble::Files(one_line(&error.to_string()).into_owned());
         let provider = Arc::new(ring::default_provider());
@@ -91,7 +91,7 @@ impl TlsFiles {
         Ok(TlsConnector::from(Arc::new(config)))
     }
 
-    /// The authorities that are trusted: those of the file, or else the system's.
+    /// The trusted authorities: those of the file, or else the system's.
     async fn roots(&self) -> Result<RootCertStore, TlsTrouble> {
         let mut roots = RootCertStore::empty();
         match &self.authorities {
@@ -108,7 +108,7 @@ impl TlsFiles {
     }
 }
 
-/// The certificates of a file: without any, the server would be blamed.
+/// The certificates of a file. A file without any is an error: otherwise the server would be blamed.
 fn certificates(text: &[u8], file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsTrouble> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
     let read = read.map_err(|error| TlsTrouble::Files(format!("{}: {error}", file.display())))?;
@@ -118,7 +118,7 @@ fn certificates(text: &[u8], file: &Path) -> Result<Vec<CertificateDer<'static>>
     Ok(read)
 }
 
-/// Takes any certificate, as `#insecure` asks for. Its key must sign the handshake all the same.
+/// Accepts any certificate, as `#insecure` requests. Its key must sign the handshake all the same.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 
@@ -172,7 +172,7 @@ async fn read(file: &Path) -> Result<Vec<u8>, TlsTrouble> {
     tokio::fs::read(file).await.map_err(unread)
 }
 
-/// What was wrong with TLS, if that is what the error is about.
+/// The TLS problem, if the error is about TLS.
 pub(super) fn trouble(error: &RedisError) -> Option<TlsTrouble> {
     Some(match rustls_error(error)? {
         rustls::Error::InvalidCertificate(wrong) => match wrong {
@@ -198,7 +198,7 @@ pub(super) fn trouble(error: &RedisError) -> Option<TlsTrouble> {
     })
 }
 
-/// The error of TLS inside of one of input and output, however it is wrapped.
+/// The TLS error inside an I/O error, however it is wrapped.
 fn rustls_error(error: &RedisError) -> Option<&rustls::Error> {
     let mut source = error.source();
     while let Some(error) = source {

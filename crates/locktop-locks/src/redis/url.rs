@@ -1,5 +1,3 @@
-//! Where a Redis server is: `redis://user:password@host:port/database`, or `rediss://` with TLS.
-
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -10,29 +8,28 @@ use redis::{ConnectionAddr, ConnectionInfo};
 use super::error::RedisUrlError;
 use super::tls::TlsFiles;
 
-/// The address of a server. What is printed of it has no password.
+/// The address of a server. It is printed without its password.
 #[derive(Clone)]
 pub struct RedisUrl {
-    /// What the crate connects with.
     pub(super) info: Arc<ConnectionInfo>,
-    /// What it connects with, if that is TLS.
+    /// The files for TLS, if the connection uses it.
     pub(super) tls: TlsFiles,
 }
 
 impl RedisUrl {
-    /// Reads a URL: `redis://` (or `valkey://`) for TCP, `rediss://` (or `valkeys://`) for TCP with TLS, `redis+unix://` (or
+    /// Parses a URL: `redis://` (or `valkey://`) for TCP, `rediss://` (or `valkeys://`) for TCP with TLS, `redis+unix://` (or
     /// `unix://`) for a socket, with `?db=`, `&user=` and `&pass=`.
     ///
-    /// With TLS the certificate of the server is verified by the system's authorities, or by those in the file that
-    /// `?ssl_ca_certs=` names; `ssl_certfile` and `ssl_keyfile` name a certificate of ours and its key; `#insecure` at the
-    /// end takes any certificate.
+    /// With TLS the server's certificate is verified by the system's authorities, or by those in the file that
+    /// `?ssl_ca_certs=` names; `ssl_certfile` and `ssl_keyfile` name a client certificate and its key; `#insecure` at the end
+    /// accepts any certificate.
     ///
     /// # Errors
-    /// When it is none; the error repeats nothing of it.
+    /// If it is invalid; the error repeats nothing of it.
     pub fn parse(text: &str) -> Result<Self, RedisUrlError> {
         let text = text.trim();
         let info = ConnectionInfo::from_str(text).map_err(|error| {
-            // The crate's own sentences hold nothing of the URL; a detail may.
+            // The crate's own sentences contain nothing of the URL; a detail may.
             let whole = error.to_string();
             RedisUrlError::Syntax(whole.split(" - ").next().unwrap_or_default().to_lowercase())
         })?;
@@ -46,7 +43,6 @@ impl RedisUrl {
         Ok(Self { info: Arc::new(info.set_redis_settings(settings)), tls })
     }
 
-    /// Whether it connects with TLS.
     pub(super) fn is_encrypted(&self) -> bool {
         is_encrypted(&self.info)
     }
@@ -58,7 +54,7 @@ impl RedisUrl {
                 (host, *port, None)
             }
             ConnectionAddr::Unix(path) => ("", 0, Some(path)),
-            // The crate may learn of more.
+            // The crate may add other kinds.
             _ => ("", 0, None),
         }
     }
@@ -95,7 +91,7 @@ impl fmt::Debug for RedisUrl {
 }
 
 impl PartialEq for RedisUrl {
-    /// Whether this is the same database of the same server; who asks makes no difference, nor how well it is encrypted.
+    /// Whether this is the same database of the same server; the user and the encryption make no difference.
     fn eq(&self, other: &Self) -> bool {
         self.place() == other.place() && self.info.redis_settings().db() == other.info.redis_settings().db()
     }

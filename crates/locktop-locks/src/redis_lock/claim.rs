@@ -1,5 +1,3 @@
-//! A value under a key, and asking the servers about it.
-
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -7,16 +5,15 @@ use tokio::runtime::Handle;
 
 use super::member::{Member, Vote};
 
-/// What the servers said to one question.
+/// The servers' answers to one request.
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     pub(super) yes: u32,
     pub(super) no: u32,
-    /// Those that said nothing, and why.
+    /// The reasons for each server without an answer.
     pub(super) unknown: Vec<String>,
 }
 
-/// How many there are, as they are counted.
 pub(super) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -52,7 +49,7 @@ impl Claim {
     }
 }
 
-/// Takes the value back in the background when it is dropped.
+/// Releases the value in the background when dropped.
 #[derive(Debug)]
 pub(super) struct Armed {
     pub(super) claim: Arc<Claim>,
@@ -64,14 +61,14 @@ impl Armed {
         Self { claim: Arc::new(claim), armed: true }
     }
 
-    /// Takes the value back from all servers. When this future is dropped that goes on in the background.
+    /// Releases the value on all servers. If this future is dropped, that continues in the background.
     pub(super) async fn release(mut self) -> Votes {
         let votes = self.claim.release().await;
         self.armed = false;
         votes
     }
 
-    /// The value is left where it is, to the end of its term.
+    /// Leaves the value in place, to the end of its term.
     pub(super) fn disarm(&mut self) {
         self.armed = false;
     }
@@ -79,7 +76,7 @@ impl Armed {
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        // Without a runtime the value goes with its term.
+        // Without a runtime the value expires with its term.
         if self.armed
             && let Ok(runtime) = Handle::try_current()
         {

@@ -1,5 +1,3 @@
-//! Why there is no lock, or no longer one.
-
 use std::time::Duration;
 
 use crate::redis::{RedisUrl, RedisUrlError};
@@ -16,42 +14,42 @@ pub enum SetupError {
     /// This server is in the list more than once: one server cannot vote twice.
     #[error("{0} is named twice: each server has one vote")]
     Twice(RedisUrl),
-    /// This term is shorter than 100 ms, which leaves no time for the answers of a majority.
+    /// The term is shorter than 100 ms, which leaves no time for the answers of a majority.
     #[error("a term of {} ms is too short for a lock in Redis: use at least 100 ms", .0.as_millis())]
     Term(Duration),
 }
 
-/// The lock was not acquired, and what was set of it has been taken back as far as the servers answer.
+/// The lock was not acquired, and what was set of it has been removed as far as the servers answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAcquired {
-    /// Others have it, on so many servers that there is no majority left.
+    /// Others hold it, on so many servers that no majority is left.
     #[error("{key} is taken ({taken} of {servers} servers)")]
     Taken {
-        /// The key in Redis that the lock is on.
+        /// The key of the lock in Redis.
         key: String,
-        /// Servers on which somebody else has the key.
+        /// Servers on which another client has the key.
         taken: u32,
-        /// Servers that were asked, those without an answer included.
+        /// Servers that were asked, including those without an answer.
         servers: u32,
     },
-    /// Too few servers can be asked.
+    /// Too few servers are available.
     #[error("{key}: {granted} of {servers} servers agreed, and {quorum} are needed: {}", .faults.join("; "))]
     NoQuorum {
-        /// The key in Redis that the lock is on.
+        /// The key of the lock in Redis.
         key: String,
         /// Servers that set the key.
         granted: u32,
-        /// Servers that have to agree: more than half of them.
+        /// Servers that must agree: more than half of them.
         quorum: u32,
-        /// Servers that were asked, those without an answer included.
+        /// Servers that were asked, including those without an answer.
         servers: u32,
-        /// What is wrong with each of the others, in one line.
+        /// The problem of each of the others, in one line.
         faults: Vec<String>,
     },
-    /// A majority agreed, when nothing was left of the term.
+    /// A majority agreed, but nothing was left of the term.
     #[error("{key}: the servers took {} ms to agree, longer than the lock lasts", .elapsed.as_millis())]
     TooSlow {
-        /// The key in Redis that the lock is on.
+        /// The key of the lock in Redis.
         key: String,
         /// How long it took, from before the first request was sent.
         elapsed: Duration,
@@ -61,12 +59,12 @@ pub enum NotAcquired {
 /// The lock is, or may be, no longer held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
-    /// So many servers no longer have the value that there is no majority left: the key was deleted, or is another's.
+    /// So many servers no longer have the value that no majority is left: the key was deleted, or has another client's value.
     #[error("the lock is lost: {gone} of {servers} servers no longer have it")]
     Gone {
         /// Servers that answered that they do not have the value.
         gone: u32,
-        /// Servers that were asked, those without an answer included.
+        /// Servers that were asked, including those without an answer.
         servers: u32,
     },
     /// No majority confirmed a renewal before the term ended.
@@ -74,13 +72,13 @@ pub enum Lost {
     Silent,
 }
 
-/// Work under a lock that was not done, or not to its end.
+/// Work under a lock that was not done, or not completed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Interrupted {
     /// The lock was not acquired, so the work did not begin.
     #[error(transparent)]
     NotAcquired(#[from] NotAcquired),
-    /// The lock was lost, and the work was dropped where it was.
+    /// The lock was lost, and the work was dropped midway.
     #[error(transparent)]
     Lost(#[from] Lost),
 }

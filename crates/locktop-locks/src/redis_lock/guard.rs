@@ -1,5 +1,3 @@
-//! A lock that is held.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +10,14 @@ use super::quorum;
 use super::watchdog::{self, State};
 use locktop_base::clock;
 
-/// What became of a release, counted over the servers.
+/// The result of a release, counted over the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Released {
     /// Servers that had the value and have deleted it.
     pub freed: u32,
-    /// Servers that did not have it any more.
+    /// Servers that no longer had it.
     pub gone: u32,
-    /// Servers that did not answer: there it ends with its term.
+    /// Servers that did not answer: there it expires with its term.
     pub unknown: u32,
 }
 
@@ -31,10 +29,10 @@ impl Released {
     }
 }
 
-/// A lock that is held, and renewed by a task of its own, until it is released, lost or dropped.
+/// A held lock, renewed by a background task, until it is released, lost or dropped.
 #[derive(Debug)]
 pub struct Guard {
-    // In this order: no renewal begins once the value is being taken back.
+    // The order matters: no renewal begins once the value is being released.
     watchdog: Watchdog,
     state: watch::Receiver<State>,
     armed: Armed,
@@ -63,13 +61,13 @@ impl Guard {
         &self.armed.claim.value
     }
 
-    /// Until when the lock is held for sure, by [`clock::since_boot`]; each renewal moves it.
+    /// Until when the lock is certainly held, by [`clock::since_boot`]; each renewal extends it.
     #[must_use]
     pub fn valid_until(&self) -> Duration {
         self.state.borrow().valid_until
     }
 
-    /// How much longer the lock is held for sure if no renewal succeeds; nothing when it is lost.
+    /// How much longer the lock is certainly held if no renewal succeeds; zero if it is lost.
     #[must_use]
     pub fn time_left(&self) -> Duration {
         let state = *self.state.borrow();
@@ -77,21 +75,21 @@ impl Guard {
         if state.lost.is_none() { left } else { Duration::ZERO }
     }
 
-    /// Whether the lock is held for sure at this moment. Asks the clock, so it is right also when this process, or the
-    /// whole machine, has stood still.
+    /// Whether the lock is certainly held at this moment. Reads the clock, so it is correct even if this process, or the
+    /// whole machine, was suspended.
     #[must_use]
     pub fn is_held(&self) -> bool {
         !self.time_left().is_zero()
     }
 
-    /// Waits until the lock is, or may be, lost. Whoever does work under the lock stops it then.
+    /// Waits until the lock is, or may be, lost. Work under the lock must stop then.
     pub async fn lost(&mut self) -> Lost {
         let found = self.state.wait_for(|state| state.lost.is_some()).await;
-        // The watchdog ends only after it has said so, or with its runtime.
+        // The watchdog ends only after it has reported the loss, or with its runtime.
         found.ok().and_then(|state| state.lost).unwrap_or(Lost::Silent)
     }
 
-    /// Gives the lock back, and says what the servers said.
+    /// Releases the lock, and returns the servers' answers.
     pub async fn release(self) -> Released {
         let Self { watchdog, armed, state: _ } = self;
         drop(watchdog);
@@ -99,7 +97,7 @@ impl Guard {
         Released { freed: votes.yes, gone: votes.no, unknown: count(votes.unknown.len()) }
     }
 
-    /// Ends the renewals and leaves the key to the end of its term: nobody else gets the lock before.
+    /// Stops the renewals and leaves the key to the end of its term: no other client gets the lock before.
     pub fn keep(mut self) {
         self.armed.disarm();
     }

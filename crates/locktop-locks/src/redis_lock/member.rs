@@ -1,5 +1,3 @@
-//! One of the servers that vote.
-
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
@@ -7,7 +5,7 @@ use tokio::sync::Mutex;
 use crate::redis::{Command, Connection, RedisFault, RedisUrl, Reply};
 use locktop_base::clock;
 
-/// Gives the value a new term, if the key still has it.
+/// Renews the term of the value, if the key still has it.
 const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
                      return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end";
 
@@ -15,21 +13,21 @@ const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
 const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
                        return redis.call('DEL', KEYS[1]) else return 0 end";
 
-/// Messages in a row without an answer after which a new connection is made.
+/// Consecutive messages without an answer after which a new connection is made.
 const SILENCES: u32 = 2;
 
-/// What a server says.
+/// A server's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Vote {
     /// It did what was asked.
     Yes,
-    /// The key is another's, or not there.
+    /// The key has another value, or does not exist.
     No,
-    /// Nothing is known; why, in one line.
+    /// Nothing is known; the reason, in one line.
     Unknown(String),
 }
 
-/// A server that votes, with the one connection to it, which is made when it is first needed.
+/// A voting server, with the one connection to it, which is made when it is first needed.
 #[derive(Debug)]
 pub(super) struct Member {
     server: RedisUrl,
@@ -41,11 +39,11 @@ pub(super) struct Member {
 #[derive(Debug, Default)]
 struct Slot {
     open: Option<Open>,
-    /// Messages in a row that were not answered.
+    /// Consecutive messages that were not answered.
     silences: u32,
 }
 
-/// A connection: it is to one process, and ends with it.
+/// A connection: it is to one server process, and ends with it.
 #[derive(Debug, Clone)]
 struct Open {
     connection: Connection,
@@ -65,14 +63,13 @@ impl Member {
         self.ask(&set, true).await
     }
 
-    /// A new term for the value.
     pub(super) async fn renew(&self, key: &str, value: &str, term: Duration) -> Vote {
         let script = Command::new("EVAL").arg(RENEW).number(1).arg(key).arg(value).number(milliseconds(term));
         self.ask(&script, false).await
     }
 
-    /// The end of the value. What was sent before on this connection has been done by then: a message that was given up is
-    /// overtaken by none that comes after it.
+    /// Deletes the value. Earlier messages on this connection have been executed by then: an abandoned message is never
+    /// overtaken by a later one.
     pub(super) async fn release(&self, key: &str, value: &str) -> Vote {
         self.ask(&Command::new("EVAL").arg(RELEASE).number(1).arg(key).arg(value), false).await
     }
@@ -99,8 +96,8 @@ impl Member {
     }
 
     /// The answer, or why there is none, and whether the server has answered at all. A connection that broke, perhaps long
-    /// ago, is replaced once: each of the three commands may be sent a second time, and then at worst says no to what
-    /// the first has done.
+    /// ago, is replaced once: each of the three commands may be sent a second time, and then at worst answers no to what the
+    /// first one did.
     async fn send(&self, command: &Command, votes: bool) -> Result<Reply, (String, bool)> {
         let mut again = true;
         loop {
@@ -135,7 +132,7 @@ impl Member {
         ))
     }
 
-    /// The connection, a new one where there is none.
+    /// The connection; a new one if there is none.
     async fn connection(&self) -> Result<Open, (String, bool)> {
         let mut slot = self.slot.lock().await;
         if let Some(open) = &slot.open {
@@ -153,7 +150,7 @@ impl Member {
     }
 }
 
-/// When a server has been up for long enough.
+/// When a server has been up for long enough to vote.
 async fn votes_from(
     connection: &Connection,
     quarantine: Duration,
@@ -168,7 +165,7 @@ async fn votes_from(
     let Some(up) = info.as_bytes().and_then(uptime) else {
         return Ok(Err(connection.strange("INFO").to_string()));
     };
-    // Both ends of the uptime are whole seconds: it may be a second less.
+    // Both ends of the uptime are whole seconds: the real uptime may be a second less.
     let up = up.saturating_sub(Duration::from_secs(1));
     Ok(Ok(clock::monotonic() + quarantine.saturating_sub(up)))
 }

@@ -17,40 +17,39 @@
 //! # async fn write_the_report() {}
 //! ```
 //!
-//! # What it does
+//! # Operation
 //!
-//! - **Taking** is `SET key value NX PX term` with a value that nobody else has, sent to all servers at the same time,
-//!   each with a short time-out. The lock is held when a majority (N/2 + 1) said yes and
-//!   `validity = term − elapsed − drift` is above zero, where the drift is 1 % of the term and 2 ms, and the time is
-//!   this machine's time since it was booted (which no clock setting moves, and which goes on while the machine sleeps)
-//!   from before the first request was sent. Otherwise the value is taken back from *all*
-//!   servers, also from those that did not answer, and after a random delay it is tried again.
-//!   One server is the same with N = 1.
-//! - **Renewing** is a script that compares before it sets a new term. A task of the guard's does it at a third of the
-//!   term, and a renewal counts only when a majority has confirmed it in time.
-//! - **Releasing** is a script that compares before it deletes: nobody deletes what is another's.
-//! - **Losing** is told by [`Guard::lost`]: by the first renewal that finds no majority left (the key is gone or another's),
-//!   and at the latest when the last confirmed term ends, also when no server says anything.
-//! - **Forgetting servers.** A server that restarts without its data may give the same lock away a second time while the
+//! - **Acquiring** is `SET key value NX PX term` with a unique value, sent to all servers at the same time, each with a
+//!   short timeout. The lock is held when a majority (N/2 + 1) agreed and `validity = term − elapsed − drift` is above
+//!   zero. The drift is 1 % of the term and 2 ms. The time is this machine's time since boot, from before the first
+//!   request was sent; no clock setting changes it, and it advances while the machine sleeps. Otherwise the value is
+//!   removed from *all* servers, including those that did not answer, and after a random delay it is tried again. One
+//!   server is the same with N = 1.
+//! - **Renewing** is a script that compares before it sets a new term. A background task of the guard does it at a third
+//!   of the term, and a renewal counts only when a majority has confirmed it in time.
+//! - **Releasing** is a script that compares before it deletes: no client deletes another client's value.
+//! - **Losing** is reported by [`Guard::lost`]: by the first renewal that finds no majority left (the key was removed or
+//!   has another client's value), and at the latest when the last confirmed term ends, even if no server answers.
+//! - **Forgetting servers.** A server that restarts without its data may grant the same lock a second time while the
 //!   first holder's term still runs. So a server that has been up for less than a term is not asked for a vote
 //!   ([`Restarts::StayOut`]): the client reads its uptime once for each connection. All clients of a key must then use
 //!   the same longest term.
 //!
-//! # What it cannot do
+//! # Limits
 //!
-//! A holder that is stopped (a paused machine, a swapped-out process) notices the end of its term only when it goes on. Ask
-//! [`Guard::is_held`] right before each step that matters; and where a stale write would do harm, let the resource itself
-//! refuse it, with a fencing token, which no lock in Redis gives. A replica that is promoted may not have the lock: for
-//! Redlock take independent servers, not one server and its replicas.
+//! A holder that is stopped (a paused machine, a swapped-out process) notices the end of its term only when it continues.
+//! Check [`Guard::is_held`] right before each step that matters; and if a stale write would do harm, let the resource
+//! itself refuse it, with a fencing token, which no lock in Redis provides. A promoted replica may not have the lock: for
+//! Redlock use independent servers, not one server and its replicas.
 //!
-//! It is not reentrant: a second acquisition by the same holder waits like anybody's. Hand the guard on instead.
+//! It is not reentrant: a second acquisition by the same holder waits like any other. Pass the guard on instead.
 //!
-//! A guard that is dropped without [`Guard::release`] gives the lock back in the background if it is dropped within a
-//! tokio runtime; where that fails the lock ends with its term. It is never renewed after the drop.
+//! A guard that is dropped without [`Guard::release`] releases the lock in the background if it is dropped within a tokio
+//! runtime; if that fails, the lock ends with its term. It is never renewed after the drop.
 //!
 //! # Uses
 //!
-//! **No double submission**: the first one in has the key for a term, and the others are told so.
+//! **No double submission**: the first client has the key for a term, and the others get an error.
 //!
 //! ```no_run
 //! # use locktop_locks::redis_lock::{NotAcquired, RedisLocks};
@@ -64,7 +63,7 @@
 //! }
 //! ```
 //!
-//! **Exclusive access to a resource**: wait for it, and let go of the work when the lock is lost ([`RedisLocks::with`]).
+//! **Exclusive access to a resource**: wait for it, and drop the work when the lock is lost ([`RedisLocks::with`]).
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -75,7 +74,7 @@
 //! }
 //! ```
 //!
-//! **One runner per task**: who does not get the lock leaves the task to the one who has it.
+//! **One runner per task**: a client that does not get the lock leaves the task to the one that has it.
 //!
 //! ```no_run
 //! # use locktop_locks::redis_lock::{Interrupted, NotAcquired, RedisLocks};

@@ -1,23 +1,20 @@
-//! How locks are taken.
-
 use std::time::Duration;
 
-/// The shortest term: below, the time on the way is most of it.
+/// The shortest term: below, most of it would be transmission time.
 pub(super) const SHORTEST_TERM: Duration = Duration::from_millis(100);
 
-/// What a server that has just started is worth.
+/// How a server that has just started is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Restarts {
-    /// It may have forgotten locks that it gave away before, and is not asked for a vote until it has been up for a term:
-    /// by then each of those has ended. Needs the right to run `INFO`; a server that does not tell its uptime has no
-    /// vote.
+    /// It may have forgotten locks that it granted before, and has no vote until it has been up for a term: by then each of
+    /// those has ended. Needs the right to run `INFO`; a server that does not report its uptime has no vote.
     #[default]
     StayOut,
-    /// It has all its data (`appendonly yes` and `appendfsync always`), or whoever restarts it waits for a term.
+    /// It has all its data (`appendonly yes` and `appendfsync always`), or its operator waits for a term before a restart.
     Trusted,
 }
 
-/// How locks are taken: for how long, under which name, and how patiently.
+/// Options for acquiring locks: the term, the holder's name, and time limits.
 #[derive(Debug, Clone)]
 pub struct LockOptions {
     pub(super) term: Duration,
@@ -36,7 +33,7 @@ impl Default for LockOptions {
 }
 
 impl LockOptions {
-    /// How long a lock outlives its holder: the other clients wait for as long when a holder dies. At least 100 ms.
+    /// How long a lock outlives its holder: the other clients wait this long when a holder dies. At least 100 ms.
     #[must_use]
     pub fn term(term: Duration) -> Self {
         Self {
@@ -49,31 +46,31 @@ impl LockOptions {
         }
     }
 
-    /// The time that one server has to answer; by default a twentieth of the term, at least 50 ms and at most 1 s.
+    /// The time limit for one server's answer; by default a twentieth of the term, at least 50 ms and at most 1 s.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// Who holds the lock, for people who look at the value: `name:` and something random.
+    /// The holder's name, for people who read the value: `name:` and a random part.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// What a server that has just started is worth.
+    /// How a server that has just started is treated.
     #[must_use]
     pub fn restarts(self, restarts: Restarts) -> Self {
         Self { restarts, ..self }
     }
 
-    /// The longest term that any client uses for these keys, if it is longer than this one's.
+    /// The longest term that any client uses for these keys, if it is longer than this client's.
     #[must_use]
     pub fn longest_term(self, longest: Duration) -> Self {
         Self { longest_term: Some(longest), ..self }
     }
 
-    /// The longest delay between two attempts; each is random.
+    /// The longest delay between two attempts; each delay is random.
     #[must_use]
     pub fn longest_delay(self, longest: Duration) -> Self {
         Self { longest_delay: longest, ..self }
@@ -84,20 +81,20 @@ impl LockOptions {
         self.timeout.unwrap_or(part)
     }
 
-    /// For how long a server that has started has no vote.
+    /// How long a server has no vote after its start.
     pub(super) fn quarantine(&self) -> Option<Duration> {
         let longest = self.longest_term.unwrap_or_default().max(self.term);
         (self.restarts == Restarts::StayOut).then_some(longest + drift(longest))
     }
 }
 
-/// What the clocks of two machines may differ by over a term, and the milliseconds that Redis counts in: 1 % and 2 ms
-/// (<https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/>).
+/// The possible difference between the clocks of two machines over a term, and the resolution of Redis, which is
+/// milliseconds: 1 % and 2 ms (<https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/>).
 pub(super) fn drift(term: Duration) -> Duration {
     term / 100 + Duration::from_millis(2)
 }
 
-/// What is left of a term that was asked for `elapsed` ago; none when nothing is.
+/// The rest of a term that was requested `elapsed` ago; `None` if nothing is left.
 pub(super) fn validity(term: Duration, elapsed: Duration) -> Option<Duration> {
     term.checked_sub(elapsed)?.checked_sub(drift(term)).filter(|left| !left.is_zero())
 }

@@ -1,12 +1,10 @@
-//! Chance: values that nobody else has, and delays that two clients do not share.
-
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// `name:` and 128 random bits, or only those for no name.
+/// `name:` and 128 random bits, or only the bits if there is no name.
 ///
 /// # Errors
-/// When the system has no random bytes.
+/// If the system has no random bytes.
 pub(super) fn value(name: &str) -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
@@ -18,7 +16,7 @@ pub(super) fn value(name: &str) -> Result<String, getrandom::Error> {
     Ok(value)
 }
 
-/// Something between nothing and `longest`; without random bytes the half of it.
+/// A random time between zero and `longest`; half of it if there are no random bytes.
 pub(super) fn delay(longest: Duration) -> Duration {
     let share = getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
     longest.mul_f64(share)

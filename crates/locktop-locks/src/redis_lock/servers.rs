@@ -1,5 +1,3 @@
-//! The servers, and taking a lock on them.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,16 +22,16 @@ impl RedisLocks {
     /// Servers by their URLs. No connection is made yet.
     ///
     /// # Errors
-    /// When there is no server, or one twice, or one that is no Redis URL, or the term is too short.
+    /// If there is no server, a server is named twice, a URL is not a Redis URL, or the term is too short.
     pub fn connect(urls: &[impl AsRef<str>], options: LockOptions) -> Result<Self, SetupError> {
         let servers: Result<Vec<_>, _> = urls.iter().map(|url| RedisUrl::parse(url.as_ref())).collect();
         Self::new(servers?, options)
     }
 
-    /// The same with URLs that were read before.
+    /// The same with URLs that are already parsed.
     ///
     /// # Errors
-    /// When there is no server, or one twice, or the term is too short.
+    /// If there is no server, a server is named twice, or the term is too short.
     pub fn new(servers: Vec<RedisUrl>, options: LockOptions) -> Result<Self, SetupError> {
         if servers.is_empty() {
             return Err(SetupError::NoServer);
@@ -53,7 +51,7 @@ impl RedisLocks {
         Ok(Self { members, options })
     }
 
-    /// How many servers have to agree.
+    /// How many servers must agree.
     #[must_use]
     pub fn quorum(&self) -> u32 {
         quorum(count(self.members.len()))
@@ -62,7 +60,7 @@ impl RedisLocks {
     /// Tries once.
     ///
     /// # Errors
-    /// When the lock is another's, or too few servers agreed in time.
+    /// If another client holds the lock, or too few servers agreed in time.
     pub async fn try_acquire(&self, key: &str) -> Result<Guard, NotAcquired> {
         let value = random::value(&self.options.name).map_err(|error| NotAcquired::NoQuorum {
             key: key.to_owned(),
@@ -72,7 +70,7 @@ impl RedisLocks {
             faults: vec![format!("this machine has no random bytes: {error}")],
         })?;
         let claim = Claim { members: Arc::clone(&self.members), key: key.to_owned(), value };
-        // From here on what is set is taken back, also when this future is dropped.
+        // From here on the value is released again, even if this future is dropped.
         let armed = Armed::new(claim);
         let term = self.options.term;
         let started = clock::since_boot();
@@ -86,10 +84,10 @@ impl RedisLocks {
         }
     }
 
-    /// Tries until the lock is there or the time is up, with random delays in between.
+    /// Tries until the lock is acquired or the time is up, with random delays in between.
     ///
     /// # Errors
-    /// As the last attempt's.
+    /// The error of the last attempt.
     pub async fn acquire(&self, key: &str, within: Duration) -> Result<Guard, NotAcquired> {
         let started = clock::monotonic();
         loop {
@@ -105,12 +103,11 @@ impl RedisLocks {
         }
     }
 
-    /// Does work under a lock: waits for the lock, at most the time given; drops the work where it is when the lock is
-    /// lost; gives the lock back.
+    /// Runs work under a lock: waits for the lock, at most the given time; drops the work midway if the lock is lost;
+    /// releases the lock.
     ///
     /// # Errors
-    /// When the lock was not acquired, and then nothing was done; or when it was lost, and then the work was not
-    /// finished.
+    /// If the lock was not acquired, and then nothing was done; or if it was lost, and then the work was not finished.
     pub async fn with<T>(
         &self,
         key: &str,
@@ -119,7 +116,7 @@ impl RedisLocks {
     ) -> Result<T, Interrupted> {
         let mut guard = self.acquire(key, within).await?;
         let done = tokio::select! {
-            // What is lost already must not go on, whatever the work says.
+            // If the lock is lost the work must not continue, whatever its state.
             biased;
             lost = guard.lost() => Err(lost.into()),
             done = work => Ok(done),
@@ -128,7 +125,7 @@ impl RedisLocks {
         done
     }
 
-    /// Until when the lock is valid, or why there is none.
+    /// Until when the lock is valid, or why it was not acquired.
     fn verdict(&self, key: &str, votes: Votes, started: Duration) -> Result<Duration, NotAcquired> {
         let (servers, quorum) = (count(self.members.len()), self.quorum());
         let key = key.to_owned();

@@ -1,4 +1,4 @@
-//! Renewing a lock for as long as its guard lives.
+//! Renews a lock for as long as its guard lives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,27 +11,25 @@ use super::options::validity;
 use super::quorum;
 use locktop_base::clock;
 
-/// How a lock is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct State {
     /// Until when the last confirmed term is valid, by [`clock::since_boot`].
     pub(super) valid_until: Duration,
-    /// Set once, and never taken back.
+    /// Set once, and never reset.
     pub(super) lost: Option<Lost>,
 }
 
-/// What a renewal came to.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     /// A majority has renewed: valid until this time of [`clock::since_boot`].
     Renewed(Duration),
     /// Nothing is known; it may be tried again.
     Unclear,
-    /// No majority can have it any more.
+    /// No majority can still have it.
     Gone(Lost),
 }
 
-/// Renews at a third of the term, and sooner again after a renewal that came to nothing, until the lock is lost.
+/// Renews at a third of the term, and earlier after a failed renewal, until the lock is lost.
 pub(super) async fn run(claim: Arc<Claim>, term: Duration, taken: Duration, state: watch::Sender<State>) {
     let mut valid_until = state.borrow().valid_until;
     let mut next = taken + term / 3;
@@ -45,7 +43,7 @@ pub(super) async fn run(claim: Arc<Claim>, term: Duration, taken: Duration, stat
         }
         let started = clock::since_boot();
         let votes = tokio::select! {
-            // An answer that comes after the term has ended is too late, also when both are there at once.
+            // An answer after the end of the term is too late, even if both arrive at once.
             biased;
             () = &mut ended => break Lost::Silent,
             votes = claim.ask(|member, claim| member.renew(&claim.key, &claim.value, term)) => votes,
@@ -63,8 +61,8 @@ pub(super) async fn run(claim: Arc<Claim>, term: Duration, taken: Duration, stat
     state.send_modify(|state| state.lost = Some(lost));
 }
 
-/// Sleeps until that time since the machine was booted. A timer stands still while the machine sleeps, and servers
-/// elsewhere do not: the clock is looked at every second.
+/// Sleeps until that time since boot. A timer stops while the machine sleeps, but other servers do not: the clock is read
+/// every second.
 async fn sleep_until(moment: Duration) {
     loop {
         let left = moment.saturating_sub(clock::since_boot());

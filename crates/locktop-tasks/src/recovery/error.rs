@@ -1,5 +1,3 @@
-//! Why there is no plan.
-
 use super::grants::{Need, grants};
 use crate::message::Unanswered;
 use crate::schema::SchemaName;
@@ -10,49 +8,49 @@ pub enum RecoverError {
     /// A standby does not see the primary's locks.
     #[error("a standby cannot recover tasks or show which are running: connect to the primary")]
     Standby,
-    /// No schema of ours of this name.
+    /// No schema of locktop's has this name.
     #[error("this database has no schema {} of locktop{}", .schema.quoted(), remedy(.others, .printed))]
     NoSchema {
-        /// The name that was asked for.
+        /// The requested name.
         schema: SchemaName,
-        /// Schemas of ours with other names.
+        /// Schemas of locktop's with other names.
         others: Vec<String>,
-        /// Schemas with task tables that are not ours.
+        /// Schemas with task tables that are not locktop's.
         printed: Vec<String>,
     },
-    /// A schema of this name that we did not make.
+    /// A schema of this name that locktop did not create.
     #[error("the schema {} was not created by locktop{}", .schema.quoted(), remedy(.others, .printed))]
     Foreign {
-        /// The name that was asked for.
+        /// The requested name.
         schema: SchemaName,
-        /// Schemas of ours with other names.
+        /// Schemas of locktop's with other names.
         others: Vec<String>,
-        /// Schemas with task tables that are not ours.
+        /// Schemas with task tables that are not locktop's.
         printed: Vec<String>,
     },
-    /// A schema of ours of an older version, without the functions that recover.
+    /// An older version of locktop's schema, without the functions for recovery.
     #[error("the schema {} is too old for this: run \"locktop schema install\" to upgrade it", .0.quoted())]
     Old(SchemaName),
     /// No task has the name that was given.
     #[error("no task \"{name}\" in the schema {}", .schema.quoted())]
     NoTask {
-        /// The schema whose tasks were looked at.
+        /// The schema that was searched.
         schema: SchemaName,
-        /// The name of a task that was asked for (`task_name`).
+        /// The requested name of a task (`task_name`).
         name: String,
     },
-    /// The role lacks a privilege that looking needs (SQLSTATE `42501`).
+    /// The role lacks a privilege for reading (SQLSTATE `42501`).
     #[error("{message}; what the role needs: {grants}")]
     Forbidden {
         /// The server's message, with its SQLSTATE, in one line.
         message: String,
-        /// The GRANT statements that is needed, separated by semicolons.
+        /// The GRANT statements that are needed, separated by semicolons.
         grants: String,
     },
-    /// The server refuses for another reason, or is gone.
+    /// The server refuses for another reason, or is unreachable.
     #[error("{0}")]
     Server(String),
-    /// What the server sent cannot be read.
+    /// The server's answer cannot be read.
     #[error("an execution cannot be read: {0}")]
     Unreadable(String),
 }
@@ -68,7 +66,6 @@ impl RecoverError {
     }
 }
 
-/// What to do where the schema is not ours.
 fn remedy(others: &[String], printed: &[String]) -> String {
     if let [name, ..] = others {
         let more = if others.len() > 1 { " among others" } else { "" };

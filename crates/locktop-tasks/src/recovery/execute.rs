@@ -1,5 +1,3 @@
-//! Carrying a plan out.
-
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -16,10 +14,10 @@ use crate::schema::Schema;
 use locktop_base::Timestamp;
 use locktop_base::clock;
 
-/// Between two looks whether a key is free.
+/// Interval between two checks whether a key is free.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What `recover_seen_execution` and `ask_seen_termination` answer.
+/// The answer of `recover_seen_execution` and `ask_seen_termination`.
 #[derive(Debug, Deserialize)]
 struct RecoverAnswer {
     outcome: String,
@@ -29,9 +27,9 @@ struct RecoverAnswer {
     audit_id: Option<i64>,
 }
 
-/// Carries a plan out, one execution after the other; one result for each row of it, those left alone included. `told` hears each as it
-/// comes. Once it is not known what came of one, such as when the connection
-/// is lost, the rest is not tried.
+/// Carries a plan out, one execution after the other; returns one result for each row of it, including those left alone.
+/// `told` receives each result as it comes. Once a result is not known, for example because the connection is lost, the
+/// rest is not tried.
 pub async fn execute(
     client: &Client,
     schema: impl Into<Schema>,
@@ -53,20 +51,20 @@ pub async fn execute(
     results
 }
 
-/// Whether it is not known what came of one: then the rest is not tried.
+/// Whether a result is not known: then the rest is not tried.
 #[must_use]
 pub fn in_doubt(results: &[RecoveryResult]) -> bool {
     results.iter().any(|result| result.outcome == RecoveryOutcome::Uncertain)
 }
 
-/// The result of what is not tried after that.
+/// The result for a row that is not tried after that.
 #[must_use]
 pub fn not_tried(row: &Planned) -> RecoveryResult {
     let why = "not tried: the result of a previous one is not known";
     RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::NotTried, why)
 }
 
-/// Does what a plan says to one execution.
+/// Carries out the plan for one execution.
 pub async fn execute_one(
     client: &Client,
     schema: &Schema,
@@ -86,7 +84,6 @@ pub async fn execute_one(
     }
 }
 
-/// One execution that is recovered, with what its statements need.
 struct One<'a> {
     client: &'a Client,
     schema: &'a Schema,
@@ -100,7 +97,7 @@ impl One<'_> {
         RecoveryResult::new(self.seen.execution_id, outcome, detail)
     }
 
-    /// Has the server close the execution, if it still is as it was seen.
+    /// Makes the server close the execution, if it is still as it was seen.
     async fn recover(&self, quiet: bool) -> RecoveryResult {
         match self.answer(sql::recover(self.schema, self.plan, self.seen, self.order, quiet)).await {
             Ok(answer) => self.told(answer),
@@ -108,12 +105,12 @@ impl One<'_> {
         }
     }
 
-    /// Ends the holder of the key, waits until it is free, and closes the execution.
+    /// Terminates the holder of the key, waits until the key is free, and closes the execution.
     async fn terminate_and_recover(&self, pid: i32, start: Timestamp) -> RecoveryResult {
         let asked = self.answer(sql::ask(self.schema, self.seen, (pid, start), self.order)).await;
         let audit_id = match asked {
             Ok(RecoverAnswer { outcome, audit_id: Some(audit_id), .. }) if outcome == "asked" => audit_id,
-            // It went by itself.
+            // The holder ended without being terminated.
             Ok(answer) if answer.outcome == "free" => return self.recover(false).await,
             Ok(answer) => return self.told(answer),
             Err(error) => return self.unanswered(&error, Need::Terminate),
@@ -148,7 +145,8 @@ impl One<'_> {
         RecoveryResult { detail, ended_pid, audit_id: Some(audit_id), ..result }
     }
 
-    /// Whether a process gave the key back in time. Looks without locking: its last words may need the row.
+    /// Whether a process released the key in time. Checks without locking: the process may need the row for its last
+    /// statements.
     async fn wait(&self, pid: i32) -> Result<bool, Unanswered> {
         let Some(key) = self.seen.lock_id else { return Ok(true) };
         let start = clock::monotonic();

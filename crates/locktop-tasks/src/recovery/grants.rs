@@ -1,22 +1,20 @@
-//! What a role needs for a recovery.
-
 use crate::schema::SchemaName;
 
-/// The SQLSTATE of `insufficient_privilege`: the role may not.
+/// The SQLSTATE of `insufficient_privilege`.
 pub(super) const FORBIDDEN: &str = "42501";
 
-/// What a role is to do.
+/// The action that a role needs privileges for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// See what would be done: read the tasks and the executions that run.
+    /// To see what would be done: read the tasks and the running executions.
     Plan,
-    /// Close executions whose session is gone, and write that to the audit.
+    /// To close executions whose session has ended, and record that in the audit.
     Recover,
-    /// End the sessions of slow ones as well. (Those of a superuser need a superuser.)
+    /// To terminate the sessions of slow ones as well. (Those of a superuser need a superuser.)
     Terminate,
 }
 
-/// The statements that give a role what it needs. Functions may be executed by everybody, as they were installed.
+/// The statements that grant a role what it needs. Functions are executable by PUBLIC, as they were installed.
 #[must_use]
 pub fn grants(schema: &SchemaName, role: &str, need: Need) -> Vec<String> {
     let (name, role) = (schema.quoted(), postgres_protocol::escape::escape_identifier(role));
@@ -35,7 +33,7 @@ pub fn grants(schema: &SchemaName, role: &str, need: Need) -> Vec<String> {
     all
 }
 
-/// The statements that let a role, which is quoted, add to the record in a schema that it may use.
+/// The statements that let a role, a quoted name, add to the record in a schema that it may use.
 #[must_use]
 pub fn record_grants(schema: &SchemaName, role: &str) -> [String; 2] {
     let name = schema.quoted();

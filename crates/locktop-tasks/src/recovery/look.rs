@@ -1,5 +1,3 @@
-//! Looking before acting.
-
 use serde::Deserialize;
 use tokio_postgres::Client;
 
@@ -12,7 +10,7 @@ use crate::message::{Access, send};
 use crate::schema::Schema;
 use locktop_base::Timestamp;
 
-/// The first answer: when and as whom we look, and what the schema of this name is.
+/// The first answer: the time, the role, and what the schema of this name is.
 #[derive(Debug, Deserialize)]
 struct ServerAnswer {
     taken_at: Timestamp,
@@ -23,7 +21,6 @@ struct ServerAnswer {
     printed_schemas: Vec<String>,
 }
 
-/// What the schema is.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum SchemaFound {
@@ -33,7 +30,7 @@ enum SchemaFound {
     Ours,
 }
 
-/// A row, and the grace, which is the same in all.
+/// A row, and the grace, which is the same in all rows.
 #[derive(Debug, Deserialize)]
 struct ExecutionRow {
     #[serde(flatten)]
@@ -41,10 +38,11 @@ struct ExecutionRow {
     grace_seconds: f64,
 }
 
-/// Looks at what runs and makes a plan. Locks nothing, and changes nothing.
+/// Reads what is running and makes a plan. Locks nothing, and changes nothing.
 ///
 /// # Errors
-/// When this is a standby, the schema is not there or not ours, the role may not look, or the server refuses.
+/// If this is a standby, the schema does not exist or is not locktop's, the role lacks a privilege, or the server
+/// refuses.
 pub async fn plan(
     client: &Client,
     schema: impl Into<Schema>,
@@ -84,7 +82,6 @@ pub async fn plan(
     Ok(RecoveryPlan::of(schema.name.as_str(), taken_at, grace, &running, request))
 }
 
-/// Reads an object of the server's.
 fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, RecoverError> {
     serde_json::from_str(text).map_err(|error| RecoverError::Unreadable(error.to_string()))
 }

@@ -1,11 +1,12 @@
-//! Recovery of executions whose session is gone, and on demand of those whose session is stuck.
+//! Recovery of executions whose session has ended and, on request, of those whose session is stuck.
 //!
-//! [`plan`] looks and locks nothing. [`execute`] carries a plan out, each execution alone, each step a transaction of its own:
-//! 1. where the holder of a key is to be ended, "asked" is committed to the audit, then the server ends that session if it is still
-//!    the one that was seen and still holds the key, then we wait for the key;
+//! [`plan`] reads and locks nothing. [`execute`] carries a plan out, each execution alone, each step a transaction of its
+//! own:
+//! 1. if the holder of a key is to be terminated, "asked" is committed to the audit, then the server terminates that
+//!    session if it is still the one that was seen and still holds the key, then locktop waits for the key;
 //! 2. the server closes the execution if it is still the one that was seen and no session holds its key.
 //!
-//! Dropping a future in the middle leaves nothing half done: what was sent happens whole or not at all.
+//! Dropping a future midway leaves nothing half done: what was sent happens completely or not at all.
 
 mod error;
 mod execute;

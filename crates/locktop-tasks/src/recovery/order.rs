@@ -1,16 +1,14 @@
-//! What is said when tasks are to be recovered.
-
 use std::time::Duration;
 
 use crate::actor::Actor;
 
-/// On whose behalf, why, and how patiently.
+/// The initiator, the reason and the time limit of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// In whose name it is recorded.
+    /// The initiator to be recorded.
     pub actor: Actor,
-    /// Why, as it is written to the audit; none where nobody said.
+    /// The reason, as written to the audit; `None` if none was given.
     pub reason: Option<String>,
-    /// How long to wait for a session that was told to end, before it counts as still there.
+    /// How long to wait for a session to end after its termination was requested, before it counts as still present.
     pub wait: Duration,
 }

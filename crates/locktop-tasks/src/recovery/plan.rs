@@ -1,5 +1,3 @@
-//! Which executions a recovery takes, and what it does to each.
-
 use serde::{Deserialize, Serialize};
 
 use super::running::{RunState, Running};
@@ -7,40 +5,40 @@ use super::session::{self, AlsoEnded, Session};
 use locktop_base::Timestamp;
 use locktop_base::text::duration;
 
-/// Which of the executions that run by the log a recovery looks at.
+/// Which of the executions that are running by the log a recovery takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// Those whose session no longer exists: their key is free, and there was no sign of life for the grace.
+    /// Those whose session no longer exists: the key is free, and there was no sign of life within the grace.
     Orphans,
-    /// Those that have run for longer than so many seconds; none: than their own timeout.
+    /// Those that have run for longer than this many seconds; with `None`, longer than their own timeout.
     Longer(Option<f64>),
-    /// Those with these ids, whatever their state.
+    /// Those with these ids, in any state.
     Executions(Vec<i64>),
 }
 
-/// What a recovery was asked for.
+/// The request for a recovery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// Which executions of them.
+    /// Which of the executions.
     pub select: Selection,
-    /// Only executions of the task with this name; none for those of all tasks.
+    /// Only executions of the task with this name; `None` for all tasks.
     pub task: Option<String>,
-    /// Whether the session that holds the key of a slow one is ended.
+    /// Whether the session that holds the key of a slow execution is terminated.
     pub terminate: bool,
 }
 
-/// What is done to one execution.
+/// The action for one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// It is failed in the log, and its task due again or given up.
+    /// It is marked as failed in the log, and its task is due again or given up.
     Recover,
-    /// The session that holds its key is ended first.
+    /// The session that holds its key is terminated first.
     Terminate {
         /// The process id of that session.
         pid: i32,
-        /// When its process started (`backend_start`): a process id alone is recycled.
+        /// When its process started (`backend_start`): a process id alone may be reused.
         start: Timestamp,
     },
     /// Nothing is done, for this reason.
@@ -51,40 +49,40 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Its key is not the task's, so a free one says nothing.
+    /// Its key is not the task's, so a free key proves nothing.
     Unknown,
     /// Its key is free, and its last sign of life or the server's start is within the grace.
     Settling,
     /// It runs, within its own timeout.
     InTime,
-    /// It runs, past its timeout, and nobody asked to end it.
+    /// It runs, past its timeout, and its termination was not requested.
     Held,
     /// A prepared transaction holds its key.
     Prepared,
-    /// A session holds its key that is not the one in the log.
+    /// The session that holds its key is not the one in the log.
     Stranger,
-    /// When the session began that holds its key is hidden from this role.
+    /// This role cannot see when the session that holds its key began.
     Hidden,
-    /// It would be left alone, but its session is ended for another execution.
+    /// It would be left alone, but its session is terminated for another execution.
     SessionEnds,
 }
 
-/// An execution and what is done to it.
+/// An execution and its action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     /// The execution as it was seen.
     pub seen: Running,
-    /// What is done to it, or why nothing is.
+    /// The action, or why there is none.
     pub step: Step,
-    /// What else ends with the session that is ended, and is not recovered by this plan.
+    /// Other executions that end with the terminated session, and that this plan does not recover.
     pub also_ended: Vec<AlsoEnded>,
-    /// In words what is done, or why nothing is, where the tables are not of our schema: what is counted in them nobody knows. None in
-    /// ours.
+    /// A description of the action, or why there is none, for tables that are not of locktop's schema: it is not known what
+    /// they count. `None` for locktop's schema.
     #[serde(skip)]
     pub foreign_effect: Option<String>,
 }
 
-/// Executions that are not what was asked for, counted.
+/// Counts of the executions that were not requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Others {
     /// Their key is free, and their last sign of life or the server's start is within the grace.
@@ -95,24 +93,24 @@ pub struct Others {
     pub unknown: u32,
 }
 
-/// What a recovery is going to do. It is good for as long as everything stays as it was seen: whoever carries it out has the
-/// server compare, in the statement that acts.
+/// The actions that a recovery is going to take. The plan is valid as long as everything remains as it was seen: the
+/// caller makes the server compare, in the statement that acts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryPlan {
     /// The name of the schema that the tables are in.
     pub schema: String,
     /// When it was seen, on the server's clock.
     pub taken_at: Timestamp,
-    /// How long ago the last sign of life of an execution has to be whose key is free, in seconds.
+    /// How long ago, in seconds, the last sign of life of an execution with a free key must be.
     pub grace: f64,
-    /// The executions that were asked for, the oldest first.
+    /// The requested executions, oldest first.
     pub rows: Vec<Planned>,
-    /// The other executions that run by the log, counted.
+    /// Counts of the other executions that are running by the log.
     pub others: Others,
 }
 
 impl RecoveryPlan {
-    /// Makes a plan of what runs by the log.
+    /// Makes a plan from the executions that are running by the log.
     #[must_use]
     pub fn of(schema: &str, taken_at: Timestamp, grace: f64, running: &[Running], request: &Request) -> Self {
         let mut plan =
@@ -137,18 +135,18 @@ impl RecoveryPlan {
         plan
     }
 
-    /// The row of the execution with this id; none when it was not asked for.
+    /// The row of the execution with this id; `None` if it was not requested.
     #[must_use]
     pub fn row(&self, execution_id: i64) -> Option<&Planned> {
         self.rows.iter().find(|row| row.seen.execution_id == execution_id)
     }
 
-    /// The rows to which something is done.
+    /// The rows with an action.
     pub fn acts(&self) -> impl Iterator<Item = &Planned> {
         self.rows.iter().filter(|row| row.acts())
     }
 
-    /// The processes that are ended, each once.
+    /// The processes that are terminated, each once.
     #[must_use]
     pub fn ended_pids(&self) -> Vec<i32> {
         let pid = |row: &Planned| match row.step {
@@ -164,7 +162,7 @@ impl RecoveryPlan {
         pids
     }
 
-    /// What else ends with this process, and is not recovered.
+    /// Other executions that end with this process, and are not recovered.
     #[must_use]
     pub fn also_ended(&self, pid: i32) -> &[AlsoEnded] {
         let of = |row: &&Planned| matches!(row.step, Step::Terminate { pid: ended, .. } if ended == pid);
@@ -173,7 +171,7 @@ impl RecoveryPlan {
 }
 
 impl Selection {
-    /// Whether an execution is among them.
+    /// Whether the selection includes an execution.
     #[must_use]
     pub fn takes(&self, seen: &Running) -> bool {
         match self {
@@ -188,7 +186,7 @@ impl Selection {
 }
 
 impl Others {
-    /// Counts one that is in this state.
+    /// Counts an execution in this state.
     pub fn add(&mut self, state: RunState) {
         match state {
             RunState::Settling => self.settling += 1,
@@ -199,7 +197,7 @@ impl Others {
     }
 }
 
-/// What is done to an execution. One that is within its own timeout is never ended, whatever limit was asked for.
+/// The action for an execution. One that is within its own timeout is never terminated, whatever limit was requested.
 fn step(seen: &Running, terminate: bool) -> Step {
     match seen.state {
         RunState::Orphan => Step::Recover,
@@ -224,7 +222,7 @@ fn ended(row: &Planned) -> Option<Session> {
     }
 }
 
-/// Writes under each row what else its session runs by `running`, which is everything that does, whatever was asked for.
+/// Adds to each row the other executions of its session from `running`, which contains all executions, requested or not.
 fn fill(rows: &mut [Planned], running: &[Running]) {
     let sessions: Vec<Session> = rows.iter().filter_map(ended).collect();
     for row in &mut *rows {
@@ -249,13 +247,13 @@ fn fill(rows: &mut [Planned], running: &[Running]) {
 }
 
 impl Planned {
-    /// Whether the execution is closed, with or without ending a session for it.
+    /// Whether the execution is closed, with or without terminating a session for it.
     #[must_use]
     pub fn acts(&self) -> bool {
         !matches!(self.step, Step::Leave(_))
     }
 
-    /// What is done and what that means, in words; or why nothing is.
+    /// A description of the action and its consequence; or why there is none.
     #[must_use]
     pub fn effect(&self, grace: f64) -> String {
         if let Some(effect) = &self.foreign_effect {
@@ -270,7 +268,7 @@ impl Planned {
         }
     }
 
-    /// What becomes of the task when its execution fails.
+    /// The consequence for the task when its execution fails.
     fn consequence(&self) -> String {
         let Running { attempt, max_attempts, .. } = self.seen;
         let mut text = if self.seen.gives_up() {

@@ -1,11 +1,9 @@
-//! An execution that the log has as running, as the server showed it.
-
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use locktop_base::Timestamp;
 
-/// How a running execution is, by the view `running_tasks`.
+/// The state of a running execution, by the view `running_tasks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -14,11 +12,11 @@ pub enum RunState {
     Running,
     /// Its key is held, past its timeout.
     Slow,
-    /// Its key is free, and there was no sign of life for the grace.
+    /// Its key is free, and there was no sign of life within the grace.
     Orphan,
-    /// Its key is free, and there was a sign of life within the grace, or the server has not been up for so long.
+    /// Its key is free, and there was a sign of life within the grace, or the server has been up for less than the grace.
     Settling,
-    /// Its key is not the task's: not known whether it is running.
+    /// Its key is not the task's: it is not known whether it is running.
     Unknown,
 }
 
@@ -30,7 +28,8 @@ impl RunState {
     }
 }
 
-/// A row of `task_execution_log` with its task, and who holds the key. Texts are the server's: not yet fit for a screen.
+/// A row of `task_execution_log` with its task and the holder of its key. Texts are as the server sent them: not yet safe
+/// for a screen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Running {
     /// `task_execution_log.id` of the execution.
@@ -39,52 +38,50 @@ pub struct Running {
     pub task_id: i64,
     /// `scheduled_tasks.task_name` of its task.
     pub task_name: String,
-    /// `worker_id`: the name of the worker that runs it by the log.
+    /// `worker_id`: the name of the worker that runs it, by the log.
     pub worker_id: String,
-    /// Whether its key is held and its time is up, by the server.
+    /// Whether its key is held and its timeout has passed, by the server.
     pub state: RunState,
-    /// When it began; none where the log has no time or one that is none, such as infinity.
+    /// When it began; `None` if the log has no time or an unusable one, such as infinity.
     pub started_at: Option<Timestamp>,
-    /// The last heartbeat of its worker; none before the first one.
+    /// The last heartbeat of its worker; `None` before the first one.
     pub heartbeat_at: Option<Timestamp>,
-    /// How long it has run, in seconds; none where it is not known when it began.
+    /// How long it has run, in seconds; `None` if it is not known when it began.
     pub run_seconds: Option<f64>,
-    /// `scheduled_tasks.timeout`, how long it may run, in seconds; none where it is infinite.
+    /// `scheduled_tasks.timeout`, how long it may run, in seconds; `None` if infinite.
     pub timeout_seconds: Option<f64>,
-    /// Which attempt it is, by the failures that its task counts.
+    /// Which attempt it is, by the failure count of its task.
     pub attempt: i64,
-    /// At which attempt it is given up.
+    /// At which attempt the task is given up.
     pub max_attempts: i64,
-    /// How long its task rests after this attempt failed, in seconds; none where its `retry_delay` is
-    /// infinite.
+    /// How long its task pauses after this attempt failed, in seconds; `None` if its `retry_delay` is infinite.
     pub retry_seconds: Option<f64>,
-    /// Whether its task has a schedule (`schedule_cron`), and so runs again whatever becomes of this
-    /// Whether its task is enabled (`is_enabled`): otherwise it does not run again.
+    /// Whether its task has a schedule (`schedule_cron`), and so runs again whatever the result of this execution.
     pub is_scheduled: bool,
-    /// Whether its task is enabled.
+    /// Whether its task is enabled (`is_enabled`): otherwise it does not run again.
     pub is_enabled: bool,
-    /// The number of the advisory lock that its session holds while it runs; none where the log has none.
+    /// The key of the advisory lock that its session holds while it runs; `None` if the log has none.
     pub lock_id: Option<i64>,
-    /// Who holds it: a process id; none also for a prepared transaction.
+    /// The process id of the session that holds it; `None` also for a prepared transaction.
     pub holder_pid: Option<i32>,
-    /// When that session began; none also where this role may not see it.
+    /// When that session began; `None` also if this role cannot see it.
     pub holder_start: Option<Timestamp>,
     /// Whether a prepared transaction is among the holders.
     pub held_by_prepared: bool,
-    /// The process id of the session that ran it by the log.
+    /// The process id of the session that ran it, by the log.
     pub backend_pid: Option<i32>,
-    /// When that session began (`backend_start`); together with the process id it names one session.
+    /// When that session began (`backend_start`); together with the process id it identifies one session.
     pub backend_start: Option<Timestamp>,
 }
 
 impl Running {
-    /// The later of its start and its last heartbeat; none where neither is known.
+    /// The later of its start and its last heartbeat; `None` if neither is known.
     #[must_use]
     pub fn last_seen_at(&self) -> Option<Timestamp> {
         self.started_at.max(self.heartbeat_at)
     }
 
-    /// Whether a failure now is the last attempt.
+    /// Whether a failure now would be the last attempt.
     #[must_use]
     pub fn gives_up(&self) -> bool {
         self.attempt >= self.max_attempts

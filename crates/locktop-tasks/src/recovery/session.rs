@@ -1,18 +1,18 @@
-//! What else ends with a session: a worker runs all its tasks in one.
+//! Other executions that end with a session: a worker runs all its tasks in one.
 
 use serde::{Deserialize, Serialize};
 
 use super::running::Running;
 use locktop_base::Timestamp;
 
-/// An execution that nobody asked to recover, and that ends with a session that is ended for another one.
+/// An execution that was not requested, and that ends with a session that is terminated for another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlsoEnded {
     /// `task_execution_log.id` of the execution.
     pub execution_id: i64,
-    /// Its task's name, as the server has it.
+    /// The name of its task, as the server sent it.
     pub task_name: String,
-    /// What that costs it, in words.
+    /// The consequence for it, in words.
     pub effect: String,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn also(seen: &Running) -> AlsoEnded {
     AlsoEnded { execution_id: seen.execution_id, task_name: seen.task_name.clone(), effect: cost(seen) }
 }
 
-/// What it costs an execution that its session ends: sooner or later it is recovered too, as an attempt that failed.
+/// The consequence for an execution when its session ends: sooner or later it is recovered too, as a failed attempt.
 pub(super) fn cost(seen: &Running) -> String {
     let Running { attempt, max_attempts, .. } = seen;
     match (seen.gives_up(), seen.is_scheduled) {

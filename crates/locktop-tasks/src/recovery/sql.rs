@@ -1,5 +1,3 @@
-//! The statements of a recovery.
-
 use super::order::Order;
 use super::plan::RecoveryPlan;
 use super::running::Running;
@@ -11,18 +9,17 @@ use locktop_base::Timestamp;
 const LOOK: &str = include_str!("../../assets/sql/recovery/look.sql");
 const RUNNING: &str = include_str!("../../assets/sql/recovery/running.sql");
 
-/// Where we are, and what there is of the schema.
 pub(super) fn look(schema: &Schema) -> String {
     let (name, answer) = (text(schema.name.as_str()), packed("to_jsonb(q)"));
     fill(&without_comments(LOOK), &[("$name", &name), ("$answer", &answer)])
 }
 
-/// A statement that reads, calls or writes something in the schema, behind what fails where that is not to be trusted.
+/// A statement that reads, calls or writes in the schema, after a check that fails if the schema is not to be trusted.
 fn guarded(schema: &Schema, sql: &str) -> String {
     format!("{};\n{sql}", schema.guard())
 }
 
-/// The statement for the executions that run by the log: `assets/sql/recovery/running.sql`.
+/// The statement for the executions that are running by the log: `assets/sql/recovery/running.sql`.
 pub(super) fn running(schema: &Schema) -> String {
     let (name, answer) = (schema.quoted(), packed("to_jsonb(q)"));
     guarded(schema, &fill(&without_comments(RUNNING), &[("$schema", &name), ("$answer", &answer)]))
@@ -34,13 +31,11 @@ pub(super) fn grace(schema: &Schema) -> String {
     guarded(schema, &format!("SELECT extract(epoch FROM {name}.orphan_grace())::double precision"))
 }
 
-/// Whether there is a task of this name.
 pub(super) fn has_task(schema: &Schema, name: &str) -> String {
     let sql = format!("SELECT 1 FROM {}.scheduled_tasks WHERE task_name = {}", schema.quoted(), text(name));
     guarded(schema, &sql)
 }
 
-/// What tells an execution from every other one.
 fn identity(schema: &Schema, seen: &Running) -> String {
     format!(
         "{}, {}, {}, {}, {}",
@@ -52,7 +47,8 @@ fn identity(schema: &Schema, seen: &Running) -> String {
     )
 }
 
-/// The worker as it was seen. Where some of its bytes are no text, the one that the row has, if all the rest is the same.
+/// The worker as it was seen. If some of its bytes were invalid, the one in the row, provided that all the rest is the
+/// same.
 fn worker(schema: &Schema, seen: &Running) -> String {
     if !seen.worker_id.contains('\u{fffd}') {
         return text(&seen.worker_id);
@@ -65,7 +61,7 @@ fn worker(schema: &Schema, seen: &Running) -> String {
     )
 }
 
-/// Closes an execution. A sign of life after the plan was made stands in the way, unless its session was ended.
+/// Closes an execution. A sign of life after the plan was made prevents it, unless its session was terminated.
 pub(super) fn recover(
     schema: &Schema,
     plan: &RecoveryPlan,
@@ -89,7 +85,7 @@ fn reason(order: &Order) -> String {
     order.reason.as_deref().map_or_else(|| "NULL".to_owned(), note)
 }
 
-/// Records that the holder of a key is to be ended.
+/// Records that the holder of a key is to be terminated.
 pub(super) fn ask(schema: &Schema, seen: &Running, (pid, start): (i32, Timestamp), order: &Order) -> String {
     let sql = format!(
         "SELECT {} FROM {}.ask_seen_termination({}, {pid}, {}, {}, {}) r",
@@ -103,13 +99,12 @@ pub(super) fn ask(schema: &Schema, seen: &Running, (pid, start): (i32, Timestamp
     guarded(schema, &sql)
 }
 
-/// Ends the session that this row of the audit asked to end, if it still is the same: `t`, or `f` where it is
-/// not.
+/// Terminates the session that this row of the audit requested to end, if it is still the same: `t`, otherwise `f`.
 pub(super) fn terminate(schema: &Schema, audit_id: i64) -> String {
     guarded(schema, &format!("SELECT {}.terminate_task_holder({audit_id})", schema.quoted()))
 }
 
-/// Whether a process has a key, without locking anything.
+/// Whether a process holds a key, without locking anything.
 pub(super) fn holds(schema: &Schema, key: i64, pid: i32) -> String {
     let sql =
         format!("SELECT EXISTS (SELECT FROM {}.key_holders({key}) h WHERE h.pid = {pid})", schema.quoted());

@@ -6,7 +6,6 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(1_700_000_000 + seconds, 0).unwrap()
 }
 
-/// A slow one, held by the session that the log names.
 fn slow() -> Running {
     Running {
         execution_id: 7,
@@ -41,7 +40,6 @@ fn planned(running: Running, select: Selection, terminate: bool) -> RecoveryPlan
     RecoveryPlan::of("locktop", at(4_000), 30.0, &[running], &request)
 }
 
-/// What is done to it when it is asked for by its id.
 fn step_of(running: Running, terminate: bool) -> Step {
     planned(running, Selection::Executions(vec![7]), terminate).rows[0].step
 }

@@ -1,5 +1,3 @@
-//! Installing, upgrading and dropping.
-
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
@@ -11,43 +9,43 @@ use super::script::{self, LATEST};
 use super::state::{Found, Object, State, look};
 use locktop_locks::SchemaName;
 
-/// At most so many names in an error.
+/// Most names in an error.
 const NAMED: usize = 10;
 
-/// What an installation or an upgrade did.
+/// The result of an installation or an upgrade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// The version that was there; none where there was no schema.
+    /// The previous version; `None` if there was no schema.
     pub from: Option<u32>,
-    /// The version that is there now.
+    /// The current version.
     pub to: u32,
-    /// Tables, views and functions that were not there before.
+    /// Tables, views and functions that did not exist before.
     pub made: usize,
-    /// Objects that are not as they were installed, or not ours. They were left alone.
+    /// Objects that differ from the installation, or are not locktop's. They were left alone.
     pub odd: Vec<Object>,
 }
 
-/// What a drop has removed, or would if nothing changes until then.
+/// The contents that a drop has removed, or would remove if nothing changes until then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     /// The version of the schema.
     pub version: u32,
-    /// Tables, views and functions that are in it.
+    /// Tables, views and functions in it.
     pub objects: usize,
-    /// The name of each table with its number of rows.
+    /// The name and row count of each table.
     pub rows: Vec<(String, i64)>,
 }
 
-/// Installs the latest version, or upgrades to it. Does nothing where it is there.
+/// Installs the latest version, or upgrades to it. Does nothing if it is installed.
 ///
 /// # Errors
-/// When the schema is somebody else's or newer, something in it stands in the way, a lock is not to be had, or the server
-/// refuses. Nothing is changed then.
+/// If the schema is not locktop's or newer, something in it conflicts, a lock is not granted, or the server refuses.
+/// Nothing is changed then.
 pub async fn install(client: &mut Client, schema: impl Into<Schema>) -> Result<Installed, SchemaError> {
     install_up_to(client, schema, LATEST).await
 }
 
-/// The same up to an older version.
+/// The same, up to an older version.
 pub async fn install_up_to(
     client: &mut Client,
     schema: impl Into<Schema>,
@@ -74,7 +72,7 @@ async fn apply(client: &mut Client, place: &Schema, to: u32) -> Result<Installed
         let odd = before.into_iter().filter(|object| object.found != Found::Made).collect();
         return Ok(Installed { from, to: after, made: 0, odd });
     }
-    // An upgrade may replace functions: not those that somebody has changed.
+    // An upgrade may replace functions, but not those that were changed.
     refuse(schema, &before, &[Found::Changed, Found::Missing], "changed since the installation")?;
     for version in script::versions(schema, after, to) {
         transaction.batch_execute(&version).await?;
@@ -89,10 +87,11 @@ async fn apply(client: &mut Client, place: &Schema, to: u32) -> Result<Installed
     Ok(Installed { from, to: version, made: made.saturating_sub(old), odd })
 }
 
-/// What [`remove`] would drop, the number of rows in each table included. `None` where there is no such schema.
+/// The contents that [`remove`] would drop, including the number of rows in each table. `None` if there is no such
+/// schema.
 ///
 /// # Errors
-/// When it would not be dropped, as far as that can be told without trying, and when it cannot be looked at.
+/// If it would not be dropped, as far as that can be determined without trying, and if it cannot be read.
 pub async fn contents(
     client: &mut Client,
     schema: impl Into<Schema>,
@@ -107,19 +106,20 @@ pub async fn contents(
     explained(client, &place.name, Need::Own, found).await
 }
 
-/// Drops what was installed, the schema included: what that was, counted in the same transaction. `None` where
-/// there is none.
+/// Drops what was installed, including the schema, and returns what that was, counted in the same transaction. `None` if
+/// there is no schema.
 ///
 /// # Errors
-/// When the schema is somebody else's, there is something in it that we did not make or that was changed since, something
-/// elsewhere depends on it, its tasks are running or its leases held, a lock is not to be had, or the server refuses. Nothing is changed then.
+/// If the schema is not locktop's, it contains something that locktop did not create or that was changed since, something
+/// elsewhere depends on it, its tasks are running or its leases held, a lock is not granted, or the server refuses.
+/// Nothing is changed then.
 pub async fn remove(client: &mut Client, schema: impl Into<Schema>) -> Result<Option<Contents>, SchemaError> {
     let place = schema.into();
     let done = take_away(client, &place).await;
     explained(client, &place.name, Need::Own, done).await
 }
 
-/// What there is of a schema that may be dropped, and the objects that are ours.
+/// The contents of a schema that may be dropped, and the objects that are locktop's.
 async fn droppable(
     transaction: &Transaction<'_>,
     place: &Schema,
@@ -164,14 +164,14 @@ async fn take_away(client: &mut Client, place: &Schema) -> Result<Option<Content
     Ok(Some(contents))
 }
 
-/// Views of what is in use, and which of its rows are.
+/// Views of what is in use, and the condition for its rows.
 const IN_USE: [(&str, &str); 3] = [
     ("running_tasks", "state IN ('running', 'slow')"),
     ("running_queue_items", "state IN ('running', 'slow')"),
     ("leases", "state = 'held'"),
 ];
 
-/// An error while somebody holds the key of a running task or of an item of the queue, or a lease.
+/// An error while a session holds the key of a running task or of a queue item, or a lease.
 async fn refuse_running(
     transaction: &Transaction<'_>,
     schema: &SchemaName,
@@ -189,7 +189,7 @@ async fn refuse_running(
     if count > 0 { Err(SchemaError::InUse { schema: schema.clone(), count }) } else { Ok(()) }
 }
 
-/// Whether a table is there for our own use.
+/// Whether a table is for locktop's own use.
 fn is_mark(table: &str) -> bool {
     matches!(table, "locktop_schema" | "locktop_objects")
 }
@@ -203,7 +203,7 @@ async fn begin<'a>(client: &'a mut Client, schema: &SchemaName) -> Result<Transa
     Ok(transaction)
 }
 
-/// Makes a transaction, which has to be new, the only one that changes this schema.
+/// Makes a transaction, which must be new, the only one that changes this schema.
 pub(super) async fn claim(transaction: &Transaction<'_>, schema: &SchemaName) -> Result<(), SchemaError> {
     transaction.batch_execute(script::SETTINGS).await?;
     // 0x4C53: locktop's schemas.
@@ -226,7 +226,7 @@ async fn execute(transaction: &Transaction<'_>, schema: &SchemaName, sql: &str) 
     })
 }
 
-/// An error that names those objects of which one of these is true.
+/// An error that names the objects in one of these states.
 pub(super) fn refuse(
     schema: &SchemaName,
     objects: &[Object],

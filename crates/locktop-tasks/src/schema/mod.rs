@@ -1,11 +1,11 @@
-//! The tables and functions that locktop installs: for tasks, and for whoever else competes for them.
+//! The tables and functions that locktop installs, for tasks and for all that compete for them.
 //!
-//! They live in one schema, `locktop` unless another is named, and are known again by what the installation wrote there:
-//! a comment on the schema and on its table of versions, and a list of everything that was made, with a hash of each
-//! function's body. A schema without those marks is somebody else's, whatever its name, and is never touched; nor is
-//! anything in ours that is not on the list.
+//! They are in one schema, `locktop` unless another is named, and are recognized by what the installation recorded there:
+//! a comment on the schema and on its table of versions, and a list of all created objects, with a hash of each
+//! function's body. A schema without those marks is not locktop's, whatever its name, and is never changed; nor is
+//! anything in locktop's schema that is not on the list.
 //!
-//! A change is one transaction: it happens whole or not at all. Versions are applied in order, each once.
+//! A change is one transaction: it happens completely or not at all. Versions are applied in order, each once.
 
 mod adopt;
 mod change;

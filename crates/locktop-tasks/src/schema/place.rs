@@ -1,14 +1,12 @@
-//! Which schema, and whose it may be.
-
 use crate::trust::TrustedOwners;
 use locktop_locks::SchemaName;
 
-/// A schema of locktop's, and the roles that may own what is in it beside superusers and the role that is connected.
+/// A schema of locktop's, and the roles that may own what is in it, in addition to superusers and the connected role.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Schema {
-    /// The schema's name, as the catalog has it.
+    /// The schema's name, as in the catalog.
     pub name: SchemaName,
-    /// Who may own it and what is in it.
+    /// The roles that may own it and what is in it.
     pub trusted_owners: TrustedOwners,
 }
 
@@ -19,8 +17,8 @@ impl Schema {
         self.name.quoted()
     }
 
-    /// A statement that fails where anything in it belongs to another user, and otherwise has no row. It goes before whatever reads,
-    /// calls or writes there, in the same transaction: who owns all of it is the only one who can change any of it.
+    /// A statement that fails if anything in the schema belongs to another user, and otherwise returns no row. It precedes
+    /// whatever reads, calls or writes there, in the same transaction: only the owner of all of it can change any of it.
     #[must_use]
     pub fn guard(&self) -> String {
         self.trusted_owners.schema_guard(&self.name.literal())

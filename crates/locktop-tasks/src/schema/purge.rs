@@ -1,7 +1,8 @@
-//! Removing what is over and old.
+//! Removes old rows of ended work.
 //!
-//! How long it is kept is said in the call, or for good by the settings `locktop.keep_executions`, `locktop.keep_queue` and
-//! `locktop.keep_audit` of the database. What runs or waits is never removed, nor are the last ten executions of a task.
+//! The retention is given in the call, or permanently by the settings `locktop.keep_executions`, `locktop.keep_queue` and
+//! `locktop.keep_audit` of the database. Rows of running or waiting work are never removed, nor are the last ten
+//! executions of a task.
 
 use std::time::Duration;
 
@@ -15,11 +16,11 @@ use super::rights::{Need, explained};
 use super::script;
 use super::state::{State, look};
 
-/// The first version of the schema that has `purge_candidates` and its like.
+/// The first version of the schema that has `purge_candidates` and related functions.
 const SINCE: u32 = 5;
-/// Rows that one transaction removes at most.
+/// Most rows that one transaction removes.
 const BATCH: i32 = 10_000;
-/// To count what is old goes through all of it.
+/// Counting old rows reads all of them.
 const COUNTING: &str = "SET LOCAL statement_timeout = '10min'";
 
 /// A table that grows with every job or action, from which old rows can be removed.
@@ -30,7 +31,7 @@ pub enum Log {
     Executions,
     /// `task_queue`: items that completed or were set aside as failed.
     Queue,
-    /// `locktop_audit`: what was done to tasks, items and sessions, by whom.
+    /// `locktop_audit`: what was done to tasks, items and sessions, and by which role.
     Audit,
 }
 
@@ -38,7 +39,7 @@ impl Log {
     /// Every log that old rows can be removed from.
     pub const ALL: [Self; 3] = [Self::Executions, Self::Queue, Self::Audit];
 
-    /// As the schema calls it: in `locktop.keep_executions` and `purge_executions()`.
+    /// Its name in the schema: in `locktop.keep_executions` and `purge_executions()`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
@@ -55,21 +56,21 @@ impl Log {
     }
 }
 
-/// The rows of one log that are older than they are to be kept.
+/// The rows of one log that are past their retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Old {
     /// The log that they are in.
     pub log: Log,
-    /// For how long rows are kept, as the server writes it.
+    /// How long rows are kept, as the server writes it.
     pub keep: String,
-    /// Rows that are over and older than that.
+    /// Rows of ended work that are older than that.
     pub rows: i64,
 }
 
-/// What [`purge`] would remove; nothing is said of a log of which nobody says how long it is kept.
+/// The rows that [`purge`] would remove; a log without a given or configured retention is omitted.
 ///
 /// # Errors
-/// When the schema is not there, not ours or too old, or the server refuses.
+/// If the schema does not exist, is not locktop's or is too old, or the server refuses.
 pub async fn purgeable(
     client: &mut Client,
     place: &Schema,
@@ -96,11 +97,11 @@ pub async fn purgeable(
     explained(client, &place.name, Need::Own, found).await
 }
 
-/// Removes what is old from one log, in transactions of at most 10,000 rows, so that nobody waits long; how many rows are gone. What was
-/// removed before an error stays removed.
+/// Removes what is old from one log, in transactions of at most 10,000 rows, so that no other session waits long; returns
+/// the number of rows removed. Rows removed before an error stay removed.
 ///
 /// # Errors
-/// As for [`purgeable`], and when nobody says how long it is kept.
+/// As for [`purgeable`], and if no retention is given or configured.
 pub async fn purge(
     client: &mut Client,
     place: &Schema,
@@ -133,12 +134,12 @@ async fn batch(
     Ok(gone)
 }
 
-/// A function of null is null, and so the setting counts.
+/// A null argument makes the function's value null, and so the setting counts.
 fn seconds(keep: Option<Duration>) -> Option<f64> {
     keep.map(|keep| keep.as_secs_f64())
 }
 
-/// Makes sure, in this transaction, that the schema is ours and has these functions.
+/// Ensures, in this transaction, that the schema is locktop's and has these functions.
 async fn begin(transaction: &Transaction<'_>, place: &Schema) -> Result<(), SchemaError> {
     transaction.batch_execute(script::SETTINGS).await?;
     match look(transaction, place).await? {

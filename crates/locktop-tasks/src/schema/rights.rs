@@ -1,4 +1,4 @@
-//! What a role lacks that may not do something to a schema, as the statement that gives it.
+//! The privilege that a role lacks for an action on a schema, as the statement that grants it.
 
 use postgres_protocol::escape::escape_identifier;
 use tokio_postgres::Client;
@@ -7,27 +7,25 @@ use tokio_postgres::types::Type;
 use super::error::SchemaError;
 use locktop_locks::SchemaName;
 
-/// What a role wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// Install the schema in a database, or upgrade it.
     Install,
-    /// Read which version there is, and whether it is whole.
+    /// Read the version, and whether it is complete.
     Look,
-    /// Do what only the owner may, such as drop it or remove old rows.
+    /// Actions that only the owner may take, such as dropping it or removing old rows.
     Own,
 }
 
-/// Who asks, and whose the schema is.
 #[derive(Debug)]
 struct Situation {
     role: String,
     database: String,
-    /// None where there is no such schema.
+    /// `None` if there is no such schema.
     owner: Option<String>,
 }
 
-/// The same; where the server did not permit it, with what is needed.
+/// The same result; if the server did not permit it, with the statements that are needed.
 pub(super) async fn explained<T>(
     client: &Client,
     schema: &SchemaName,
@@ -36,7 +34,7 @@ pub(super) async fn explained<T>(
 ) -> Result<T, SchemaError> {
     match done {
         Err(SchemaError::Forbidden { message, needs }) if needs.is_empty() => {
-            // The refusal is worth more than the reason why it cannot be explained.
+            // The refusal matters more than the reason why it cannot be explained.
             let needs = look(client, schema).await.map(|it| it.needs(schema, need));
             Err(SchemaError::Forbidden { message, needs: needs.unwrap_or_default() })
         }

@@ -1,5 +1,3 @@
-//! The statements of each version, for a schema of any name.
-
 use std::fmt::Write as _;
 
 use locktop_locks::SchemaName;
@@ -70,11 +68,11 @@ static VERSIONS: [Version; 8] = [
     Version { number: LATEST, files: &[file!("008_refusals")] },
 ];
 
-/// Records the version at the end of its script, and marks what was made.
+/// Records the version at the end of its script, and marks the created objects.
 const MARK: &str = file!("mark");
 const OBJECTS: &str = file!("objects");
 
-/// Settings of the transaction that changes a schema. `lock_timeout`: nobody waits long behind it.
+/// Settings of the transaction that changes a schema. `lock_timeout`: no session waits long behind it.
 pub(super) const SETTINGS: &str = "\
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL lock_timeout = '3s';
@@ -84,7 +82,7 @@ SET LOCAL check_function_bodies = on;
 SET LOCAL standard_conforming_strings = on;
 ";
 
-/// What brings a schema from one version (0: not there) up to another.
+/// The scripts that bring a schema from one version (0: not installed) up to another.
 pub(super) fn versions(schema: &SchemaName, after: u32, up_to: u32) -> impl Iterator<Item = String> {
     VERSIONS.iter().filter(move |version| version.number > after && version.number <= up_to).map(|version| {
         let number = version.number.to_string();
@@ -97,7 +95,7 @@ pub(super) fn versions(schema: &SchemaName, after: u32, up_to: u32) -> impl Iter
     })
 }
 
-/// The question what is in a schema.
+/// The query for the contents of a schema.
 pub(super) fn objects(schema: &SchemaName) -> String {
     fill(OBJECTS, schema, "")
 }
@@ -116,8 +114,8 @@ pub fn script(schema: &SchemaName) -> String {
     sql
 }
 
-/// Puts the name in place of what stands for it, in one pass: a name may look like a placeholder. `@literal:x@` is the full name of x in
-/// the schema, as a string constant.
+/// Replaces the placeholders for the name, in one pass: a name may resemble a placeholder. `@literal:x@` is the qualified
+/// name of x in the schema, as a string constant.
 fn fill(text: &str, schema: &SchemaName, version: &str) -> String {
     let (quoted, literal) = (schema.quoted(), schema.quoted_literal());
     let mut filled = String::with_capacity(text.len());
@@ -157,7 +155,7 @@ mod tests {
         assert_eq!(numbers, (1..=LATEST).collect::<Vec<_>>());
     }
 
-    /// A schema that a release installed is upgraded by the versions after it: those that were released stay as they are.
+    /// A schema that a release installed is upgraded by the versions after it, so released versions must not change.
     #[test]
     fn released_versions_are_never_edited() {
         // 0.1.0 has versions 1 to 7.

@@ -1,5 +1,3 @@
-//! What there is of a schema.
-
 use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
@@ -9,30 +7,30 @@ use super::rights::{Need, explained};
 use super::script::{self, LATEST};
 use crate::trust::untrusted;
 
-/// How comments begin that are marks of ours.
+/// Prefix of the comments that are marks of locktop.
 const MARK: &str = "locktop: ";
 
 /// What is known of an object in the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// We made it, and it is as it was.
+    /// locktop created it, and it is unchanged.
     Made,
-    /// We made it, and somebody gave it another body.
+    /// locktop created it, and its body was changed.
     Changed,
-    /// We made it, and it is not there.
+    /// locktop created it, and it is missing.
     Missing,
-    /// Somebody else made it.
+    /// locktop did not create it.
     Foreign,
 }
 
-/// Something in the schema, or that should be.
+/// An object that is, or should be, in the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// `table`, `view`, `function`, `procedure`, or something that is not ours.
+    /// `table`, `view`, `function`, `procedure`, or a kind that locktop does not create.
     pub kind: String,
     /// Its name, and for a function the types of its arguments.
     pub identity: String,
-    /// Whether we made it, and whether it is as it was.
+    /// Whether locktop created it, and whether it is unchanged.
     pub found: Found,
 }
 
@@ -42,24 +40,24 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// What there is of a schema in a database.
+/// The state of a schema in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// There is no schema of this name.
     Absent,
-    /// A schema that we did not make.
+    /// A schema that locktop did not create.
     Foreign,
-    /// A schema that `locktop schema install` made.
+    /// A schema that `locktop schema install` created.
     Installed {
         /// The newest version that was applied.
         version: u32,
-        /// All that is in it, and what should be and is not.
+        /// Everything that is in it, and what is missing.
         objects: Vec<Object>,
     },
 }
 
 impl State {
-    /// Whether this is the version that this program would install, whole and with nothing else.
+    /// Whether this is the version that this program would install, complete and with nothing else.
     #[must_use]
     pub fn is_current(&self) -> bool {
         match self {
@@ -71,10 +69,10 @@ impl State {
     }
 }
 
-/// Looks, in a transaction of its own.
+/// Reads the state, in a transaction of its own.
 ///
 /// # Errors
-/// When the server cannot be asked, or is too old, or somebody untrusted owns something in the schema.
+/// If the server cannot be queried, or is too old, or an owner that is not trusted owns something in the schema.
 pub async fn state(
     client: &mut tokio_postgres::Client,
     schema: impl Into<Schema>,
@@ -90,7 +88,7 @@ async fn look_alone(client: &mut tokio_postgres::Client, place: &Schema) -> Resu
     look(&transaction, place).await
 }
 
-/// Looks, in a transaction with [`script::SETTINGS`].
+/// Reads the state, in a transaction with [`script::SETTINGS`].
 pub(super) async fn look(transaction: &Transaction<'_>, place: &Schema) -> Result<State, SchemaError> {
     let schema = &place.name;
     let row = transaction

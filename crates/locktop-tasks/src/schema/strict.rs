@@ -1,31 +1,32 @@
-//! Functions that have no search path of their own name everything in full: this finds what they do not.
+//! Functions without a search path of their own must qualify all names: this finds what they do not qualify.
 //!
-//! `SET search_path` costs more than a short function does. Without it a name alone is looked up on the path of whoever calls, and a
-//! function, operator or type that somebody has put there would run with the caller's rights. That holds for what looks an operator
-//! up by its name as well (`transformAExprIn`, `transformAExprBetween` and their neighbours in `src/backend/parser/parse_expr.c`).
+//! `SET search_path` costs more than a short function does. Without it, an unqualified name is searched on the caller's
+//! path, and a function, operator or type that another user has put there would run with the caller's rights. The same
+//! applies to constructs that search an operator by its name (`transformAExprIn`, `transformAExprBetween` and their
+//! neighbours in `src/backend/parser/parse_expr.c`).
 
 use super::SchemaName;
 use super::script::script;
 
-/// Written in lower case and no function: the grammar's own, which choose by the types alone.
+/// Written in lower case but not functions: parts of the grammar, which choose by the types alone.
 const SPECIAL: [&str; 3] = ["coalesce", "greatest", "least"];
-/// Types with a keyword of their own, which stands for the one in `pg_catalog`.
+/// Types with a keyword of their own, which means the type in `pg_catalog`.
 const KEYWORD_TYPES: [&str; 7] = ["bigint", "integer", "int", "boolean", "interval", "varchar", "double"];
-/// What looks an operator up by its bare name.
+/// Constructs that search an operator by its unqualified name.
 const HIDDEN: [&str; 9] =
     ["IN", "BETWEEN", "LIKE", "ILIKE", "SIMILAR", "DISTINCT", "NULLIF", "nullif", "OVERLAPS"];
 const OPERATOR: &str = "+-*/<>=~!@#%^&|?";
 
-/// A body without comments, with `''` for each string, as words and signs. A name is one word with its dots: `"a".b`.
+/// A body without comments, with `''` for each string, as words and signs. A qualified name is one word: `"a".b`.
 fn tokens(body: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut rest = body;
     while let Some(first) = rest.chars().next() {
-        // A comment, or a word to the language before the body.
+        // A comment, or a directive to the language before the body.
         let length = if rest.starts_with("--") || rest.starts_with("#variable_conflict ") {
             rest.find('\n').unwrap_or(rest.len())
         } else if first == '\'' {
-            // A doubled quotation mark is two strings side by side.
+            // A doubled quotation mark counts as two adjacent strings.
             rest[1..].find('\'').unwrap() + 2
         } else if first.is_alphanumeric() || matches!(first, '_' | '"') {
             let mut quoted = false;
@@ -48,7 +49,7 @@ fn tokens(body: &str) -> Vec<String> {
     tokens
 }
 
-/// A sign for each operator that is in full.
+/// Replaces each qualified operator by a sign.
 fn without_operators(body: &str) -> String {
     let mut parts = body.split("OPERATOR(pg_catalog.");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -63,12 +64,12 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_lowercase() || matches!(c, '_' | '"'))
 }
 
-/// A type that is in full, or a keyword of the grammar.
+/// A qualified type, or a keyword of the grammar.
 fn is_type(token: &str) -> bool {
     token.contains('.') || KEYWORD_TYPES.contains(&token) || token == "CONSTANT"
 }
 
-/// What is not in full in the body of a function.
+/// The unqualified names in the body of a function.
 fn bare(body: &str) -> Vec<String> {
     let all = tokens(&without_operators(body));
     let at = |index: usize| all.get(index).map_or("", String::as_str);
@@ -90,7 +91,7 @@ fn bare(body: &str) -> Vec<String> {
         } else if token == "::" {
             !is_type(after)
         } else if token == "=" {
-            // Of an assignment, or of an option of RAISE.
+            // Part of an assignment, or of an option of RAISE.
             !(matches!(earlier, "SET" | "," | "USING") || before == ")" && after == "(")
         } else if token.contains(|c| OPERATOR.contains(c)) && !matches!(token.as_str(), ":=" | "=>") {
             !(token == "*" && before.ends_with('.'))
@@ -108,7 +109,7 @@ fn bare(body: &str) -> Vec<String> {
     found
 }
 
-/// Head and body of each function and procedure of the script; the last one counts where one was replaced.
+/// Head and body of each function and procedure of the script; the last definition counts if one was replaced.
 fn functions(text: &str) -> Vec<(&str, &str)> {
     let mut functions: Vec<(&str, &str)> = Vec::new();
     let parts = text.split("\nCREATE ").filter_map(|part| {

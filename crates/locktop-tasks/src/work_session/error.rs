@@ -1,45 +1,43 @@
-//! What can go wrong with the session of a worker.
-
 use crate::schema::{LATEST, SchemaError, SchemaName};
 use locktop_locks::pooler::PoolerError;
 use pg_connect::error::ConnectError;
 use pg_connect::message;
 use pg_connect::refusal;
 
-/// Why a worker has no session: nothing was taken.
+/// Why a worker has no session. No work was taken.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// No connection to the server could be made.
     #[error(transparent)]
     Connect(ConnectError),
-    /// A pooler that no lock can be held behind, or not known.
+    /// A pooler prevents session locks, or it is not known whether there is one.
     #[error(transparent)]
     Pooler(PoolerError),
-    /// There is no schema of this name in the database.
+    /// The database has no schema of this name.
     #[error("no schema {} in the database \"{database}\": run `locktop schema install`, or name another with --schema", .schema.quoted())]
     NoSchema {
-        /// The name that was asked for.
+        /// The requested name.
         schema: SchemaName,
-        /// The database in which it was looked for.
+        /// The database that was searched.
         database: String,
     },
-    /// One that was made by an older locktop.
+    /// The schema was created by an older locktop.
     #[error("the schema {} has version {found}, and a worker needs version {LATEST}: run `locktop schema install` to upgrade it", .schema.quoted())]
     OldSchema {
-        /// The schema that was to be used.
+        /// The requested schema.
         schema: SchemaName,
-        /// The version that it has (`locktop_schema.version`).
+        /// Its version (`locktop_schema.version`).
         found: u32,
     },
-    /// Somebody else's, a newer locktop's, or one that cannot be looked at.
+    /// The schema belongs to another system or owner, was created by a newer locktop, or cannot be read.
     #[error(transparent)]
     Schema(SchemaError),
-    /// The role may not do what a worker does.
+    /// The role lacks privileges that a worker needs.
     #[error("{message}; what a worker needs: {needs}")]
     Forbidden {
-        /// What it may not, in the server's words or ours.
+        /// The missing privilege, in the server's or locktop's own words.
         message: String,
-        /// The GRANT statements that give it all of that, in one line.
+        /// The GRANT statements for all privileges of a worker, in one line.
         needs: String,
     },
     /// Another session has the worker's name.
@@ -48,10 +46,10 @@ pub enum OpenError {
     /// The server is a standby: nothing can be locked or written there.
     #[error("this server is a standby, which cannot run tasks: connect to the primary")]
     Standby,
-    /// The server refuses something that is needed.
+    /// The server refused something that a worker needs.
     #[error("the server refuses a worker: {0}")]
     Refused(String),
-    /// It stopped to answer, or the connection did not last.
+    /// The server stopped answering, or the connection was lost.
     #[error("the connection was lost: {0}")]
     Lost(String),
 }
@@ -59,15 +57,15 @@ pub enum OpenError {
 /// The session that has a worker's name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Namesake {
-    /// The worker's name, which two sessions cannot have.
+    /// The worker's name, which only one session can have.
     pub name: String,
-    /// The schema in which it is taken.
+    /// The schema in which the name is taken.
     pub schema: SchemaName,
-    /// The process id of the server's side, where it still was there when it was looked for.
+    /// The process ID of the server process; `None` if it had ended before it was looked up.
     pub pid: Option<i32>,
-    /// Where its client is, as far as the role may see that: an address, or nothing on a socket.
+    /// The address of its client; `None` on a socket, or if the role may not see it.
     pub client: Option<String>,
-    /// Since when it is connected, as far as the role may see that; by the server's clock, with its zone.
+    /// When it connected, by the server's clock, with its zone; `None` if the role may not see it.
     pub since: Option<String>,
 }
 
@@ -88,8 +86,8 @@ impl std::fmt::Display for Namesake {
 }
 
 impl OpenError {
-    /// Whether it may well pass by itself, so that whoever has only just begun should wait: no connection left, or a server that
-    /// is starting up.
+    /// Whether the cause may pass, so that a starting worker should wait: no free connection, or a server that is starting
+    /// up.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
@@ -108,13 +106,13 @@ impl From<tokio_postgres::Error> for OpenError {
     }
 }
 
-/// Why a session did not do what it was asked.
+/// Why a session did not do what it was asked to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// The connection is gone, and with it all locks; or it is of no more use, and has to be given up.
+    /// The connection and all its locks are lost, or the connection is unusable and must be closed.
     #[error("{0}")]
     Lost(String),
-    /// The server refused this one thing, and wrote nothing. Keys that it had locked until then may still be held: see
+    /// The server refused this request and wrote nothing. Advisory locks taken before the error may still be held: see
     /// [`WorkSession::release_idle_keys`](super::WorkSession::release_idle_keys).
     #[error("{message}")]
     Refused {

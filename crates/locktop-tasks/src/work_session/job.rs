@@ -1,5 +1,3 @@
-//! What was taken.
-
 use std::time::Duration;
 
 use tokio_postgres::Row;
@@ -9,80 +7,80 @@ use super::error::SessionError;
 use super::source::Source;
 use crate::schema::Log;
 
-/// One execution of a task or one attempt at an item, ours for as long as the session lasts that took it.
+/// One execution of a task or one attempt at an item. It belongs to the session that took it until that session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// The table that it was taken from.
     pub source: Source,
-    /// Its row: in `task_execution_log`, or in `task_queue`.
+    /// Its row in `task_execution_log` or in `task_queue`.
     pub id: i64,
     /// The task; for an item, the item itself.
     pub task_id: i64,
-    /// What it is called, with a replacement character where that is not valid UTF-8.
+    /// Its name, with a replacement character for each part that is not valid UTF-8.
     pub name: String,
-    /// What kind of work it is: a task's type, an item's name.
+    /// The kind of work: a task's type, an item's name.
     pub kind: String,
-    /// What to do, as JSON text; none where the column is NULL.
+    /// The payload as JSON text; `None` if the column is NULL.
     pub payload: Option<String>,
-    /// Which attempt this is, from 1 on.
+    /// The number of this attempt, from 1.
     pub attempt: i32,
-    /// Attempts that it has altogether.
+    /// The maximum number of attempts.
     pub max_attempts: i32,
-    /// How long it may take; the longest duration where nothing limits it.
+    /// The time limit; the longest duration if there is none.
     pub timeout: Duration,
-    /// The key of the advisory lock that the session holds for it.
+    /// The advisory lock key that the session holds for it.
     pub lock_id: i64,
 }
 
-/// What a heartbeat found to be still ours.
+/// A job that a heartbeat found to be still held by this session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ours {
-    /// [`Job::id`]: its row in `task_execution_log`, or in `task_queue`.
+    /// [`Job::id`]: its row in `task_execution_log` or in `task_queue`.
     pub id: i64,
-    /// Which attempt, where a row has several.
+    /// The attempt, if a row has several.
     pub attempt: Option<i32>,
 }
 
 impl Ours {
-    /// Whether this is the job that was found to be ours, in the same attempt.
+    /// Whether this is that job, in the same attempt.
     #[must_use]
     pub fn is(self, job: &Job) -> bool {
         self.id == job.id && self.attempt.is_none_or(|attempt| attempt == job.attempt)
     }
 }
 
-/// An item that a session left behind, and what was done about it.
+/// An item that a session left behind, and the action taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requeued {
     /// `task_queue.id` of the item.
     pub id: i64,
-    /// False when it was set aside, after its last attempt.
+    /// False if it was set aside after its last attempt.
     pub again: bool,
-    /// What was seen of the session that had it, in one line of the server's.
+    /// What the server reported about the session that had it, in one line.
     pub detail: String,
 }
 
-/// One step of removing the rows of a log that are past their retention.
+/// One step of removing log rows past their retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purged {
-    /// The log that they are removed from.
+    /// The log that rows are removed from.
     pub log: Log,
-    /// For how long rows are kept, as the server writes it.
+    /// The retention, as formatted by the server.
     pub keep: String,
     /// Rows that this step removed.
     pub rows: i64,
-    /// Whether the role may remove any: without the privilege nothing is tried.
+    /// Whether the role may remove rows; without the privilege nothing is tried.
     pub may: bool,
 }
 
-/// What a worker says of a job when its work is over.
+/// How a worker ended a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
     /// The work is done: the row becomes `completed`.
     Completed,
-    /// It is not, and why. It is tried again, up to its last attempt.
+    /// The work failed, for this reason. It is retried, up to its last attempt.
     Failed(String),
-    /// It never will be, and why. An item is set aside at once; a task is tried again as if it had failed.
+    /// The work can never succeed, for this reason. An item is set aside at once; a task is retried as after a failure.
     Refused(String),
 }
 
@@ -90,13 +88,13 @@ impl Finish {
     pub(super) fn status(&self, source: Source) -> &'static str {
         match (self, source) {
             (Self::Completed, _) => "completed",
-            // Pending again; failed when it was the last attempt.
+            // Pending again, or failed after the last attempt.
             (Self::Failed(_), Source::Queue) => "pending",
             (Self::Failed(_) | Self::Refused(_), _) => "failed",
         }
     }
 
-    /// The error for the row: at most so many characters, and no NUL, which no text of the server's can have.
+    /// The error for the row, shortened and without NUL, which the server's text type cannot store.
     pub(super) fn error(&self) -> Option<String> {
         match self {
             Self::Completed => None,
@@ -107,13 +105,12 @@ impl Finish {
     }
 }
 
-/// Most characters of an error in a row.
+/// In characters.
 const LONGEST_ERROR: usize = 8000;
 
 impl Job {
-    /// A row of what fetches from `source`.
     pub(super) fn read(source: Source, row: &Row) -> Result<Self, SessionError> {
-        // An answer that cannot be read leaves work taken and not done: only the end of the session gives them back.
+        // An unreadable answer leaves work taken and not done: only the end of the session releases it.
         let failed = |error: tokio_postgres::Error| {
             SessionError::Lost(format!("taking {} returned something unexpected: {error}", source.plural()))
         };

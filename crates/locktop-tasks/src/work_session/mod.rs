@@ -1,13 +1,13 @@
 //! The session of one worker, which takes scheduled tasks and items of the work queue.
 //!
-//! A task is run by whoever holds its advisory lock, which belongs to a session; an item, by the session that its row names. That session
-//! is the [`WorkSession`], a connection of its own. As long as it lasts nobody else takes what it took; when it ends, by whatever
-//! cause, others may, and **the work has to stop**. [`WorkSession::ended`] says so at once. A heartbeat finds out what a connection that
-//! still stands cannot tell: that somebody ended the job in our place.
+//! A task is run by the session that holds its advisory lock; an item, by the session that its row names. That session
+//! is the [`WorkSession`], a connection of its own. While it lasts, no other session takes its work. When it ends, for
+//! any reason, others may, and **the work has to stop**: [`WorkSession::ended`] reports it at once. A heartbeat detects
+//! a job that was ended by another session while the connection is intact.
 //!
-//! What is taken is committed before the work begins, and the work runs on other connections, so that no transaction
-//! is open for as long as a job takes. A finish is fenced: it counts only for what the server still has as running
-//! in this very session, and in this attempt.
+//! Taking work is committed before the work begins, and the work runs on other connections, so that no transaction
+//! stays open during a job. A finish is fenced: it counts only if the server still has the job as running in this
+//! session and in this attempt.
 //!
 //! ```no_run
 //! # use locktop_tasks::work_session::*; use locktop_locks::SchemaName; use pg_connect::conninfo::ConnInfo;

@@ -1,5 +1,5 @@
-//! One session for each name in a schema: it holds an advisory key that is made from the name, which the server frees when the session ends, by
-//! whatever cause.
+//! One session for each worker name in a schema: it holds an advisory lock whose key is derived from the name. The
+//! server releases the lock when the session ends, for any reason.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use locktop_base::namespace;
 use locktop_base::text::one_line;
 use locktop_locks::SchemaName;
 
-/// A worker that has just been killed may have its session for a moment still.
+/// The session of a worker that was just killed may last a moment longer.
 const TRIES: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -22,7 +22,7 @@ fn key() -> String {
     format!("({namespace}::int8 | (pg_catalog.hashtextextended($1, 0) & 281474976710655))")
 }
 
-/// What is hashed: nobody else's schema and name are the same text.
+/// The text to hash, unique for each schema and name.
 fn whole(schema: &SchemaName, worker: &WorkerId) -> String {
     format!("{}.{worker}", schema.quoted())
 }
@@ -41,7 +41,8 @@ pub(super) async fn take(client: &Client, schema: &SchemaName, worker: &WorkerId
     Err(OpenError::NameTaken(holder(client, schema, worker).await?))
 }
 
-/// Who has it. The two halves of a key are in classid and objid, with objsubid 1 (src/backend/utils/adt/lockfuncs.c).
+/// The session that holds the name. The two halves of a key are in classid and objid, with objsubid 1
+/// (src/backend/utils/adt/lockfuncs.c).
 async fn holder(client: &Client, schema: &SchemaName, worker: &WorkerId) -> Result<Namesake, OpenError> {
     let sql = format!(
         "SELECT l.pid, pg_catalog.host(a.client_addr), a.backend_start::pg_catalog.text

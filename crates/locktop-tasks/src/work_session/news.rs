@@ -1,24 +1,22 @@
-//! What a worker is told unasked.
-
 use std::time::Duration;
 
 use super::source::{QUIET, Source};
 use super::types::Types;
 
-/// What a worker is told unasked.
+/// A notification that concerns a worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum News {
-    /// There is something to take, or the time when there will be has changed.
+    /// There may be work to take, or the time of the next work has changed.
     Due(Source),
-    /// Another worker found nothing left to take; what it said about when to look again, nothing when nothing is planned.
+    /// Another worker found nothing left to take, with the time until the next poll; `None` if nothing is planned.
     Quiet(Source, Option<Duration>),
-    /// This very session said so, at this place among what others said.
+    /// The same notification from this session, at its place among those of other sessions.
     Told(Source),
 }
 
 impl News {
-    /// What a notification says, if it is about this schema, and where it is told of certain types about these; `own` when it is this
-    /// session's.
+    /// Reads a notification. `None` unless it concerns this schema and, if it is about types, exactly these types. `own`
+    /// marks a notification from this session.
     pub(super) fn read(channel: &str, payload: &str, schema: &str, types: &Types, own: bool) -> Option<Self> {
         if let Some(due) = Self::of_channel(channel) {
             return (payload == schema).then_some(due);
@@ -31,7 +29,7 @@ impl News {
         let (key, of) = rest.split_once(' ')?;
         let source = Source::ALL.into_iter().find(|known| known.name() == source)?;
         (key == types.key() && of == schema).then_some(())?;
-        // Anybody may notify: what is no duration is no news.
+        // Any role may notify: a value that is not a duration is ignored.
         let told = match seconds {
             "-" => None,
             seconds => Some(Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?),
@@ -39,7 +37,7 @@ impl News {
         Some(if own { Self::Told(source) } else { Self::Quiet(source, told) })
     }
 
-    /// What any notification of a channel may say at most.
+    /// The most that a notification on this channel can mean.
     pub(super) fn of_channel(channel: &str) -> Option<Self> {
         Source::ALL.into_iter().find(|source| source.channel() == channel).map(Self::Due)
     }

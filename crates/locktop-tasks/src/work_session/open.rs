@@ -1,4 +1,4 @@
-//! How a session comes to be: it is refused wherever its locks would not be safe.
+//! Opens a worker's session; refuses a connection on which its locks would not be safe.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use locktop_locks::pooler;
 use pg_connect::connect::{Listening, listen, pin};
 use pg_connect::conninfo::ConnInfo;
 
-/// Longest time for all of it, after the connection is there.
+/// Time limit for the whole setup after the connection is made.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What has to be in force. Without an end for sessions that are idle; each statement is short; and the functions rely
-/// on seeing what others have committed, whatever the role's own defaults are.
+/// Required settings: no timeout for idle sessions, short statements, and an isolation level in which the functions see
+/// what other sessions have committed, regardless of the role's defaults.
 const SETTINGS: &str = "\
 SET statement_timeout = '8s';
 SET lock_timeout = '3s';
@@ -26,8 +26,8 @@ SET idle_session_timeout = 0;
 SET default_transaction_isolation = 'read committed';
 SET default_transaction_deferrable = off";
 
-/// What helps where it is to be had: a server notices within a minute that our host is gone, and within seconds that our
-/// process is. Some platforms refuse these.
+/// Optional settings: the server detects within a minute that the client host is lost, and within seconds that the
+/// client process is. Some platforms refuse them.
 const WISHES: [&str; 5] = [
     "SET client_connection_check_interval = '5s'",
     "SET tcp_keepalives_idle = 30",
@@ -36,20 +36,19 @@ const WISHES: [&str; 5] = [
     "SET tcp_user_timeout = '60s'",
 ];
 
-/// The statements of a session.
 #[derive(Debug)]
 pub(super) struct All {
     tasks: Statements,
     queue: Statements,
-    /// For the queue alone: with the tasks it is part of taking one.
+    /// For the queue only: fetching a task includes it.
     pub(super) requeue: Statement,
     pub(super) notify: Statement,
-    /// When each source has something, in the order of [`Source::ALL`].
+    /// When each source has work, in the order of [`Source::ALL`].
     pub(super) glance: Statement,
     pub(super) observe: Statement,
     pub(super) announce: Statement,
     pub(super) purge: Statement,
-    /// For the tasks alone: an item's key is not in anybody's way.
+    /// For tasks only: an item's advisory lock blocks no other session.
     pub(super) release_idle: Statement,
 }
 
@@ -62,7 +61,7 @@ impl All {
     }
 }
 
-/// Connects, makes sure that a session lock can be held there and that the schema is what we know, and listens.
+/// Connects, checks that session locks are safe and that the schema has the expected version, and listens.
 pub(super) async fn open(
     info: &ConnInfo,
     schema: &Schema,
@@ -70,7 +69,7 @@ pub(super) async fn open(
 ) -> Result<(Listening, All), OpenError> {
     let mut connection = listen(info).await.map_err(OpenError::Connect)?;
     let setup = async {
-        // First of all: on a pool's connection nothing may be set that would stay there.
+        // First of all: a setting would stay on a pooled server connection.
         pooler::refuse_transaction_mode(&connection.client, info).await.map_err(OpenError::Pooler)?;
         pin(&connection.client).await?;
         prepare(&mut connection.client, info, schema, sources).await
@@ -92,9 +91,9 @@ async fn prepare(
     check(client, info, schema, sources).await?;
     rights::check(client, &schema.name, sources).await?;
     let statements = statements(client, &schema.quoted()).await?;
-    // A role that may not see its own session is told here, not by the first task.
+    // A role that may not see its own session fails here, not at the first task.
     client.batch_execute(&format!("SELECT {}.own_backend_start()", schema.quoted())).await?;
-    // Before the first look, so that nothing is missed between the two.
+    // Before the first poll, so that no notification is missed.
     let channels = sources.iter().map(|source| source.channel()).chain([QUIET]);
     let listen: Vec<_> = channels.map(|channel| format!("LISTEN {channel}")).collect();
     client.batch_execute(&listen.join("; ")).await?;

@@ -1,4 +1,4 @@
-//! What the role of a worker lacks, before its first task does not run for want of it.
+//! Checks the privileges of a worker's role at the start, before a task fails for lack of one.
 
 use postgres_protocol::escape::escape_identifier;
 use tokio_postgres::Client;
@@ -8,7 +8,7 @@ use super::error::OpenError;
 use super::source::Source;
 use locktop_locks::SchemaName;
 
-/// Tables and sequences, and what is done to them whenever there is work.
+/// Tables and sequences, with the privileges needed whenever there is work.
 const TASKS: [(&str, &str); 6] = [
     ("scheduled_tasks", "SELECT"),
     ("scheduled_tasks", "UPDATE"),
@@ -19,10 +19,9 @@ const TASKS: [(&str, &str); 6] = [
 ];
 const QUEUE: [(&str, &str); 2] = [("task_queue", "SELECT"), ("task_queue", "UPDATE")];
 
-/// Whose rights the session has.
 pub(super) const ROLE: &str = "SELECT current_user::pg_catalog.text";
 
-/// A right to some columns is enough for somebody who gave just those.
+/// A privilege on some of the columns is enough, for roles with column grants.
 const LACKS: &str = "SELECT current_user::pg_catalog.text, w.what || ' on ' || w.name
   FROM ROWS FROM (pg_catalog.unnest($2::pg_catalog.text[]), pg_catalog.unnest($3::pg_catalog.text[])) WITH ORDINALITY AS w (name, what, place)
   JOIN pg_catalog.pg_namespace AS n ON n.nspname = $1
@@ -31,7 +30,6 @@ const LACKS: &str = "SELECT current_user::pg_catalog.text, w.what || ' on ' || w
                 ELSE pg_catalog.has_any_column_privilege(c.oid, w.what) END
  ORDER BY w.place";
 
-/// An error that names what the role lacks and what gives it, where it lacks anything.
 pub(super) async fn check(client: &Client, schema: &SchemaName, sources: &[Source]) -> Result<(), OpenError> {
     let wanted = sources.iter().flat_map(|source| wanted(*source));
     let (names, rights): (Vec<&str>, Vec<&str>) = wanted.copied().unzip();
@@ -52,7 +50,7 @@ fn wanted(source: Source) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// The statements that give a role all that a worker needs, what it only does after a crash included.
+/// The GRANT statements for everything that a worker needs, including what it only does after a crash.
 pub(super) fn needs(schema: &SchemaName, role: &str, sources: &[Source]) -> String {
     let (name, role) = (schema.quoted(), escape_identifier(role));
     let mut tables = Vec::new();

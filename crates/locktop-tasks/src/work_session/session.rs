@@ -1,5 +1,3 @@
-//! The session of a worker.
-
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -19,16 +17,16 @@ use locktop_base::text;
 use pg_connect::connect::{Listening, Received};
 use pg_connect::conninfo::ConnInfo;
 
-/// A server that has not answered for so long is gone, as far as we can tell. Its own limit for a statement is shorter.
+/// A server that does not answer within this time is considered lost. Its own statement timeout is shorter.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Of the items that were lost, so many are taken back at a time.
+/// Number of lost items that are taken back at a time.
 const MOST_REQUEUED: i32 = 100;
 
-/// SQLSTATEs of a function that is gone, a schema that is gone, and a prepared statement whose result would be another now.
+/// SQLSTATEs for a missing function, a missing schema, and a prepared statement whose result type has changed.
 const CHANGED: [&str; 3] = ["42883", "3F000", "0A000"];
 
-/// The session of one worker. Dropped, it ends, and with it every lock that it holds.
+/// The session of one worker. Dropping it ends the session and releases all its locks.
 #[derive(Debug)]
 pub struct WorkSession {
     connection: Listening,
@@ -40,11 +38,11 @@ pub struct WorkSession {
 }
 
 impl WorkSession {
-    /// Opens a session of its own, makes sure that locks are safe in it, and listens for news of these sources.
+    /// Opens a dedicated session, checks that locks are safe in it, and listens for notifications about these sources.
     ///
     /// # Errors
-    /// When there is no connection, or only one through a pooler in transaction mode; when the schema is not there or not of
-    /// this version; when the role may not use it, or somebody untrusted owns something in it.
+    /// If there is no connection, or only one through a pooler in transaction mode; if the schema is missing or has another
+    /// version; if the role may not use it, or an untrusted role owns something in it.
     pub async fn open(
         info: &ConnInfo,
         schema: impl Into<Schema>,
@@ -58,39 +56,39 @@ impl WorkSession {
         Ok(Self { connection, statements, worker, schema: schema.name, types, pid })
     }
 
-    /// Takes only work of these types from now on; all others are left alone.
+    /// From now on takes only work of these types.
     #[must_use]
     pub fn with_types(mut self, types: Types) -> Self {
         self.types = types;
         self
     }
 
-    /// Makes sure that this is the only session on the schema with the worker's name, and keeps the name until it ends.
+    /// Makes this session the only one on the schema with the worker's name, until it ends.
     ///
     /// # Errors
-    /// With what is known of the other session, when there is one; and when the server refuses or the session is lost.
+    /// If another session has the name, with what is known of it; if the server refuses or the session is lost.
     pub async fn take_name(&self) -> Result<(), OpenError> {
         name::take(&self.connection.client, &self.schema, &self.worker).await
     }
 
-    /// The process id of the server's side.
+    /// The process ID of the server process.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Why the session has ended, as soon as it has. From then on others may have what it held.
+    /// Why the session has ended, as soon as it has. From then on other sessions may take its work.
     #[must_use]
     pub fn ended(&self) -> watch::Receiver<Option<String>> {
         self.connection.ended.clone()
     }
 
-    /// Takes up to `max` due tasks, the highest priority first, or pending items, the oldest first. They are ours when this returns,
-    /// and committed.
+    /// Takes up to `max` due tasks, highest priority first, or pending items, oldest first. When this returns, they are
+    /// committed and belong to this session.
     ///
     /// # Errors
-    /// When the session is lost; when the server refuses: then nothing is ours, but the session may hold keys that keep others from
-    /// their tasks, until [`Self::release_idle_keys`] was called.
+    /// If the session is lost. If the server refuses: then no work was taken, but the session may hold advisory locks that
+    /// block other workers from their tasks, until [`Self::release_idle_keys`] is called.
     pub async fn fetch(&self, source: Source, max: usize) -> Result<Vec<Job>, SessionError> {
         let max = i32::try_from(max).unwrap_or(i32::MAX);
         let arguments: [&(dyn ToSql + Sync); 3] = [&self.worker.as_str(), &max, &self.types.names()];
@@ -98,16 +96,16 @@ impl WorkSession {
         rows.iter().map(|row| Job::read(source, row)).collect()
     }
 
-    /// Ends a job, plans what comes next and gives the lock back, all at once. False when it was not ours any more: then this
-    /// changed nothing, and somebody else says how it ended.
+    /// Ends a job, plans its next run and releases the lock, all at once. False if the job no longer belonged to this
+    /// session: then nothing was changed, and another session records its end.
     ///
     /// # Errors
-    /// When the server refuses, in which case the job is still ours; when the session is lost, in which case it is not known
-    /// whether this counted.
+    /// If the server refuses: the job still belongs to this session. If the session is lost: it is not known whether the
+    /// finish counted.
     pub async fn finish(&self, job: &Job, finish: Finish) -> Result<bool, SessionError> {
         let error = finish.error();
         match self.end(job, &finish, error.as_deref()).await {
-            // 22P05: the database's encoding does not have a character of the error.
+            // 22P05: the database encoding lacks a character of the error.
             Err(SessionError::Refused { sqlstate, .. }) if sqlstate == "22P05" => {
                 let plain = error.map(|error| error.replace(|character: char| !character.is_ascii(), "?"));
                 self.end(job, &finish, plain.as_deref()).await
@@ -122,40 +120,43 @@ impl WorkSession {
         first(&self.ask(&self.statements.of(job.source).finish, &arguments).await?)
     }
 
-    /// Gives back what was not done: it is due or pending as before, and the attempt does not count. False when it was not ours any
-    /// more.
+    /// Returns a job undone: it is due or pending as before, and the attempt does not count. False if it no longer belonged
+    /// to this session.
     pub async fn give_back(&self, job: &Job) -> Result<bool, SessionError> {
         let arguments: [&(dyn ToSql + Sync); 3] = [&job.task_id, &self.worker.as_str(), &job.attempt];
         first(&self.ask(&self.statements.of(job.source).give_back, &arguments).await?)
     }
 
-    /// Gives back the keys of tasks that this session has no execution of: what a fetch left that was refused, and what belonged
-    /// to an execution that somebody else closed. Those in `working`, by the task, are kept. How many locks that were.
+    /// Releases advisory locks of tasks that this session has no execution of: those left by a refused fetch, and those of
+    /// executions that another session closed. Keeps the locks of the tasks in `working`. Returns the number of released
+    /// locks.
     ///
     /// # Errors
-    /// When the server refuses, or the session is lost, which gives them back too.
+    /// If the server refuses, or if the session is lost, which releases them too.
     pub async fn release_idle_keys(&self, working: &[i32]) -> Result<i32, SessionError> {
         let rows = self.ask(&self.statements.release_idle, &[&working]).await?;
         rows.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
     }
 
-    /// A sign of life for everything of that source that this session has. Answers with what is still ours; all else has to stop.
+    /// Sends a heartbeat for all jobs of that source in this session. Returns those that still belong to it; all others
+    /// have to stop.
     ///
     /// # Errors
-    /// When the server refuses, or the session is lost: nothing is confirmed then.
+    /// If the server refuses or the session is lost: then nothing is confirmed.
     pub async fn heartbeat(&self, source: Source) -> Result<Vec<Ours>, SessionError> {
         let rows = self.ask(&self.statements.of(source).heartbeat, &[&self.worker.as_str()]).await?;
         rows.iter().map(|row| Ok(Ours { id: row.try_get(0)?, attempt: row.try_get(1)? })).collect()
     }
 
-    /// Takes items from sessions that are gone, and have been silent for the grace that their workers have to stop: they are pending
-    /// again, or set aside after their last attempt. (A task is taken over by who takes it.)
+    /// Takes items from sessions that have ended and have been silent for the grace period of their workers. The items
+    /// become pending again, or are set aside after their last attempt. (A lost task is taken over by the worker that takes
+    /// it.)
     pub async fn requeue_lost(&self) -> Result<Vec<Requeued>, SessionError> {
         let rows = self.ask(&self.statements.requeue, &[&self.worker.as_str(), &MOST_REQUEUED]).await?;
         let mut requeued = Vec::new();
         for row in &rows {
             let (outcome, detail): (&str, &[u8]) = (row.try_get(1)?, row.try_get(2)?);
-            // Whatever else it says, nothing was done: somebody was faster.
+            // Any other result means that nothing was done: another session was faster.
             if matches!(outcome, "requeued" | "gave_up") {
                 let detail = text::one_line(&String::from_utf8_lossy(detail)).into_owned();
                 requeued.push(Requeued { id: row.try_get(0)?, again: outcome == "requeued", detail });
@@ -164,20 +165,21 @@ impl WorkSession {
         Ok(requeued)
     }
 
-    /// How long until it is worth another look, for one who has just found nothing to take; zero when it is now, none when
-    /// nothing is planned. By the server's clock alone.
+    /// Time until the next useful poll, after a poll that found nothing: zero for now, `None` if nothing is planned. Uses
+    /// only the server's clock.
     pub async fn next_due(&self, source: Source) -> Result<Option<Duration>, SessionError> {
         seconds(&self.ask(&self.statements.of(source).next_due, &[&self.types.names()]).await?, 0)
     }
 
-    /// The same for both sources at once, in the order of [`Source::ALL`].
+    /// The same for both sources, in the order of [`Source::ALL`].
     pub async fn glance(&self) -> Result<[Option<Duration>; 2], SessionError> {
         let rows = self.ask(&self.statements.glance, &[&self.types.names()]).await?;
         Ok([seconds(&rows, 0)?, seconds(&rows, 1)?])
     }
 
-    /// As [`Self::next_due`], and tells all other workers of the schema that take the same types that there is nothing to take before that. Where something is due now it
-    /// tells them to leave that alone for `pause`; without one it tells them nothing then.
+    /// Like [`Self::next_due`], and notifies all other workers of the schema that take the same types that there is nothing
+    /// to take before that. If something is due now, it tells them to leave that alone for `pause`; without `pause` it
+    /// sends nothing in that case.
     pub async fn next_due_telling(
         &self,
         source: Source,
@@ -189,19 +191,19 @@ impl WorkSession {
         seconds(&self.ask(&self.statements.of(source).next_due_telling, &arguments).await?, 0)
     }
 
-    /// Tells all workers of the schema that there may be something to take.
+    /// Notifies all workers of the schema that there may be work to take.
     pub async fn tell_due(&self, source: Source) -> Result<(), SessionError> {
         self.ask(&self.statements.notify, &[&source.channel(), &self.schema.as_str()]).await.map(drop)
     }
 
-    /// Looks who waits for which lock of the server, for the view `lock_contention`: how many do, or none when another session is just
-    /// looking.
+    /// Records which sessions wait for which lock of the server, for the view `lock_contention`. Returns the number of
+    /// waiting sessions, or `None` if another session is doing this.
     pub async fn observe_lock_waits(&self) -> Result<Option<i32>, SessionError> {
         let rows = self.ask(&self.statements.observe, &[]).await?;
         rows.first().map_or(Ok(None), |row| Ok(row.try_get(0)?))
     }
 
-    /// Says which types of work of these sources this session takes, for those who look which tasks nobody takes.
+    /// Records which types of work from these sources this session takes, to show tasks that no worker takes.
     pub async fn announce(&self, sources: &[Source]) -> Result<(), SessionError> {
         let takes = Source::ALL.map(|source| sources.contains(&source));
         let arguments: [&(dyn ToSql + Sync); 4] =
@@ -209,8 +211,8 @@ impl WorkSession {
         self.ask(&self.statements.announce, &arguments).await.map(drop)
     }
 
-    /// Removes a few of the rows that are past the retention that the database has set; one row for each log that has one. Nothing while another
-    /// session does that.
+    /// Removes a few rows past the retention that the database has set. Returns one row for each log that has one, or
+    /// nothing while another session does this.
     pub async fn purge_step(&self) -> Result<Vec<Purged>, SessionError> {
         let rows = self.ask(&self.statements.purge, &[]).await?;
         let mut all = Vec::new();
@@ -223,8 +225,8 @@ impl WorkSession {
         Ok(all)
     }
 
-    /// The next news. What arrives while a statement is asked comes before its answer. Pending for ever once the session has
-    /// ended.
+    /// The next notification. Those that arrive during a statement come before its answer. Never returns once the session
+    /// has ended.
     pub async fn news(&mut self) -> News {
         while let Some(heard) = self.connection.notifications.recv().await {
             if let Some(news) = self.read(&heard) {
@@ -234,7 +236,7 @@ impl WorkSession {
         std::future::pending().await
     }
 
-    /// News that has arrived and was not read.
+    /// Notifications that have arrived and were not read.
     pub fn news_so_far(&mut self) -> Vec<News> {
         let mut all = Vec::new();
         while let Some(heard) = self.connection.notifications.try_recv() {
@@ -249,12 +251,12 @@ impl WorkSession {
                 let (schema, own) = (self.schema.as_str(), said.pid == self.pid);
                 News::read(&said.channel, &said.payload, schema, &self.types, own)
             }
-            // Ours may have been among them.
+            // This session's own may be among them.
             Received::More(channel) => News::of_channel(channel),
         }
     }
 
-    /// Ends the session, and returns when the server has heard it, or after `limit`.
+    /// Closes the session, and returns when the server has received that, or after `limit`.
     pub async fn close(self, limit: Duration) {
         self.connection.close(limit).await;
     }
@@ -267,7 +269,7 @@ impl WorkSession {
         match tokio::time::timeout(TIMEOUT, self.connection.client.query(statement, arguments)).await {
             Ok(Ok(rows)) => Ok(rows),
             Ok(Err(error)) => Err(match SessionError::from(error) {
-                // Somebody upgraded or dropped the schema: the statements are those of the old one.
+                // The schema was upgraded or dropped: the prepared statements are those of the old one.
                 SessionError::Refused { sqlstate, message } if CHANGED.contains(&sqlstate.as_str()) => {
                     SessionError::Lost(format!("the schema has changed: {message}"))
                 }

@@ -1,22 +1,20 @@
-//! Where work comes from.
-
 use strum::IntoStaticStr;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::text_column::bytes;
 
-/// Where workers tell each other that nothing is left to take. Payload: seconds until that changes, or `-`; the source; the key of the types
-/// that it is about; the schema.
+/// Channel on which workers report that nothing is left to take. Payload: seconds until that changes, or `-`; the
+/// source; the key of the types; the schema.
 pub(super) const QUIET: &str = "locktop_quiet";
 
-/// Where a worker takes work from: what is due by a plan, or what waits in a queue.
+/// Where a worker takes work from: scheduled tasks or the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Source {
-    /// Executions of tasks that are due, from `scheduled_tasks`.
+    /// Due executions of tasks, from `scheduled_tasks`.
     Tasks,
-    /// Items that are pending and due, from `task_queue`.
+    /// Pending and due items, from `task_queue`.
     Queue,
 }
 
@@ -24,13 +22,13 @@ impl Source {
     /// Both sources, tasks first.
     pub const ALL: [Self; 2] = [Self::Tasks, Self::Queue];
 
-    /// The word for it in the option `--only` and in notifications.
+    /// Its name in the option `--only` and in notifications.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// What is asked for there, for people.
+    /// What it contains, in the plural, for messages.
     #[must_use]
     pub fn plural(self) -> &'static str {
         match self {
@@ -39,7 +37,7 @@ impl Source {
         }
     }
 
-    /// Where the schema tells that there is something to take, or when there will be. Payload: the schema.
+    /// Channel on which the schema reports that there is work to take, or when there will be. Payload: the schema.
     pub(super) fn channel(self) -> &'static str {
         match self {
             Self::Tasks => "locktop_tasks",
@@ -47,7 +45,7 @@ impl Source {
         }
     }
 
-    /// Parameters: the worker, at most how many, and of which types. Columns as [`super::Job::read`] expects them.
+    /// Parameters: the worker, the maximum number, and the types. Columns as [`super::Job::read`] expects them.
     fn fetch(self, schema: &str) -> String {
         let (name, payload) = (bytes("f.task_name"), bytes("f.payload::text"));
         match self {
@@ -80,7 +78,7 @@ impl Source {
         }
     }
 
-    /// Parameter: the worker. The ids of what it has; with the attempt, where the id alone does not tell.
+    /// Parameter: the worker. Returns the IDs of its jobs, with the attempt if the ID alone is not enough.
     fn heartbeat(self, schema: &str) -> String {
         match self {
             Self::Tasks => format!("SELECT h.id, NULL::int4 FROM {schema}.heartbeat_tasks($1) h (id)"),
@@ -90,8 +88,8 @@ impl Source {
         }
     }
 
-    /// When to look again, for who takes these types (the parameter of this number). Seconds from now on, by the server's clock. An
-    /// infinite time is too far off for a number.
+    /// Time of the next work of these types (the parameter of this number), in seconds from now by the server's clock. NULL
+    /// for an infinite time, which is no number of seconds.
     pub(super) fn due(self, schema: &str, types: &str) -> String {
         let function = match self {
             Self::Tasks => "next_due_at",
@@ -104,7 +102,8 @@ impl Source {
         )
     }
 
-    /// The same, told to the other workers. Parameters: the schema, the pause where something is due now, the types, and their key.
+    /// The same, with a notification to the other workers. Parameters: the schema, the pause if something is due now, the
+    /// types, and their key.
     fn due_telling(self, schema: &str) -> String {
         format!(
             "SELECT n.seconds, CASE WHEN n.seconds <= 0 AND $2::float8 IS NULL THEN NULL ELSE \
@@ -115,13 +114,13 @@ impl Source {
         )
     }
 
-    /// Prepares them all, in a schema whose name is in quotes.
+    /// Prepares all statements. `schema` is already quoted.
     pub(super) async fn statements(self, client: &Client, schema: &str) -> Result<Statements, Error> {
         let typed = [Type::INT8, Type::TEXT, Type::INT4, Type::TEXT, Type::TEXT];
         let of_job = typed.get(..3).unwrap_or_default();
         Ok(Statements {
             fetch: client.prepare(&self.fetch(schema)).await?,
-            // Not each of them uses each of its parameters.
+            // Not every statement uses all of its parameters.
             finish: client.prepare_typed(&self.finish(schema), &typed).await?,
             give_back: client.prepare_typed(&self.give_back(schema), of_job).await?,
             heartbeat: client.prepare(&self.heartbeat(schema)).await?,
@@ -131,7 +130,6 @@ impl Source {
     }
 }
 
-/// What a session asks of one source.
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) fetch: Statement,

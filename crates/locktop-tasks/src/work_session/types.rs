@@ -1,14 +1,12 @@
-//! Which types of work a session takes.
-
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-/// What stands for all types in what workers tell each other.
+/// The key of all types, in notifications between workers.
 const ALL: &str = "*";
 
-/// The types of work that a session takes: those of these names, or all.
+/// The types of work that a session takes: a list, or all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Types {
     names: Option<Arc<[String]>>,
@@ -16,13 +14,13 @@ pub struct Types {
 }
 
 impl Types {
-    /// All there are, and will be.
+    /// All types, including future ones.
     #[must_use]
     pub fn all() -> Self {
         Self { names: None, key: ALL.into() }
     }
 
-    /// These alone, in any order; none of them takes nothing.
+    /// Only these, in any order; an empty list takes nothing.
     #[must_use]
     pub fn only(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let mut names: Vec<String> = names.into_iter().map(Into::into).collect();
@@ -30,7 +28,7 @@ impl Types {
         names.dedup();
         let mut hash = Sha256::new();
         for name in &names {
-            // With its length: no two lists are one text.
+            // With its length, so that no two lists give the same text.
             hash.update(name.len().to_le_bytes());
             hash.update(name.as_bytes());
         }
@@ -41,13 +39,13 @@ impl Types {
         Self { names: Some(names.into()), key: key.into() }
     }
 
-    /// The names, in order; none where it is all.
+    /// The names, sorted; `None` for all types.
     #[must_use]
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
     }
 
-    /// The same for all who take the same: who takes others has not looked for ours.
+    /// The same for all workers that take the same types; a poll for other types says nothing about these.
     pub(super) fn key(&self) -> &str {
         &self.key
     }

@@ -1,27 +1,25 @@
-//! What a worker is called.
-
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Most characters of a name.
+/// In characters.
 const LONGEST: usize = 100;
 
-/// The name of a worker, as it stands in the log. Two workers do not share one, so that people can tell them apart; the server does that by
-/// their sessions.
+/// The name of a worker, as it appears in the log. It is unique, so that people can tell workers apart; the server does
+/// so by their sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkerId(Arc<str>);
 
-/// What is no name of a worker.
+/// Why a text is not a valid worker name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerIdError {
-    /// Nothing, or only blanks.
+    /// Empty, or only blanks.
     #[error("a worker's id cannot be empty")]
     Empty,
-    /// A name of more than 100 characters; with their number.
+    /// More than 100 characters; with their number.
     #[error("a worker's id has at most {LONGEST} characters; this one has {0}")]
     TooLong(usize),
-    /// Something in it that cannot be seen.
+    /// It has control or invisible characters.
     #[error("a worker's id cannot have control or invisible characters")]
     Unprintable,
 }
@@ -45,7 +43,7 @@ impl FromStr for WorkerId {
         if length > LONGEST {
             return Err(WorkerIdError::TooLong(length));
         }
-        // What has to be made harmless for a screen is not printable.
+        // Text that has to be sanitized for a terminal is not printable.
         if locktop_base::text::one_line(text) != text {
             return Err(WorkerIdError::Unprintable);
         }

@@ -1,5 +1,3 @@
-//! What a worker has while it is connected, and what all that it does there shares.
-
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -15,20 +13,18 @@ use super::{Options, Summary};
 use crate::work_session::{News, SessionError, WorkSession};
 use locktop_base::clock;
 
-/// Between two attempts at what the server refused.
+/// Pause before a refused request is retried.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// How far it is with ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Working,
-    /// Nothing new; what still runs then is stopped.
+    /// Nothing new is taken; what still runs at this time is stopped.
     Quitting(Instant),
-    /// Everything was told to stop; ends that are not written by then stay so.
+    /// All work was told to stop; results that are not written by this time are left unwritten.
     Stopping(Instant),
 }
 
-/// A worker and its connection.
 pub(super) struct Connected<'a, W> {
     pub(super) options: &'a Options,
     pub(super) session: WorkSession,
@@ -37,18 +33,18 @@ pub(super) struct Connected<'a, W> {
     pub(super) hold: Hold,
     pub(super) pollers: Pollers,
     pub(super) heartbeat_at: Instant,
-    /// When to ask what is due, whatever was told.
+    /// Next check of the due times, regardless of notifications.
     pub(super) glance_at: Instant,
-    /// When to look who waits for locks, if at all.
+    /// Next record of lock waits, if any.
     pub(super) observe_at: Option<Instant>,
-    /// The types that it takes have been told.
+    /// Whether the types that it takes are recorded.
     pub(super) is_announced: bool,
     pub(super) purges: Purges,
     pub(super) unwritten: Unwritten,
     pub(super) stage: Stage,
-    /// Whether the session may hold keys of tasks that it does not run.
+    /// Whether the session may hold advisory locks of tasks that it does not run.
     pub(super) untidy: bool,
-    /// What the server last refused, of each kind of thing, so that it is said once.
+    /// The last refusal of each kind of request, to report it once.
     refused: HashMap<&'static str, String>,
 }
 
@@ -81,7 +77,8 @@ impl<'a, W> Connected<'a, W> {
 }
 
 impl<W: Work> Connected<'_, W> {
-    /// Gives back the keys of tasks that are not run here. Where nothing is, the end of the session does the same.
+    /// Releases the advisory locks of tasks that do not run here. If the server refuses and nothing runs, the end of the
+    /// session releases them.
     pub(super) async fn tidy(&mut self) -> Result<(), SessionError> {
         if !self.untidy {
             return Ok(());
@@ -97,13 +94,13 @@ impl<W: Work> Connected<'_, W> {
         Err(SessionError::Lost("it may still hold keys of tasks that it does not run".to_owned()))
     }
 
-    /// Whether nothing more is tried.
+    /// Whether the time for writing results is over.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Stopping(until) if until <= clock::monotonic())
     }
 
     pub(super) fn hear(&mut self, news: News) {
-        // News of what we do not look at is none.
+        // Notifications about a source that is not polled are ignored.
         if let Some(Poller { idle, .. }) = self.pollers.of(news.source()) {
             let now = clock::monotonic();
             match news {
@@ -114,7 +111,7 @@ impl<W: Work> Connected<'_, W> {
         }
     }
 
-    /// Says what the server refused, once; a session that is lost is passed on.
+    /// Reports a refusal once; passes on the loss of the session.
     pub(super) fn refused(&mut self, what: &'static str, error: SessionError) -> Result<(), SessionError> {
         let SessionError::Refused { message, .. } = error else { return Err(error) };
         if self.refused.get(what) != Some(&message) {
@@ -124,7 +121,7 @@ impl<W: Work> Connected<'_, W> {
         Ok(())
     }
 
-    /// Forgets what the server refused before: it has done that now, and another refusal is told again.
+    /// Forgets the last refusal, so that another one is reported again.
     pub(super) fn accepted(&mut self, what: &'static str) {
         self.refused.remove(what);
     }

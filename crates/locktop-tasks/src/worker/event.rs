@@ -1,5 +1,3 @@
-//! What a worker has to tell.
-
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,131 +9,131 @@ use crate::schema::{Log, SchemaName};
 use crate::work_session::{Job, Requeued, Source, Types};
 use locktop_base::text;
 
-/// How much an event matters. Its name in capitals stands in a log line.
+/// The severity of an event. Log lines show its name in capitals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum Level {
     /// All goes as planned.
     Info,
-    /// Something did not go as planned, and the worker deals with it.
+    /// Something did not go as planned, and the worker handles it.
     Warn,
     /// Something is lost, or failed for good.
     Error,
 }
 
-/// Something that whoever looks after a worker should know. It prints as one line; text of the server's is in it.
+/// An event for the operator of a worker. It prints as one line, and contains text from the server.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Event {
-    /// There is no connection to be had yet, and why.
+    /// No connection is available yet, for this reason.
     Waiting(String),
-    /// The worker has a session of the server, and begins to take work.
+    /// The worker has a session and begins to take work.
     Connected {
         /// The process id of its backend.
         pid: i32,
         /// The types of work that it takes.
         types: Types,
     },
-    /// The connection has ended, and with it the keys of all jobs that run.
+    /// The connection has ended, and with it the locks of all running jobs.
     #[strum(serialize = "connection_lost")]
     Lost {
-        /// What is known of its end.
+        /// The known cause.
         reason: String,
-        /// Jobs that were running, which are stopped for it.
+        /// Jobs that were running, and are stopped because of it.
         running: usize,
     },
     /// Something happened to this job.
     Job(Name, JobEvent),
-    /// The server refused something; it will be tried again.
+    /// The server refused a request, which will be retried.
     Refused {
-        /// What was asked of the server, in words.
+        /// The request, in words.
         what: &'static str,
         /// The server's refusal, in one line.
         reason: String,
     },
-    /// The worker was told to quit: nothing new is taken.
+    /// The worker was told to quit, and takes nothing new.
     ShuttingDown {
         /// Jobs that still run.
         running: usize,
     },
-    /// An item of the queue was taken from a session that is gone.
+    /// An item of the queue was taken from a session that has ended.
     Requeued(Requeued),
-    /// Rows were removed that were past their retention.
+    /// Rows past their retention were removed.
     Purged {
         /// The log that they were removed from.
         log: Log,
         /// Rows that were removed.
         rows: i64,
-        /// The retention, as the server writes it.
+        /// The retention, as formatted by the server.
         keep: String,
     },
-    /// A retention is set, and the worker's role may not remove rows.
+    /// A retention is set, but the worker's role may not remove rows.
     NotPurged {
         /// The log that has a retention.
         log: Log,
-        /// The schema that its table is in.
+        /// The schema of its table.
         schema: SchemaName,
     },
-    /// The worker has ended as it was told to, with what it did until then.
+    /// The worker has ended on request, with its totals.
     Ended(super::Summary),
-    /// The worker has ended because it cannot go on, and why.
+    /// The worker has ended because it cannot continue, for this reason.
     GaveUp(String),
 }
 
-/// What can happen to a job.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum JobEvent {
-    /// It was taken, and its work begins.
+    /// The job was taken, and its work begins.
     #[strum(serialize = "started")]
     Began,
-    /// It went well, and has said this: the end of what it wrote.
+    /// The work succeeded, with the end of its output.
     Output(String),
-    /// It is done after so long, and the server has it.
+    /// The work is done after this time, and the server has recorded it.
     Completed(Duration),
-    /// It failed, and the server has it.
+    /// The work failed, and the server has recorded it.
     Failed {
         /// How long its work took.
         took: Duration,
-        /// Whether it is tried again; false after its last attempt.
+        /// Whether it is retried; false after its last attempt.
         again: bool,
-        /// What went wrong, in the words of the work.
+        /// The error, in the words of the work.
         reason: String,
     },
-    /// It was told to stop.
+    /// The work was told to stop.
     Stopped {
         /// How long its work had run.
         took: Duration,
-        /// What it is stopped for.
+        /// Why it is stopped.
         reason: StopReason,
     },
-    /// Its end did not count: it was not ours any more.
+    /// The result did not count: the job no longer belonged to this session.
     NotCounted,
-    /// The server refused to write its end, with this line; it is tried again while the session lasts.
+    /// The server refused to record the result, with this error; it is retried while the session lasts.
     #[strum(serialize = "not_recorded")]
     NotWritten(String),
-    /// The session ended before it said whether it wrote the end; with what is known of that.
+    /// The session ended before it confirmed the result, with the known cause.
     NotKnown(String),
-    /// It was given back, for others to run: the attempt does not count.
+    /// The job was returned, for other workers to run: the attempt does not count.
     GivenBack,
 }
 
-/// A job as events name it: short, and safe to show.
+/// A job as events name it: short, and safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// What it is called, in one line that is not long.
+    /// Its name, in one short line.
     pub title: String,
     /// The table that it comes from.
     pub source: Source,
-    /// The row in `task_execution_log`, or in `task_queue`.
+    /// The row in `task_execution_log` or in `task_queue`.
     pub id: i64,
     /// The task; for an item, the item itself.
     pub task_id: i64,
-    /// What kind of work it is, in one line that is not long.
+    /// The kind of work, in one short line.
     pub kind: String,
-    /// Which attempt, from 1 on.
+    /// The number of the attempt, from 1.
     pub attempt: i32,
-    /// Attempts that it has altogether.
+    /// The maximum number of attempts.
     pub max_attempts: i32,
 }
 
@@ -165,8 +163,7 @@ impl fmt::Display for Name {
 }
 
 impl Event {
-    /// How much it matters: `Info` when all goes as planned, `Error` when something is lost or failed for
-    /// good.
+    /// The severity: `Info` when all goes as planned, `Error` when something is lost or failed for good.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
@@ -183,7 +180,7 @@ impl Event {
         }
     }
 
-    /// One word for it, for logs that machines read.
+    /// A one-word name for machine-readable logs.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -192,7 +189,7 @@ impl Event {
         }
     }
 
-    /// The job that it is about; none for events of the worker itself.
+    /// The job that it is about; `None` for events of the worker itself.
     #[must_use]
     pub fn job(&self) -> Option<&Name> {
         match self {
@@ -201,7 +198,7 @@ impl Event {
         }
     }
 
-    /// How long the job's work took; none for events that end no work.
+    /// How long the job's work took; `None` for events that end no work.
     #[must_use]
     pub fn took(&self) -> Option<Duration> {
         use JobEvent::{Completed, Failed, Stopped};
@@ -211,7 +208,7 @@ impl Event {
         }
     }
 
-    /// What went wrong, in one line; none where nothing did.
+    /// The error in one line; `None` if there is none.
     #[must_use]
     pub fn error(&self) -> Option<String> {
         use JobEvent::{Failed, NotKnown, NotWritten, Stopped};
@@ -280,7 +277,6 @@ impl JobEvent {
         }
     }
 
-    /// As a line that names the job.
     fn write(&self, job: &Name, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Began => {
@@ -310,22 +306,21 @@ impl JobEvent {
     }
 }
 
-/// For people: to the millisecond.
 fn seconds(time: Duration) -> String {
     format!("{:.3} s", time.as_secs_f64())
 }
 
-/// The function that is told each event of a worker.
+/// The function that receives each event of a worker.
 #[derive(Clone)]
 pub struct Report(Arc<dyn Fn(&Event) + Send + Sync>);
 
 impl Report {
-    /// To this function, which should not wait for anything.
+    /// Reports to this function, which should not block.
     pub fn to(tell: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 
-    /// A report that nobody reads.
+    /// Drops all events.
     #[must_use]
     pub fn nowhere() -> Self {
         Self::to(|_| {})
@@ -335,7 +330,6 @@ impl Report {
         (self.0)(event);
     }
 
-    /// Tells what happened to a job.
     pub(super) fn tell_of(&self, job: &Job, event: JobEvent) {
         self.tell(&Event::Job(Name::from(job), event));
     }

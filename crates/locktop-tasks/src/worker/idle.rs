@@ -1,75 +1,70 @@
-//! When to look for work, in each of the places where it comes from.
+//! When to poll each source for work.
 //!
-//! A worker with a free place sleeps until somebody says that a task is due, or until the next one will be. Many sleep for the same
-//! moment. The one that looked last is the first to look again, after at most [`FIRST`]; the others wait longer, each a random time
-//! ([`OTHERS`], [`SPREAD`]). Whoever has looked and left nothing tells the others, who then do not look at all: as many ask the
-//! server as there is work for, and one or two.
+//! A worker with a free slot sleeps until a notification or the next due time. The worker that polled last polls again
+//! first, within [`FIRST`]; the others wait a longer, random time ([`OTHERS`], [`SPREAD`]). A worker that left nothing
+//! to take notifies the others, which then skip their poll.
 //!
-//! That must not lose a task. Say one worker looks, a task becomes due just after, and only then that worker says "nothing left":
-//! whoever hears the one and then the other would go back to sleep. But then the worker that looked too early has heard of the task
-//! itself, while it was asking; what is heard at that time is looked into, whatever others say.
-//!
-//! Anybody may say that nothing is left, and again and again; and what was never told is to be found all the same. So each worker with a
-//! free place glances now and then, whatever others say ([`glance_in`]): one statement for all sources, which takes nothing and tells
-//! nobody. To tell each other of that would wake as many as there are, as often as there are, for nothing.
+//! No task may be lost: a notification that arrives during a poll always causes another one, because the poll may have
+//! been too early to see the task. Any role can notify that nothing is left, so each worker also checks the due times
+//! now and then ([`glance_in`]), with one statement for all sources that takes nothing and notifies no other worker.
 
 use std::time::{Duration, Instant};
 
-/// The one that looked last looks again within this time.
+/// The worker that polled last polls again within this time.
 const FIRST: Duration = Duration::from_millis(10);
-/// All others leave it so much time for that, and then look within a time of their own.
+/// All other workers wait this long, and a random part of `SPREAD`.
 const OTHERS: Duration = Duration::from_millis(30);
 const SPREAD: Duration = Duration::from_millis(40);
-/// The longest that anybody waits with a look that is due.
+/// The longest delay of a due poll.
 #[cfg(test)]
 const LAST: Duration = Duration::from_millis(70);
-/// Nobody sleeps for longer without a glance. At least three quarters of this are slept, so that not all glance at once.
+/// The longest time without a check of the due times. At least three quarters of it are slept, at random, so that
+/// workers do not all check at once.
 const GLANCE: Duration = Duration::from_secs(30);
-/// Where nothing is planned, the glances find what comes.
+/// Sleep if nothing is planned; the checks find new work.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// Shortest and longest wait after a look that found nothing although something is due: somebody has its row locked, or was faster.
+/// Shortest and longest wait after a poll that found nothing although something is due: another session has locked its
+/// row, or was faster.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
-/// When a worker looks next.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is asked on its own, and all combinations of them occur"
 )]
 pub(super) struct Idle {
-    /// When it looks.
     pub(super) at: Instant,
-    /// Whether it looks then whatever others say.
+    /// Whether it polls then regardless of other workers.
     sure: bool,
-    /// Whether others may be about to look for the same reason.
+    /// Whether other workers may be about to poll for the same reason.
     shared: bool,
-    /// Whether it was the last to tell that nothing is left.
+    /// Whether it was the last to report that nothing is left.
     first: bool,
-    /// Whether it has taken as much as it had places for, and so does not know whether there is more.
+    /// Whether the last poll filled all slots, so that there may be more.
     full: bool,
-    /// How long all should leave a task alone that is due and not to be had.
+    /// How long all workers should leave alone a task that is due but cannot be taken.
     pub(super) pause: Duration,
 }
 
 impl Idle {
-    /// It looks at once.
+    /// The first poll is due at once.
     pub(super) fn new(now: Instant) -> Self {
         Self { at: now, sure: true, shared: false, first: false, full: false, pause: PAUSE.0 }
     }
 
-    /// Whether to tell others that nothing is left: not when nobody else was woken.
+    /// Whether to notify others that nothing is left: not if no other worker was woken.
     pub(super) fn tells(&self) -> bool {
         self.shared
     }
 
-    /// A place has become free: if none was left for more, whatever is due is looked for at once.
+    /// A slot is free: polls at once if the last poll filled all slots.
     pub(super) fn freed(&mut self, now: Instant) {
         if self.full {
             *self = Self { pause: self.pause, first: self.first, ..Self::new(now) };
         }
     }
 
-    /// A task is due, or the next one has changed.
+    /// A task is due, or the next due time has changed.
     pub(super) fn heard(&mut self, now: Instant) {
         let at = now + self.delay();
         if at < self.at {
@@ -77,13 +72,13 @@ impl Idle {
         }
     }
 
-    /// The same, heard while this worker was asking: it may be what it just did not see.
+    /// The same, during a poll, which may have missed it.
     pub(super) fn heard_while_looking(&mut self, now: Instant) {
         self.heard(now);
         self.sure = true;
     }
 
-    /// Another worker found nothing left, and said when that changes.
+    /// Another worker found nothing left, and reported when that changes.
     pub(super) fn quiet(&mut self, now: Instant, due: Option<Duration>) {
         self.first = false;
         if !self.sure {
@@ -91,13 +86,13 @@ impl Idle {
         }
     }
 
-    /// The server was asked when there is something, without looking.
+    /// The server reported the next due time, without a poll.
     pub(super) fn glanced(&mut self, now: Instant, due: Option<Duration>) {
         if self.sure || self.full {
             return;
         }
         if due.is_some_and(|due| due.is_zero()) {
-            // Nobody told, or others were told and have not looked yet.
+            // No notification came, or others were notified and have not polled yet.
             self.heard(now);
             self.sure = self.at <= now + OTHERS + SPREAD;
         } else {
@@ -105,19 +100,19 @@ impl Idle {
         }
     }
 
-    /// Its own words to that effect have come back, and those of others that follow come after.
+    /// Its own notification came back; those of other workers that follow are later.
     pub(super) fn told(&mut self) {
         self.first = true;
     }
 
-    /// It took all that it had places for: there may be more, and the next free place looks.
+    /// The poll filled all slots: there may be more, and the next free slot causes a poll.
     pub(super) fn took_all(&mut self, now: Instant) {
         self.sure = false;
         (self.at, self.shared, self.pause) = (now + LONGEST, false, PAUSE.0);
         self.full = true;
     }
 
-    /// It found nothing more, and the server said when that changes.
+    /// The poll found nothing more, and the server reported when that changes.
     pub(super) fn looked(&mut self, now: Instant, took: bool, due: Option<Duration>) {
         let overdue = due.is_some_and(|due| due.is_zero());
         let pause = if took || !overdue { PAUSE.0 } else { (self.pause * 2).min(PAUSE.1) };
@@ -127,25 +122,23 @@ impl Idle {
         self.full = false;
     }
 
-    /// The server refused to say.
+    /// The server refused the request.
     pub(super) fn failed(&mut self, now: Instant) {
         self.pause = (self.pause * 2).clamp(Duration::from_millis(500), PAUSE.1);
         self.sure = false;
         (self.at, self.shared) = (now + self.pause, false);
     }
 
-    /// How long to sleep for something that is due then.
     fn until(&self, due: Option<Duration>) -> Duration {
         due.map_or(LONGEST, |due| due.saturating_add(self.delay()).min(LONGEST))
     }
 
-    /// How long after a task is due.
     fn delay(&self) -> Duration {
         if self.first { part_of(FIRST) } else { OTHERS + part_of(SPREAD) }
     }
 }
 
-/// How long to sleep until the next glance; the first one comes earlier, so that workers that began together do not glance together.
+/// Time until the next check; the first comes earlier, so that workers that started together do not check together.
 pub(super) fn glance_in(first: bool) -> Duration {
     if first { part_of(GLANCE) } else { GLANCE.saturating_sub(part_of(GLANCE / 4)) }
 }
@@ -189,7 +182,7 @@ mod tests {
         assert!(idle.at - now <= LAST && idle.tells());
         idle.quiet(now, Some(SOON));
         assert!((SOON..=SOON + LAST).contains(&(idle.at - now)));
-        // News after that counts again.
+        // A later notification counts again.
         idle.heard(now);
         assert!(idle.at - now <= LAST);
     }
@@ -224,7 +217,7 @@ mod tests {
         idle.heard_while_looking(now);
         idle.quiet(now, None);
         assert!(idle.at - now <= LAST);
-        // Once.
+        // Only once.
         idle.looked(now, false, None);
         idle.quiet(now, Some(SOON));
         assert!(idle.at - now >= SOON);
@@ -239,7 +232,7 @@ mod tests {
         assert!(idle.at - now > GLANCE);
         idle.glanced(now, Some(SOON));
         assert!((SOON..=SOON + LAST).contains(&(idle.at - now)) && idle.tells());
-        // Something is due: then it looks, whatever others say.
+        // Something is due, so it polls regardless of other workers.
         idle.glanced(now, Some(Duration::ZERO));
         assert!(idle.at - now <= LAST);
         idle.quiet(now, None);
@@ -247,7 +240,7 @@ mod tests {
         idle.looked(now, true, None);
         idle.quiet(now, Some(SOON));
         assert!(idle.at - now >= SOON, "once");
-        // What it is about to look into is not put off, and without a free place there is nothing to look for.
+        // A due poll is not postponed, and without a free slot there is nothing to poll for.
         idle.heard_while_looking(now);
         idle.glanced(now, None);
         assert!(idle.at - now <= LAST);

@@ -1,5 +1,3 @@
-//! Events as lines of a log.
-
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
@@ -7,20 +5,20 @@ use super::event::{Event, JobEvent};
 use super::{Source, WorkerId};
 use locktop_base::text::one_line_prefix;
 
-/// Most characters of one text in a line: whoever wants more looks at the row.
+/// Maximum number of characters of one text in a line; the row has all of it.
 const LONGEST: usize = 4000;
 
-/// The form of a line of the log.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// For people: time, level, worker, and what happened.
     #[default]
     Text,
-    /// For programs: one JSON object a line.
+    /// For programs: one JSON object per line.
     Json,
 }
 
-/// A line of the log, without its end. Whatever is in the event, it is one line that no terminal takes for commands.
+/// A log line, without the newline. Whatever the event contains, it is one line without terminal control sequences.
 #[must_use]
 pub fn line(format: Format, at: DateTime<Utc>, worker: &WorkerId, event: &Event) -> String {
     let said = event.to_string();
@@ -53,7 +51,7 @@ pub fn line(format: Format, at: DateTime<Utc>, worker: &WorkerId, event: &Event)
     }
 }
 
-/// The object. Keys are added and not changed.
+/// The JSON object. Keys are added, never changed.
 #[derive(Serialize)]
 struct Record<'a> {
     time: String,

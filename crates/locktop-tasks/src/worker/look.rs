@@ -1,5 +1,3 @@
-//! Looking for work.
-
 use super::connected::Connected;
 use super::event::Event;
 use super::idle::glance_in;
@@ -9,7 +7,7 @@ use crate::work_session::{News, SessionError, Source};
 use locktop_base::clock;
 
 impl<W: Work> Connected<'_, W> {
-    /// Asks when there is something, of all sources at once.
+    /// Checks the due times of all sources at once.
     pub(super) async fn glance(&mut self) -> Result<(), SessionError> {
         const WHAT: &str = "reading when work is due";
         self.glance_at = clock::monotonic() + glance_in(false);
@@ -62,7 +60,7 @@ impl<W: Work> Connected<'_, W> {
         let (tells, pause) = (idle.tells() && !told, idle.pause);
         if took >= free {
             idle.took_all(clock::monotonic());
-            // There may be more, for others; if not they can be told.
+            // There may be more, for other workers; if not, they can be notified.
             if tells {
                 self.session.next_due_telling(source, None).await?;
             }
@@ -81,7 +79,7 @@ impl<W: Work> Connected<'_, W> {
         Ok(())
     }
 
-    /// Takes as many as there are places for, and begins to work on them: how many.
+    /// Takes a job for each free slot, starts the work, and returns their number.
     async fn take(&mut self, source: Source) -> Result<usize, SessionError> {
         let asked = clock::since_boot();
         let taken = self.session.fetch(source, self.running_jobs.free()).await?;
@@ -97,7 +95,7 @@ impl<W: Work> Connected<'_, W> {
         for job in taken {
             let again = |task: &i32| source == Source::Tasks && i64::from(*task) == job.task_id;
             if working.iter().any(again) {
-                // Somebody closed it while the work goes on here, so that we, who have the key, got it anew.
+                // Another session closed it while its work still runs here; this session holds its lock, and so got it again.
                 self.give_back(job).await?;
                 self.heartbeat_at = clock::monotonic();
             } else {
@@ -105,13 +103,13 @@ impl<W: Work> Connected<'_, W> {
             }
         }
         if !self.hold.is_good() {
-            // Suspended just now: the work waits for this.
+            // The process was just suspended: the work waits for this heartbeat.
             self.heartbeat_at = clock::monotonic();
         }
         Ok(took)
     }
 
-    /// Brings back what others have lost. Whether there is something to take for it.
+    /// Takes back lost items. Returns whether any of them can be taken again.
     async fn requeue(&mut self) -> Result<bool, SessionError> {
         let mut again = false;
         for requeued in self.session.requeue_lost().await? {
@@ -121,15 +119,15 @@ impl<W: Work> Connected<'_, W> {
         Ok(again)
     }
 
-    /// What was heard while a worker that has no free place told the others that nothing is left: it cannot look for itself, so
-    /// they are told that they should.
+    /// Handles notifications that arrived while a worker without a free slot reported that nothing is left: it cannot poll,
+    /// so it notifies the others to poll.
     async fn pass_on(
         &mut self,
         source: Source,
         told: bool,
         mut heard: Vec<News>,
     ) -> Result<(), SessionError> {
-        // What came before it told the others they look into themselves.
+        // The others poll by themselves for earlier notifications.
         heard.retain(|news| news.source() != source);
         let since = self.session.news_so_far();
         if told && since.contains(&News::Due(source)) {
@@ -146,7 +144,8 @@ impl<W: Work> Connected<'_, W> {
         Ok(())
     }
 
-    /// Of what arrived during a look some is about what was just seen: only that something is due is news, and may not have been seen.
+    /// Some notifications that arrive during a poll are about what it has just seen. Only a due notification is news,
+    /// because the poll may not have seen that work.
     fn heard_while_looking(&mut self, source: Source, heard: Vec<News>) {
         let news = heard.contains(&News::Due(source));
         for news in heard {

@@ -1,22 +1,22 @@
-//! A worker: takes scheduled tasks and items of the work queue, does them, and says how they ended.
+//! A worker: takes scheduled tasks and items of the work queue, runs them, and records how they ended.
 //!
-//! One connection holds the locks of all that it runs ([`WorkSession`](crate::work_session::WorkSession)); what a job does is a [`Work`], on connections of its own.
-//! Tasks and items share the worker's places; where both wait, they take turns. The worker fetches as many as it has places for, sends
-//! heartbeats while anything runs, and one statement every half minute while nothing does (unless it is to observe the locks): then it sleeps until it is notified, or until the next
-//! task is due (the module `idle`). Now and then it removes what is past its retention (the module `upkeep`). Items whose session is gone are brought back by workers that find nothing else in the queue, and
-//! now and then by all.
+//! One connection holds the locks of all running jobs ([`WorkSession`](crate::work_session::WorkSession)); a job is a
+//! [`Work`], on connections of its own. Tasks and items share the worker's slots and take turns. The worker sends
+//! heartbeats while jobs run. While idle, it sends one statement every half minute (unless it also observes locks) and
+//! sleeps until a notification or the next due time. Now and then it removes rows past their retention and takes back
+//! items of ended sessions.
 //!
-//! # What it guarantees
+//! # Guarantees
 //!
-//! - **Work stops when its lock is lost.** When the connection ends, or a heartbeat does not list a job, the work is told
-//!   at once ([`Stop`]), has five seconds to put things in order, and is then dropped. Nothing new is taken before all of that
-//!   has ended, and nothing of it is recorded as finished.
-//! - **After a suspension nothing is done in good faith.** A process that was stopped for longer than two heartbeats does nothing
-//!   of its work when it wakes, until the server has confirmed that the lock is still held ([`gate`]).
-//! - **A finish is fenced**: one that did not count is told, and counts as nothing.
+//! - **Work stops when its lock is lost.** When the connection ends, or a heartbeat does not list a job, the work is
+//!   told to stop at once ([`Stop`]), has five seconds to clean up, and is then dropped. No new work is taken before
+//!   that, and nothing of it is recorded as finished.
+//! - **After a suspension the work waits.** If the process was stopped for longer than two heartbeats, the work does
+//!   not continue until the server has confirmed that the lock is still held ([`gate`]).
+//! - **A finish is fenced**: one that did not count is reported, and has no effect.
 //!
-//! That bounds for how long two may do one job; it cannot exclude it, since a lost connection is noticed by both sides at
-//! different times. Only effects that are fenced in the database happen once.
+//! This limits how long two workers can run the same job, but cannot exclude it, because the two sides notice a lost
+//! connection at different times. Only effects that are fenced in the database happen once.
 
 mod builtin;
 mod connected;
@@ -52,39 +52,40 @@ use crate::work_session::OpenError;
 use locktop_locks::SchemaName;
 use pg_connect::conninfo::ConnInfo;
 
-/// What a worker takes, how much at once, and what it does beside its jobs.
+/// Which work a worker takes, how much at once, and its other duties.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the tables are. [`Options::new`] gives the connection an `application_name` that names the worker.
+    /// How to connect. [`Options::new`] sets an `application_name` that names the worker.
     pub info: ConnInfo,
-    /// The schema that they are in.
+    /// The schema of the tables.
     pub schema: SchemaName,
-    /// Who may own it, beside superusers and the role that is connected.
+    /// Roles that may own the schema, in addition to superusers and the connected role.
     pub trusted_owners: TrustedOwners,
-    /// The worker's name in the log, which no other worker on the schema has at the same time.
+    /// The worker's name in the log, unique among the workers of the schema at one time.
     pub id: WorkerId,
     /// The tables that it takes work from.
     pub sources: Vec<Source>,
-    /// Of which types; work of others is left alone.
+    /// The types of work to take; other work is left alone.
     pub types: Types,
     /// How many jobs it runs at once; at least one.
     pub concurrency: usize,
-    /// Between two heartbeats while something runs. Work is held up when none was confirmed for twice as long.
+    /// Interval of heartbeats while something runs. Work is paused when none was confirmed for twice as long.
     pub heartbeat: Duration,
-    /// Between two looks at who waits for which lock of the server, for the view `lock_contention`; none: it does not look, so that it
-    /// sends nothing while it is idle. One such worker is enough for a server; several count nothing twice.
+    /// Interval between records of lock waits, for the view `lock_contention`; `None` records none, so that an idle worker
+    /// sends nothing for it. One such worker is enough for a server; several count nothing twice.
     pub observe_locks: Option<Duration>,
-    /// Between two looks for rows that are past their retention; none: it never removes any. Where the database has no retention set, nothing is
-    /// removed.
+    /// Interval between removals of rows past their retention; `None` never removes any. If the database has no retention
+    /// set, nothing is removed.
     pub purge: Option<Duration>,
-    /// How long running work may go on after the worker was told to quit.
+    /// How long running work may continue after the worker was told to quit.
     pub grace: Duration,
-    /// The function that is told what happens.
+    /// The function that receives the events.
     pub report: Report,
 }
 
 impl Options {
-    /// The usual: the schema `locktop`, tasks and items of any type, one at a time, a heartbeat every five seconds, ten seconds of grace, and nobody who is told.
+    /// The defaults: the schema `locktop`, tasks and items of any type, one job at a time, a heartbeat every five seconds,
+    /// ten seconds of grace, and no report.
     #[must_use]
     pub fn new(info: ConnInfo, id: WorkerId) -> Self {
         Self {
@@ -104,18 +105,18 @@ impl Options {
     }
 }
 
-/// What a worker did from its start to its end, over all of its connections.
+/// The totals of a worker from start to end, over all its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Jobs whose work was done, and whose end the server has.
+    /// Jobs whose work was done and recorded by the server.
     pub completed: u64,
     /// Jobs that failed, in this attempt or for good.
     pub failed: u64,
-    /// Jobs that it stopped because they were not its own any more.
+    /// Jobs that it stopped because they no longer belonged to it.
     pub stopped: u64,
-    /// Jobs that it gave back when it was shut down.
+    /// Jobs that it returned when it was shut down.
     pub given_back: u64,
-    /// Jobs whose end did not count, or could not be written.
+    /// Jobs whose result did not count, or could not be written.
     pub not_counted: u64,
 }
 
@@ -129,19 +130,20 @@ impl std::fmt::Display for Summary {
     }
 }
 
-/// Why a worker did not begin.
+/// Why a worker did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// There is no session that it could work in.
+    /// No session could be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// Works until `quit` becomes true, or its sender is dropped: then nothing more is taken, what runs may go on for
-/// [`Options::grace`], and the rest is stopped and given back. A connection that is lost later is made again, for ever.
+/// Runs until `quit` becomes true, or its sender is dropped. Then nothing more is taken, running work may continue for
+/// [`Options::grace`], and the rest is stopped and returned. A connection that is lost later is reopened, with no limit
+/// on attempts.
 ///
 /// # Errors
-/// When it could not begin. A server without a free connection, or that is starting up, is waited for.
+/// If the worker could not start. A server without a free connection, or that is starting up, is waited for.
 pub async fn run<W: Work>(
     options: Options,
     work: W,

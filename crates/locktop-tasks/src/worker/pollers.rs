@@ -1,26 +1,22 @@
-//! Where a worker looks for work, and when.
-
 use std::time::{Duration, Instant};
 
 use super::idle::{Idle, part_of};
 use crate::work_session::Source;
 use locktop_base::clock;
 
-/// However much is in the queue, items that were lost are looked for at least so often.
+/// Lost items are checked for at least this often, even if the queue has other items.
 const TEND: Duration = Duration::from_secs(30);
 
-/// Where one kind of work is to be had.
 #[derive(Debug)]
 pub(super) struct Poller {
     pub(super) source: Source,
     pub(super) idle: Idle,
 }
 
-/// All places where a worker looks.
 #[derive(Debug)]
 pub(super) struct Pollers {
     all: Vec<Poller>,
-    /// What something was taken of last: the others come first.
+    /// The source of the last job: the other sources come first.
     served: Option<Source>,
     tend_at: Instant,
 }
@@ -35,26 +31,24 @@ impl Pollers {
         self.all.iter_mut().find(|poller| poller.source == source)
     }
 
-    /// Something was taken there.
     pub(super) fn served(&mut self, source: Source) {
         self.served = Some(source);
     }
 
-    /// A place has become free.
     pub(super) fn freed(&mut self, now: Instant) {
         for poller in &mut self.all {
             poller.idle.freed(now);
         }
     }
 
-    /// Where to look next, and when.
+    /// The next source to poll, and when.
     pub(super) fn next(&self) -> Option<(Source, Instant)> {
         let now = clock::monotonic();
         let times = self.all.iter().map(|poller| (poller.source, poller.idle.at.max(now)));
         times.min_by_key(|(source, at)| (*at, self.served == Some(*source)))
     }
 
-    /// Whether it is time to look for items that were lost, also where there are others.
+    /// Whether it is time to check for lost items, even if there are other items.
     pub(super) fn tends(&mut self, now: Instant) -> bool {
         let tends = self.tend_at <= now;
         if tends {
@@ -78,7 +72,7 @@ mod tests {
             pollers.of(source).unwrap().idle.took_all(now);
             pollers.freed(now);
         }
-        // Who has found nothing is not asked again before it is time.
+        // A source that had nothing is not polled before its time.
         pollers.of(Source::Queue).unwrap().idle.looked(now, false, None);
         pollers.freed(now);
         assert_eq!(pollers.next().unwrap().0, Source::Tasks);

@@ -1,5 +1,3 @@
-//! When rows are removed that are past their retention, and what is told of it.
-
 use std::time::{Duration, Instant};
 
 use super::Options;
@@ -8,33 +6,30 @@ use super::idle::part_of;
 use crate::schema::Log;
 use crate::work_session::Purged;
 
-/// Between two looks for old rows.
+/// Interval between checks for old rows.
 pub(super) const EVERY: Duration = Duration::from_secs(600);
-/// Between two steps while there are more.
+/// Pause between two steps while there are more rows.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Rows of a step: `purge_step()` of the schema.
+/// Rows per step, as in `purge_step()` of the schema.
 const STEP: i64 = 1000;
 
-/// When to look for old rows, and what of it is still to be told.
 #[derive(Debug)]
 pub(super) struct Purges {
     every: Option<Duration>,
-    /// When to look for them.
     pub(super) at: Option<Instant>,
-    /// What was removed and not told yet.
+    /// Removed rows that are not reported yet, per log.
     removed: [i64; Log::ALL.len()],
-    /// It was told that the role may not remove rows.
+    /// Whether the missing privilege was reported.
     told: bool,
 }
 
 impl Purges {
-    /// Workers that begin together do not look together.
+    /// At a random time, so that workers that start together do not purge together.
     pub(super) fn new(every: Option<Duration>, now: Instant) -> Self {
         let at = every.map(|every| now + part_of(every));
         Self { every, at, removed: [0; Log::ALL.len()], told: false }
     }
 
-    /// A step is done.
     pub(super) fn done(&mut self, now: Instant, has_more: bool) {
         let pause = self
             .every
@@ -42,7 +37,7 @@ impl Purges {
         self.at = pause.map(|pause| now + pause);
     }
 
-    /// Tells what was removed, once nothing more of it is there; whether there is more.
+    /// Reports the number of removed rows once there are no more to remove. Returns whether there are more.
     pub(super) fn tell(&mut self, logs: &[Purged], options: &Options) -> bool {
         let mut has_more = false;
         for (log, removed) in Log::ALL.into_iter().zip(&mut self.removed) {
@@ -55,7 +50,7 @@ impl Purges {
                 options.report.tell(&Event::Purged { log, rows, keep });
             }
         }
-        // The record is the owner's to cut.
+        // Only the owner may trim the audit log.
         let kept = logs.iter().find(|step| !step.may && step.log != Log::Audit);
         if let Some(step) = kept.filter(|_| !self.told) {
             self.told = true;

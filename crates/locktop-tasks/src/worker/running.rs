@@ -1,5 +1,3 @@
-//! What runs at this moment.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,10 +10,10 @@ use super::work::{Work, WorkError};
 use crate::work_session::{Job, Ours, Source};
 use locktop_base::clock;
 
-/// How long work that was told to stop may take for it; then it is dropped.
+/// How long work that was told to stop may take; then it is dropped.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// All jobs of a worker, each a task of the runtime.
+/// All jobs of a worker, each in a task of the async runtime.
 #[derive(Debug)]
 pub(super) struct RunningJobs<W> {
     work: Arc<W>,
@@ -32,15 +30,12 @@ struct Running {
     began: Instant,
 }
 
-/// A job whose work has ended.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) job: Job,
-    /// Whether the work was done, or why not.
     pub(super) outcome: Result<(), WorkError>,
-    /// Why it was told to stop, if it was.
+    /// Why the worker told it to stop, if it did.
     pub(super) told: Option<StopReason>,
-    /// How long the work took.
     pub(super) took: Duration,
 }
 
@@ -53,23 +48,21 @@ impl<W: Work> RunningJobs<W> {
         self.running.len()
     }
 
-    /// How many more jobs may be begun now.
     pub(super) fn free(&self) -> usize {
         self.places.saturating_sub(self.running.len())
     }
 
-    /// The tasks that are worked on.
     pub(super) fn tasks(&self) -> Vec<i32> {
         let tasks = self.running.values().filter(|running| running.job.source == Source::Tasks);
         tasks.filter_map(|running| i32::try_from(running.job.task_id).ok()).collect()
     }
 
-    /// Whether work goes on, though told to stop, that is not ours any more: its task may be due, and is not run beside it.
+    /// Whether work that was told to stop, and no longer belongs to this session, is still running. Its task may be due,
+    /// and must not run twice at the same time.
     pub(super) fn is_losing(&self) -> bool {
         self.running.values().any(|running| running.teller.told() == Some(StopReason::NotOurs))
     }
 
-    /// Begins the work on a job that `hold` has.
     pub(super) fn start(&mut self, job: Job, hold: &Hold) {
         let (teller, stop) = Stop::new(hold);
         self.report.tell_of(&job, JobEvent::Began);
@@ -89,7 +82,7 @@ impl<W: Work> RunningJobs<W> {
         self.running.insert(task.id(), Running { job, teller, began: clock::monotonic() });
     }
 
-    /// The next one whose work ends; pending while nothing runs.
+    /// The next job that ends; pending while nothing runs.
     pub(super) async fn next(&mut self) -> Done {
         loop {
             let Some(joined) = self.set.join_next_with_id().await else { std::future::pending().await };
@@ -103,12 +96,11 @@ impl<W: Work> RunningJobs<W> {
         }
     }
 
-    /// Whether any of that source is running.
     pub(super) fn has(&self, source: Source) -> bool {
         self.running.values().any(|running| running.job.source == source)
     }
 
-    /// Tells all of that source to stop that are not ours any more.
+    /// Tells all jobs of that source to stop that are not in `ours`.
     pub(super) fn keep(&self, source: Source, ours: &[Ours]) {
         let lost = |job: &Job| job.source == source && !ours.iter().any(|ours| ours.is(job));
         for running in self.running.values().filter(|running| lost(&running.job)) {
@@ -116,7 +108,6 @@ impl<W: Work> RunningJobs<W> {
         }
     }
 
-    /// Tells the work of all jobs to stop, for this reason.
     pub(super) fn stop_all(&self, reason: &StopReason) {
         for running in self.running.values() {
             self.tell(running, reason.clone());
@@ -131,7 +122,6 @@ impl<W: Work> RunningJobs<W> {
     }
 }
 
-/// What a panic said, for the log.
 fn panicked(error: JoinError) -> String {
     let Ok(panic) = error.try_into_panic() else { return "the work was aborted".to_owned() };
     let said = panic.downcast_ref::<&str>().map(ToString::to_string);

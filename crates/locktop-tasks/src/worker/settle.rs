@@ -1,5 +1,3 @@
-//! Writing down how work ended.
-
 use super::connected::{Connected, RETRY};
 use super::event::JobEvent;
 use super::running::Done;
@@ -31,12 +29,12 @@ impl<W: Work> Connected<'_, W> {
         self.settle(done.job, settle).await
     }
 
-    /// Gives back what was taken and is not to be worked on.
+    /// Returns a job that was taken and is not to be run.
     pub(super) async fn give_back(&mut self, job: Job) -> Result<(), SessionError> {
         self.settle(job, Settle::GiveBack).await
     }
 
-    /// Writes an end down, now or as soon as the server takes it.
+    /// Writes a result, now or as soon as the server accepts it.
     async fn settle(&mut self, job: Job, settle: Settle) -> Result<(), SessionError> {
         if let Err(error) = self.write(&job, &settle).await {
             let SessionError::Refused { message: reason, .. } = error else { return Err(error) };
@@ -47,7 +45,7 @@ impl<W: Work> Connected<'_, W> {
         self.tidy().await
     }
 
-    /// Tries again to write down what the server refused.
+    /// Retries the writes that the server refused.
     pub(super) async fn retry(&mut self) -> Result<(), SessionError> {
         let mut left = std::mem::take(&mut self.unwritten.ends).into_iter();
         while !self.is_over()
@@ -90,7 +88,6 @@ impl<W: Work> Connected<'_, W> {
     }
 }
 
-/// What to tell of an end that the server has answered.
 fn written_down(job: &Job, settle: &Settle, counted: bool) -> JobEvent {
     match settle {
         _ if !counted => JobEvent::NotCounted,

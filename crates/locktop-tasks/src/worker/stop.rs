@@ -1,11 +1,11 @@
-//! Whether work may go on.
+//! Whether work may continue.
 //!
-//! Two things can be in its way. It may have to **stop**: then that is said once, with the reason, and never taken back. Or it may
-//! be **unconfirmed** that its lock is still held: the last heartbeat that the server answered is too long ago, as after the
-//! process was suspended. Then the work has to wait, until a heartbeat confirms it or it is told to stop.
+//! Work may have to **stop**: this is signalled once, with the reason, and never withdrawn. Or it may be
+//! **unconfirmed** that its lock is still held, because the last answered heartbeat is too long ago, as after a
+//! suspension. Then the work waits until a heartbeat confirms the lock or it is told to stop.
 //!
-//! [`gate`] makes the second a rule that no work can break by accident: a future behind it is not polled meanwhile. What the
-//! work has spawned, or does in threads of its own, is not behind it and asks [`Stop::confirmed`].
+//! [`gate`] enforces this: a future behind it is not polled meanwhile. Tasks and threads that the work has spawned are
+//! not behind it, and have to use [`Stop::confirmed`].
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,16 +16,16 @@ use tokio::sync::watch;
 
 use locktop_base::clock;
 
-/// Why work that has begun has to stop.
+/// Why running work has to stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StopReason {
-    /// The connection that holds its lock has ended: others may have the task by now. With what is known of the cause.
+    /// The connection that holds its lock has ended, with the known cause. Another worker may have the task by now.
     #[error("the connection that held its lock has ended: {0}")]
     ConnectionLost(String),
-    /// A heartbeat found that the execution is not ours any more.
+    /// A heartbeat found that the execution no longer belongs to this session.
     #[error("a heartbeat found that this session no longer runs it")]
     NotOurs,
-    /// The worker is shut down, and its grace is over. The task is given back.
+    /// The worker is shutting down, and its grace is over. The job is returned.
     #[error("the worker is shutting down")]
     ShutDown,
 }
@@ -36,9 +36,9 @@ pub(super) struct Hold(watch::Sender<Confirmed>);
 
 #[derive(Debug, Clone, Copy)]
 struct Confirmed {
-    /// By [`clock::since_boot`]; none where it is never in doubt.
+    /// By [`clock::since_boot`]; `None` if it is never in doubt.
     at: Option<Duration>,
-    /// For how long that is good.
+    /// How long a confirmation is valid.
     lasts: Duration,
 }
 
@@ -49,28 +49,25 @@ impl Confirmed {
 }
 
 impl Hold {
-    /// Confirmed as of `at`, for so long.
     pub(super) fn new(at: Duration, lasts: Duration) -> Self {
         Self(watch::Sender::new(Confirmed { at: Some(at), lasts }))
     }
 
-    /// The server confirmed what was asked at `at`: the time of the question, not of the answer.
+    /// `at` is the time of the request, not of the answer.
     pub(super) fn confirm(&self, at: Duration) {
         self.0.send_modify(|confirmed| confirmed.at = Some(at));
     }
 
-    /// Whether work may go on.
     pub(super) fn is_good(&self) -> bool {
         self.0.borrow().is_good()
     }
 }
 
-/// Tells one execution to stop.
 #[derive(Debug)]
 pub(super) struct StopSender(watch::Sender<Option<StopReason>>);
 
 impl StopSender {
-    /// The first reason counts. Says whether this was it.
+    /// Only the first reason counts. Returns whether this was the first.
     pub(super) fn tell(&self, reason: StopReason) -> bool {
         self.0.send_if_modified(|told| {
             let first = told.is_none();
@@ -86,7 +83,7 @@ impl StopSender {
     }
 }
 
-/// Tells the work whether it may go on. Every clone says the same.
+/// Shows the work whether it may continue. All clones show the same.
 #[derive(Debug, Clone)]
 pub struct Stop {
     told: watch::Receiver<Option<StopReason>>,
@@ -94,45 +91,45 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// For an execution that is held by `hold`.
     pub(super) fn new(hold: &Hold) -> (StopSender, Self) {
         let (teller, told) = watch::channel(None);
         (StopSender(teller), Self { told, confirmed: hold.0.subscribe() })
     }
 
-    /// One that is never told to, for work that is run by other means.
+    /// Never requests a stop, for work that is run by other means.
     #[must_use]
     pub fn never() -> Self {
-        // Without their senders both stay as they are; `stopped` knows that nobody is left to tell it.
+        // Without their senders both keep their values, and `stopped` never returns.
         let confirmed = watch::channel(Confirmed { at: None, lasts: Duration::ZERO }).1;
         Self { told: watch::channel(None).1, confirmed }
     }
 
-    /// Why to stop now; nothing while the work need not stop.
+    /// The reason to stop now; `None` while the work need not stop.
     #[must_use]
     pub fn reason(&self) -> Option<StopReason> {
         self.told.borrow().clone()
     }
 
-    /// Returns, with the reason, when the work has to stop.
+    /// Returns the reason as soon as the work has to stop.
     pub async fn stopped(&self) -> StopReason {
         let mut told = self.told.clone();
         match told.wait_for(Option::is_some).await.map(|told| told.clone()) {
             Ok(Some(reason)) => reason,
-            // The worker no longer exists. It ends all its work before that, so no worker runs this.
+            // The worker no longer exists. It ends all its work first, so this is not reached inside a worker.
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }
 
-    /// Whether the work may go on this very moment: it was not told to stop, and the server has confirmed lately that the lock is held.
+    /// Whether the work may continue at this moment: it was not told to stop, and the server has recently confirmed the
+    /// lock.
     #[must_use]
     pub fn may_go_on(&self) -> bool {
-        // In this order: what a heartbeat takes away is told before the rest is confirmed.
+        // In this order: a heartbeat signals lost jobs before it confirms the rest.
         let confirmed = self.confirmed.borrow().is_good();
         confirmed && self.told.borrow().is_none()
     }
 
-    /// Returns as soon as the work may go on, at once in most cases.
+    /// Returns as soon as the work may continue, in most cases at once.
     pub async fn confirmed(&self) -> Result<(), StopReason> {
         let mut confirmed = self.confirmed.clone();
         loop {
@@ -153,14 +150,14 @@ impl Stop {
     }
 }
 
-/// Runs `work`, but polls it only while it is confirmed that its lock is held. Once it is told to stop it is polled again, so
-/// that it can put things in order.
+/// Runs `work`, but polls it only while its lock is confirmed. Once told to stop, it is polled again so that it can
+/// clean up.
 pub async fn gate<F: Future>(work: F, stop: &Stop) -> F::Output {
     let mut work = pin!(work);
     let mut closed = None;
     poll_fn(|context| {
         if !stop.may_go_on() && stop.reason().is_none() {
-            // The one future that knows when the gate opens; it lives as long as the gate is closed.
+            // The one future that waits for the gate to open; it lives while the gate is closed.
             let opening = closed.get_or_insert_with(|| {
                 let stop = stop.clone();
                 Box::pin(async move { stop.confirmed().await })
@@ -184,7 +181,6 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// Work that counts how often it was polled.
     fn counting(count: &Arc<AtomicU32>) -> impl Future<Output = ()> + use<> {
         let count = Arc::clone(count);
         poll_fn(move |context| {
@@ -194,7 +190,7 @@ mod tests {
     }
 
     fn suspended() -> Hold {
-        // The last heartbeat was confirmed two hours ago, as the clock of a suspended process would have it.
+        // The last confirmation has expired, as after a suspension.
         Hold::new(Duration::ZERO, Duration::ZERO)
     }
 

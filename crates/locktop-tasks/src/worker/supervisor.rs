@@ -1,5 +1,3 @@
-//! From the first connection to the last.
-
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -16,12 +14,11 @@ use crate::work_session::{OpenError, WorkSession};
 use locktop_base::clock;
 use pg_connect::Backoff;
 
-/// Between two attempts while a server has no free connection or is starting up.
+/// Pause between attempts while a server has no free connection or is starting up.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A session that lasted for so long was a good one.
+/// A session that lasted at least this long resets the backoff.
 const LASTING: Duration = Duration::from_secs(10);
 
-/// A worker while it works.
 #[derive(Debug)]
 pub(super) struct Supervisor<W> {
     options: Options,
@@ -29,7 +26,7 @@ pub(super) struct Supervisor<W> {
     quit: watch::Receiver<bool>,
     summary: Summary,
     backoff: Backoff,
-    /// The last that was said of the connection, so that it is said once.
+    /// The last reported state of the connection, to report it once.
     said: String,
 }
 
@@ -66,7 +63,7 @@ impl<W: Work> Supervisor<W> {
                 End::Lost(reason) => self.stop_all(reason).await,
             }
             if began.elapsed() < LASTING {
-                // Whatever ended it at once may do so again.
+                // The cause may end the next session too.
                 let delay = self.backoff.failed(false);
                 self.pause(delay).await;
             } else {
@@ -78,7 +75,7 @@ impl<W: Work> Supervisor<W> {
         Ok(self.summary)
     }
 
-    /// The first session; none when it was told to quit before there was one.
+    /// The first session; `None` if the worker was told to quit before.
     async fn begin(&mut self) -> Result<Option<WorkSession>, OpenError> {
         loop {
             match self.open().await {
@@ -90,12 +87,12 @@ impl<W: Work> Supervisor<W> {
         }
     }
 
-    /// The same later: whatever stands in the way may pass.
+    /// A later session: every error is retried, because its cause may pass.
     async fn reconnect(&mut self) -> Option<WorkSession> {
         loop {
             match self.open().await? {
                 Ok(session) => return Some(session),
-                // Workers that lost one server together do not come back all at once.
+                // Random, so that workers that lost one server together do not all reconnect at once.
                 Err(error) => {
                     let delay = self.backoff.failed(false);
                     self.wait(&error, delay.saturating_sub(part_of(delay / 4))).await;
@@ -104,7 +101,7 @@ impl<W: Work> Supervisor<W> {
         }
     }
 
-    /// None when it was told to quit.
+    /// `None` if the worker was told to quit.
     async fn open(&mut self) -> Option<Result<WorkSession, OpenError>> {
         let Options { info, schema, trusted_owners, id, sources, types, .. } = &self.options;
         let schema = Schema { name: schema.clone(), trusted_owners: trusted_owners.clone() };
@@ -129,7 +126,7 @@ impl<W: Work> Supervisor<W> {
         self.pause(pause).await;
     }
 
-    /// Waits; not once it is told to quit.
+    /// Returns early if the worker is told to quit.
     async fn pause(&mut self, pause: Duration) {
         tokio::select! {
             () = quits(&mut self.quit) => {}
@@ -137,7 +134,7 @@ impl<W: Work> Supervisor<W> {
         }
     }
 
-    /// The locks are gone: everything stops, and nothing new begins before it has.
+    /// The locks are lost: stops all jobs, and waits for their end before anything new begins.
     async fn stop_all(&mut self, reason: String) {
         let running = self.running_jobs.running();
         self.options.report.tell(&Event::Lost { reason: reason.clone(), running });

@@ -1,22 +1,18 @@
-//! Ends of work that are not written down yet.
-
 use std::time::{Duration, Instant};
 
 use crate::work_session::{Finish, Job, Source};
 
-/// An end that is to be written down.
 #[derive(Debug)]
 pub(super) enum Settle {
-    /// How the work ended, and how long it had taken.
+    /// The result, and how long the work took.
     Finish(Finish, Duration),
     GiveBack,
 }
 
-/// Ends that the server refused to write down, for another attempt.
+/// Results that the server refused to record, to be retried.
 #[derive(Debug)]
 pub(super) struct Unwritten {
     pub(super) ends: Vec<(Job, Settle)>,
-    /// When they are tried again.
     pub(super) at: Instant,
 }
 
@@ -29,7 +25,6 @@ impl Unwritten {
         self.ends.is_empty()
     }
 
-    /// It is tried again at that time.
     pub(super) fn retry_at(&mut self, at: Instant) {
         self.at = at;
     }

@@ -1,7 +1,8 @@
-//! What a worker does beside its work: it says which types it takes, and removes what is past its retention.
+//! A worker's duties next to its jobs: it records which types it takes, and removes rows past their retention.
 //!
-//! Rows are removed only where the database has a retention set (`locktop.keep_executions` and its like), by one worker of the schema at a time,
-//! in steps of a thousand rows with a pause after each, and only when nothing is due that this worker could take.
+//! Rows are removed only if the database has a retention set (`locktop.keep_executions` and similar), by one worker of
+//! the schema at a time, in steps of a thousand rows with a pause after each, and only while no work is due for this
+//! worker.
 
 use super::connected::Connected;
 use super::work::Work;
@@ -9,7 +10,6 @@ use crate::work_session::SessionError;
 use locktop_base::clock;
 
 impl<W: Work> Connected<'_, W> {
-    /// Says which types it takes.
     pub(super) async fn announce(&mut self) -> Result<(), SessionError> {
         const WHAT: &str = "recording which types it takes";
         match self.session.announce(&self.options.sources).await {
@@ -22,7 +22,7 @@ impl<W: Work> Connected<'_, W> {
         Ok(())
     }
 
-    /// Removes one batch of rows that are past their retention, and plans when to go on.
+    /// Removes one batch of rows past their retention, and schedules the next.
     pub(super) async fn purge(&mut self) -> Result<(), SessionError> {
         const WHAT: &str = "removing rows past their retention";
         if !self.is_announced {

@@ -1,4 +1,4 @@
-//! The work on one connection, from its beginning to its end.
+//! The work loop of one connection.
 
 use std::time::{Duration, Instant};
 
@@ -13,21 +13,21 @@ use super::{Options, Summary};
 use crate::work_session::{News, SessionError, Source, WorkSession};
 use locktop_base::clock;
 
-/// From when everything was told to stop: the work has half of it, and the rest is for ends that the server refuses to write.
+/// Counted from the request to stop: the work has half of it, and the rest is for results that the server refuses to
+/// write.
 const LAST: Duration = Duration::from_secs(10);
-/// How long the server may take to hear our goodbye.
+/// How long the server may take to receive the end of the session.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How the work on one connection ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// Told to quit, and all is settled.
+    /// The worker was told to quit, and everything is settled.
     Quit,
-    /// The connection is of no more use, and why.
+    /// The connection is unusable, for this reason.
     Lost(String),
 }
 
-/// Works until the connection ends, or there is nothing left to do after `quit`.
+/// Runs until the connection ends, or nothing is left to do after `quit`.
 pub(super) async fn work<W: Work>(
     options: &Options,
     session: WorkSession,
@@ -48,12 +48,11 @@ pub(super) async fn work<W: Work>(
             connected.session.close(SHUTDOWN_TIMEOUT).await;
             End::Quit
         }
-        // Dropped, it ends at once: it lacks time to lose for telling the work.
+        // Dropping the session ends it at once: the work must be told to stop without delay.
         Err(error) => End::Lost(error.to_string()),
     }
 }
 
-/// What there is to do next.
 enum Next {
     Lost(String),
     Quit,
@@ -69,7 +68,7 @@ enum Next {
 }
 
 impl<W: Work> Connected<'_, W> {
-    /// The error is always that the session is lost.
+    /// The error always means that the session is lost.
     async fn run(
         &mut self,
         ended: &mut watch::Receiver<Option<String>>,
@@ -129,9 +128,9 @@ impl<W: Work> Connected<'_, W> {
             () = at(stop_at) => Next::Stop,
             () = at(self.observe_at), if works => Next::Observe,
             () = at(Some(self.glance_at)), if takes => Next::Glance,
-            // Before the news: whoever sends them without end does not keep us from looking.
+            // Before notifications: an endless stream of them must not prevent polls.
             source = turn(look), if takes => Next::Look(source),
-            // After the looks: what is due comes first. Heartbeats of what runs are not kept waiting for it.
+            // After the polls: due work comes first. Heartbeats of running jobs are not delayed by it.
             () = at(self.purges.at), if works && is_idle => Next::Purge,
             news = self.session.news() => Next::News(news),
         }
@@ -152,7 +151,7 @@ impl<W: Work> Connected<'_, W> {
                 }
             }
         }
-        // After that: nothing that is lost may be confirmed.
+        // After that: a lost job must not be confirmed.
         self.hold.confirm(asked);
         self.accepted("a heartbeat");
         self.tidy().await
@@ -170,19 +169,17 @@ impl<W: Work> Connected<'_, W> {
     }
 }
 
-/// Returns when the worker is to end.
 pub(super) async fn quits(quit: &mut watch::Receiver<bool>) {
-    // The sender no longer exists: that is an end too.
+    // The sender no longer exists, which also means quit.
     let _ = quit.wait_for(|quit| *quit).await;
 }
 
-/// Returns when the connection has ended.
 async fn lost(ended: &mut watch::Receiver<Option<String>>) -> String {
     let reason = ended.wait_for(Option::is_some).await;
     reason.ok().and_then(|reason| reason.clone()).unwrap_or_else(|| "it was closed".to_owned())
 }
 
-/// Returns at that time; never without one.
+/// Never returns without a time.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,
@@ -190,7 +187,7 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// Returns when it is that source's turn; never where there is none.
+/// Never returns if there is no source.
 async fn turn(look: Option<(Source, Instant)>) -> Source {
     at(look.map(|(_, time)| time)).await;
     match look {

@@ -1,25 +1,22 @@
-//! What is tried: one address of one place, with what is asked of the connection.
-
 use std::net::{IpAddr, SocketAddr};
 
 use super::super::auth_watch::AuthWatch;
 use super::super::conninfo::{ConnInfo, Endpoint, Host, Negotiation, SslMode, socket};
 use super::super::socket::Address;
 
-/// One attempt to connect: an address of an endpoint, with the settings that count there.
 pub(super) struct Attempt<'a> {
     pub(super) info: &'a ConnInfo,
     pub(super) endpoint: &'a Endpoint,
-    /// The endpoint for people.
+    /// The endpoint, for messages.
     pub(super) place: String,
-    /// Host name, empty for a socket.
+    /// Host name; empty for a socket.
     pub(super) host: &'a str,
-    /// Address, none for a socket.
+    /// `None` for a socket.
     pub(super) address: Option<IpAddr>,
 }
 
 impl Attempt<'_> {
-    /// What is watched of the stream: with TLS the messages are inside of that, and watched there.
+    /// With TLS the messages are inside it, and watched there.
     pub(super) fn watch(&self, mode: SslMode) -> AuthWatch {
         let tls = mode > SslMode::Allow;
         match self.info.tls.negotiation {
@@ -28,7 +25,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The address that is dialled: of a host without one, localhost.
+    /// The address to connect to; localhost for a host without one.
     pub(super) fn to(&self) -> Address {
         match (&self.endpoint.host, self.address) {
             (Host::Unix(directory), _) => Address::Unix(socket(directory, self.endpoint.port)),
@@ -39,7 +36,6 @@ impl Attempt<'_> {
         }
     }
 
-    /// What the driver is told.
     pub(super) fn config(&self, mode: SslMode) -> tokio_postgres::Config {
         let info = self.info;
         let mut config = tokio_postgres::Config::new();
@@ -67,7 +63,6 @@ impl Attempt<'_> {
         config
     }
 
-    /// The password to send here.
     fn password(&self) -> Option<&str> {
         let given = self.info.password.as_ref().map(|(secret, _)| secret.expose());
         given.or_else(|| self.endpoint.password.as_ref().map(|(secret, _)| secret.expose()))

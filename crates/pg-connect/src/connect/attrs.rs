@@ -1,7 +1,8 @@
-//! Whether a server is what `target_session_attrs` asks for.
+//! Checks a server against `target_session_attrs`.
 //!
-//! Since PostgreSQL 14 a server reports `in_hot_standby` and `default_transaction_read_only` as a session begins; where something in
-//! between keeps them back it is asked, as libpq does (`CONNECTION_CHECK_TARGET` in `src/interfaces/libpq/fe-connect.c`).
+//! Since PostgreSQL 14 a server reports `in_hot_standby` and `default_transaction_read_only` at the start of a session;
+//! if something in between removes them, they are queried, as in libpq (`CONNECTION_CHECK_TARGET` in
+//! `src/interfaces/libpq/fe-connect.c`).
 
 use futures_util::future::{Either, select};
 use tokio_postgres::SimpleQueryMessage;
@@ -10,7 +11,7 @@ use super::super::conninfo::SessionAttrs;
 use super::super::message;
 use super::Raw;
 
-/// The error says what it is instead.
+/// The error names the actual state.
 pub(super) async fn check(raw: &mut Raw, wanted: SessionAttrs) -> Result<(), String> {
     let is = match wanted {
         SessionAttrs::Any | SessionAttrs::PreferStandby => return Ok(()),
@@ -45,7 +46,7 @@ fn reported(raw: &Raw, name: &str) -> Option<bool> {
     raw.connection.parameter(name).map(|value| value == "on")
 }
 
-/// Asks while nobody else drives the connection.
+/// Runs a query while no task drives the connection.
 async fn ask(raw: &mut Raw, question: &str) -> Result<String, String> {
     let Raw { client, connection, .. } = raw;
     let asking = std::pin::pin!(client.simple_query(question));

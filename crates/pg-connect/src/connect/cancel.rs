@@ -1,5 +1,3 @@
-//! Asking a server to cancel the statement of a connection, over one of its own.
-
 use tokio_postgres::CancelToken;
 
 use super::super::auth_watch::{AuthWatch, Watched};
@@ -7,7 +5,7 @@ use super::super::conninfo::RequireAuth;
 use super::super::socket::Address;
 use super::super::tls::Connector;
 
-/// Cancels what a connection is doing, over the same way on which that came about: with the same TLS, to the same address.
+/// Cancels the running statement of a connection, over a new connection to the same address with the same TLS.
 #[derive(Clone)]
 pub struct Canceller {
     token: CancelToken,
@@ -27,12 +25,12 @@ impl Canceller {
         Self { token, address, tls }
     }
 
-    /// Asks, and waits at most so long. That the server has heard it says nothing of whether it does it; who wants to know looks at the
-    /// statement.
+    /// Sends a cancel request, and waits for at most `limit`. A request that was received may have no effect: check the
+    /// statement itself.
     pub async fn cancel(&self, limit: std::time::Duration) {
         let asking = async {
             let Ok(socket) = self.address.dial().await else { return };
-            // Nobody is asked who he is here; and what goes out is a secret.
+            // A cancel request needs no authentication, but contains a secret.
             let watch = if self.tls.is_encrypted() {
                 AuthWatch::tls_alone()
             } else {

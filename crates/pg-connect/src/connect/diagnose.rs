@@ -1,4 +1,4 @@
-//! What an error means, by SQLSTATE and by how far the connection came.
+//! The meaning of an error, by SQLSTATE and by the stage of the connection.
 
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
@@ -13,7 +13,6 @@ use super::super::tls::{Stage, TlsError};
 use super::attempt::Attempt;
 use locktop_base::text;
 
-/// The most of a server's message that is repeated.
 const MESSAGE_CHARS: usize = 300;
 
 pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgres::Error) -> ConnectError {
@@ -29,7 +28,7 @@ pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgr
         (_, Some(error)) => return broken(attempt, error),
         (_, None) => {}
     }
-    // These have no kind that could be asked for: the texts are the driver's own.
+    // These have no kind to match on: the texts are the driver's own.
     match cause.as_str() {
         "password missing" => ConnectError::NoPassword {
             place,
@@ -51,7 +50,7 @@ pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgr
     }
 }
 
-/// What is wrong with TLS; a key that wants a password is for somebody to answer.
+/// An error of TLS; a key that needs a password is a separate error, for a prompt.
 fn tls(place: String, error: TlsError) -> ConnectError {
     match error {
         TlsError::EncryptedKey { file } => ConnectError::KeyPassword { place, file },
@@ -59,7 +58,7 @@ fn tls(place: String, error: TlsError) -> ConnectError {
     }
 }
 
-/// The stream broke off, or we broke it off.
+/// The stream was closed by the other side, or here.
 fn broken(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
     let place = attempt.place.clone();
     let inner = error.get_ref();
@@ -70,7 +69,7 @@ fn broken(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
     if let Some(refused) = inner.and_then(|inner| inner.downcast_ref::<TooLarge>()) {
         return ConnectError::BrokenOff { place, reason: refused.to_string() };
     }
-    // With TLS 1.3 the server says what it thinks of our certificate only now.
+    // With TLS 1.3 the server reports only now whether it accepts the client certificate.
     if inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() {
         return tls(place, TlsError::of_handshake(error));
     }
@@ -90,7 +89,7 @@ fn from_server(attempt: &Attempt<'_>, error: &DbError) -> ConnectError {
     } else if *code == SqlState::CANNOT_CONNECT_NOW {
         ConnectError::NotNow { place, message }
     } else if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
-        // One code for several things; the function that raised it tells them apart in any language.
+        // One SQLSTATE for several errors; the server function that raised it tells them apart in any language.
         match error.routine() {
             Some("InitializeSessionUserId") => ConnectError::NoRole { place, user, message },
             _ => ConnectError::NotAllowed { place, user, message },
@@ -105,7 +104,6 @@ fn origin(attempt: &Attempt<'_>) -> Option<PasswordOrigin> {
     given.or_else(|| attempt.endpoint.password.as_ref().map(|(_, path)| PasswordOrigin::File(path.clone())))
 }
 
-/// No connection to the place at all.
 pub(super) fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
     let port = attempt.endpoint.port;
     if let Host::Unix(directory) = &attempt.endpoint.host {
@@ -124,7 +122,7 @@ pub(super) fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectEr
     }
 }
 
-/// The system's error message in one line; an end without a word is said in ours.
+/// The system's error message in one line; an end without a message gets a text of its own.
 pub(super) fn io(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
@@ -132,7 +130,6 @@ pub(super) fn io(error: &io::Error) -> String {
     }
 }
 
-/// A server's message: one line, not endless.
 fn line(message: &str) -> String {
     let message = text::one_line(message);
     match message.char_indices().nth(MESSAGE_CHARS) {

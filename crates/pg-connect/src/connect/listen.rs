@@ -1,4 +1,4 @@
-//! A connection that hears what it listens for, and knows when it has ended.
+//! A connection with notifications, and with the reason for its end.
 
 use std::pin::pin;
 
@@ -13,15 +13,14 @@ use crate::conninfo::ConnInfo;
 use crate::error::ConnectError;
 use crate::message;
 
-/// An open connection. Dropped, it is closed at once, whatever is still to be answered.
+/// An open connection. Dropping it closes it at once, even with unanswered statements.
 #[derive(Debug)]
 pub struct Listening {
-    /// For sending statements; `LISTEN` among them.
+    /// For sending statements, `LISTEN` included.
     pub client: Client,
-    /// For cancelling a statement that runs, over a connection of its own.
+    /// For cancelling the running statement, over a connection of its own.
     pub canceller: Canceller,
-    /// What was notified. A notification comes before the answer to the statement during which it arrived. Ends with the
-    /// connection.
+    /// The notifications. One that arrives during a statement comes before its answer. Ends with the connection.
     pub notifications: Notifications,
     /// Why the connection has ended, in one line, as soon as it has.
     pub ended: watch::Receiver<Option<String>>,
@@ -32,15 +31,15 @@ pub struct Listening {
 struct Driver(AbortHandle);
 
 impl Drop for Driver {
-    /// A server that does not answer would keep it alive for ever.
+    /// A server that does not answer would keep the task alive forever.
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 impl Listening {
-    /// Says goodbye, and returns when the server has heard it, or when `limit` is over. The server then ends the session,
-    /// which gives back its locks.
+    /// Closes the connection, and returns when the server has received that, or after `limit`. The server then ends the
+    /// session, which releases its locks.
     pub async fn close(self, limit: std::time::Duration) {
         let Self { client, mut ended, driver, .. } = self;
         drop(client);

@@ -1,8 +1,8 @@
 //! Opening a connection.
 //!
-//! Hosts are tried in order, and the addresses of each; every attempt has [`ConnInfo::connect_timeout`] from the
-//! first packet until the server lets us in. TLS is settled per attempt as libpq does it, and never used on a
-//! Unix socket.
+//! Hosts are tried in order, and the addresses of each; [`ConnInfo::connect_timeout`] limits every attempt from the
+//! first packet to the end of the login. TLS is negotiated for each attempt as in libpq, and never used on a Unix
+//! socket.
 
 mod attempt;
 mod attrs;
@@ -34,22 +34,22 @@ pub use path::{SearchPath, local_settings, pin, settings_on_own_path};
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
 pub struct Connection {
-    /// For sending statements; they are answered in the order in which they were sent.
+    /// For sending statements; they are answered in the order of sending.
     pub client: tokio_postgres::Client,
-    /// For cancelling a statement that runs, over a connection of its own.
+    /// For cancelling the running statement, over a connection of its own.
     pub canceller: Canceller,
-    /// Ends, with the reason, when the connection does.
+    /// The task that drives the connection. It ends, with the reason, when the connection does.
     pub driver: tokio::task::JoinHandle<Result<(), tokio_postgres::Error>>,
 }
 
-/// Which of several places a connection was made to.
+/// The place that a connection was made to, of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The host as it was given, or the directory of the socket.
+    /// The host as given, or the directory of the socket.
     pub host: String,
-    /// The port, which for a socket is part of its name.
+    /// The port; for a socket, a part of its name.
     pub port: u16,
-    /// The `sslmode` that TLS was made with: `require`, `verify-ca` or `verify-full`; none without TLS.
+    /// The `sslmode` in effect: `require`, `verify-ca` or `verify-full`; `None` without TLS.
     pub tls: Option<&'static str>,
 }
 
@@ -64,13 +64,12 @@ impl Place {
     }
 }
 
-/// A connection that nobody drives yet, and where to.
+/// A connection without a driver task yet, and its place.
 type Reached = (Raw, Place);
 
-/// What drives a connection.
 type Driver = tokio_postgres::Connection<Watched<Socket>, <Connector as TlsConnect<Watched<Socket>>>::Stream>;
 
-/// A connection that nobody drives yet.
+/// A connection without a driver task yet.
 struct Raw {
     client: tokio_postgres::Client,
     connection: Driver,
@@ -86,17 +85,17 @@ pub async fn connect(info: &ConnInfo) -> Result<Connection, ConnectError> {
     Ok(connect_somewhere(info).await?.0)
 }
 
-/// Connects, and says to which of the places it was.
+/// Connects, and returns the place that it connected to.
 ///
 /// # Errors
-/// When no server can be reached, answers in time, or lets us in.
+/// If no server can be reached, answers in time, or accepts the login.
 pub async fn connect_somewhere(info: &ConnInfo) -> Result<(Connection, Place), ConnectError> {
-    // A handshake is large, and whoever connects need not be.
+    // The future of a handshake is large; boxed, those of the callers stay small.
     let (Raw { client, connection, canceller, .. }, place) = Box::pin(reach(info)).await?;
     Ok((Connection { client, canceller, driver: tokio::spawn(connection) }, place))
 }
 
-/// Any order. What a new hasher begins with is random, and that is all that is needed here.
+/// In random order. The random seed of a new hasher is enough here.
 fn shuffle<T>(places: &mut [T]) {
     places.sort_by_cached_key(|_| RandomState::new().build_hasher().finish());
 }
@@ -106,7 +105,7 @@ async fn reach(info: &ConnInfo) -> Result<Reached, ConnectError> {
     if info.shuffle {
         shuffle(&mut endpoints);
     }
-    // A standby is looked for everywhere before any other is taken.
+    // All places are searched for a standby before any other server is accepted.
     let rounds: &[SessionAttrs] = match info.session {
         SessionAttrs::PreferStandby => &[SessionAttrs::Standby, SessionAttrs::Any],
         ref one => std::slice::from_ref(one),
@@ -141,7 +140,7 @@ async fn to_endpoint(
 async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
     match (&endpoint.host, endpoint.address) {
         (Host::Unix(directory), None) => to_socket(info, endpoint, directory).await,
-        // As in libpq an address is stronger than the directory of a socket.
+        // As in libpq, an address takes precedence over a socket directory.
         (Host::Unix(directory), Some(address)) => {
             to_addresses(info, endpoint, &directory.display().to_string(), &[address]).await
         }
@@ -152,8 +151,8 @@ async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, Connec
     }
 }
 
-/// Nobody named a host: the first usual directory with a socket for the port, else localhost. Where anybody of this machine may sit, no
-/// password is shown.
+/// No host was given: the first usual directory with a socket for the port, else localhost. If any local user could
+/// listen there, no password is revealed.
 async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
     let directories = super::conninfo::SOCKET_DIRECTORIES;
     let mut found: Vec<PathBuf> = Vec::new();
@@ -163,7 +162,7 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, Conne
             found.push(real);
         }
     }
-    // As in libpq a socket that does not work is told, and nobody else is asked.
+    // As in libpq, the error of a socket that does not work is reported, and no other place is tried.
     if let Some(directory) = found.first() {
         let unnamed = is_open_to_all(directory).then(|| info.unnamed());
         return to_socket(unnamed.as_ref().unwrap_or(info), endpoint, directory).await;
@@ -179,8 +178,8 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, Conne
     }
 }
 
-/// Whether anybody of this machine may put a socket into a directory. Those of packages (`/var/run/postgresql`) belong to the server's
-/// role, and whoever may write there has the server anyway.
+/// Whether any local user may create a socket in a directory. Directories of packages (`/var/run/postgresql`) belong to
+/// the server's role; a user who may write there controls the server anyway.
 fn is_open_to_all(directory: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -219,14 +218,14 @@ async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Rea
     to_addresses(info, endpoint, name, &addresses).await
 }
 
-/// The addresses of one host in turn. Once one accepts a connection the others are left alone.
+/// Tries the addresses of one host in turn, until one accepts a connection.
 async fn to_addresses(
     info: &ConnInfo,
     endpoint: &Endpoint,
     name: &str,
     addresses: &[IpAddr],
 ) -> Result<Reached, ConnectError> {
-    // Where only an address was given there is no name that a certificate could be for.
+    // If only an address was given, there is no host name that a certificate could be for.
     let host =
         if name.is_empty() { addresses.first().map(ToString::to_string) } else { Some(name.to_owned()) };
     let endpoint = &Endpoint { host: Host::Tcp(host.unwrap_or_default()), ..endpoint.clone() };
@@ -249,8 +248,8 @@ async fn to_addresses(
     }))
 }
 
-/// `prefer` goes on without TLS when the handshake failed or the server does not let us in with it; `allow` is the
-/// other way round. (`PQconnectPoll` in `src/interfaces/libpq/fe-connect.c`.)
+/// `prefer` retries without TLS if the handshake failed or the server refuses the login with TLS; `allow` does the
+/// reverse. (`PQconnectPoll` in `src/interfaces/libpq/fe-connect.c`.)
 async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Raw, Failure> {
     let mode = attempt.info.tls.mode;
     let first = match mode {
@@ -274,7 +273,7 @@ async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Raw, Failure> {
                 ConnectError::Several(vec![failure.error, again.error])
             },
         }),
-        // Refused both ways: what was asked for first is told.
+        // Refused both ways: the first error is reported.
         Err(again) if matches!(again.error, ConnectError::NotAllowed { .. }) => Err(failure),
         done => done,
     }

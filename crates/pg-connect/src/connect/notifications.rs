@@ -1,12 +1,10 @@
-//! What was notified and is not read yet.
-
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// So many notifications of one channel wait for their reader. What comes on top of them is dropped, and the reader told that there
-/// was more: one channel cannot push out what another said.
+/// Notifications of one channel that wait for the reader. Further ones are dropped, and the reader is informed: one
+/// channel cannot displace the notifications of another.
 const WAITING: usize = 64;
 
 /// One notification, as `NOTIFY` or `pg_notify` sent it.
@@ -14,26 +12,26 @@ const WAITING: usize = 64;
 pub struct Notification {
     /// The name of the channel.
     pub channel: String,
-    /// What was said; empty where nothing was.
+    /// The payload; may be empty.
     pub payload: String,
-    /// The process id of the backend that said it, which may be our own.
+    /// The process ID of the sending backend, which may be that of this session.
     pub pid: i32,
 }
 
-/// What a reader of notifications gets.
+/// An item from the reader's end of the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
-    /// One notification, in the order in which they came.
+    /// One notification, in the order of arrival.
     Said(Notification),
-    /// More was said on this channel than anybody keeps, after what was said before and beside what will be said.
+    /// More notifications arrived on this channel than are kept, after those received before and in addition to later ones.
     More(String),
 }
 
-/// The reader's end. It ends with the connection.
+/// The reader's end of the queue. It ends with the connection.
 #[derive(Debug)]
 pub struct Notifications(Arc<Shared>);
 
-/// The connection's end. Dropped, it ends the other.
+/// The connection's end of the queue. Dropping it ends the reader's.
 #[derive(Debug)]
 pub(super) struct NotificationSender(Arc<Shared>);
 
@@ -50,7 +48,6 @@ struct Waiting {
     over: bool,
 }
 
-/// The ends of a new queue: the connection's, and the reader's.
 pub(super) fn pair() -> (NotificationSender, Notifications) {
     let shared = Arc::<Shared>::default();
     (NotificationSender(Arc::clone(&shared)), Notifications(shared))
@@ -64,7 +61,7 @@ impl Shared {
 
 impl NotificationSender {
     pub(super) fn hear(&self, said: Notification) {
-        // Nobody reads.
+        // The reader was dropped.
         if Arc::strong_count(&self.0) == 1 {
             return;
         }
@@ -87,17 +84,17 @@ impl Drop for NotificationSender {
 }
 
 impl Notifications {
-    /// The next, if there is one.
+    /// The next item, if there is one.
     pub fn try_recv(&mut self) -> Option<Received> {
         let mut waiting = self.0.waiting();
         let said = waiting.said.pop_front().map(Received::Said);
         said.or_else(|| waiting.more.pop_first().map(Received::More))
     }
 
-    /// The next, as soon as there is one; none once the connection has ended and all was read.
+    /// Waits for the next item; `None` once the connection has ended and all items were read.
     pub async fn recv(&mut self) -> Option<Received> {
         loop {
-            // In this order: what was heard before the end is read.
+            // In this order: what arrived before the end is read.
             let over = self.0.waiting().over;
             if let Some(heard) = self.try_recv() {
                 return Some(heard);

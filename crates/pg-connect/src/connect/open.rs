@@ -11,11 +11,9 @@ use super::attempt::Attempt;
 use super::cancel::Canceller;
 use super::{Raw, diagnose};
 
-/// What came of it, if not a connection.
 pub(super) struct Failure {
-    /// How far it came.
+    /// How far the attempt came.
     pub(super) stage: Stage,
-    /// The error, as it is told.
     pub(super) error: ConnectError,
 }
 
@@ -25,14 +23,12 @@ impl Failure {
     }
 }
 
-/// An error on the way.
 enum Trouble {
     Dial(io::Error),
     Server(tokio_postgres::Error),
 }
 
 impl Attempt<'_> {
-    /// Connects with or without TLS.
     pub(super) async fn run(&self, mode: SslMode) -> Result<Raw, Failure> {
         let progress = Progress::default();
         let info = self.info;
@@ -72,7 +68,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Waits for `work`, at most so long; the error is the limit in seconds.
+/// Waits for `work`, at most for `limit`; the error is the limit in seconds.
 pub(super) async fn within<F: Future>(limit: Option<Duration>, work: F) -> Result<F::Output, u64> {
     match limit {
         Some(limit) => tokio::time::timeout(limit, work).await.map_err(|_| limit.as_secs()),

@@ -1,14 +1,15 @@
-//! The settings of a session: pinned before anything else is asked, the search path first.
+//! The settings of a session, which are pinned before anything else is sent, the search path first.
 //!
-//! Whoever owns a database may set `search_path` for all who connect to it (`ALTER DATABASE … SET`), and put operators of his own before
-//! those of the server. With the pinned path every name in a statement of ours is the server's. What the role's own path was, is kept: it
-//! says which tables are meant by a name alone.
+//! A database owner can set `search_path` for all sessions (`ALTER DATABASE … SET`), and put operators before those of
+//! the server. With the pinned path, every name in the program's own statements is the server's. The role's own path is
+//! kept: it determines which tables unqualified names mean.
 
 use futures_util::future::join;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// What an owner of a database or role may have set for all who connect, and what our statements rely on. This is the one list of them.
-/// `TimeZone` is not among them: it says which moment a time without a zone is.
+/// Settings that the owner of a database or role may have changed for all sessions, and that the program's own
+/// statements rely on. This is the one list of them. `TimeZone` is not included: it determines which moment a time
+/// without a zone is.
 const SETTINGS: [(&str, &str); 15] = [
     ("standard_conforming_strings", "on"),
     ("statement_timeout", "'10s'"),
@@ -33,14 +34,14 @@ const PATH: &str = "search_path = pg_catalog, pg_temp;";
 const ENDS: &str = "SELECT pg_catalog.set_config(name, '0', false) FROM (VALUES ('idle_session_timeout'), ('transaction_timeout')) AS v (name) \
      WHERE pg_catalog.current_setting(name, true) IS NOT NULL";
 
-/// The statements that make them for the rest of a transaction, each ended by a semicolon. None looks anything up, in a catalog or along a
-/// path; so nothing of anybody's runs, and no lock is waited for.
+/// The statements that make these settings for the rest of a transaction, each ended by a semicolon. None of them reads
+/// a catalog or searches a path, so they run no other code and wait for no lock.
 #[must_use]
 pub fn local_settings() -> String {
     format!("SET LOCAL {PATH}{}", settings_on_own_path())
 }
 
-/// The same along the role's own search path.
+/// The same, with the role's own search path.
 #[must_use]
 pub fn settings_on_own_path() -> String {
     made("SET LOCAL")
@@ -50,18 +51,18 @@ fn made(scope: &str) -> String {
     SETTINGS.iter().map(|(name, value)| format!("{scope} {name} = {value};")).collect::<Vec<_>>().concat()
 }
 
-/// The path that a role has by itself: names of schemas, in order.
+/// A role's own search path: schema names, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchPath(Vec<String>);
 
 impl SearchPath {
-    /// The names of the schemas, `pg_catalog` first where the path does not say otherwise, as the server has it.
+    /// The schema names, with `pg_catalog` first unless the path says otherwise, as in the server.
     #[must_use]
     pub fn schemas(&self) -> &[String] {
         &self.0
     }
 
-    /// What `SHOW search_path` answers, for a role. (`SplitIdentifierString` in `src/backend/utils/adt/varlena.c`.)
+    /// Parses the result of `SHOW search_path`, for a role. (`SplitIdentifierString` in `src/backend/utils/adt/varlena.c`.)
     fn parse(text: &str, role: &str) -> Self {
         let mut schemas: Vec<String> = Vec::new();
         let mut rest = text.trim_start();
@@ -85,7 +86,7 @@ impl SearchPath {
     }
 }
 
-/// A name in quotation marks, without the first of them; and what follows.
+/// A quoted name, without its opening quotation mark, and the text after it.
 fn unquote(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut rest = text;
@@ -102,10 +103,10 @@ fn unquote(text: &str) -> (String, &str) {
     (name, "")
 }
 
-/// Makes the settings of a new connection, before anything else is asked on it.
+/// Makes the settings of a new connection, before anything else is sent on it.
 ///
 /// # Errors
-/// When the server refuses, or the connection breaks: then nothing else may be asked.
+/// If the server refuses, or the connection breaks: then nothing else may be sent.
 pub async fn pin(client: &Client) -> Result<SearchPath, tokio_postgres::Error> {
     let pin = format!("SHOW search_path; SET {PATH}{} SELECT current_user", made("SET"));
     let (messages, ends) = join(client.simple_query(&pin), client.simple_query(ENDS)).await;

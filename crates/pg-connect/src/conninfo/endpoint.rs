@@ -1,18 +1,15 @@
-//! One of the places to connect to.
-
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use super::super::secret::Secret;
 
-/// Where servers put their socket when nobody says otherwise: Debian's and Red Hat's directory (often the same),
-/// then that of PostgreSQL's own builds.
+/// The default directories of sockets: Debian's and Red Hat's (often the same), then that of PostgreSQL's own builds.
 pub(crate) const SOCKET_DIRECTORIES: [&str; 3] = ["/var/run/postgresql", "/run/postgresql", "/tmp"];
 
 /// A host as it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// None was: the server of this machine.
+    /// None was given: the local server.
     Local,
     /// The name of a host, or its address as text.
     Tcp(String),
@@ -23,13 +20,13 @@ pub enum Host {
 /// One place to connect to, of those that a connection string names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The host as it was given (`host`); [`Host::Local`] also where only an address was.
+    /// The host as given (`host`); [`Host::Local`] also if only an address was given.
     pub host: Host,
-    /// Its address, when that was given and must not be looked up.
+    /// Its address, if given; then it is not looked up.
     pub address: Option<IpAddr>,
-    /// The port (`port`), 5432 unless another was given.
+    /// The port (`port`), 5432 by default.
     pub port: u16,
-    /// What the password file has for it, and which file that is.
+    /// The password from the password file, and that file.
     pub(crate) password: Option<(Secret, PathBuf)>,
 }
 
@@ -57,7 +54,6 @@ impl Endpoint {
     }
 }
 
-/// The socket of the server on `port` in `directory`.
 pub(crate) fn socket(directory: &Path, port: u16) -> PathBuf {
     directory.join(format!(".s.PGSQL.{port}"))
 }

@@ -1,5 +1,3 @@
-//! From all sources one set of settings.
-
 use super::super::error::ConnInfoError;
 use super::parameter::{self, PARAMETERS, Rule};
 use super::settings::{Given, Origin, Settings};
@@ -7,7 +5,7 @@ use super::sources::{Flags, Sources};
 use super::{key_value, service, uri};
 use locktop_base::text;
 
-/// All settings, the stronger source first.
+/// Merges all sources; the stronger source comes first.
 pub(super) fn gather(sources: &Sources<'_>) -> Result<Settings, ConnInfoError> {
     let target =
         sources.target.map_or_else(|| Ok(Settings::default()), |text| parse(text, Origin::Target))?;
@@ -27,7 +25,7 @@ pub(super) fn gather(sources: &Sources<'_>) -> Result<Settings, ConnInfoError> {
         all.fill(service::look_up(&service, file.as_deref(), sources)?);
     }
     all.fill(environment);
-    // Without TLS its other settings ask for nothing.
+    // Without TLS, its other settings have no effect.
     let no_tls = all.get("sslmode").is_some_and(|mode| mode.value == "disable");
     for (key, given) in all.each().filter(|(key, _)| !(no_tls && key.starts_with("ssl"))) {
         refuse(key, given)?;
@@ -35,20 +33,20 @@ pub(super) fn gather(sources: &Sources<'_>) -> Result<Settings, ConnInfoError> {
     Ok(all)
 }
 
-/// Whether `text` is a connection string and no plain name.
+/// Whether `text` is a connection string, not a plain name.
 #[must_use]
 pub fn is_connection_string(text: &str) -> bool {
     text.contains("://") || text.contains('=') || is_mistyped(text)
 }
 
-/// Whether `text` is a connection string with a password in it, the server's or that of a key.
+/// Whether `text` is a connection string that contains the password of the server or of a key.
 #[must_use]
 pub fn has_password(text: &str) -> bool {
     let settings = parse(text, Origin::Target).unwrap_or_default();
     ["password", "sslpassword"].iter().any(|key| settings.get(key).is_some())
 }
 
-/// Whether `text` is hardly anything but a URI with a mistake in its beginning: what it says may be a password.
+/// Whether `text` is probably a URI with a mistake in its beginning: its text may be a password.
 fn is_mistyped(text: &str) -> bool {
     let head = text.split(['=', ' ']).next().unwrap_or_default();
     head.contains(':') && text.contains('@')
@@ -69,7 +67,7 @@ fn parse(text: &str, origin: Origin) -> Result<Settings, ConnInfoError> {
     };
     let mut after_password = false;
     for (key, value) in pairs {
-        // The old spelling of sslmode, which libpq still takes (`conninfo_storeval` in fe-connect.c).
+        // The old spelling of sslmode, which libpq still accepts (`conninfo_storeval` in fe-connect.c).
         let (key, value) = match key.as_str() {
             "requiressl" if value.starts_with('1') => ("sslmode".to_owned(), "require".to_owned()),
             "requiressl" => ("sslmode".to_owned(), "prefer".to_owned()),
@@ -95,7 +93,7 @@ fn parse(text: &str, origin: Origin) -> Result<Settings, ConnInfoError> {
     Ok(settings)
 }
 
-/// The flags, and apart from them what a connection string in `-d` says: that overrides even them.
+/// The flags, and separately the settings of a connection string in `-d`, which override the flags.
 fn from_flags(flags: &Flags) -> Result<(Settings, Settings), ConnInfoError> {
     let mut settings = Settings::default();
     let mut set = |key, flag, value: &Option<String>| {
@@ -131,7 +129,7 @@ fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Settings {
     settings
 }
 
-/// Stops at a setting that asks for something that is not there.
+/// Refuses a setting that requests an unsupported feature.
 fn refuse(key: &'static str, given: &Given) -> Result<(), ConnInfoError> {
     match parameter::find(key).map(|parameter| parameter.rule) {
         Some(Rule::Refused(accepted))

@@ -1,11 +1,10 @@
 //! `host=db port=5432 options='-c x=y'`: libpq's key=value strings.
 //!
-//! Source: "Keyword/Value Connection Strings" in the libpq chapter. Errors give a position and never repeat the
-//! text there, since a badly quoted password would be in it.
+//! Source: "Keyword/Value Connection Strings" in the libpq chapter. Errors give a position and never repeat the text,
+//! because a badly quoted password would be in it.
 
 use super::super::error::ConnInfoError;
 
-/// Splits a string into its settings.
 pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> {
     let mut scanner = Scanner { chars: text.chars().collect(), at: 0 };
     let mut settings = Vec::new();
@@ -18,7 +17,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> 
     }
 }
 
-/// C's `isspace`: no space of any other script ends a value.
+/// C's `isspace`: a space of another script does not end a value.
 pub(super) fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}')
 }

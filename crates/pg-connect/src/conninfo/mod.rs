@@ -1,7 +1,7 @@
-//! Where the server is and who we are there, by libpq's rules.
+//! Where the server is and how to log in, by libpq's rules.
 //!
-//! Sources, strongest first: the connection string, the flags, the service file, the environment, the password file, the
-//! defaults. What libpq does and this does not is refused by name, never left out in silence.
+//! Sources, strongest first: the connection string, the flags, the service file, the environment, the password file,
+//! the defaults. A libpq setting that is not supported here is refused by name, never ignored.
 
 mod endpoint;
 mod gather;
@@ -34,23 +34,23 @@ pub(super) use tls_options::{CertMode, Negotiation, Roots, TlsOptions, TlsVersio
 use super::error::ConnInfoError;
 pub use super::secret::{PasswordOrigin, Secret};
 
-/// How long a connection may take where nobody says otherwise.
+/// The time limit for a connection if none is set.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which server of several is wanted, by what a session there may do (`target_session_attrs`).
+/// The required kind of server, by what a session there may do (`target_session_attrs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionAttrs {
-    /// Any server that lets us in.
+    /// Any server that accepts the login.
     Any,
-    /// One where sessions may write by default.
+    /// A server where sessions may write by default.
     ReadWrite,
-    /// One where sessions may not write by default.
+    /// A server where sessions may not write by default.
     ReadOnly,
-    /// One that is no standby (not in recovery).
+    /// A server that is not a standby (not in recovery).
     Primary,
-    /// One that is a standby (in recovery).
+    /// A standby (in recovery).
     Standby,
-    /// A standby, and any other where there is none.
+    /// A standby, or any other server if there is none.
     PreferStandby,
 }
 
@@ -64,14 +64,14 @@ impl SessionAttrs {
         ("prefer-standby", Self::PreferStandby),
     ];
 
-    /// The word for it in `target_session_attrs`.
+    /// Its name in `target_session_attrs`.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, attrs)| *attrs == self).map_or("", |(word, _)| word)
     }
 }
 
-/// TCP keepalives; `None` where the system decides.
+/// TCP keepalives; `None` uses the system's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Keepalives {
     pub(super) on: bool,
@@ -87,9 +87,9 @@ pub struct ConnInfo {
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) user: String,
     pub(super) dbname: String,
-    /// From anywhere but the password file, whose passwords are those of an [`Endpoint`].
+    /// From any source but the password file, whose passwords belong to an [`Endpoint`].
     pub(super) password: Option<(Secret, PasswordOrigin)>,
-    /// Why the password file was not used, if it was there.
+    /// Why the password file was not used, if it exists.
     pub(super) password_note: Option<String>,
     pub(super) options: Option<String>,
     pub(super) application_name: String,
@@ -97,31 +97,32 @@ pub struct ConnInfo {
     pub(super) channel_binding: tokio_postgres::config::ChannelBinding,
     pub(super) require_auth: RequireAuth,
     pub(super) session: SessionAttrs,
-    /// Whether the places are tried in any order.
+    /// Whether the places are tried in random order.
     pub(super) shuffle: bool,
     pub(super) keepalives: Keepalives,
     pub(super) connect_timeout: Option<Duration>,
 }
 
 impl ConnInfo {
-    /// Reads a URI, a key=value string or a database name; what it does not say comes from the environment, the
-    /// password file and the defaults.
+    /// Reads a URI, a key=value string or a database name; missing settings come from the environment, the password file
+    /// and the defaults.
     ///
     /// # Errors
-    /// When a setting cannot be understood or followed.
+    /// If a setting is invalid or not supported.
     pub fn parse(text: &str) -> Result<Self, ConnInfoError> {
         Self::resolve(&Sources::of_process(Some(text), Flags::default()))
     }
 
-    /// Puts together what all sources say.
+    /// Merges all sources.
     ///
     /// # Errors
-    /// When a setting cannot be understood or followed.
+    /// If a setting is invalid or not supported.
     pub fn resolve(sources: &Sources<'_>) -> Result<Self, ConnInfoError> {
         resolve::resolve(sources)
     }
 
-    /// The same for a place that nobody named and where anybody may sit: without `require_auth` no method is taken part in that shows the password.
+    /// The same for a default place where any local user may listen: without `require_auth`, authentication methods that
+    /// reveal the password are refused.
     pub(super) fn unnamed(&self) -> Self {
         let mut info = self.clone();
         if info.require_auth.text().is_none() {
@@ -144,21 +145,21 @@ impl ConnInfo {
         self
     }
 
-    /// The same with a password that was typed.
+    /// The same settings with a password that was entered.
     #[must_use]
     pub fn with_password(mut self, password: Secret) -> Self {
         self.password = Some((password, PasswordOrigin::Prompt));
         self
     }
 
-    /// The same with the password of the key of our certificate.
+    /// The same settings with the password for the key of the client certificate.
     #[must_use]
     pub fn with_key_password(mut self, password: Secret) -> Self {
         self.tls.key_password = Some(password);
         self
     }
 
-    /// Whether there is a password that counts for every place: one from the password file does not.
+    /// Whether there is a password for every place; one from the password file does not count.
     #[must_use]
     pub fn has_password(&self) -> bool {
         self.password.as_ref().is_some_and(|(secret, _)| !secret.expose().is_empty())
@@ -170,19 +171,19 @@ impl ConnInfo {
         &self.user
     }
 
-    /// The name of the database (`dbname`); the role's name where none was given.
+    /// The name of the database (`dbname`); by default the role's name.
     #[must_use]
     pub fn dbname(&self) -> &str {
         &self.dbname
     }
 
-    /// `host:port/dbname as user`, for people, without secrets. Text in it is as it was given.
+    /// `host:port/dbname as user`, for people, without secrets. Its text is not sanitized.
     #[must_use]
     pub fn describe(&self) -> String {
         format!("{}/{} as {}", self.places(), self.dbname, self.user)
     }
 
-    /// `app@db.example.com:5432`, for the header; of several places the first, and how many more.
+    /// `app@db.example.com:5432`, for the header; of several places the first, and the number of others.
     #[must_use]
     pub fn target(&self) -> String {
         let place = |endpoint: &Endpoint| match &endpoint.host {
@@ -199,14 +200,14 @@ impl ConnInfo {
         }
     }
 
-    /// `host:port` or the path of a socket; several separated by commas. Text in it is as it was given.
+    /// `host:port` or the path of a socket; several separated by commas. Its text is not sanitized.
     #[must_use]
     pub fn places(&self) -> String {
         let places: Vec<_> = self.endpoints.iter().map(Endpoint::place).collect();
         places.join(",")
     }
 
-    /// How long one address may take to accept the connection and let us in; none is no limit.
+    /// The time limit for one address to accept the connection and the login; `None` is no limit.
     #[must_use]
     pub fn connect_timeout(&self) -> Option<Duration> {
         self.connect_timeout

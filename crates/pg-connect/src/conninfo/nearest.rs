@@ -1,5 +1,3 @@
-//! "Did you mean …?"
-
 /// The candidate closest to `word`, if one is close enough to be what was meant.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).max(1);
@@ -11,14 +9,14 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Whether that is the word, or it but for one letter more, less, another or in the place of its neighbour.
+/// Whether the two are equal, or differ by one letter: added, missing, replaced or swapped with its neighbour.
 #[must_use]
 pub fn is_nearly(written: &str, word: &str) -> bool {
     distance(written, word) <= 1
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that make one word of the other (optimal string
-/// alignment), with case and the choice of `-` or `_` left aside.
+/// Number of insertions, deletions, replacements and swaps of neighbours between two words (optimal string alignment),
+/// ignoring case and the difference between `-` and `_`.
 fn distance(left: &str, right: &str) -> usize {
     let normal = |text: &str| text.to_lowercase().replace('-', "_");
     strsim::osa_distance(&normal(left), &normal(right))

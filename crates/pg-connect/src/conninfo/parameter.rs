@@ -1,26 +1,21 @@
-//! libpq's connection parameters: which environment variable stands for each, and what is done with it here.
+//! libpq's connection parameters: the environment variable for each, and whether it is supported here.
 //!
 //! Source: "Parameter Key Words" and "Environment Variables" in the libpq chapter of the documentation.
 
-/// What is done with a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// It is followed, as libpq does.
+    /// Supported, as in libpq.
     Used,
     /// It makes no difference here.
     Harmless,
-    /// It requests something that is not there yet. Only these values, which ask for nothing, are accepted.
+    /// It requests an unsupported feature. Only these values, which request nothing, are accepted.
     Refused(&'static [&'static str]),
 }
 
-/// A connection parameter of libpq.
 #[derive(Debug)]
 pub(super) struct Parameter {
-    /// Its key word in a connection string.
     pub(super) key: &'static str,
-    /// The environment variable that stands for it; none where there is none.
     pub(super) variable: Option<&'static str>,
-    /// What is done with it.
     pub(super) rule: Rule,
 }
 
@@ -93,7 +88,6 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 
 const NONE: &[&str] = &[];
 
-/// The parameter of that key word.
 pub(super) fn find(key: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.key == key)
 }

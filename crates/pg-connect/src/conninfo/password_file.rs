@@ -1,14 +1,13 @@
-//! The password file: `host:port:database:user:password`, one a line, the first that matches counts.
+//! The password file: one `host:port:database:user:password` per line; the first match counts.
 //!
-//! Source: "The Password File" in the libpq chapter. As in libpq a file that others may read is not used; why it
-//! was not is kept for the error that follows when the server asks for a password.
+//! Source: "The Password File" in the libpq chapter. As in libpq, a file that others may read is not used; the reason
+//! is kept for the error if the server requests a password.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::super::secret::Secret;
 
-/// The lines of a password file.
 #[derive(Debug, Default)]
 pub(super) struct PasswordFile {
     entries: Vec<Entry>,
@@ -18,13 +17,13 @@ pub(super) struct PasswordFile {
 
 #[derive(Debug)]
 struct Entry {
-    /// Host, port, database, user; none stands for `*`.
+    /// Host, port, database, user; `None` is `*`.
     fields: [Option<String>; 4],
     password: Secret,
 }
 
 impl PasswordFile {
-    /// Reads a file. One that is not there is empty.
+    /// Reads a file. A missing file is empty.
     pub(super) fn read(path: &Path) -> Self {
         let refused = |why: &str| Self {
             entries: Vec::new(),
@@ -48,7 +47,6 @@ impl PasswordFile {
         Self { entries: lines.filter_map(entry).collect(), complaint: None }
     }
 
-    /// The password for a place.
     pub(super) fn find(&self, host: &str, port: u16, database: &str, user: &str) -> Option<Secret> {
         let port = port.to_string();
         let wanted = [host, &port, database, user];
@@ -58,7 +56,7 @@ impl PasswordFile {
                 entry.fields.iter().zip(wanted).all(|(field, want)| field.as_ref().is_none_or(|f| f == want))
             })
             .map(|entry| entry.password.clone())
-            // The first that matches counts, also where it has none.
+            // The first match counts, even without a password.
             .filter(|password| !password.expose().is_empty())
     }
 }
@@ -71,12 +69,12 @@ fn entry(line: &str) -> Option<Entry> {
         *slot = (raw != "*").then(|| unescape(raw));
         rest = tail;
     }
-    // The password ends at the next colon, as in libpq, or with the line.
+    // The password ends at the next colon, as in libpq, or at the end of the line.
     let password = split_field(rest).map_or(rest, |(password, _)| password);
     Some(Entry { fields, password: Secret::new(unescape(password)) })
 }
 
-/// What is before the first colon that no backslash protects, and what is after it.
+/// The text before and after the first colon that no backslash escapes.
 fn split_field(text: &str) -> Option<(&str, &str)> {
     let mut escaped = false;
     let colon = text.find(|c| {

@@ -1,18 +1,16 @@
-//! `require_auth`: the ways of authentication that we take part in.
+//! `require_auth`: the allowed authentication methods.
 //!
 //! Source: `require_auth` in "Parameter Key Words" of the libpq chapter, and `pqConnectOptions2` in
-//! `src/interfaces/libpq/fe-connect.c` for how the list is read.
+//! `src/interfaces/libpq/fe-connect.c` for the syntax of the list.
 
 use super::key_value::is_space;
 
-/// A way in which a server may want to know who we are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuthMethod {
-    /// It asked for nothing, or for our certificate alone.
+    /// The server requested nothing, or only the client certificate.
     None,
     /// The password in clear text, as with the methods `password`, `ldap`, `pam` and `radius`.
     Password,
-    /// The password's MD5 hash.
     Md5,
     /// A Kerberos ticket, by GSSAPI.
     Gss,
@@ -35,22 +33,19 @@ const METHODS: [(&str, AuthMethod); 7] = [
 ];
 
 impl AuthMethod {
-    /// Its word in `require_auth`.
     pub(crate) fn word(self) -> &'static str {
         METHODS.iter().find(|(_, method)| *method == self).map_or("", |(word, _)| word)
     }
 }
 
-/// Which of them are taken part in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RequireAuth {
-    /// The list as it was given; none where everything is.
+    /// The list as given; `None` allows everything.
     text: Option<String>,
     allowed: Vec<AuthMethod>,
 }
 
 impl RequireAuth {
-    /// Reads the list. The error says what is wrong with it.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let mut named = Vec::new();
         let mut negated = None;
@@ -75,18 +70,16 @@ impl RequireAuth {
         Ok(Self { text: Some(text.to_owned()), allowed: allowed.collect() })
     }
 
-    /// Where nobody named a host.
+    /// The list if no host was given.
     pub(super) fn unnamed() -> Self {
         let text = "scram-sha-256,none, which applies if no host is given (-h gives one),".to_owned();
         Self { text: Some(text), allowed: vec![AuthMethod::None, AuthMethod::Scram] }
     }
 
-    /// Whether it is taken part in.
     pub(crate) fn allows(&self, method: AuthMethod) -> bool {
         self.text.is_none() || self.allowed.contains(&method)
     }
 
-    /// The list as it was given.
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }

@@ -1,5 +1,3 @@
-//! From settings to a [`ConnInfo`].
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -93,7 +91,7 @@ fn look_up_passwords(info: &mut ConnInfo, passfile: Option<String>, sources: &So
     info.password_note = file.complaint;
 }
 
-/// Hosts, addresses and ports: lists of one length, or one port for all.
+/// Hosts, addresses and ports: lists of the same length, or one port for all.
 fn endpoints(settings: &Settings) -> Result<Vec<Endpoint>, ConnInfoError> {
     let list = |key: &str| {
         settings.get(key).map(|given| given.value.split(',').collect::<Vec<_>>()).unwrap_or_default()
@@ -158,7 +156,7 @@ fn require_auth(settings: &Settings) -> Result<RequireAuth, ConnInfoError> {
     RequireAuth::parse(value).map_err(|expected| invalid(settings, "require_auth", value, expected))
 }
 
-/// GSSAPI's encryption is not there: what asks for it alone cannot be followed.
+/// GSSAPI encryption is not supported: a setting that requires it is refused.
 fn gss_encryption(settings: &Settings) -> Result<(), ConnInfoError> {
     let key = "gssencmode";
     let required = choice(
@@ -174,7 +172,7 @@ fn gss_encryption(settings: &Settings) -> Result<(), ConnInfoError> {
     }
 }
 
-/// A whole number; what is missing, zero or negative is libpq's "the default".
+/// A whole number; `None` for libpq's default: missing, zero or negative.
 fn number(settings: &Settings, key: &'static str) -> Result<Option<u32>, ConnInfoError> {
     let Some(Given { value, .. }) = settings.said(key) else { return Ok(None) };
     let number: i32 = value.trim().parse().map_err(|_| invalid(settings, key, value, "a whole number"))?;
@@ -186,11 +184,11 @@ fn connect_timeout(settings: &Settings) -> Result<Option<Duration>, ConnInfoErro
     if settings.said(key).is_none() {
         return Ok(Some(DEFAULT_CONNECT_TIMEOUT));
     }
-    // Asked for in so many words, zero is no limit, as in libpq.
+    // An explicit zero is no limit, as in libpq.
     Ok(number(settings, key)?.map(|seconds| Duration::from_secs(seconds.into())))
 }
 
-/// A monitor wants to know within a minute that its server is gone, and not after the system's two hours.
+/// A monitor has to notice within a minute that its server is unreachable, not after the system's two hours.
 fn keepalives(settings: &Settings) -> Result<Keepalives, ConnInfoError> {
     let seconds =
         |key, default: u64| Ok(Duration::from_secs(number(settings, key)?.map_or(default, u64::from)));

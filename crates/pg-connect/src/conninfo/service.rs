@@ -1,6 +1,7 @@
-//! The connection service file: `[name]`, then `key=value` lines, which stand for a service that is named.
+//! The connection service file: `[name]`, then the `key=value` lines of that service.
 //!
-//! Source: "The Connection Service File" in the libpq chapter, and `parseServiceInfo` in `src/interfaces/libpq/fe-connect.c`.
+//! Source: "The Connection Service File" in the libpq chapter, and `parseServiceInfo` in
+//! `src/interfaces/libpq/fe-connect.c`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use locktop_base::text;
 
 const NAME: &str = "pg_service.conf";
 
-/// Where builds of PostgreSQL look for the file of the whole system: Debian's, Red Hat's, Homebrew's, and others' directory. libpq
-/// has one of them compiled in.
+/// Directories of the system-wide file in builds of PostgreSQL: Debian's, Red Hat's, Homebrew's, and that of others.
+/// libpq has one of them compiled in.
 const SYSTEM: [&str; 4] = [
     "/etc/postgresql-common",
     "/etc/sysconfig/pgsql",
@@ -23,8 +24,8 @@ const SYSTEM: [&str; 4] = [
     "/usr/local/pgsql/etc",
 ];
 
-/// What the files say of a service: the user's file, and where that does not have it the system's. `explicit` is the file that a
-/// setting names.
+/// The settings of a service from the user's file or, if it is not there, from the system's. `explicit` is the file
+/// named by a setting.
 pub(super) fn look_up(
     service: &str,
     explicit: Option<&str>,
@@ -32,7 +33,7 @@ pub(super) fn look_up(
 ) -> Result<Settings, ConnInfoError> {
     let files = files(explicit, sources);
     for file in &files {
-        // One that is not there has nothing to say; `metadata` where it may not be read is for `read` to tell.
+        // A missing file is skipped; a permission error of `metadata` is reported by `read`.
         if !file.exists() {
             continue;
         }
@@ -60,7 +61,7 @@ fn files(explicit: Option<&str>, sources: &Sources<'_>) -> Vec<PathBuf> {
     of_user.into_iter().chain(system.into_iter().map(|directory| directory.join(NAME))).collect()
 }
 
-/// The settings of one section; none where the file does not have it. The first line of a key counts.
+/// The settings of one section; `None` if the file does not have it. The first line of a key counts.
 fn parse(text: &str, service: &str, file: &Path) -> Result<Option<Settings>, ConnInfoError> {
     let origin: Arc<str> = format!("service \"{}\" in {}", text::one_line(service), file.display()).into();
     let mut found: Option<Settings> = None;
@@ -87,8 +88,8 @@ fn parse(text: &str, service: &str, file: &Path) -> Result<Option<Settings>, Con
     Ok(found)
 }
 
-/// A line of a section. The value is all that follows the `=`, quotes and spaces too. What a wrong line says is not repeated: it
-/// may be the rest of a password.
+/// A line of a section. The value is everything after the `=`, quotes and spaces included. An invalid line is not
+/// repeated: it may be the rest of a password.
 fn setting(line: &str) -> Result<(&'static str, &str), String> {
     if line.starts_with("ldap") {
         return Err(
@@ -104,7 +105,7 @@ fn setting(line: &str) -> Result<(&'static str, &str), String> {
         None if key.ends_with(char::is_whitespace) => {
             Err("no space is permitted before the \"=\"".to_owned())
         }
-        // What is nearly a setting is no part of a password.
+        // A text close to the name of a setting is not part of a password.
         None => Err(match super::nearest(key, parameter::PARAMETERS.iter().map(|parameter| parameter.key)) {
             Some(meant) => {
                 format!("unknown setting \"{}\": did you mean \"{meant}\"?", text::one_line(key))

@@ -1,18 +1,14 @@
-//! Settings: what was said of each key, and by whom.
-
 use std::sync::Arc;
 
 use super::super::error::ConnInfoError;
 use locktop_base::text;
 
-/// A value and who gave it.
 #[derive(Clone)]
 pub(super) struct Given {
     pub(super) value: String,
     pub(super) origin: Origin,
 }
 
-/// Who gave a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Origin {
     Target,
@@ -38,35 +34,33 @@ impl std::fmt::Display for Origin {
 pub(super) struct Settings(Vec<(&'static str, Given)>);
 
 impl Settings {
-    /// What was said of `key`, if it is not empty: an empty value asks for the default.
+    /// The value of `key`, if it is not empty: an empty value requests the default.
     pub(super) fn get(&self, key: &str) -> Option<&Given> {
         self.said(key).filter(|given| !given.value.is_empty())
     }
 
-    /// The same, empty or not: some settings have no default that an empty value could ask for.
+    /// The same, even if empty: some settings have no default for an empty value.
     pub(super) fn said(&self, key: &str) -> Option<&Given> {
         self.0.iter().find(|(name, _)| *name == key).map(|(_, given)| given)
     }
 
-    /// Takes it in place of what was set.
     pub(super) fn set(&mut self, key: &'static str, value: String, origin: Origin) {
         self.0.retain(|(name, _)| *name != key);
         self.0.push((key, Given { value, origin }));
     }
 
-    /// Takes what is not set yet.
+    /// Adds it, unless it is already set.
     pub(super) fn add(&mut self, key: &'static str, value: String, origin: Origin) {
         if !self.0.iter().any(|(name, _)| *name == key) {
             self.0.push((key, Given { value, origin }));
         }
     }
 
-    /// All that was said.
     pub(super) fn each(&self) -> impl Iterator<Item = (&'static str, &Given)> {
         self.0.iter().map(|(key, given)| (*key, given))
     }
 
-    /// Takes from `weaker` what is not set yet.
+    /// Adds the settings of `weaker` that are not set yet.
     pub(super) fn fill(&mut self, weaker: Self) {
         for (key, given) in weaker.0 {
             self.add(key, given.value, given.origin);
@@ -74,7 +68,6 @@ impl Settings {
     }
 }
 
-/// The error of a value that is none for `key`.
 pub(super) fn invalid(
     settings: &Settings,
     key: &'static str,
@@ -90,7 +83,7 @@ pub(super) fn invalid(
     }
 }
 
-/// The value of `key` among these; what is missing is the default.
+/// The value of `key` among these; a missing one is the default.
 pub(super) fn choice<T: Copy>(
     settings: &Settings,
     key: &'static str,
@@ -106,7 +99,6 @@ pub(super) fn choice<T: Copy>(
         .ok_or_else(|| invalid(settings, key, value, expected))
 }
 
-/// The error of what is asked for and is not there.
 pub(super) fn unsupported(setting: String, origin: &Origin) -> ConnInfoError {
     ConnInfoError::Unsupported { setting, origin: origin.to_string() }
 }

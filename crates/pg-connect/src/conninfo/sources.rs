@@ -1,17 +1,15 @@
-//! Where settings come from, and which of them wins.
-
 use std::path::PathBuf;
 
-/// What `-h -p -U -d` said.
+/// The values of `-h -p -U -d`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// `-h`: one host or several, separated by commas, or the directory of a socket; none without the flag.
+    /// `-h`: one or several hosts, separated by commas, or the directory of a socket; `None` without the flag.
     pub host: Option<String>,
-    /// `-p`: one port, or one for each host; none without the flag.
+    /// `-p`: one port, or one for each host; `None` without the flag.
     pub port: Option<String>,
-    /// `-U`: the role to log in as; none without the flag.
+    /// `-U`: the role to log in as; `None` without the flag.
     pub user: Option<String>,
-    /// `-d`: a database name, a URI or a key=value string; none without the flag.
+    /// `-d`: a database name, a URI or a key=value string; `None` without the flag.
     pub dbname: Option<String>,
 }
 
@@ -27,21 +25,21 @@ impl std::fmt::Debug for Flags {
     }
 }
 
-/// Everything that may say where to connect. What comes first wins: the target, the flags, the service that they or the
-/// environment name, the environment, the defaults; and as in psql a flag does not override a connection string. Flags do override a target that was
-/// looked up by name (`flags_first`).
+/// All sources of connection settings. The first one wins: the target, the flags, the service named by them or by the
+/// environment, the environment, the defaults. As in psql, a flag does not override a connection string, but flags do
+/// override a target that was looked up by name (`flags_first`).
 pub struct Sources<'a> {
     /// A URI, a key=value string or a database name.
     pub target: Option<&'a str>,
-    /// What the command line said.
+    /// The flags of the command line.
     pub flags: Flags,
     /// Whether the flags override the target.
     pub flags_first: bool,
-    /// Looks up an environment variable; none where it is not set.
+    /// Returns the value of an environment variable; `None` if it is not set.
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The home directory, for the password file.
     pub home: Option<PathBuf>,
-    /// The name of the user who runs this: the default user.
+    /// The operating system user: the default role.
     pub os_user: Option<String>,
 }
 
@@ -53,7 +51,7 @@ impl std::fmt::Debug for Sources<'_> {
 }
 
 impl<'a> Sources<'a> {
-    /// A target and flags, and for the rest this process: its environment and its user.
+    /// A target and flags; the rest from the environment and the user of this process.
     #[must_use]
     pub fn of_process(target: Option<&'a str>, flags: Flags) -> Self {
         Self {

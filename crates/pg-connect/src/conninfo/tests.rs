@@ -1,5 +1,3 @@
-//! Tables over strings, flags and variables.
-
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -383,7 +381,7 @@ fn a_service_stands_between_the_string_and_the_environment() {
 }
 
 proptest::proptest! {
-    /// Whatever is given, it is understood or refused, and a password is not repeated.
+    /// Any input is accepted or refused, and a password is not repeated.
     #[test]
     fn any_string_is_taken(text in "(postgres(ql)?://|host=|)[a-z%@:/?&= \\\\'\\[\\]#\\x00-\\x7f\u{e4}]{0,60}") {
         if let Ok(info) = target(&text) {

@@ -1,7 +1,7 @@
-//! What is asked of TLS: whether it is used, whose certificates are trusted, and who we are there.
+//! TLS settings: whether it is used, which authorities are trusted, and the client certificate.
 //!
-//! Source: "SSL Support" in the libpq chapter, and `initialize_SSL` in `src/interfaces/libpq/fe-secure-openssl.c`. Files are read at
-//! each connection: a certificate may be renewed while we run.
+//! Source: "SSL Support" in the libpq chapter, and `initialize_SSL` in `src/interfaces/libpq/fe-secure-openssl.c`.
+//! Files are read for each connection, because a certificate may be renewed meanwhile.
 
 use std::path::PathBuf;
 
@@ -10,25 +10,25 @@ use super::super::secret::Secret;
 use super::settings::{Settings, choice, invalid, unsupported};
 use super::sources::Sources;
 
-/// Whether TLS is used, and what of the server's certificate is verified.
+/// Whether TLS is used, and how the server's certificate is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
     /// TLS is never used.
     Disable,
-    /// Only when the server does not let us in without.
+    /// Only if the server refuses the login without it.
     Allow,
-    /// When the server has it and it works.
+    /// If the server offers it and it works.
     Prefer,
-    /// TLS is always used; no certificate is verified, except where a root certificate is there.
+    /// Always; a certificate is verified only if there is a root certificate.
     Require,
-    /// Always, and an authority that we trust has signed the certificate.
+    /// Always, and a trusted authority must have signed the certificate.
     VerifyCa,
-    /// And it is the certificate of the host that we asked for.
+    /// Also, the certificate must be that of the requested host.
     VerifyFull,
 }
 
 impl SslMode {
-    /// What a connection that has TLS was made with, in libpq's words: `prefer` verifies as little as `require`.
+    /// The mode of a connection that uses TLS, in libpq's words: `prefer` verifies as little as `require`.
     pub(crate) fn of_tls(self) -> &'static str {
         let least = self.max(Self::Require);
         MODES.iter().find(|(_, mode)| *mode == least).map_or("require", |(word, _)| word)
@@ -45,7 +45,7 @@ const MODES: [(&str, SslMode); 6] = [
 ];
 
 impl SslMode {
-    /// The word for it in `sslmode`.
+    /// Its name in `sslmode`.
     #[must_use]
     pub fn word(self) -> &'static str {
         MODES.iter().find(|(_, mode)| *mode == self).map_or("", |(word, _)| word)
@@ -55,42 +55,35 @@ impl SslMode {
 /// How TLS begins (`sslnegotiation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Negotiation {
-    /// The server is asked whether it has TLS, and answers with a byte (`SSLRequest`).
+    /// With `SSLRequest`, which the server answers with one byte.
     Postgres,
-    /// At once, as PostgreSQL 17 understands.
+    /// At once, as supported by PostgreSQL 17.
     Direct,
 }
 
-/// Whether our certificate is shown.
+/// Whether the client certificate is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CertMode {
-    /// It is never shown.
     Disable,
-    /// When the server asks and there is one.
+    /// If the server requests it and there is one.
     Allow,
-    /// It must be shown: the server has to ask for it.
+    /// It must be sent: the server has to request it.
     Require,
 }
 
-/// A version of TLS that is spoken here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TlsVersion {
-    /// TLS 1.2, and in a lower limit all before it.
+    /// TLS 1.2; as a lower limit also all earlier versions.
     V1_2,
-    /// TLS 1.3 (RFC 8446).
     V1_3,
 }
 
-/// Whose signature on the server's certificate counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Roots {
-    /// Those of the system.
     System,
-    /// Those in this file.
     File(PathBuf),
 }
 
-/// Everything that is asked of TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TlsOptions {
     pub(crate) mode: SslMode,
@@ -99,14 +92,14 @@ pub(crate) struct TlsOptions {
     pub(crate) sni: bool,
     pub(crate) min: Option<TlsVersion>,
     pub(crate) max: Option<TlsVersion>,
-    /// `sslrootcert`, `sslcrl`, `sslcrldir`, `sslcert`, `sslkey` where they were given.
+    /// `sslrootcert`, `sslcrl`, `sslcrldir`, `sslcert` and `sslkey`, if given.
     pub(crate) root: Option<String>,
     pub(crate) crl: Option<PathBuf>,
     pub(crate) crl_dir: Option<PathBuf>,
     pub(crate) cert: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
     pub(crate) key_password: Option<Secret>,
-    /// `~/.postgresql`, which has the files that were not given.
+    /// `~/.postgresql`, the directory of the files that were not given.
     pub(crate) directory: Option<PathBuf>,
 }
 
@@ -115,7 +108,7 @@ impl TlsOptions {
         let text = |key| settings.get(key).map(|given| given.value.clone());
         let path = |key| text(key).map(PathBuf::from);
         let root = text("sslrootcert");
-        // The system's authorities sign for anybody: without the name they prove nothing.
+        // The system's authorities sign for any name: without a check of the name they prove nothing.
         let system = root.as_deref() == Some(SYSTEM);
         let default = if system { SslMode::VerifyFull } else { SslMode::Prefer };
         let mode = choice(
@@ -174,7 +167,7 @@ impl TlsOptions {
         self.directory.as_ref().map(|directory| directory.join(name))
     }
 
-    /// Whose signature counts, whether the file is there or not.
+    /// The trusted authorities, even if the file does not exist.
     pub(crate) fn roots(&self) -> Option<Roots> {
         match self.root.as_deref() {
             Some(SYSTEM) => Some(Roots::System),
@@ -183,9 +176,9 @@ impl TlsOptions {
         }
     }
 
-    /// The file of revoked certificates (`sslcrl`); none where only a directory was named, or no home is known.
+    /// The file of revoked certificates (`sslcrl`); `None` if only a directory was given, or the home directory is unknown.
     pub(crate) fn crl_file(&self) -> Option<PathBuf> {
-        // As in libpq the default counts only where no directory was named.
+        // As in libpq, the default applies only if no directory was given.
         match (&self.crl, &self.crl_dir) {
             (Some(file), _) => Some(file.clone()),
             (None, Some(_)) => None,
@@ -193,13 +186,12 @@ impl TlsOptions {
         }
     }
 
-    /// The file of our certificate (`sslcert`); none where neither that nor the home directory is known.
+    /// The file of the client certificate (`sslcert`); `None` if neither it nor the home directory is known.
     pub(crate) fn cert_file(&self) -> Option<PathBuf> {
         self.cert.clone().or_else(|| self.default_file("postgresql.crt"))
     }
 
-    /// The file of the key of our certificate (`sslkey`); none where neither that nor the home directory is
-    /// known.
+    /// The key file of the client certificate (`sslkey`); `None` if neither it nor the home directory is known.
     pub(crate) fn key_file(&self) -> Option<PathBuf> {
         self.key.clone().or_else(|| self.default_file("postgresql.key"))
     }
@@ -210,7 +202,7 @@ const SYSTEM: &str = "system";
 
 const VERSIONS: &str = "TLSv1, TLSv1.1, TLSv1.2 or TLSv1.3";
 
-/// The lowest version; what is older than 1.2 is not spoken here, and may be the limit.
+/// The lowest version. A version before 1.2 is not supported, but may be the limit.
 fn min(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
     let key = "ssl_min_protocol_version";
     let Some(given) = settings.get(key) else { return Ok(None) };
@@ -221,7 +213,7 @@ fn min(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
     }
 }
 
-/// The highest version; one that is older than 1.2 is refused, since it is not spoken here.
+/// The highest version. A version before 1.2 is refused, because it is not supported.
 fn max(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
     let key = "ssl_max_protocol_version";
     let Some(given) = settings.get(key) else { return Ok(None) };

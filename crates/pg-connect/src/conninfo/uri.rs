@@ -1,16 +1,15 @@
 //! `postgresql://user:password@host:port/dbname?key=value`: libpq's URIs.
 //!
-//! Source: "Connection URIs" in the libpq chapter. Errors never repeat a part of the URI before the query, since a
-//! password with an unescaped `/` or `@` in it would end up there.
+//! Source: "Connection URIs" in the libpq chapter. Errors never repeat a part of the URI before the query, because a
+//! password with an unescaped `/` or `@` would be in it.
 
 use super::super::error::ConnInfoError;
 
-/// What is after `postgres://` or `postgresql://`.
 pub(super) fn strip_scheme(text: &str) -> Option<&str> {
     text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://"))
 }
 
-/// Splits what [`strip_scheme`] left into its settings.
+/// Splits the result of [`strip_scheme`] into settings.
 pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> {
     let mut settings = Vec::new();
     let (user_info, rest) = match text.split_once('@').filter(|(before, _)| !before.contains('/')) {
@@ -26,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> 
     host_list(hosts, &mut settings)?;
     let (dbname, query) = path.split_once('?').unwrap_or((path, ""));
     push(&mut settings, "dbname", &decode(dbname.strip_prefix('/').unwrap_or(dbname))?);
-    // As in libpq there may be nothing behind the last "&".
+    // As in libpq, the query may end with "&".
     let pairs = query.strip_suffix('&').filter(|rest| !rest.is_empty()).unwrap_or(query);
     for pair in pairs.split('&').filter(|_| !query.is_empty()) {
         let (key, value) =
@@ -37,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> 
             ));
         }
         let (key, value) = (decode(key)?, decode(value)?);
-        // JDBC's spelling, which libpq takes too.
+        // JDBC's spelling, which libpq accepts too.
         if key == "ssl" && value == "true" {
             settings.push(("sslmode".to_owned(), "require".to_owned()));
         } else {
@@ -76,7 +75,7 @@ fn host_list(text: &str, settings: &mut Vec<(String, String)>) -> Result<(), Con
     Ok(())
 }
 
-/// `host:port` or `[address]:port`, the port empty where there is none.
+/// `host:port` or `[address]:port`; a missing port is empty.
 fn split_port(place: &str) -> Result<(&str, &str), ConnInfoError> {
     let Some(inside) = place.strip_prefix('[') else {
         return Ok(place.split_once(':').unwrap_or((place, "")));
@@ -99,7 +98,7 @@ fn syntax(message: &str) -> ConnInfoError {
     ConnInfoError::Syntax(message.to_owned())
 }
 
-/// Undoes percent encoding; `+` stays itself.
+/// Decodes percent encoding; `+` is not changed.
 fn decode(text: &str) -> Result<String, ConnInfoError> {
     let bad = || {
         syntax("a \"%\" in the URI is not followed by two hexadecimal digits (a \"%\" itself is written %25)")

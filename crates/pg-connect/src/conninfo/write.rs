@@ -1,4 +1,4 @@
-//! A [`ConnInfo`] as text, for a process of our own that is to connect as we do.
+//! A [`ConnInfo`] as text, for a child process that is to connect in the same way.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::tls_options::{CertMode, Negotiation, TlsOptions, TlsVersion};
 use super::{ConnInfo, Endpoint, Host};
 
 impl ConnInfo {
-    /// A key=value string that says everything, **passwords included**: for a pipe, never for a command line or a log. What
-    /// came from a password file is read from there again.
+    /// A key=value string with all settings, **passwords included**: for a pipe, never for a command line or a log.
+    /// Passwords from a password file are not included; that file is read again.
     #[must_use]
     pub fn to_key_value(&self) -> String {
         let each = |part: &dyn Fn(&Endpoint) -> String| {
@@ -22,7 +22,7 @@ impl ConnInfo {
         let mut out = String::new();
         let mut set = |key: &str, value: &str| {
             let value = value.replace('\\', "\\\\").replace('\'', "\\'");
-            // To a string it does not fail.
+            // Writing to a string does not fail.
             let _ = write!(out, "{key}='{value}' ");
         };
         set("host", &each(&|place| host(&place.host)));
@@ -63,10 +63,10 @@ impl ConnInfo {
         out
     }
 
-    /// The same with one more setting of the server for the sessions.
+    /// The same with one more server setting for the sessions.
     #[must_use]
     pub fn with_setting(mut self, name: &str, value: &str) -> Self {
-        // The server splits the options at spaces that no backslash protects (pg_split_opts in postinit.c).
+        // The server splits the options at spaces that no backslash escapes (pg_split_opts in postinit.c).
         let value = value.replace('\\', "\\\\").replace(' ', "\\ ");
         let before = self.options.take().map(|options| options + " ").unwrap_or_default();
         self.options = Some(format!("{before}-c {name}={value}"));

@@ -1,4 +1,4 @@
-//! Authorities whose signature counts, and the words for what is wrong with a certificate.
+//! Trusted authorities, and error texts about certificates.
 
 use std::time::Duration;
 
@@ -10,33 +10,32 @@ use x509_cert::der::Decode;
 use super::error::TlsError;
 use locktop_base::text;
 
-/// The most of a name in a certificate that is repeated.
+/// Maximum length of a name from a certificate in a message.
 const NAME: usize = 120;
 
-/// Authorities whose signature counts.
 #[derive(Debug)]
 pub(super) struct Authorities {
-    /// For people: the file, or whose they are.
+    /// For messages: the file, or the system.
     pub(super) described: String,
     pub(super) certificates: Vec<CertificateDer<'static>>,
-    /// Lists of revoked certificates; with one, each certificate of a chain has to be on none, and known to one.
+    /// Revocation lists. If there is one, each certificate of a chain must be known to a list and on none.
     pub(super) revoked: Vec<CertRevocationList<'static>>,
 }
 
 impl Authorities {
-    /// Those that can be read.
+    /// The certificates that can be parsed.
     pub(super) fn parsed(&self) -> impl Iterator<Item = (&CertificateDer<'static>, Certificate)> {
         self.certificates.iter().filter_map(|root| Some((root, Certificate::from_der(root).ok()?)))
     }
 
-    /// Nobody who is trusted has signed it: says which authority was missed, and whether it is there and out of date.
+    /// The error if no trusted authority has signed it: names the missing authority, and whether it is there but expired.
     pub(super) fn unknown(
         &self,
         leaf: &Certificate,
         between: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> TlsError {
-        // The last one that the server showed says who would have to be known.
+        // The last certificate that the server sent names the authority that would have to be known.
         let last = between.iter().rev().find_map(|certificate| Certificate::from_der(certificate).ok());
         let last = last.as_ref().unwrap_or(leaf);
         for (_, root) in self.parsed() {
@@ -54,7 +53,6 @@ impl Authorities {
         }
     }
 
-    /// An authority's own certificate is out of date.
     pub(super) fn expired(&self, root: &Certificate) -> TlsError {
         let (from, until) = period(root);
         let subject = shown(&root.tbs_certificate.subject.to_string());
@@ -62,12 +60,10 @@ impl Authorities {
     }
 }
 
-/// Whether it names itself as its issuer.
 pub(super) fn is_self_issued(certificate: &Certificate) -> bool {
     certificate.tbs_certificate.issuer == certificate.tbs_certificate.subject
 }
 
-/// Who signed it, for people.
 pub(super) fn issuer(certificate: &Certificate) -> String {
     shown(&certificate.tbs_certificate.issuer.to_string())
 }
@@ -76,7 +72,6 @@ fn shown(name: &str) -> String {
     text::fit(&text::one_line_prefix(name, NAME), NAME).into_owned()
 }
 
-/// From when until when it is valid, for people.
 pub(super) fn period(certificate: &Certificate) -> (String, String) {
     let validity = certificate.tbs_certificate.validity;
     let shown =
@@ -84,7 +79,6 @@ pub(super) fn period(certificate: &Certificate) -> (String, String) {
     (shown(validity.not_before), shown(validity.not_after))
 }
 
-/// Whether it is valid now.
 pub(super) fn dates(certificate: &Certificate, now: UnixTime) -> Result<(), TlsError> {
     let validity = certificate.tbs_certificate.validity;
     let now = Duration::from_secs(now.as_secs());

@@ -1,28 +1,27 @@
-//! The public key in a certificate and what its issuer signed, of whatever version and with whatever extensions.
+//! The public key in a certificate and the part that its issuer signed, of any version and with any extensions.
 //!
-//! rustls reads only certificates that it could verify: no X.509 v1, no critical extension it does not know. Modes
-//! that verify no certificate take these too, as libpq does, and need nothing from them but the key.
+//! rustls reads only certificates that it could verify: no X.509 v1, no unknown critical extension. Modes without
+//! verification accept these too, as in libpq, and need only the key.
 //!
 //! Source: RFC 5280, section 4.1 (`Certificate`, `TBSCertificate`, `SubjectPublicKeyInfo`).
 
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const SEQUENCE: u8 = 0x30;
-/// `[0]`, in which the version is wrapped; v1 has none.
+/// `[0]`, which wraps the version; v1 has none.
 const VERSION: u8 = 0xA0;
 
-/// A public key as a certificate has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PublicKey<'a> {
     /// The whole `SubjectPublicKeyInfo`, with its tag and length.
     pub(super) info: &'a [u8],
-    /// What is inside of its `AlgorithmIdentifier`.
+    /// The content of its `AlgorithmIdentifier`.
     pub(super) algorithm: &'a [u8],
-    /// The bits of the key, in a form that its algorithm decides.
+    /// The bits of the key; the format depends on the algorithm.
     pub(super) key: &'a [u8],
 }
 
-/// The key of a certificate in DER.
+/// The key of a DER certificate.
 pub(super) fn public_key(certificate: &[u8]) -> Option<PublicKey<'_>> {
     let mut certificate = Der(Der(certificate).expect(SEQUENCE)?.content);
     let mut fields = Der(certificate.expect(SEQUENCE)?.content);
@@ -41,18 +40,16 @@ pub(super) fn public_key(certificate: &[u8]) -> Option<PublicKey<'_>> {
     Some(PublicKey { info: info.whole, algorithm, key: bits(&mut parts)? })
 }
 
-/// What the issuer of a certificate signed, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signed<'a> {
-    /// The whole `TBSCertificate`, with its tag and length: what was signed.
+    /// The signed part: the whole `TBSCertificate`, with its tag and length.
     pub(super) content: &'a [u8],
-    /// What is inside of the `AlgorithmIdentifier` of the signature.
+    /// The content of the signature's `AlgorithmIdentifier`.
     pub(super) algorithm: &'a [u8],
-    /// The bits of the signature.
     pub(super) signature: &'a [u8],
 }
 
-/// What was signed of a certificate in DER.
+/// The signed part of a DER certificate, and its signature.
 pub(super) fn signed(certificate: &[u8]) -> Option<Signed<'_>> {
     let mut certificate = Der(Der(certificate).expect(SEQUENCE)?.content);
     let content = certificate.expect(SEQUENCE)?.whole;
@@ -60,7 +57,7 @@ pub(super) fn signed(certificate: &[u8]) -> Option<Signed<'_>> {
     Some(Signed { content, algorithm, signature: bits(&mut certificate)? })
 }
 
-/// A bit string; the first byte counts the unused bits of the last: none, in a key or a signature.
+/// A bit string; the first byte counts the unused bits of the last byte: none, in a key or a signature.
 fn bits<'a>(parts: &mut Der<'a>) -> Option<&'a [u8]> {
     match parts.expect(BIT_STRING)?.content.split_first() {
         Some((0, bits)) => Some(bits),
@@ -68,7 +65,7 @@ fn bits<'a>(parts: &mut Der<'a>) -> Option<&'a [u8]> {
     }
 }
 
-/// What is left of some DER.
+/// The unread rest of some DER.
 struct Der<'a>(&'a [u8]);
 
 struct Element<'a> {

@@ -1,8 +1,8 @@
 //! The chain from the server's certificate to an authority, as OpenSSL verifies it.
 //!
-//! webpki builds it. What it leaves to its caller is done here: it takes an authority as it is given, with whatever dates, purposes and path
-//! length its certificate has, and looks at no key usage. Only certificates that name themselves as issuer are ends of a chain; others in
-//! the file complete one, as those do that the server shows.
+//! webpki builds it. The checks that webpki leaves to its caller are done here: the dates, purposes and path length of
+//! the authority's certificate, and the key usage. Only self-issued certificates end a chain; others in the file
+//! complete one, like those that the server sends.
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
@@ -16,23 +16,22 @@ use x509_cert::der::Decode;
 use super::authorities::{Authorities, dates, is_self_issued};
 use super::kind;
 
-/// Which chains of certificates count, by what their authorities may sign for.
+/// The accepted chains, by the name constraints of their authorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
-    /// Any: webpki holds the alternative names against what the authorities may sign for.
+    /// Any: webpki checks the alternative names against name constraints.
     Any,
-    /// Those in which nobody may sign for certain names only: webpki does not hold the Common Name against that.
+    /// Chains without name constraints: webpki does not check the Common Name against them.
     Unconstrained,
 }
 
-/// An authority that may end a chain.
 struct Anchor<'a> {
     end: TrustAnchor<'a>,
     path_length: Option<u8>,
     is_constrained: bool,
 }
 
-/// Verifies the chain, its dates, purposes and signatures, and that nothing of it was revoked. No name is compared.
+/// Verifies the chain, its dates, purposes and signatures, and that no part of it was revoked. Names are not compared.
 pub(super) fn verify(
     provider: &CryptoProvider,
     authorities: &Authorities,
@@ -60,7 +59,7 @@ pub(super) fn verify(
 
 fn revocation<'a>(lists: &'a [&'a CertRevocationList<'a>]) -> Option<RevocationOptions<'a>> {
     let options = RevocationOptionsBuilder::new(lists).ok()?;
-    // libpq's X509_V_FLAG_CRL_CHECK_ALL; a list that is out of date says nothing.
+    // libpq's X509_V_FLAG_CRL_CHECK_ALL; an expired list does not count.
     let options =
         options.with_depth(RevocationCheckDepth::Chain).with_status_policy(UnknownStatusPolicy::Deny);
     Some(options.with_expiration_policy(ExpirationPolicy::Enforce).build())
@@ -83,7 +82,7 @@ fn anchors(authorities: &Authorities, now: UnixTime) -> Vec<Anchor<'_>> {
     .collect()
 }
 
-/// What may stand in between: of those that the server shows the ones that may sign, and those of the file that end no chain.
+/// Intermediate certificates: those from the server that may sign, and those of the file that do not end a chain.
 fn pool(authorities: &Authorities, between: &[CertificateDer<'_>]) -> Vec<CertificateDer<'static>> {
     let signs = |certificate: &CertificateDer<'_>| {
         Certificate::from_der(certificate).is_ok_and(|certificate| kind::is_authority(&certificate))
@@ -96,7 +95,7 @@ fn pool(authorities: &Authorities, between: &[CertificateDer<'_>]) -> Vec<Certif
         .collect()
 }
 
-/// What webpki does not know of the end of a path, and whose names are constrained along it.
+/// Checks of the end of a path that webpki does not do, and of name constraints along it.
 fn is_fit(path: &VerifiedPath<'_>, anchors: &[Anchor<'_>], names: Names) -> Result<(), webpki::Error> {
     let Some(end) = anchors.iter().find(|anchor| anchor.end == *path.anchor()) else {
         return Err(webpki::Error::UnknownIssuer);

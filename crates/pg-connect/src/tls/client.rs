@@ -1,6 +1,7 @@
-//! Our certificate and its key, for servers that ask for one.
+//! The client certificate and its key, for servers that request one.
 //!
-//! Source: "Client Certificates" in the libpq chapter, and `initialize_SSL` in `src/interfaces/libpq/fe-secure-openssl.c`.
+//! Source: "Client Certificates" in the libpq chapter, and `initialize_SSL` in
+//! `src/interfaces/libpq/fe-secure-openssl.c`.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -18,25 +19,24 @@ use super::error::TlsError;
 use super::file::{certificates, read};
 use crate::conninfo::{CertMode, Secret, TlsOptions};
 
-/// Shows our certificate where there is one, and notes that the server asked.
+/// Sends the client certificate if there is one, and records that the server requested it.
 #[derive(Debug)]
 pub(super) struct OwnCertificate {
     key: Option<Arc<CertifiedKey>>,
     shown: Arc<Shown>,
 }
 
-/// What became of our certificate.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
-    /// The server asked for it.
+    /// The server requested it.
     pub(super) asked: AtomicBool,
-    /// There is one that it can use.
+    /// There is one that the server can use.
     pub(super) sent: AtomicBool,
 }
 
 impl OwnCertificate {
-    /// As in libpq a certificate that is not there is none: the server may let us in without. A certificate without its key is an
-    /// error.
+    /// As in libpq, a missing certificate is no error: the server may accept the login without. A certificate without its
+    /// key is an error.
     pub(super) fn load(
         options: &TlsOptions,
         provider: &CryptoProvider,
@@ -75,7 +75,7 @@ impl ResolvesClientCert for OwnCertificate {
     }
 }
 
-/// Reads a key in PEM or DER, and decrypts it where it is encrypted.
+/// Reads a key in PEM or DER, and decrypts it if necessary.
 fn private_key(file: &Path, password: Option<&Secret>) -> Result<PrivateKeyDer<'static>, TlsError> {
     if is_open(file)? {
         return Err(TlsError::OpenKey { file: file.to_owned() });
@@ -104,7 +104,7 @@ fn decrypt(text: &str, file: &Path, password: &Secret) -> Result<PrivateKeyDer<'
 
     let bad = |reason: String| TlsError::BadKey { file: file.to_owned(), reason };
     let begin = text.find("-----BEGIN ENCRYPTED PRIVATE KEY").unwrap_or_default();
-    // The reader of PEM knows keys that are not encrypted, and does not decode what is in them.
+    // The PEM reader knows unencrypted keys, and does not decode their content.
     let pem = text.get(begin..).unwrap_or_default().replace("ENCRYPTED PRIVATE KEY", "PRIVATE KEY");
     let document =
         PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| bad(error.to_string()))?;
@@ -123,7 +123,7 @@ fn decrypt(_: &str, file: &Path, _: &Secret) -> Result<PrivateKeyDer<'static>, T
     Err(TlsError::BadKey { file: file.to_owned(), reason })
 }
 
-/// Whether others may read it: as in libpq nobody else may, but the group of a key that is root's.
+/// Whether other users may read it: as in libpq, no other user may, except the group of a key that root owns.
 fn is_open(file: &Path) -> Result<bool, TlsError> {
     let metadata = std::fs::metadata(file)
         .map_err(|error| TlsError::Unreadable { file: file.to_owned(), reason: error.to_string() })?;

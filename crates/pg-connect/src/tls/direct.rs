@@ -1,5 +1,5 @@
-//! Certificates that webpki does not read and OpenSSL, and so libpq, does: of X.509 version 1, and those of an authority that the server
-//! uses itself. They count where an authority of the file signed them directly.
+//! Certificates that webpki does not read, but OpenSSL, and so libpq, does: X.509 version 1, and authority certificates
+//! that the server uses itself. They count only if an authority of the file signed them directly.
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -9,7 +9,7 @@ use super::authorities::{Authorities, dates, is_self_issued};
 use super::error::TlsError;
 use super::{certificate, kind};
 
-/// Whether one of the authorities signed it themselves. The error is empty where none did.
+/// Whether one of the authorities signed it directly. The error is empty if none did.
 pub(super) fn verify(
     provider: &CryptoProvider,
     authorities: &Authorities,
@@ -17,15 +17,15 @@ pub(super) fn verify(
     parsed: &Certificate,
     now: UnixTime,
 ) -> Result<(), Option<TlsError>> {
-    // Whether it was revoked cannot be said.
+    // It is not known whether it was revoked.
     if !authorities.revoked.is_empty() {
         return Err(None);
     }
-    // The file has this very certificate.
+    // The file contains this very certificate.
     if is_self_issued(parsed) && authorities.certificates.iter().any(|root| root == leaf) {
         return Ok(());
     }
-    // What it says of its signature is signed, too.
+    // The signed part contains the signature algorithm, too.
     if parsed.signature_algorithm != parsed.tbs_certificate.signature || !kind::is_plain_server(parsed) {
         return Err(None);
     }

@@ -1,5 +1,3 @@
-//! Files with certificates and keys.
-
 use std::path::Path;
 
 use rustls::pki_types::CertificateDer;
@@ -17,7 +15,7 @@ pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
-/// Reads a plain file: another may never come to its end.
+/// Reads a regular file: reading another kind may never end.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
     let unreadable = |reason: String| TlsError::Unreadable { file: file.to_owned(), reason };
     let metadata = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;

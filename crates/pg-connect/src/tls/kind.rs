@@ -1,4 +1,4 @@
-//! What a certificate may be used for, by its extensions.
+//! The uses that a certificate's extensions allow.
 //!
 //! Source: RFC 5280, section 4.2, and `check_ca` and `check_purpose_ssl_server` in OpenSSL's `crypto/x509/v3_purp.c`.
 
@@ -8,7 +8,7 @@ use x509_cert::der::oid::AssociatedOid;
 use x509_cert::der::oid::db::rfc5280::ID_KP_SERVER_AUTH;
 use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, KeyUsage, NameConstraints, SubjectAltName};
 
-/// Whether it may sign others. One of version 1 says nothing of that, and may where it signed itself.
+/// Whether it may sign others. A version 1 certificate has no such field, and may if it is self-signed.
 pub(super) fn is_authority(certificate: &Certificate) -> bool {
     let fields = &certificate.tbs_certificate;
     let Ok(usage) = fields.get::<KeyUsage>() else { return false };
@@ -22,12 +22,12 @@ pub(super) fn is_authority(certificate: &Certificate) -> bool {
     }
 }
 
-/// Whether it says for which names it may sign.
+/// Whether it has name constraints.
 pub(super) fn is_constrained(certificate: &Certificate) -> bool {
     !matches!(certificate.tbs_certificate.get::<NameConstraints>(), Ok(None))
 }
 
-/// Whether all that its extensions demand is known here, and a server may use it.
+/// Whether all its critical extensions are known here, and a server may use it.
 pub(super) fn is_plain_server(certificate: &Certificate) -> bool {
     let fields = &certificate.tbs_certificate;
     let known = [BasicConstraints::OID, KeyUsage::OID, ExtendedKeyUsage::OID, SubjectAltName::OID];
@@ -38,7 +38,7 @@ pub(super) fn is_plain_server(certificate: &Certificate) -> bool {
     is_for_servers(certificate)
 }
 
-/// Whether it may be used by servers, or to sign for them, as far as it says what it is for.
+/// Whether servers may use it, or it may sign for them; true if it has no such restriction.
 pub(super) fn is_for_servers(certificate: &Certificate) -> bool {
     match certificate.tbs_certificate.get::<ExtendedKeyUsage>() {
         Ok(None) => true,
@@ -47,7 +47,7 @@ pub(super) fn is_for_servers(certificate: &Certificate) -> bool {
     }
 }
 
-/// Whether its key may be used in a handshake, as far as it says what it is for.
+/// Whether its key may be used in a handshake; true if it has no such restriction.
 pub(super) fn may_serve(certificate: &Certificate) -> bool {
     match certificate.tbs_certificate.get::<KeyUsage>() {
         Ok(None) => true,
@@ -58,7 +58,7 @@ pub(super) fn may_serve(certificate: &Certificate) -> bool {
     }
 }
 
-/// How many authorities may stand between it and a server's certificate; none for any number.
+/// Maximum number of authorities between it and a server's certificate; `None` for no limit.
 pub(super) fn path_length(certificate: &Certificate) -> Option<u8> {
     match certificate.tbs_certificate.get::<BasicConstraints>() {
         Ok(Some((_, constraints))) => constraints.path_len_constraint,

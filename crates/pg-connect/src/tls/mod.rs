@@ -1,7 +1,8 @@
-//! TLS by libpq's modes: whether the server's certificate is verified, by which authorities and for which name, and with which
-//! certificate of ours.
+//! TLS by libpq's modes: whether the server's certificate is verified, by which authorities and for which name, and the
+//! client certificate.
 //!
-//! The key that the server's certificate names must sign the handshake in every mode: SCRAM's channel binding rests on that.
+//! In every mode the key in the server's certificate must sign the handshake, because SCRAM's channel binding relies on
+//! that.
 
 mod authorities;
 mod certificate;
@@ -39,13 +40,13 @@ pub(super) enum Stage {
     Reaching,
     /// The connection is accepted.
     Reached,
-    /// The server has TLS.
+    /// The server offers TLS.
     Handshake,
-    /// The handshake is done: what follows is encrypted.
+    /// The handshake is done: all further data is encrypted.
     Encrypted,
 }
 
-/// The stage, written by those who get on and read after the attempt.
+/// The stage, written during the attempt and read after it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress(Arc<Mutex<Stage>>);
 
@@ -59,14 +60,13 @@ impl Progress {
     }
 }
 
-/// Makes TLS connections to one server, for statements and for cancelling them.
+/// Makes TLS connections to one server, for statements and for cancel requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
-    /// What was wrong with the files is told when TLS is to be used, as libpq does: a server without TLS needs none of them.
+    /// Errors of the files are reported only if TLS is used, as in libpq: a server without TLS needs no files.
     config: Result<Arc<ClientConfig>, TlsError>,
-    /// The name that the server is told (SNI), or its address.
+    /// The name that is sent to the server (SNI), or its address.
     server: String,
-    /// What became of our certificate.
     shown: Arc<Shown>,
     cert_mode: CertMode,
     watch: AuthWatch,
@@ -74,7 +74,6 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// For a host, by name or by address alone.
     pub(super) fn new(
         options: &TlsOptions,
         host: &str,
@@ -83,7 +82,7 @@ impl Connector {
         progress: Progress,
     ) -> Self {
         let shown = Arc::<Shown>::default();
-        // What is no name in a certificate's sense is compared by rules of its own, and not told to the server.
+        // A host that is not a valid DNS name is compared by separate rules, and not sent to the server.
         let server = match (ServerName::try_from(host), address) {
             (Err(_), Some(address)) => address.to_string(),
             _ => host.to_owned(),
@@ -100,7 +99,7 @@ impl Connector {
 }
 
 impl Connector {
-    /// Once the server has let us in: whether `sslcertmode` is met. The error says what is not.
+    /// Checks `sslcertmode` after the login. The error names the problem.
     pub(super) fn certificate(&self) -> Result<(), &'static str> {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         if self.cert_mode != CertMode::Require {
@@ -116,7 +115,6 @@ impl Connector {
         }
     }
 
-    /// Whether the connection has TLS.
     pub(super) fn is_encrypted(&self) -> bool {
         self.progress.stage() == Stage::Encrypted
     }

@@ -1,8 +1,8 @@
-//! Whether a certificate is that of a host, by libpq's rules, which are older than those of browsers: a wildcard stands for the first
-//! label alone, and the Common Name counts where no alternative name of the host's kind is there.
+//! Whether a certificate is for a host, by libpq's rules, which are older than those of browsers: a wildcard matches
+//! only the first label, and the Common Name counts if there is no alternative name of the host's kind.
 //!
-//! Source: "SSL Client Certificate … verify-full" in the libpq chapter, and `pq_verify_peer_name_matches_certificate` in
-//! `src/interfaces/libpq/fe-secure-common.c` and `fe-secure-openssl.c`.
+//! Source: "SSL Client Certificate … verify-full" in the libpq chapter, and `pq_verify_peer_name_matches_certificate`
+//! in `src/interfaces/libpq/fe-secure-common.c` and `fe-secure-openssl.c`.
 
 use std::net::IpAddr;
 
@@ -12,24 +12,25 @@ use x509_cert::der::oid::db::rfc4519::CN;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-/// The most names that an error repeats.
+/// Maximum number of names in an error.
 const NAMES: usize = 5;
 
-/// Where the name was found.
+/// The place of the matching name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// Among the alternative names, which the authorities' constraints are held against.
+    /// In the alternative names, which are checked against the authorities' name constraints.
     Alternative,
-    /// In the Common Name of the subject, which counts only without alternative names.
+    /// In the subject's Common Name, which counts only without alternative names.
     CommonName,
 }
 
-/// Whether the certificate is for `host`, a name or an address; the error has the names that it is for.
+/// Whether the certificate is for `host`, a name or an address; the error has the names in the certificate.
 pub(super) fn check(certificate: &Certificate, host: &str) -> Result<By, String> {
     let address: Option<IpAddr> = host.parse().ok();
     let alternatives = alternatives(certificate);
     let mut names = Vec::new();
-    // An alternative name of the host's kind makes the Common Name a comment; and one that cannot be read may be of it.
+    // An alternative name of the host's kind disables the Common Name; so does one that cannot be parsed, because it may
+    // be of that kind.
     let mut common = alternatives.is_some();
     for name in alternatives.iter().flatten() {
         match name {
@@ -60,7 +61,7 @@ pub(super) fn check(certificate: &Certificate, host: &str) -> Result<By, String>
     Err(listed(&names))
 }
 
-/// Whether its Common Name alone says for which host it is.
+/// Whether only its Common Name shows the host.
 pub(super) fn is_common_alone(certificate: &Certificate) -> bool {
     let names = alternatives(certificate);
     let has_name = names.iter().flatten().any(|name| matches!(name, GeneralName::DnsName(_)));
@@ -78,9 +79,9 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// A pattern of a certificate against a host name, as ASCII without case.
+/// Matches a certificate's pattern with a host name, as case-insensitive ASCII.
 fn matches_name(pattern: &str, host: &str) -> bool {
-    // Between its bytes could stand what a C program would take for the end.
+    // A C program would take a NUL byte for the end.
     if pattern.contains('\0') {
         return false;
     }
@@ -94,7 +95,7 @@ fn matches_name(pattern: &str, host: &str) -> bool {
     !first.is_empty() && domain.eq_ignore_ascii_case(rest)
 }
 
-/// None where they cannot be read.
+/// `None` if they cannot be parsed.
 fn alternatives(certificate: &Certificate) -> Option<Vec<GeneralName>> {
     let found = certificate.tbs_certificate.get::<SubjectAltName>().ok()?;
     Some(found.map(|(_, names)| names.0).unwrap_or_default())
@@ -105,11 +106,11 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
     four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }
 
-/// The first one; there is hardly ever another.
+/// The first one; there is hardly ever a second.
 fn common_name(certificate: &Certificate) -> Option<String> {
     let parts = certificate.tbs_certificate.subject.0.iter().flat_map(|part| part.0.iter());
     let value = parts.filter(|part| part.oid == CN).map(|part| &part.value).next()?;
-    // Whatever kind of string it is, of those that are a superset of ASCII.
+    // Any kind of string that is a superset of ASCII.
     String::from_utf8(value.value().to_vec()).ok()
 }
 

@@ -1,4 +1,4 @@
-//! From what is asked of TLS to what rustls takes. All files are read anew each time.
+//! Converts the TLS settings for rustls. All files are read again each time.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::file::{certificates, read};
 use super::verify::Verifier;
 use crate::conninfo::{Negotiation, Roots, SslMode, TlsOptions, TlsVersion};
 
-/// The name of PostgreSQL's protocol, for a server that is spoken to in TLS at once.
+/// The ALPN name of PostgreSQL's protocol, for a server with direct TLS.
 const PROTOCOL: &[u8] = b"postgresql";
 
-/// The settings for a server of this host; `shown` tells what became of our certificate.
+/// The settings for a server of this host; `shown` records the use of the client certificate.
 pub(super) fn config(options: &TlsOptions, host: &str, shown: &Arc<Shown>) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let authorities = authorities(options)?;
@@ -52,8 +52,8 @@ fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
         .collect()
 }
 
-/// Whose signature counts; none where none is asked for. As in libpq a file that is there counts in the modes too that do not ask for
-/// it ("Protection Provided in Different Modes" in the libpq chapter).
+/// The trusted authorities; `None` if no verification is requested. As in libpq, an existing file also counts in modes
+/// that do not require it ("Protection Provided in Different Modes" in the libpq chapter).
 fn authorities(options: &TlsOptions) -> Result<Option<Authorities>, TlsError> {
     let asked = options.mode >= SslMode::VerifyCa;
     let roots = match options.roots() {
@@ -93,7 +93,8 @@ fn of_system() -> Result<Authorities, TlsError> {
     })
 }
 
-/// The lists of revoked certificates. As in libpq a file that is not there says nothing; a directory that was named has to have one.
+/// The lists of revoked certificates. As in libpq, a missing file is ignored; a directory that was given must have a
+/// list.
 fn revoked(options: &TlsOptions) -> Result<Vec<CertRevocationList<'static>>, TlsError> {
     let mut lists = Vec::new();
     if let Some(file) = options.crl_file().filter(|file| file.exists()) {
@@ -106,7 +107,7 @@ fn revoked(options: &TlsOptions) -> Result<Vec<CertRevocationList<'static>>, Tls
     let unreadable =
         |error: std::io::Error| TlsError::Unreadable { file: directory.clone(), reason: error.to_string() };
     let before = lists.len();
-    // Their names are hashes of the issuers, for those who look one up; all of them are few.
+    // File names are hashes of the issuers, for programs that search by issuer; there are few files.
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
         lists.extend(lists_of(&read(&entry.map_err(unreadable)?.path())?)?);
     }

@@ -1,7 +1,8 @@
 //! The verification of the server's certificate, by libpq's modes.
 //!
-//! Not taken, unlike libpq: signatures and keys that ring does not know (P-521, Ed448, DSA, RSA below 2048 bits, SHA-1), a chain to a
-//! version 1 certificate over one in between, and lists of revoked certificates of version 1.
+//! Not accepted, unlike in libpq: signatures and keys that ring does not support (P-521, Ed448, DSA, RSA below 2048
+//! bits, SHA-1), a chain to a version 1 certificate through an intermediate one, and version 1 lists of revoked
+//! certificates.
 
 use std::sync::Arc;
 
@@ -19,12 +20,13 @@ use super::name::By;
 use super::{certificate, direct, kind, name};
 use locktop_base::text;
 
-/// What of the server's certificate is verified. That the server has its key is, in any case: SCRAM's channel binding rests on that.
+/// Verifies the server's certificate as configured. The server must prove in any case that it has its key, because
+/// SCRAM's channel binding relies on that.
 #[derive(Debug)]
 pub(super) struct Verifier {
     provider: Arc<CryptoProvider>,
     authorities: Option<Authorities>,
-    /// The host that has to be its.
+    /// The host that the certificate must be for.
     host: Option<String>,
 }
 
@@ -47,11 +49,11 @@ impl Verifier {
         let (leaf, between) = shown;
         let parsed = Certificate::from_der(leaf)
             .map_err(|error| TlsError::Certificate { reason: format!("it cannot be read: {error}") })?;
-        // OpenSSL holds the Common Name against what the authorities may sign for, where it may stand for a host; webpki does not.
+        // OpenSSL checks the Common Name against name constraints if it may be a host name; webpki does not.
         let names = if name::is_common_alone(&parsed) { Names::Unconstrained } else { names };
         let refused = match chain::verify(&self.provider, authorities, shown, names, now) {
             Ok(()) => None,
-            // What webpki does not read may still have been signed by an authority itself.
+            // An authority may still have directly signed a certificate that webpki does not read.
             Err(
                 webpki::Error::CaUsedAsEndEntity
                 | webpki::Error::UnsupportedCertVersion
@@ -97,7 +99,7 @@ fn explain(authorities: &Authorities, leaf: &Certificate, error: &webpki::Error)
 
     let (from, until) = period(leaf);
     let reason = match error {
-        // The second ends before it begins.
+        // The second one ends before it begins.
         Error::CertExpired { .. } | Error::InvalidCertValidity => return TlsError::Expired { until },
         Error::CertNotValidYet { .. } => return TlsError::NotYetValid { from },
         Error::CertRevoked => "it was revoked (sslcrl)".to_owned(),

@@ -1,5 +1,3 @@
-//! From the rows to the graph.
-
 use rustc_hash::FxHashSet;
 
 use super::index::Index;
@@ -15,7 +13,6 @@ use super::sweep::Sweep;
 use super::{Holder, Input, Queue, WaitGraph, Waiter, cycles, edges, refine, tree};
 use crate::lock::LockModes;
 
-/// Builds the graph of a scan.
 pub(super) fn build(input: Input<'_>) -> WaitGraph {
     let rows = awaited(input.locks);
     if rows.is_empty() {
@@ -59,7 +56,7 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
     WaitGraph { queues, roots, cycles, in_cycles, tree, waiting, index, net, lists }
 }
 
-/// The holders of a lock and its queue as inferred.
+/// The holders of a lock, and its queue in the inferred order.
 fn draft(input: Input<'_>, rows: &Rows, number: usize, leaders: &Leaders, index: &mut Index) -> Draft {
     let mut holders = Vec::new();
     for lock in rows.granted.iter().filter_map(|row| input.locks.get(*row)) {
@@ -95,7 +92,7 @@ fn draft(input: Input<'_>, rows: &Rows, number: usize, leaders: &Leaders, index:
     Draft { queue, holders, entries: infer(entries) }
 }
 
-/// For each group, how many others it waits for.
+/// For each group, the number of groups that it waits for.
 fn count_blockers(queues: &[Queue], index: &mut Index) -> Vec<u32> {
     let mut counts = vec![0; index.len()];
     let mut clear = Vec::new();

@@ -1,5 +1,3 @@
-//! Groups that wait for each other.
-
 use super::index::Index;
 use super::net::Net;
 
@@ -8,18 +6,18 @@ use super::net::Net;
 pub(super) struct Components {
     /// The component of each node.
     pub(super) of: Vec<usize>,
-    /// Those with more than one group, each with its longest wait first; they come longest wait first, too.
+    /// The components with more than one group. The longest wait comes first, in each and among them.
     pub(super) cycles: Vec<Vec<usize>>,
 }
 
 const UNSEEN: usize = usize::MAX;
 
-/// Tarjan's algorithm, with a stack of its own: a chain of waits may be longer than the program's stack is deep.
+/// Tarjan's algorithm, with an explicit stack: a chain of waits may be too long for recursion.
 struct Tarjan<'a> {
     net: &'a Net,
-    /// When each node was found.
+    /// The order in which the nodes were found.
     order: Vec<usize>,
-    /// The earliest found node that it leads back to.
+    /// The earliest node that it leads back to.
     low: Vec<usize>,
     component: Vec<usize>,
     components: usize,
@@ -30,7 +28,6 @@ struct Tarjan<'a> {
     path: Vec<(usize, usize)>,
 }
 
-/// Finds the strongly connected components, and among them those that are cycles of groups.
 pub(super) fn components(index: &Index, net: &Net) -> Components {
     let nodes = net.forward.len();
     let mut tarjan = Tarjan {

@@ -1,5 +1,3 @@
-//! Single edges, for those who ask.
-
 use rustc_hash::FxHashSet;
 
 use super::index::Index;
@@ -7,10 +5,10 @@ use super::sweep::Sweep;
 use super::{Edge, EdgeKind, Holder, Queue, Waiter};
 use crate::lock::LockModes;
 
-/// The most holder edges that are listed: a thousand waiters of a lock that each of them holds have a million.
+/// Maximum number of listed holder edges: a thousand waiters of a lock that each of them also holds have a million.
 const HOLDER_EDGES: usize = 200_000;
 
-/// The holder edges (at most 200,000), at most `limit` queue edges, and how many edges are missing.
+/// The holder edges (at most 200,000), at most `limit` queue edges, and the number of missing edges.
 pub(super) fn all(queues: &[Queue], index: &Index, limit: usize) -> (Vec<Edge>, u64) {
     let mut edges = Vec::new();
     let (mut room, mut total) = (limit, 0_u64);
@@ -50,7 +48,7 @@ pub(super) fn of(queues: &[Queue], index: &Index, group: usize) -> Vec<Edge> {
     edges
 }
 
-/// The groups that an edge leads from to this one, each once.
+/// The groups with an edge to this one, each once.
 pub(super) fn to(queues: &[Queue], index: &Index, group: usize) -> Vec<usize> {
     let stopped = |queue: usize, from: usize, modes: LockModes| {
         let members = index.members(queue).map_or(&[][..], |members| &members.waiters);
@@ -69,12 +67,11 @@ pub(super) fn to(queues: &[Queue], index: &Index, group: usize) -> Vec<usize> {
     held.chain(awaited.flatten()).filter(|behind| seen.insert(*behind)).collect()
 }
 
-/// How many groups block a group that may wait in several places.
+/// Number of groups that block a group, which may wait in several queues.
 pub(super) fn count_blockers(queues: &[Queue], index: &Index, group: usize) -> usize {
     of(queues, index, group).iter().map(|edge| edge.blocker).collect::<FxHashSet<_>>().len()
 }
 
-/// The holders that block a waiter.
 fn blocking<'a>(queue: &'a Queue, waiter: &'a Waiter) -> impl Iterator<Item = &'a Holder> {
     let blocks = |holder: &&Holder| holder.party != waiter.party && waiter.mode.conflicts_with(holder.modes);
     queue.holders.iter().filter(blocks)
@@ -90,7 +87,7 @@ fn holders(queue: &Queue, waiter: &Waiter, edges: &mut Vec<Edge>) {
     }));
 }
 
-/// At most `limit` edges to those ahead in the queue.
+/// At most `limit` edges to waiters ahead in the queue.
 fn ahead(queue: &Queue, position: usize, limit: usize, edges: &mut Vec<Edge>) {
     let (Some(waiter), Some(before)) = (queue.waiters.get(position), queue.waiters.get(..position)) else {
         return;

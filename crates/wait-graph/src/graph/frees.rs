@@ -1,4 +1,4 @@
-//! Who would be granted a lock if groups went.
+//! Which groups would be granted a lock if other groups ended.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -7,26 +7,26 @@ use super::index::{Index, Members};
 use super::per_mode::{PerMode, stopped_by};
 use crate::lock::{LockMode, LockModes, LockType};
 
-/// What groups keep when they go.
+/// The locks that groups keep when they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stays {
     Nothing,
-    /// Advisory locks: one may be the session's.
+    /// Advisory locks: they may belong to the session.
     Advisory,
-    /// Everything: only what they wait for is left.
+    /// All locks: only the waits end.
     All,
 }
 
-/// Groups that go, and what they keep.
+/// Groups that end, and the locks that they keep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gone<'a> {
-    /// The numbers that the index has for them, ascending.
+    /// Their numbers in the index, ascending.
     pub(super) groups: &'a [usize],
     pub(super) stays: Stays,
 }
 
 impl<'a> Gone<'a> {
-    /// Groups that end altogether. Their numbers come in ascending order.
+    /// Groups that end completely. Their numbers are in ascending order.
     pub(super) fn whole(groups: &'a [usize]) -> Self {
         Self { groups, stays: Stays::Nothing }
     }
@@ -43,10 +43,10 @@ impl<'a> Gone<'a> {
         }
     }
 
-    /// The queues that the server looks at when they go, ascending.
+    /// The queues that the server checks when they end, ascending.
     fn touches(self, queues: &[Queue], index: &Index) -> Vec<usize> {
-        // The server looks at a queue only when somebody in it asks for what a released mode conflicts with
-        // (`UnGrantLock` in `src/backend/storage/lmgr/lock.c`), or when a waiter leaves it (`RemoveFromWaitQueue`).
+        // The server checks a queue only if a waiter in it requests a mode that conflicts with a released one (`UnGrantLock`
+        // in `src/backend/storage/lmgr/lock.c`), or if a waiter leaves it (`RemoveFromWaitQueue`).
         let is_awaited = |(queue, modes): &&(usize, LockModes)| {
             index.members(*queue).is_some_and(|members| members.requests.intersects(stopped_by(*modes)))
         };
@@ -64,10 +64,10 @@ impl<'a> Gone<'a> {
     }
 }
 
-/// The groups of which a wait would end if those that are gone went, in the order in which the server would wake them.
+/// The groups whose wait would end with the ended groups, in the order in which the server would wake them.
 ///
-/// It does not matter whether they go at once or one after the other, and in which order: that a waiter is passed over
-/// keeps only those waiting who would be in its way.
+/// It does not matter whether the groups end together or in which order: a waiter that is passed over blocks only
+/// waiters that conflict with it.
 pub(super) fn freed(queues: &[Queue], index: &Index, gone: Gone<'_>) -> Vec<usize> {
     let mut woken = Vec::new();
     for number in gone.touches(queues, index) {
@@ -80,17 +80,17 @@ pub(super) fn freed(queues: &[Queue], index: &Index, gone: Gone<'_>) -> Vec<usiz
     woken
 }
 
-/// One walk along a queue, as `ProcLockWakeup` in `src/backend/storage/lmgr/proc.c` does it: a waiter is granted
-/// its lock when its request conflicts neither with that of any waiter passed over before (of its own group too)
-/// nor with what other groups hold, those just granted included.
+/// One pass along a queue, like `ProcLockWakeup` in `src/backend/storage/lmgr/proc.c`: a waiter is granted its lock if
+/// its request conflicts neither with that of any waiter passed over before (also of its own group) nor with the locks
+/// of other groups, including those just granted.
 struct Wakeup<'a> {
     index: &'a Index,
     number: usize,
     members: &'a Members,
     gone: Gone<'a>,
-    /// How many of those that are gone kept a request for each mode waiting.
+    /// Number of ended groups that blocked requests for each mode.
     gone_stops: PerMode<u32>,
-    /// The requests that those just granted stop, by group and counted.
+    /// The requests that the groups just granted block, by group and counted.
     granted: FxHashMap<usize, LockModes>,
     granted_stop: PerMode<u32>,
 }
@@ -127,7 +127,7 @@ impl<'a> Wakeup<'a> {
         }
     }
 
-    /// Whether no other group holds anything that conflicts.
+    /// Whether no other group holds a conflicting lock.
     fn is_clear(&self, group: usize, mode: LockMode) -> bool {
         let mode_itself = LockModes::of(mode);
         let mut stopping = self.members.stopping.get(mode).saturating_sub(self.gone_stops.get(mode));

@@ -1,4 +1,4 @@
-//! Who stands behind which roots, and on account of which of their locks.
+//! Which groups wait behind which roots, and because of which of the roots' locks.
 
 use rustc_hash::FxHashMap;
 
@@ -6,16 +6,16 @@ use super::index::Index;
 use super::net::Net;
 use super::{Party, Queue, Root};
 
-/// Roots that stop the same requests of the same locks, and who waits behind them.
+/// Roots that block the same requests for the same locks, and the groups behind them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Front {
-    /// The roots that they wait behind, ranked as in [`super::WaitGraph::roots`].
+    /// The roots, ranked as in [`super::WaitGraph::roots`].
     pub roots: Vec<Party>,
-    /// Every group behind them once, with the queue of the lock of theirs that its chain begins at: of several the first.
+    /// Every group behind them, once, with the queue of the roots' lock at which its chain begins; the first of several.
     pub behind: Vec<(Party, usize)>,
 }
 
-/// The fronts of all roots, in the order of the first of each.
+/// The fronts of all roots, in the order of the first root of each.
 pub(super) fn fronts(queues: &[Queue], index: &Index, net: &Net, roots: &[Root]) -> Vec<Front> {
     let mut places: FxHashMap<&[usize], usize> = FxHashMap::default();
     let mut fronts: Vec<Front> = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn fronts(queues: &[Queue], index: &Index, net: &Net, roots: &[Root])
     fronts
 }
 
-/// Who waits behind a root. `seen` has for each node the last search that was there, and the number of this one.
+/// The groups behind a root. `seen` has the last search that reached each node, and the number of this search.
 fn behind(
     queues: &[Queue],
     index: &Index,
@@ -67,7 +67,7 @@ fn behind(
         let stopped = waiting.filter(|(_, waiter)| waiter.mode.conflicts_with(*modes));
         go(stopped.map(|(group, _)| *group).collect(), *number);
     }
-    // A waiter without a blocker is about to be granted the lock.
+    // A waiter without a blocker is about to be granted its lock.
     if let Some((number, _)) = index.waits(root).first() {
         go(net.backward.of(root).to_vec(), *number);
     }

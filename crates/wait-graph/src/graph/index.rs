@@ -1,4 +1,4 @@
-//! Numbers for the groups of the graph, and where each of them holds or waits.
+//! Numbers for the groups of the graph, and where each group holds or waits.
 
 use rustc_hash::FxHashMap;
 
@@ -7,7 +7,7 @@ use super::{Party, Queue};
 use crate::lock::LockModes;
 use locktop_base::Timestamp;
 
-/// What the graph looks up besides its queues. Groups are numbers here, counted from 0.
+/// Lookup tables of the graph. Groups are numbers here, counted from 0.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     numbers: FxHashMap<Party, usize>,
@@ -22,9 +22,8 @@ struct Group {
     party: Party,
     /// `(queue, modes)` of each lock that it holds, queues ascending.
     holds: Vec<(usize, LockModes)>,
-    /// `(queue, position)` of each of its processes that waits, ascending.
+    /// `(queue, position)` of each of its waiting processes, ascending.
     waits: Vec<(usize, usize)>,
-    /// When it began to wait.
     since: Option<Timestamp>,
 }
 
@@ -33,9 +32,9 @@ struct Group {
 pub(super) struct Members {
     pub(super) holders: Vec<usize>,
     pub(super) waiters: Vec<usize>,
-    /// How many holders keep a request for each mode waiting.
+    /// Number of holders that block requests for each mode.
     pub(super) stopping: PerMode<u32>,
-    /// The modes that are asked for.
+    /// The requested modes.
     pub(super) requests: LockModes,
 }
 
@@ -48,22 +47,19 @@ impl Index {
         })
     }
 
-    /// The number of `party`.
     pub(super) fn number(&self, party: Party) -> Option<usize> {
         self.numbers.get(&party).copied()
     }
 
-    /// How many groups there are.
     pub(super) fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// The group with this number.
     pub(super) fn party(&self, group: usize) -> Party {
         self.groups.get(group).map_or(Party::Backend(0), |group| group.party)
     }
 
-    /// Adds a held mode; queues must come in ascending order. True when the group was no holder of it before.
+    /// Adds a held mode; queues must come in ascending order. True if the group did not hold this lock before.
     pub(super) fn hold(&mut self, group: usize, queue: usize, modes: LockModes) -> bool {
         let Some(group) = self.groups.get_mut(group) else { return false };
         match group.holds.last_mut() {
@@ -78,7 +74,7 @@ impl Index {
         }
     }
 
-    /// What the group holds of the lock of `queue`.
+    /// The modes in which the group holds the lock of `queue`.
     pub(super) fn held(&self, group: usize, queue: usize) -> LockModes {
         let holds = self.holds(group);
         holds
@@ -98,7 +94,7 @@ impl Index {
         self.groups.get(group).map_or(&[], |group| &group.waits)
     }
 
-    /// Sorts by the longest wait: those still without a start are the newest, and a tie goes to the lesser party.
+    /// Sort key, longest wait first: waits without a start are the newest, and the smaller party wins a tie.
     pub(super) fn age(&self, group: usize) -> (bool, Option<Timestamp>, Party) {
         let since = self.since(group);
         (since.is_none(), since, self.party(group))
@@ -109,12 +105,11 @@ impl Index {
         self.groups.get(group).and_then(|group| group.since)
     }
 
-    /// The members of a queue.
     pub(super) fn members(&self, queue: usize) -> Option<&Members> {
         self.queues.get(queue)
     }
 
-    /// Takes in a queue whose holders and order are final.
+    /// Adds a queue whose holders and order are final.
     pub(super) fn add_queue(&mut self, queue: &Queue, holders: Vec<usize>, waiters: Vec<usize>) {
         let number = self.queues.len();
         let mut members = Members { holders, waiters, ..Members::default() };

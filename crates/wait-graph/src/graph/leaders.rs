@@ -1,5 +1,3 @@
-//! Which lock group a process belongs to.
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::rows::Rows;
@@ -7,12 +5,12 @@ use super::{Answer, Input, Party};
 use crate::backend::Backend;
 use crate::lock::{Lock, LockModes};
 
-/// The leaders of processes that are not their own.
+/// The leaders of processes that are not leaders themselves.
 #[derive(Debug)]
 pub(super) struct Leaders(FxHashMap<i32, i32>);
 
 impl Leaders {
-    /// Reads them from the backends and, where those are hidden from our role, from the server's answers.
+    /// From the backends and, if those are hidden from the connected role, from the server's answers.
     pub(super) fn new(input: Input<'_>, rows: &[Rows]) -> Self {
         let mut leaders = Self(input.backends.iter().filter_map(led).collect());
         if !input.answers.is_empty() && input.backends.iter().any(is_hidden) {
@@ -21,7 +19,7 @@ impl Leaders {
         leaders
     }
 
-    /// The group that a row of `pg_locks` belongs to.
+    /// The group of a row of `pg_locks`.
     pub(super) fn party(&self, lock: &Lock) -> Party {
         lock.pid.map_or(Party::Prepared(lock.virtualtransaction), |pid| Party::Backend(self.leader(pid)))
     }
@@ -31,26 +29,26 @@ impl Leaders {
     }
 }
 
-/// A process and its leader, if it has another one. A parallel apply worker of logical replication has one, too,
-/// but is no member of its lock group: the two do block each other
-/// (`pg_stat_get_activity` in `src/backend/utils/adt/pgstatfuncs.c`).
+/// A process and its leader, if it has another one. A parallel apply worker of logical replication has a leader too,
+/// but is not a member of its lock group: the two can block each other (`pg_stat_get_activity` in
+/// `src/backend/utils/adt/pgstatfuncs.c`).
 fn led(backend: &Backend) -> Option<(i32, i32)> {
     let leader = backend.leader_pid.filter(|leader| *leader != backend.pid)?;
     let is_group = backend.backend_type.as_deref() != Some("logical replication parallel worker");
     is_group.then_some((backend.pid, leader))
 }
 
-/// Whether our role may not see this backend: `leader_pid` is then NULL whatever it is.
+/// Whether the role may not see this backend: then `leader_pid` is always NULL.
 fn is_hidden(backend: &Backend) -> bool {
     backend.backend_type.is_none() && backend.leader_pid.is_none()
 }
 
-/// `pg_blocking_pids` works for every role and names leaders: a leader once for itself and once more for each
-/// process of its group that is in the way. So where a leader that holds the lock is named more often than the
-/// scan explains, and as many hidden holders are not named at all, those are the members of its group.
+/// `pg_blocking_pids` works for every role and names leaders: a leader once for itself and once more for each blocking
+/// process of its group. So if a leader that holds the lock is named more often than the scan explains, and as many
+/// hidden holders are not named at all, those are the members of its group.
 ///
-/// With several such leaders on one lock it cannot be told which member is whose; they are then dealt out in
-/// order, which makes the edges to them right all the same.
+/// With several such leaders on one lock, their members cannot be told apart; they are then assigned in order, and the
+/// edges to them are still correct.
 struct Lesson<'a> {
     input: Input<'a>,
     rows: &'a [Rows],
@@ -78,7 +76,7 @@ impl<'a> Lesson<'a> {
         }
     }
 
-    /// Members and their leaders, as one answer tells them.
+    /// Members and their leaders, as derived from one answer.
     fn of(&self, answer: &Answer, leaders: &Leaders) -> Option<Vec<(i32, i32)>> {
         let (queue, row) = self.waiting.get(&answer.waiter)?;
         let waiter = self.input.locks.get(*row)?;

@@ -1,13 +1,15 @@
-//! What waiters wait for next, where the server goes through a list of which `pg_locks` shows one entry at a time.
+//! The next waits of waiters for which the server goes through a list that `pg_locks` shows one entry at a time. The
+//! wait, the list and the source are:
 //!
-//! | who waits | the list | source |
-//! |---|---|---|
-//! | for a row that several transactions may have locked | the members of its multixact that conflict | `MultiXactIdWait` in `heapam.c` |
-//! | in line for a row | the transaction that has the row | `heap_acquire_tuplock`, then `XactLockTableWait` |
-//! | to insert a unique key | another one that inserts it | `_bt_check_unique` in `nbtinsert.c` |
-//! | `CREATE`, `REINDEX`, `DROP INDEX CONCURRENTLY`, `DETACH PARTITION … CONCURRENTLY` | those that have the table locked, and old snapshots of the database | `WaitForLockersMultiple` in `lmgr.c`, `WaitForOlderSnapshots` in `indexcmds.c` |
-//! | creation of a logical slot | all transactions with an id | `SnapBuildWaitSnapshot` in `snapbuild.c` |
-//! | a commit with NOTIFY behind one that waits for a standby | the standby | `PreCommit_Notify` in `async.c` |
+//! - a row that several transactions may have locked: the conflicting members of its multixact (`MultiXactIdWait` in
+//!   `heapam.c`);
+//! - a place in line for a row: the transaction that has the row (`heap_acquire_tuplock`, then `XactLockTableWait`);
+//! - inserting a unique key: another transaction that inserts it (`_bt_check_unique` in `nbtinsert.c`);
+//! - `CREATE`, `REINDEX`, `DROP INDEX CONCURRENTLY`, `DETACH PARTITION … CONCURRENTLY`: transactions that have locked
+//!   the table, and old snapshots of the database (`WaitForLockersMultiple` in `lmgr.c`, `WaitForOlderSnapshots` in
+//!   `indexcmds.c`);
+//! - creating a logical slot: all transactions with an ID (`SnapBuildWaitSnapshot` in `snapbuild.c`);
+//! - a commit with NOTIFY behind one that waits for a standby: the standby (`PreCommit_Notify` in `async.c`).
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -30,27 +32,28 @@ use self::statement::{Concurrently, concurrently, creates_slot, is_vacuum};
 /// `pg_database`, as `classid` of the lock that a commit with NOTIFY takes.
 const PG_DATABASE: u32 = 1262;
 
-/// What one waiter waits for next.
+/// The next waits of one waiter.
 #[derive(Debug, Clone, Default)]
 pub(super) struct List {
-    /// Certainly, unless they end before.
+    /// Certain, unless they end before.
     pub(super) must: Vec<Party>,
-    /// Perhaps.
+    /// Possible.
     pub(super) may: Vec<Party>,
-    /// Others that are not known.
+    /// There are others, which are not known.
     pub(super) unknown: bool,
-    /// A synchronous standby.
+    /// It waits for a synchronous standby.
     pub(super) standby: bool,
 }
 
-/// A longer list of possible blockers is replaced by "not known": a list for each of a thousand waiters would have a million entries.
+/// A longer list of possible blockers is replaced by "not known": the lists of a thousand waiters would have a million
+/// entries.
 const MOST: usize = 64;
 
-/// The most entries of all lists together; the lists after that are not known.
+/// Maximum number of entries of all lists together; further lists are not known.
 const ROOM: usize = 500_000;
 
 impl List {
-    /// Each party once.
+    /// Removes duplicates.
     fn settle(&mut self) {
         self.must.sort_unstable();
         self.must.dedup();
@@ -66,13 +69,13 @@ impl List {
         self.must.iter().chain(&self.may)
     }
 
-    /// Whether the end of sessions is not enough, as far as is known.
+    /// Whether ending sessions is not enough, as far as is known.
     pub(super) fn is_open(&self) -> bool {
         self.unknown || self.standby
     }
 }
 
-/// What the waiters of a graph wait for next, by the number of their group; most have no list.
+/// The next waits of all waiters, by the number of their group; most have no list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lists {
     of: FxHashMap<usize, List>,
@@ -93,14 +96,13 @@ impl Lists {
         self.of.is_empty() && self.standby.is_empty()
     }
 
-    /// The lists of all waiters.
     pub(super) fn new(input: Input<'_>, queues: &[Queue], index: &Index, leaders: &Leaders) -> Self {
         let backends: FxHashMap<i32, &Backend> = input.backends.iter().map(|row| (row.pid, row)).collect();
         let in_sync_rep = |row: &&Backend| row.wait_event.as_deref() == Some("SyncRep");
         let standby = input.backends.iter().filter(in_sync_rep);
         let standby = standby.filter_map(|row| index.number(Party::Backend(row.group()))).collect();
         let mut lists = Self { of: FxHashMap::default(), standby };
-        // A statement that goes through a list asks for this lock of its table first.
+        // A statement that goes through a list requests this lock of its table first.
         let may_begin = |queue: &Queue| {
             let mut asking =
                 queue.waiters.iter().filter(|waiter| waiter.mode == LockMode::ShareUpdateExclusive);
@@ -139,7 +141,7 @@ impl Lists {
     }
 }
 
-/// Whether it is the lock of the whole server that each commit with NOTIFY takes.
+/// Whether it is the server-wide lock that each commit with NOTIFY takes.
 fn is_notify(tag: &LockTag) -> bool {
     tag.locktype() == LockType::Object && tag.classid() == Some(PG_DATABASE) && tag.objid() == Some(0)
 }
@@ -157,7 +159,8 @@ struct Ground<'a> {
     index: &'a Index,
     backends: FxHashMap<i32, &'a Backend>,
     held: Held,
-    /// Parties that may be members of a multixact in a table, by the modes that they hold of the table. The same for all waiters of its rows.
+    /// Possible members of a multixact in a table, by the modes in which they hold the table. The same for all waiters of
+    /// its rows.
     candidates: RefCell<Candidates>,
 }
 
@@ -190,7 +193,7 @@ impl Ground<'_> {
                 }
                 None => self.unplaced(queue, waiter, &holders),
             },
-            // A session whose statement is not shown may be one of those above.
+            // A session with a hidden statement may be one of those above.
             LockType::VirtualXid => List { unknown: true, ..List::default() },
             LockType::Tuple => self.line(queue, waiter, mode, &holders),
             LockType::Object if is_notify(&queue.tag) => self.notify(backend, &holders, standby),
@@ -198,18 +201,19 @@ impl Ground<'_> {
         }
     }
 
-    /// Who may be a member of the multixact of a row that `holders` have. All members but one have only locked the row, which takes
-    /// `RowShareLock` of its table; all have an id. A place in line has a mode for each strength of a row lock (`tupleLockExtraInfo`
-    /// in `src/backend/access/heap/heapam.c`).
+    /// Possible members of the multixact of a row that `holders` have. All members but one have only locked the row, which
+    /// takes `RowShareLock` on its table; all have a transaction ID. A place in line has a mode for each strength of a row
+    /// lock (`tupleLockExtraInfo` in `src/backend/access/heap/heapam.c`).
     fn row(&self, relation: Relation, place: LockMode, waiter: Party, holders: &[Party]) -> List {
         if !matches!(place, LockMode::Exclusive | LockMode::AccessExclusive) {
-            // FOR SHARE and FOR KEY SHARE conflict with one member at most.
+            // FOR SHARE and FOR KEY SHARE conflict with at most one member.
             return List::default();
         }
         let (locks, writes) = (LockModes::of(LockMode::RowShare), LockModes::of(LockMode::RowExclusive));
         let has_locked = holders.iter().any(|holder| self.held.modes(*holder, relation).intersects(locks));
         let wanted = match (place, has_locked) {
-            // FOR KEY SHARE does not stop an update that leaves the key, and only one transaction can have updated the row.
+            // FOR KEY SHARE does not block an update that leaves the key unchanged, and only one transaction can have updated the
+            // row.
             (LockMode::Exclusive, false) => return self.omitted(),
             (LockMode::Exclusive, true) | (_, false) => locks,
             (_, true) => locks.union(writes),
@@ -219,8 +223,9 @@ impl Ground<'_> {
         List { may: may.take(MOST + 1).collect(), ..self.omitted() }
     }
 
-    /// Others in line for a row of the table that may be a later version of the same row: one that is locked `FOR KEY SHARE` may be
-    /// updated meanwhile, and who waited for the old version follows to the new one (`heap_lock_tuple` in `heapam.c`).
+    /// Other sessions in line for a row of the table that may be a later version of the same row: a row that is locked `FOR
+    /// KEY SHARE` may be updated meanwhile, and a session that waited for the old version follows to the new one
+    /// (`heap_lock_tuple` in `heapam.c`).
     fn versions(&self, queue: &Queue, relation: Relation, waiter: Party, holders: &[Party]) -> Vec<Party> {
         let locks = LockModes::of(LockMode::RowShare);
         if !holders.iter().any(|holder| self.held.modes(*holder, relation).intersects(locks)) {
@@ -247,7 +252,7 @@ impl Ground<'_> {
         Rc::clone(self.candidates.borrow_mut().entry((relation, wanted)).or_insert_with(find))
     }
 
-    /// Whether it is in line for a row of the table, and has a place there or not.
+    /// Whether it is in line for a row of the table, with or without a place.
     fn is_in_line(&self, party: Party, relation: Relation) -> bool {
         let waits = || {
             let group = self.index.number(party)?;
@@ -260,15 +265,15 @@ impl Ground<'_> {
             })
     }
 
-    /// What is not known if locks that nobody waits for were left out.
+    /// Unknown if locks that no session waits for were left out.
     fn omitted(&self) -> List {
         List { unknown: self.input.is_partial, ..List::default() }
     }
 
-    /// One that waits for a transaction without a place in line: it inserts a unique key, or has locked the row itself already.
+    /// A waiter for a transaction without a place in line: it inserts a unique key, or has already locked the row itself.
     fn unplaced(&self, queue: &Queue, waiter: Party, holders: &[Party]) -> List {
         let mut list = self.omitted();
-        // Of several that insert one key, the first to continue has it.
+        // Of several that insert one key, the first to continue gets it.
         let others = queue.waiters.iter().map(|other| other.party).filter(|other| *other != waiter);
         list.may.extend(others.filter(|other| !self.held.places.contains_key(other)).take(MOST + 1));
         let row_share = LockModes::of(LockMode::RowShare);
@@ -281,7 +286,7 @@ impl Ground<'_> {
         list
     }
 
-    /// One that is in line for a row: when it has its place, it waits for the transaction that has the row.
+    /// A waiter in line for a row: once it has its place, it waits for the transaction that has the row.
     fn line(&self, queue: &Queue, waiter: Party, mode: LockMode, places: &[Party]) -> List {
         let mut list = self.omitted();
         for first in places {
@@ -300,7 +305,7 @@ impl Ground<'_> {
         list
     }
 
-    /// The transactions that `CREATE INDEX CONCURRENTLY` and its like go through.
+    /// The transactions that `CREATE INDEX CONCURRENTLY` and similar statements wait for.
     fn lockers(
         &self,
         queue: &Queue,
@@ -310,7 +315,7 @@ impl Ground<'_> {
         holders: &[Party],
     ) -> List {
         let mut list = self.omitted();
-        // It holds this lock of the table, or asks for it.
+        // It holds this lock of the table, or requests it.
         let own = LockModes::of(LockMode::ShareUpdateExclusive);
         let asks = queue.tag.locktype() == LockType::Relation;
         let is_own = |(tag, parties): &(&Relation, &Vec<(Party, LockModes)>)| {
@@ -338,7 +343,8 @@ impl Ground<'_> {
         list
     }
 
-    /// Whether a session did nothing but keep its transaction since before the statement of `row` began: what it holds now, it held.
+    /// Whether a session has been idle in its transaction since before the statement of `row` began: it already held then
+    /// what it holds now.
     fn is_since(&self, party: Party, row: &Backend) -> bool {
         let idle = |other: &&Backend| other.state.is_some_and(State::is_idle_in_transaction);
         let since =
@@ -346,7 +352,7 @@ impl Ground<'_> {
         since.zip(row.query_start).is_some_and(|(since, began)| since < began)
     }
 
-    /// All transactions with an id, which creation of a logical slot goes through twice.
+    /// All transactions with an ID: creating a logical slot goes through them twice.
     fn transactions(&self, queue: &Queue, row: &Backend, waiter: Party, holders: &[Party]) -> List {
         let mut list = self.omitted();
         let awaited = queue.tag.transactionid();
@@ -364,7 +370,8 @@ impl Ground<'_> {
         list
     }
 
-    /// A commit with NOTIFY behind one that waits for a standby: it has the same to wait for, if the same settings hold for it.
+    /// A commit with NOTIFY behind one that waits for a standby: it has to wait for the standby too, if the same settings
+    /// apply to it.
     fn notify(&self, backend: Option<&Backend>, holders: &[Party], standby: &FxHashSet<usize>) -> List {
         let stuck = |party: &&Party| self.index.number(**party).is_some_and(|group| standby.contains(&group));
         let Some(first) = holders.iter().find(stuck) else { return List::default() };

@@ -1,24 +1,23 @@
 //! The graph in a form whose size is linear in holders and waiters.
 //!
-//! A thousand exclusive waiters on one lock have half a million edges among them. Here a waiter points to one
-//! node that stands for all holders in its way, and, for each mode in its way, to the last waiter ahead of it
-//! that asks for that mode; that one's node points on to the one before. Paths between groups are the same as
-//! along the edges, except that a group may reach itself.
+//! A thousand exclusive waiters on one lock have half a million edges among them. Here a waiter points to one node for
+//! all holders that block it, and, for each conflicting mode, to the last waiter ahead that requests that mode; the
+//! node of that waiter points to the one before. Paths between groups are the same as along the edges, except that a
+//! group may reach itself.
 
 use super::Queue;
 use super::index::Index;
 use super::per_mode::PerMode;
 
-/// The nodes: first one for each group, then those that only stand for several.
+/// The nodes: first one for each group, then those that represent several.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Net {
-    /// From a waiter towards those it waits for.
+    /// From waiters to their blockers.
     pub(super) forward: Adjacency,
-    /// From those that are waited for towards their waiters.
+    /// From blockers to their waiters.
     pub(super) backward: Adjacency,
 }
 
-/// Successors of each node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Adjacency {
     starts: Vec<usize>,
@@ -39,7 +38,7 @@ impl Adjacency {
             *start = sum;
         }
         let mut targets = vec![0; sum];
-        // Each start is kept one place too far until its targets are in, which moves it to its own place.
+        // Each start is one place too far until its targets are filled in, which moves it to its own place.
         for (from, to) in edges {
             if let Some(next) = starts.get_mut(from + 1) {
                 if let Some(target) = targets.get_mut(*next) {
@@ -52,12 +51,10 @@ impl Adjacency {
         Self { starts, targets }
     }
 
-    /// How many nodes there are.
     pub(super) fn len(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// The successors of `node`.
     pub(super) fn of(&self, node: usize) -> &[usize] {
         match (self.starts.get(node), self.starts.get(node + 1)) {
             (Some(from), Some(to)) => self.targets.get(*from..*to).unwrap_or_default(),
@@ -67,7 +64,6 @@ impl Adjacency {
 }
 
 impl Net {
-    /// The net of these queues.
     pub(super) fn new(queues: &[Queue], index: &Index) -> Self {
         let mut nodes = index.len();
         let mut edges: Vec<(usize, usize)> = Vec::new();

@@ -1,19 +1,16 @@
-//! A value for each lock mode, and which requests a set of held modes keeps waiting.
+//! A value for each lock mode, and the requests that a set of held modes blocks.
 
 use crate::lock::{LockMode, LockModes};
 
-/// One value for each [`LockMode`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PerMode<T>([T; 9]);
 
 impl<T: Copy + Default> PerMode<T> {
-    /// The value of `mode`.
     pub(super) fn get(&self, mode: LockMode) -> T {
         // The modes count from 1.
         self.0.get(mode as usize - 1).copied().unwrap_or_default()
     }
 
-    /// The place of `mode`.
     pub(super) fn slot(&mut self, mode: LockMode) -> &mut T {
         let [one, two, three, four, five, six, seven, eight, nine] = &mut self.0;
         match mode {

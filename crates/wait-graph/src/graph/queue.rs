@@ -6,32 +6,31 @@ use crate::lock::LockModes;
 /// A process in a queue while the graph is being built.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// Number of its group.
     pub(super) group: usize,
-    /// What its group already holds on this lock.
+    /// The modes in which its group already holds this lock.
     pub(super) own: LockModes,
-    /// The waiter as it will be in [`Queue::waiters`].
+    /// As it will be in [`Queue::waiters`].
     pub(super) waiter: Waiter,
 }
 
-/// A queue while its order is being found.
+/// A queue whose order is being determined.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) queue: Queue,
-    /// The numbers that the index has for the groups of `queue.holders`, in the same order.
+    /// The index numbers of the groups of `queue.holders`, in the same order.
     pub(super) holders: Vec<usize>,
-    /// Those that wait, which become `queue.waiters` in the order that is found.
+    /// The waiters, which become `queue.waiters` in the final order.
     pub(super) entries: Vec<Entry>,
 }
 
-/// Puts the entries of one lock in the order in which the server has most likely queued them.
+/// Sorts the entries of one lock into the most likely order of the server's queue.
 ///
-/// They came in the order of `waitstart`, the newest still without one. Each goes to the end, unless its group
-/// already holds the lock: then before the first waiter of another group that must wait for what it holds
-/// (`ProcSleep` in `src/backend/storage/lmgr/proc.c`; `JoinWaitQueue` from PostgreSQL 18).
+/// They arrived in the order of `waitstart`; the newest have none yet. Each goes to the end, unless its group already
+/// holds the lock: then before the first waiter of another group that must wait for what it holds (`ProcSleep` in
+/// `src/backend/storage/lmgr/proc.c`; `JoinWaitQueue` from PostgreSQL 18).
 ///
-/// The server also refuses at once to queue two that would wait for each other here; that needs no rule, since
-/// the refused one never appears in the queue.
+/// The server also refuses at once to queue two that would wait for each other here; that needs no rule, because the
+/// refused one never appears in the queue.
 pub(super) fn infer(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by_key(|entry| {
         let waiter = &entry.waiter;

@@ -1,4 +1,4 @@
-//! Who is behind a group, who is above it, and which groups are roots.
+//! The groups behind and above a group, and the roots.
 
 use rustc_hash::FxHashMap;
 
@@ -7,10 +7,10 @@ use super::frees::{Gone, freed};
 use super::release::{End, Ground, release};
 use super::search::{Search, count};
 
-/// Ranks the groups that block others and wait for nobody. `blockers` is how many block each group.
+/// Ranks the groups that block others and do not wait. `blockers` is the number of blockers of each group.
 ///
-/// Roots that stop the same requests of the same locks (500 sharers of one lock) have the same numbers, which are then computed once,
-/// unless a list of what is waited for next makes a difference.
+/// Roots that block the same requests for the same locks (500 sharers of one lock) have the same numbers, which are
+/// computed once, unless a list of next waits makes a difference.
 pub(super) fn roots(ground: Ground<'_>, blockers: &[u32]) -> Vec<Root> {
     let Ground { net, lists, .. } = ground;
     let mut walk = Walk { ground, search: Search::new(net.backward.len()), room: ROOM };
@@ -38,8 +38,8 @@ pub(super) fn roots(ground: Ground<'_>, blockers: &[u32]) -> Vec<Root> {
     roots
 }
 
-/// The most sessions behind roots, or behind members of cycles, of which it is worked out whether they continue. Only thousands of
-/// sessions that hold and request the same lock exceed it; the rest are reported as "may stay blocked".
+/// Maximum number of sessions behind roots, or behind members of cycles, for which the outcome is computed. Only
+/// thousands of sessions that hold and request the same lock exceed it; the rest are reported as "may stay blocked".
 const ROOM: usize = 300_000;
 
 struct Walk<'a> {
@@ -49,7 +49,6 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The effect of ending a group.
     fn ending(&mut self, group: usize) -> Root {
         let Ground { index, net, .. } = self.ground;
         let found = self.search.from(group, &net.backward, index.len());
@@ -83,13 +82,14 @@ impl Walk<'_> {
     }
 }
 
-/// Members of a cycle of which it is worked out who follows in turn: that takes a walk over the graph for each.
+/// Number of members of a cycle for which the groups that follow in turn are computed: each takes a walk over the
+/// graph.
 const WALKED: usize = 32;
 
-/// In a cycle of more members it is not worked out which sessions continue at once.
+/// For a cycle with more members, the sessions that continue at once are not computed.
 const COUNTED: usize = 1_000;
 
-/// What ending each member of the cycles would come to. All of a cycle have the same behind them.
+/// The effect of ending each member of the cycles. All members of a cycle have the same groups behind them.
 pub(super) fn in_cycles(ground: Ground<'_>, cycles: &[Vec<usize>]) -> Vec<Root> {
     let mut walk = Walk { ground, search: Search::new(ground.net.backward.len()), room: ROOM };
     let mut members = Vec::new();

@@ -1,8 +1,8 @@
-//! Takes in what the server itself says of some of the waiters.
+//! Uses the server's answers for some of the waiters.
 //!
-//! An answer is a set, not an order, and it was given a little before the scan. It is accepted where everything
-//! in it can be true of the scan; then the queue is put into an order that agrees with it. So the order alone
-//! says who is ahead of whom, whether it was inferred or confirmed.
+//! An answer is a set, without an order, and a little older than the scan. It is accepted if all of it can be true of
+//! the scan; then the queue is put into an order that agrees with it. So the order alone determines which waiter is
+//! ahead of which, inferred or confirmed.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -19,11 +19,11 @@ struct Claim {
     at: usize,
     /// The groups it names, each once.
     named: Vec<usize>,
-    /// How many of them hold the lock.
+    /// Number of holders among them.
     holders: usize,
 }
 
-/// A set of groups that is emptied at no cost.
+/// A set of groups that is cleared at no cost.
 struct Marks {
     round: u32,
     marks: Vec<u32>,
@@ -38,7 +38,7 @@ impl Marks {
         self.round += 1;
     }
 
-    /// True when it was not in the set.
+    /// True if it was not in the set.
     fn add(&mut self, group: usize) -> bool {
         let round = self.round;
         self.marks.get_mut(group).is_some_and(|mark| std::mem::replace(mark, round) != round)
@@ -49,7 +49,7 @@ impl Marks {
     }
 }
 
-/// Orders each queue as far as the answers allow, and marks those waiters whose answer was accepted.
+/// Orders each queue as far as the answers allow, and marks the waiters whose answer was accepted.
 pub(super) fn refine(drafts: &mut [Draft], index: &Index, answers: &[Answer]) {
     if answers.is_empty() {
         return;
@@ -62,8 +62,8 @@ pub(super) fn refine(drafts: &mut [Draft], index: &Index, answers: &[Answer]) {
         }
     }
     asked.retain(|pid, _| !disputed.contains(pid));
-    // An answer is about all waiting processes of a group together. Where there are several, it does not say who
-    // is ahead of which.
+    // An answer is about all waiting processes of a group together. If there are several, it does not show which of them
+    // is ahead of which waiter.
     let mut waits = vec![0_u32; index.len()];
     for entry in drafts.iter().flat_map(|draft| &draft.entries) {
         if let Some(count) = waits.get_mut(entry.group) {
@@ -93,12 +93,12 @@ pub(super) fn refine(drafts: &mut [Draft], index: &Index, answers: &[Answer]) {
     }
 }
 
-/// Whether the wait that was asked about is the one in the scan. One without a start may be another.
+/// Whether the answer is about the wait in the scan. A wait without a start may be another one.
 fn is_current(answer: &Answer, entry: &Entry) -> bool {
     entry.waiter.wait_start.is_some() && answer.wait_start == entry.waiter.wait_start
 }
 
-/// The groups that an answer names, if its holders are those of the scan. They are also marked.
+/// The groups that an answer names, if its holders are those of the scan. Marks them, too.
 fn hear(answer: &Answer, draft: &Draft, at: usize, index: &Index, marks: &mut Marks) -> Option<Claim> {
     let entry = draft.entries.get(at)?;
     marks.clear();
@@ -144,7 +144,7 @@ fn is_contender(entry: &Entry, other: &Entry) -> bool {
         && !entry.waiter.mode.conflicts_with(other.own)
 }
 
-/// Whether those ahead in this order are those that the claim, whose groups are marked, names.
+/// Whether the claim names exactly the waiters ahead in this order. Its groups are marked.
 fn agrees(claim: &Claim, entries: &[Entry], marks: &Marks, counted: &mut Marks) -> bool {
     let (Some(entry), Some(ahead)) = (entries.get(claim.at), entries.get(..claim.at)) else { return false };
     counted.clear();

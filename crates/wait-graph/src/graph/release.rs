@@ -1,4 +1,5 @@
-//! What the end of some groups does to those that wait behind them: who continues at once, who in turn, who stays blocked.
+//! The effect of ending some groups on those behind them: which continue at once, which in turn, and which stay
+//! blocked.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,38 +15,39 @@ use crate::lock::{LockMode, LockModes, LockType};
 /// How groups end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Their sessions: all their locks are released.
+    /// Their sessions end: all their locks are released.
     Session,
-    /// Their transactions, as by cancelling a statement that is all of its transaction. An advisory lock may belong to the session and
-    /// stay.
+    /// Their transactions end, as by cancelling a statement that is a transaction of its own. An advisory lock may belong
+    /// to the session and stay.
     Transaction,
-    /// Their statements, within transaction blocks. After a savepoint the block keeps what was locked before it.
+    /// Their statements end, within transaction blocks. After a savepoint the block keeps the locks taken before it.
     Statement,
 }
 
-/// What the end of some parties does. Each party that waits behind them is in exactly one of the first four lists.
+/// The effect of ending some parties. Each party behind them is in exactly one of the first four lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Release {
-    /// Continue at once, in the order in which the server wakes them.
+    /// Parties that continue at once, in the order in which the server wakes them.
     pub now: Vec<Party>,
-    /// Continue when those before them have finished their transactions, longest wait first.
+    /// Parties that continue after those before them have finished their transactions, longest wait first.
     pub in_turn: Vec<Party>,
-    /// Stay blocked by others, longest wait first.
+    /// Parties that stay blocked by others, longest wait first.
     pub still: Vec<Party>,
-    /// May stay blocked: `pg_locks` does not show what they wait for next.
+    /// Parties that may stay blocked: `pg_locks` does not show their next wait.
     pub unsure: Vec<Party>,
-    /// Who else must end before all of `still` continue, sorted. Empty if that is not known: in a deadlock, and behind a standby.
+    /// Other parties that must end before all of `still` continue, sorted. Empty if that is not known: in a deadlock, and
+    /// behind a standby.
     pub others: Vec<Party>,
-    /// More than `others` may have to end before all of `still` continue: one of those above them goes through a list.
+    /// More than `others` may have to end before all of `still` continue: a party above them goes through a list.
     pub more: bool,
-    /// Who else may have to end before all of `unsure` continue, sorted; empty if that is not known.
+    /// Other parties that may have to end before all of `unsure` continue, sorted; empty if that is not known.
     pub possible: Vec<Party>,
     /// Some of `still` or `unsure` would wait for a synchronous standby.
     pub standby: bool,
 }
 
 impl Release {
-    /// How many others must end before all that stay blocked continue; none if that is not known.
+    /// Number of other parties that must end before all that stay blocked continue; `None` if that is not known.
     #[must_use]
     pub fn others_must_end(&self) -> Option<u32> {
         let is_known = self.still.is_empty() || !self.others.is_empty() && !self.more;
@@ -53,7 +55,6 @@ impl Release {
     }
 }
 
-/// Everything that is read.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub(super) queues: &'a [Queue],
@@ -62,14 +63,14 @@ pub(super) struct Ground<'a> {
     pub(super) lists: &'a Lists,
 }
 
-/// `parties` are those that end; the numbers in `ended`, ascending, are those of them that the index has.
+/// `parties` end; `ended` has the index numbers of those that are in the index, ascending.
 pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], end: End) -> Release {
     let Ground { queues, index, net, lists } = ground;
     let mut behind = Search::new(net.backward.len()).beyond(ended, &net.backward, index.len());
     if behind.is_empty() {
         return Release::default();
     }
-    // One that nobody blocks gets its lock anyway.
+    // A waiter without a blocker gets its lock anyway.
     let is_behind: FxHashSet<usize> = behind.iter().copied().collect();
     behind.sort_unstable_by_key(|group| index.age(*group));
     let stays = match end {
@@ -126,7 +127,7 @@ impl Ahead {
         first.get_or_insert(group);
     }
 
-    /// Whether one of another group conflicts.
+    /// Whether a request of another group conflicts.
     fn stops(&self, group: usize, mode: LockMode) -> bool {
         mode.conflicts().iter().any(|mode| {
             let (first, has_more) = self.0.get(mode);
@@ -134,38 +135,37 @@ impl Ahead {
         })
     }
 
-    /// Whether each of these requests conflicts, of whatever group.
+    /// Whether each of these requests conflicts with one of any group.
     fn stops_all(&self, requests: LockModes) -> bool {
         requests.iter().all(|mode| mode.conflicts().iter().any(|mode| self.0.get(mode).1))
     }
 }
 
-/// A queue as it is after those that ended or were released.
+/// A queue after some of its groups ended or were released.
 struct Touched {
-    /// How many groups that hold the lock keep a request for each mode waiting.
+    /// Number of groups that hold the lock and block requests for each mode.
     stopping: PerMode<u32>,
     /// No waiter is left before this position. Without it, releasing the waiters one by one takes quadratic time.
     first: usize,
 }
 
-/// Finds who is released if those that end do, and each that is released finishes: the least set of which each member waits
-/// only for members, and for those that end.
+/// Finds the groups that are released if the ending ones end and each released group finishes: the smallest set whose
+/// members wait only for members and for the ending ones.
 struct Fixpoint<'a> {
     ground: Ground<'a>,
     parties: &'a FxHashSet<Party>,
     ended: &'a [usize],
     stays: Stays,
-    /// What may be blocked is not.
+    /// Whether possible blockers are assumed not to block.
     hopes: bool,
-    /// Those that are released finish their transactions: not if each commit waits for a standby.
+    /// Whether released groups finish their transactions: not if each commit waits for a standby.
     finish: bool,
     released: Vec<bool>,
-    /// The queues that were touched.
     touched: FxHashMap<usize, Touched>,
-    /// The waits that are over, of groups that have others.
+    /// Finished waits of groups that have other waits.
     passed: FxHashSet<(usize, usize)>,
     todo: Vec<usize>,
-    /// Queues in which one waits that others keep, whom its queue does not show.
+    /// Queues with a waiter that is blocked by groups outside the queue.
     deferred: Vec<usize>,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Fixpoint<'a> {
             while let Some(queue) = self.todo.pop() {
                 self.walk(queue);
             }
-            // One more round for as long as each brings somebody on.
+            // Another round, as long as each releases a group.
             let mut deferred = std::mem::take(&mut self.deferred);
             deferred.sort_unstable();
             deferred.dedup();
@@ -216,7 +216,7 @@ impl<'a> Fixpoint<'a> {
         }
     }
 
-    /// Takes a group out of its queues, with what it holds.
+    /// Removes a group from its queues, with the locks that it holds.
     fn leave(&mut self, group: usize, stays: Stays) {
         let index = self.ground.index;
         for (queue, modes) in index.holds(group) {
@@ -274,18 +274,18 @@ impl<'a> Fixpoint<'a> {
         }
     }
 
-    /// Whether a group waits no more, in no queue of the graph.
+    /// Whether a group no longer waits in any queue of the graph.
     fn is_away(&self, group: usize) -> bool {
         let is_released = self.released.get(group).copied().unwrap_or_default();
         self.ended.binary_search(&group).is_ok() || is_released && self.finish
     }
 
-    /// Whether this was the last that the group waits for.
+    /// Whether this was the last wait of the group.
     fn passes(&mut self, group: usize, wait: (usize, usize)) -> bool {
         let waits = self.ground.index.waits(group);
         if waits.len() > 1 {
             if self.passed.insert(wait) {
-                // Another one may be over, too, though nothing has changed in its queue.
+                // Another wait may be over too, although its queue has not changed.
                 self.todo.extend(waits.iter().map(|(queue, _)| *queue).filter(|queue| *queue != wait.0));
             }
             if !waits.iter().all(|wait| self.passed.contains(wait)) {
@@ -308,14 +308,13 @@ impl<'a> Fixpoint<'a> {
     }
 }
 
-/// Who is above those that stay blocked.
+/// The parties above those that stay blocked.
 struct Above<'a> {
     ground: Ground<'a>,
     parties: &'a FxHashSet<Party>,
     ended: &'a [usize],
 }
 
-/// The blockers above some groups.
 #[derive(Default)]
 struct Awaited {
     /// Those that wait for no other session, sorted.
@@ -326,7 +325,7 @@ struct Awaited {
 }
 
 impl Above<'_> {
-    /// With `may` what may be waited for counts, too.
+    /// With `may`, possible waits count too.
     fn of(&self, groups: &[usize], released: &[bool], may: bool) -> Awaited {
         let Ground { index, net, lists, .. } = self.ground;
         let mut seen: FxHashSet<usize> = groups.iter().copied().collect();

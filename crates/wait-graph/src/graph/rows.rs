@@ -1,4 +1,4 @@
-//! The rows of `pg_locks` that matter: those of locks somebody waits for.
+//! The rows of `pg_locks` that matter: those of locks with waiters.
 
 use rustc_hash::FxHashMap;
 
@@ -12,8 +12,8 @@ pub(super) struct Rows {
     pub(super) waiting: Vec<usize>,
 }
 
-/// Which locks are awaited, as a filter that lets no awaited lock through unnoticed and most others not at all:
-/// comparing whole tags of 20,000 rows costs more than all the rest of the graph.
+/// A filter for awaited locks, with few false positives and no false negatives: comparing the whole tags of 20,000 rows
+/// takes longer than all the rest of the graph.
 struct Sieve {
     bits: Vec<u64>,
 }
@@ -47,10 +47,9 @@ impl Sieve {
     }
 }
 
-/// Every awaited lock with its rows, sorted by tag: `pg_locks` has an order of its own, which would make things
-/// jump on the screen.
+/// Every awaited lock with its rows, sorted by tag: the order of `pg_locks` would move lines on the screen.
 ///
-/// A row that repeats a process already in the same queue is left out: a process waits for one lock at a time.
+/// A second row of a process in the same queue is left out: a process waits for one lock at a time.
 pub(super) fn awaited(locks: &[Lock]) -> Vec<Rows> {
     let waiting: Vec<usize> = locks
         .iter()

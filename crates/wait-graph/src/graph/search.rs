@@ -1,8 +1,6 @@
-//! A search along edges, and counts of what it finds.
-
 use super::net::Adjacency;
 
-/// A search that can be repeated without clearing what it remembers.
+/// A search that can be repeated without clearing its memory.
 #[derive(Debug)]
 pub(super) struct Search {
     seen: Vec<usize>,
@@ -11,17 +9,16 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// For nets of this many nodes.
     pub(super) fn new(nodes: usize) -> Self {
         Self { seen: vec![0; nodes], round: 0, todo: Vec::new() }
     }
 
-    /// Every group that can be reached from `start`, without itself.
+    /// Every group that can be reached from `start`, except itself.
     pub(super) fn from(&mut self, start: usize, along: &Adjacency, groups: usize) -> Vec<usize> {
         self.beyond(&[start], along, groups)
     }
 
-    /// Every group that can be reached from one of `starts`, which are ascending, without themselves.
+    /// Every group that can be reached from one of `starts`, which are ascending, except themselves.
     pub(super) fn beyond(&mut self, starts: &[usize], along: &Adjacency, groups: usize) -> Vec<usize> {
         self.round += 1;
         for start in starts {
@@ -49,7 +46,6 @@ impl Search {
     }
 }
 
-/// A count for the screen.
 pub(super) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

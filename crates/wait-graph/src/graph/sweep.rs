@@ -1,26 +1,25 @@
-//! Counts, place by place along a queue, the distinct groups that keep a request there waiting.
+//! Counts, position by position along a queue, the distinct groups that block a request there.
 
 use rustc_hash::FxHashMap;
 
 use super::per_mode::{PerMode, stopped_by};
 use crate::lock::{LockMode, LockModes};
 
-/// Walks a queue from the front.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     stopping: PerMode<u32>,
-    /// For each group passed, the requests it was already counted for.
+    /// For each group passed, the requests for which it was already counted.
     passed: FxHashMap<usize, LockModes>,
 }
 
 impl Sweep {
-    /// Counts the holders too: `stopping` is how many of them stop each mode.
+    /// Counts the holders too: `stopping` is the number of holders that block each mode.
     pub(super) fn with_holders(stopping: PerMode<u32>) -> Self {
         Self { stopping, passed: FxHashMap::default() }
     }
 
-    /// How many other groups keep this waiter waiting, after which it counts for those behind it.
-    /// `own` is what its group holds of the lock, empty when holders are not counted.
+    /// The number of other groups that block this waiter, which then counts for those behind it. `own` is the modes in
+    /// which its group holds the lock, empty if holders are not counted.
     pub(super) fn pass(&mut self, group: usize, own: LockModes, mode: LockMode) -> u32 {
         let passed = self.passed.entry(group).or_insert_with(|| stopped_by(own));
         let itself = u32::from(passed.intersects(LockModes::of(mode)));

@@ -1,5 +1,3 @@
-//! The graph against small scenarios and against slow references.
-
 mod answers;
 mod lists;
 mod properties;

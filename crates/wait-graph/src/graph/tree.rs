@@ -1,11 +1,11 @@
 //! The graph as a forest.
 //!
-//! A waiter is shown under the blocker that has waited longest, one that holds the lock before one that is only
-//! ahead in the queue. A root counts as waiting longest; among several roots the one ranked first is taken, and
-//! among waiters of one age the least party. None of this depends on the order of the rows, so a waiter stays
-//! where it is from one refresh to the next while its blockers do.
+//! A waiter is shown under the blocker that has waited longest, a holder before a waiter ahead in the queue. A root
+//! counts as waiting longest; of several roots the first in rank is taken, and of waiters of the same age the smallest
+//! party. The order of the rows has no influence, so a waiter stays in place from one refresh to the next as long as
+//! its blockers do.
 //!
-//! Within a cycle the member with the longest wait is the top, and the others hang below it along their edges.
+//! In a cycle the member with the longest wait is the top, and the others are below it along their edges.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,6 @@ use super::{EdgeKind, Party, Queue, Root, Tree, TreeNode};
 use crate::lock::{LockMode, LockModes};
 use locktop_base::Timestamp;
 
-/// What the tree is made from.
 pub(super) struct Ground<'a> {
     pub(super) queues: &'a [Queue],
     pub(super) index: &'a Index,
@@ -28,7 +27,6 @@ pub(super) struct Ground<'a> {
     pub(super) components: &'a Components,
 }
 
-/// Where a group hangs.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     kind: EdgeKind,
@@ -64,7 +62,7 @@ impl Best {
     }
 }
 
-/// Hangs each waiting group below one blocker, and each group that waits for nobody at a top.
+/// Puts each waiting group below one blocker, and each group that does not wait at a top.
 pub(super) fn plant(ground: &Ground<'_>) -> Tree {
     let Ground { index, components, .. } = ground;
     let mut root_ranks = vec![usize::MAX; index.len()];
@@ -99,7 +97,7 @@ pub(super) fn plant(ground: &Ground<'_>) -> Tree {
     grow(ground, &links, &cycle_of, tops)
 }
 
-/// Finds the best parent for everybody in a queue.
+/// Finds the best parent for each waiter in a queue.
 fn link_queue(number: usize, queue: &Queue, members: &Members, ranks: &[Rank], links: &mut [Option<Link>]) {
     let mut holders: PerMode<Best> = PerMode::default();
     for (group, holder) in members.holders.iter().zip(&queue.holders) {
@@ -123,10 +121,10 @@ fn link_queue(number: usize, queue: &Queue, members: &Members, ranks: &[Rank], l
     }
 }
 
-/// Hangs the members of each cycle below its top.
+/// Puts the members of each cycle below its top.
 fn link_cycles(ground: &Ground<'_>, links: &mut [Option<Link>], cycle_of: &mut [Option<usize>]) {
     let component = &ground.components.of;
-    // For each node, the group on whose behalf the search came there.
+    // For each node, the group for which the search reached it.
     let mut from: Vec<Option<usize>> = vec![None; component.len()];
     for (number, cycle) in ground.components.cycles.iter().enumerate() {
         for group in cycle {

@@ -1,5 +1,3 @@
-//! The detail view of a backend, and of a prepared transaction.
-
 use crate::app::context::Context;
 use crate::app::detail::{LIST, ago, consequence, field, fields, heading, party, reasons};
 use crate::app::line::{Line, Tone};
@@ -30,7 +28,8 @@ pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Optio
     Some(lines)
 }
 
-/// How long what it holds would outlive its client's host; nothing where there is no other host, or it holds nothing.
+/// How long the locks of the session would outlive its client's host; `None` if the client is local or the session
+/// holds no locks.
 fn host_lost(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     let is_remote = backend.client.as_deref().is_some_and(|client| !client.is_empty() && client != "[local]");
     let holds = || {
@@ -97,7 +96,7 @@ fn identity(context: &Context<'_>, backend: &Backend) -> Vec<Line> {
     lines
 }
 
-/// ` for 3m12s, since 13:59:19`, where it is known.
+/// ` for 3m12s, since 13:59:19`, if known.
 fn since(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
     match (at, context.age(at)) {
         (Some(at), Some(age)) => {
@@ -107,7 +106,6 @@ fn since(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
     }
 }
 
-/// What ending a process of this kind would mean.
 fn explain_type(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "autovacuum worker" => {
@@ -121,14 +119,14 @@ fn explain_type(kind: &str) -> Option<&'static str> {
     })
 }
 
-/// The statement that ends a root. It is not for processes that serve no client: those start again.
+/// The statement that terminates a root. Processes without a client have none: they start again.
 fn remedy(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     context.root(Party::Backend(backend.pid))?;
     let client = backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend");
     client.then(|| field("to end it", format!("SELECT pg_terminate_backend({});", backend.pid), Tone::Key))
 }
 
-/// The lock of its session that others wait for, which what it runs has nothing to do with.
+/// A session-level lock that other sessions wait for, and that the current statement is not related to.
 fn keeps(context: &Context<'_>, subject: Party) -> Option<Line> {
     let view = SnapshotView { view: context.view, snapshot: context.snapshot };
     let (tag, _) = view.kept_key(subject)?;
@@ -139,7 +137,7 @@ fn keeps(context: &Context<'_>, subject: Party) -> Option<Line> {
     Some(field("keeps", words, Tone::Warning))
 }
 
-/// Whether our role may do that, and what it lacks. Nothing is said of processes that nobody may end.
+/// Whether the role may terminate it, or what it lacks. Nothing is shown for processes that no role may terminate.
 fn rights(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     let rights = context.view.rights.as_deref()?;
     let (owner, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
@@ -152,7 +150,6 @@ fn rights(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     })
 }
 
-/// What it waits for, and where in the queue.
 fn waiting(context: &Context<'_>, subject: Party) -> Vec<Line> {
     let Some((queue, place)) = context.view.graph.wait_of(subject) else { return Vec::new() };
     let Some(waiter) = queue.waiters.get(place) else { return Vec::new() };
@@ -202,7 +199,7 @@ fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
             .map(|line| Line::new().with(format!("  {line}"), Tone::Plain)),
     );
     let size = context.snapshot.server().map_or(0, |server| server.query_size as usize);
-    // The server keeps one byte less than the size it names, and cuts on a character (pgstat_clip_activity).
+    // The server keeps one byte less than the size, and cuts at a character boundary (pgstat_clip_activity).
     if size > 0 && query.bytes() + 4 >= size {
         let note = format!("  truncated by the server (track_activity_query_size = {size} bytes)");
         lines.push(Line::new().with(note, Tone::Dim));
@@ -210,7 +207,6 @@ fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Those it blocks itself, the longest wait first.
 fn below(context: &Context<'_>, subject: Party) -> Vec<Line> {
     let behind = context.view.graph.directly_behind(subject);
     if behind.is_empty() {
@@ -238,9 +234,8 @@ fn more(lines: &mut Vec<Line>, count: usize) {
     }
 }
 
-/// The locks of one process or prepared transaction, those somebody waits for first.
 fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Line> {
-    // Each session holds locks on its own transaction: noise, unless another waits for them.
+    // Every session holds locks on its own transaction: these are omitted unless another session waits for them.
     let own = |lock: &Lock| {
         let is_transaction = matches!(lock.tag.locktype(), LockType::VirtualXid | LockType::TransactionId);
         is_transaction && context.queue(&lock.tag).is_none()

@@ -1,5 +1,3 @@
-//! The Backends screen: `pg_stat_activity`, and what the wait graph knows of each.
-
 mod detail;
 
 use std::borrow::Cow;
@@ -18,7 +16,6 @@ use crate::model::lock::LockTag;
 use crate::model::wait_graph::{Party, Waiter};
 use crate::model::written::{Written, written};
 
-/// Rows of `pg_stat_activity`, as the snapshot has them.
 struct Backends;
 
 impl Rows for Backends {
@@ -130,12 +127,12 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
 
 pub(in crate::app::panes) use detail::prepared;
 
-/// Whether there is more than one database to tell apart.
 pub(in crate::app::panes) fn several_databases(context: &Context<'_>) -> bool {
     !context.is_one_database()
 }
 
-/// Who blocks most, then who is in the oldest transaction, then who works, then the idle, then the server's own.
+/// Sort order: most blocked sessions, then oldest transaction, then active sessions, idle sessions, and processes of
+/// the server.
 fn urgency(context: &Context<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
     let party = Party::Backend(backend.group());
     let blocked = context.blocked_of_all(party);
@@ -145,7 +142,7 @@ fn urgency(context: &Context<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
         Some(_) => 1,
         None => 3,
     };
-    // Sessions of a pool go idle each moment: by that, their rows would change places with each look.
+    // Sessions of a pool become idle all the time: sorted by that, their rows would change places at each poll.
     let since = backend.xact_start.or(backend.state_change.filter(|_| class != 2));
     let since = since.map_or(i64::MAX, |start| start.timestamp_micros());
     (u32::MAX - blocked, class, since, backend.pid)
@@ -160,18 +157,15 @@ fn state_name(backend: &Backend) -> Value<'static> {
     backend.state.map_or(Value::Missing, |state| Value::state(state.as_str()))
 }
 
-/// The request for a lock with which it waits, and that lock.
 fn request<'a>(context: &Context<'a>, backend: &Backend) -> Option<(LockTag, &'a Waiter)> {
     let (queue, place) = context.view.graph.wait_of(Party::Backend(backend.group()))?;
     Some((queue.tag, queue.waiters.get(place)?))
 }
 
-/// How long it has waited for a lock.
 fn wait(context: &Context<'_>, backend: &Backend) -> Option<f64> {
     context.wait_age(request(context, backend)?.1.wait_start)
 }
 
-/// Short words for a state, so that the column can be narrow.
 pub(in crate::app::panes) fn short_state(state: State) -> &'static str {
     match state {
         State::IdleInTransaction => "idle in xact",
@@ -181,7 +175,7 @@ pub(in crate::app::panes) fn short_state(state: State) -> &'static str {
     }
 }
 
-/// How a state looks: idle in a transaction is what stops others.
+/// Idle in transaction is highlighted, because it blocks others.
 pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
     match state {
         State::Idle | State::Disabled => Tone::Dim,
@@ -190,14 +184,14 @@ pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
     }
 }
 
-/// The age of the transaction, with a `w` when it has written.
+/// The age of the transaction, with a `w` if it has written.
 pub(in crate::app::panes) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
     let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
     let written = if written(&context.view.graph, backend) == Written::Maybe { " w" } else { "  " };
     Cell::plain(format!("{}{written}", crate::text::age(seconds))).with_dim_end(written)
 }
 
-/// `Lock/relation`: the class of what it waits for, and the event.
+/// `Lock/relation`: the wait event type, and the wait event.
 fn event(backend: &Backend) -> Cell {
     let words = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
         (Some(kind), Some(event)) => format!("{kind}/{event}"),
@@ -208,7 +202,7 @@ fn event(backend: &Backend) -> Cell {
     Cell::toned(crate::text::one_line(&words), if lock { Tone::Warning } else { Tone::Plain })
 }
 
-/// How long the current query runs; none for one that has ended.
+/// How long the current query has run; `None` if it has ended.
 fn running(context: &Context<'_>, backend: &Backend) -> Option<f64> {
     backend.state.filter(|state| matches!(state, State::Active | State::FastpathFunctionCall))?;
     context.age(backend.query_start)
@@ -216,7 +210,7 @@ fn running(context: &Context<'_>, backend: &Backend) -> Option<f64> {
 
 fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     let Some(state) = backend.state else {
-        // A process that serves no client has no state; that of another role's session is hidden.
+        // A process without a client has no state; the state of another role's session is hidden.
         return match backend.backend_type.as_deref() {
             _ if context.is_hidden(backend) => Cell::toned("hidden", Tone::Dim),
             Some(kind) => Cell::toned(crate::text::one_line_prefix(kind, 100), Tone::Dim),
@@ -231,10 +225,11 @@ fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     Cell::toned(words, state_tone(state))
 }
 
-/// A column of less than this has no room for user and application.
+/// A narrower column has no room for user and application.
 const ROOM_FOR_USERS: u16 = 19;
 
-/// `app@web-3`; in a narrow column the application, of one without a name the user, or else the address. It is one rule for the column.
+/// `app@web-3`; in a narrow column the application, or else the user, or else the address. The rule is the same for the
+/// whole column.
 pub(in crate::app::panes) fn who(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     let who = context.who(backend);
     let is_client = matches!(backend.backend_type.as_deref(), None | Some("client backend" | "walsender"));
@@ -246,7 +241,6 @@ pub(in crate::app::panes) fn who(context: &Context<'_>, backend: &Backend, room:
     name.map_or_else(Cell::default, |name| Cell::plain(crate::text::one_line_prefix(name, 100)))
 }
 
-/// Active sessions by what they wait for, in a fixed order and width.
 fn wait_classes(context: &Context<'_>) -> Line {
     const CLASSES: [&str; 6] = ["CPU", "Lock", "LWLock", "IO", "IPC", "Client"];
     let active =
@@ -274,7 +268,7 @@ fn wait_classes(context: &Context<'_>) -> Line {
         };
         line.push(format!(" {class} {count:<5}"), tone);
     }
-    // A VACUUM that waits for the pin of a page is the only one of its class, and waits for somebody.
+    // A VACUUM that waits for a buffer pin is the only session of its class, and waits for another session.
     let class = others.first().filter(|_| others.len() == 1).map_or("other", |class| *class);
     if other > 0 {
         line.push(format!(" {} {other}", crate::text::one_line_prefix(class, 20)), Tone::Plain);

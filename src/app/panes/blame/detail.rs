@@ -1,5 +1,3 @@
-//! What Enter opens on the Blame screen: who it was, what it cost, and what it had run.
-
 use super::error;
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, heading};
@@ -7,7 +5,6 @@ use crate::app::line::{Line, Tone};
 use crate::model::blame::{Ending, Episode, Ran, Row, Sums};
 use crate::text;
 
-/// Episodes of a line that are listed.
 const LISTED: usize = 20;
 
 /// `cost 31m02s ± 1m02s   waits 40   at most 17 at a time`
@@ -50,7 +47,6 @@ pub(super) fn root(context: &Context<'_>, row: &Row) -> Vec<Line> {
     lines
 }
 
-/// The heading of the episodes of a line.
 fn title(count: usize) -> String {
     if count == 1 { "Its only episode".to_owned() } else { format!("The worst of {count} episodes") }
 }
@@ -84,7 +80,7 @@ pub(in crate::app::panes) fn episode(context: &Context<'_>, episode: &Episode) -
     lines
 }
 
-/// How an episode ended; empty where it goes on.
+/// How an episode ended; empty if it continues.
 fn ended(context: &Context<'_>, episode: &Episode) -> String {
     let is_there = context.view.blame.goes_on(episode);
     match episode.ending {
@@ -112,12 +108,12 @@ fn listed(context: &Context<'_>, episode: &Episode) -> Line {
         .with(format!("{} on {}{ended}", party(episode), episode.lock), Tone::Plain)
 }
 
-/// Process id and who it was: `4312 app@billing`.
+/// Process id and name: `4312 app@billing`.
 pub(in crate::app::panes) fn party(episode: &Episode) -> String {
     if episode.pid == 0 { episode.who.to_string() } else { format!("{} {}", episode.pid, episode.who) }
 }
 
-/// What the root ran, and who waited in line behind it with what, in the way of others.
+/// The statements of the root, and the requests that waited behind it and blocked others.
 fn ran(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
     let (own, in_line): (Vec<&Ran>, Vec<&Ran>) = episode.ran.iter().partition(|ran| ran.in_line == 0);
     let line = |ran: &&Ran| {

@@ -1,4 +1,4 @@
-//! The Blame screen: who made others wait, and what that cost. Below it the episodes of the selected line.
+//! The Blame screen: which sessions made others wait, and the cost. Below it are the episodes of the selected line.
 //!
 //! ```text
 //!   COST    SHARE             MAX ROOT                                   ON        EPISODES
@@ -20,7 +20,6 @@ use crate::app::panes::{Cell, Rows, Value};
 use crate::model::blame::{self, Blame, Group, Span};
 use crate::text;
 
-/// Those together who made others wait.
 struct Roots;
 
 impl Rows for Roots {
@@ -122,13 +121,12 @@ fn error(sums: &blame::Sums) -> f64 {
     2.0 * sums.standard_error()
 }
 
-/// Of all that was waited, from 0 to 1.
 fn share(context: &Context<'_>, row: &blame::Row) -> f64 {
     let total = context.view.blame.total(context.index.blame.span).seconds;
     if total > 0.0 { (row.sums.seconds / total).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// What is locked, where there is little room without what most begin with.
+/// The locked object; in a narrow column without the prefix that most names have.
 pub(super) fn lock(name: &str, room: u16) -> String {
     let name = fit_names(name.to_owned(), room);
     match name.strip_prefix("rows of ") {
@@ -137,7 +135,7 @@ pub(super) fn lock(name: &str, room: u16) -> String {
     }
 }
 
-/// The lock that cost most, and how many others: `accounts +2`.
+/// The lock with the highest cost, and the number of others: `accounts +2`.
 fn on(row: &blame::Row, room: u16) -> String {
     let name = lock(&row.on, room);
     if row.more == 0 {
@@ -165,7 +163,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if blame.missing >= 1.0 {
         facts.push((format!("{} not seen", text::duration(blame.missing)), Tone::Past));
     }
-    // Of a span that begins later it says nothing.
+    // It does not apply to a span that begins later.
     if shown.span.first_minute(blame).is_none() && blame.before.sessions > 0 {
         let longest = blame.before.longest.map(|longest| format!(", ≤ {}", text::duration(longest)));
         let longest = longest.unwrap_or_default();
@@ -174,7 +172,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts
 }
 
-/// `last 15m`; `since 13:40:02` where it is all there is.
+/// `last 15m`; `since 13:40:02` if there is no more than that.
 fn span(context: &Context<'_>, blame: &Blame, span: Span) -> String {
     match (span.minutes().filter(|_| span.first_minute(blame).is_some()), blame.since) {
         (Some(60), _) => "last 1h".to_owned(),

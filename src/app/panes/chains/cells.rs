@@ -1,5 +1,3 @@
-//! The cells of a line of the forest.
-
 use rustc_hash::FxHashSet;
 
 use super::{ChainRow, Place};
@@ -21,7 +19,7 @@ pub(super) fn pid(place: Place<'_>, room: u16) -> Cell {
     let label = match place.party {
         _ if place.row.is_run => {
             let label = format!("…{}", crate::text::count(place.row.folded.into()));
-            // The level must show: it is behind the session above.
+            // The level must be visible: it is behind the session above.
             let room = usize::from(room).saturating_sub(place.row.depth.into());
             if label.chars().count() + " deep".len() <= room { label + " deep" } else { label }
         }
@@ -34,8 +32,8 @@ pub(super) fn pid(place: Place<'_>, room: u16) -> Cell {
     Cell::toned(format!("{}{label}", guide(place.row, spare)), tone)
 }
 
-/// The lines of the tree in front of a name, one column per level. A chain that is deeper than the column is wide says how deep
-/// instead: the name itself is never cut.
+/// The lines of the tree before a name, one column per level. A chain that is deeper than the column is wide shows its
+/// depth instead: the name is never cut.
 fn guide(row: ChainRow, room: usize) -> String {
     let corner = if row.last { "└" } else { "├" };
     match usize::from(row.depth) {
@@ -68,13 +66,13 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
         0 => String::new(),
         more => format!(" +{more}"),
     };
-    // Waiting for a transaction to end has one mode only.
+    // A wait for the end of a transaction has only one mode.
     let is_transaction = |tag: LockTag| {
         matches!(tag.locktype(), LockType::TransactionId | LockType::VirtualXid | LockType::SafeSnapshot)
     };
     let is_mode_known = tag.is_some_and(is_transaction) || what.starts_with("row of ");
     let what = match tag.map(|tag| tag.locktype()) {
-        // The row has the process id of the waiter.
+        // The row already shows the process id of the waiter.
         Some(LockType::SafeSnapshot) => "safe snapshot".to_owned(),
         _ => object_first(what),
     };
@@ -87,7 +85,7 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
     Cell::toned(fit_names(format!("{cycle}{what}{end}"), room), tone).with_dim_end(&end)
 }
 
-/// What the sessions of a run wait for: `8 rows of accounts`, if all are of one table.
+/// What the sessions of a run wait for: `8 rows of accounts`, if all rows are in one table.
 fn rows_of_run(context: &Context<'_>, place: Place<'_>) -> String {
     let number = crate::text::count(place.row.folded.into());
     let awaited = |node: &TreeNode| {
@@ -146,7 +144,7 @@ pub(super) fn blocks(context: &Context<'_>, place: Place<'_>) -> Cell {
     }
 }
 
-/// A number of what is promised: empty where no session waits behind it, `?` where this role cannot know it.
+/// A number of the promise: empty if no session waits behind it, `?` if this role cannot see it.
 pub(super) fn number(
     context: &Context<'_>,
     place: Place<'_>,
@@ -160,7 +158,7 @@ pub(super) fn number(
     }
 }
 
-/// All at once is good, none is not.
+/// Good if all sessions continue at once, a warning if none does.
 pub(super) fn now_tone(promise: Promise) -> Tone {
     match promise.now {
         now if now == promise.blocked => Tone::Good,
@@ -193,17 +191,17 @@ pub(super) fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
     }
 }
 
-/// A new session is in `pg_stat_activity` only after it has locked its database (`InitPostgres` in `src/backend/utils/init/postinit.c`).
+/// A new session appears in `pg_stat_activity` only after it has locked its database (`InitPostgres` in
+/// `src/backend/utils/init/postinit.c`).
 fn connects(context: &Context<'_>, place: Place<'_>) -> bool {
     let is_database = |tag: LockTag| tag.classid() == Some(object_class::DATABASE) && tag.objid() != Some(0);
     place.waiter.is_some_and(|waiter| waiter.mode == LockMode::RowExclusive)
         && place.tag(context).is_some_and(|tag| tag.locktype() == LockType::Object && is_database(tag))
 }
 
-/// The waiters of a group: the name that they share, or their number.
 fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
     let Some(node) = place.node else { return String::new() };
-    // A queue has many sessions of few programs: only those that differ are put in words.
+    // A queue has many sessions of few programs: only distinct names are formatted.
     let mut seen = FxHashSet::default();
     let sessions = forest::members(context, node).filter_map(|party| context.backend(party.pid()));
     let different = sessions.filter(|row| seen.insert((&row.application, &row.user, &row.client)));

@@ -1,5 +1,5 @@
-//! The detail view of an event: when it happened, and what else is known of what it is about. Of a line that stands for several it
-//! lists each.
+//! The detail view of an event: its time, and what else is known of its subject. For a line of several events it lists
+//! each.
 
 use crate::app::context::Context;
 use crate::app::detail::{field, heading};
@@ -8,7 +8,6 @@ use crate::app::panes::events::{kind, members, time as event_time, tone as event
 use crate::model::event::Event;
 use crate::model::finding::Subject;
 
-/// Other events about the same that are listed.
 const OTHERS: usize = 50;
 
 pub(super) fn lines(context: &Context<'_>, first: u64, count: u32) -> Option<Vec<Line>> {
@@ -39,7 +38,6 @@ pub(super) fn lines(context: &Context<'_>, first: u64, count: u32) -> Option<Vec
     Some(lines)
 }
 
-/// The snapshot that showed it, or the moment in which it was told.
 fn seen(context: &Context<'_>, event: &Event) -> Line {
     field("seen", context.day_and_time(event.seen), Tone::Plain)
 }
@@ -52,7 +50,6 @@ fn listed(context: &Context<'_>, event: &Event, text: String) -> Line {
     line
 }
 
-/// What else happened to the same, the newest first.
 fn others(context: &Context<'_>, event: &Event, subject: &Subject) -> Vec<Line> {
     if matches!(subject, Subject::Server | Subject::Section(_) | Subject::Queue) {
         return Vec::new();

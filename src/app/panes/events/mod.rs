@@ -1,4 +1,5 @@
-//! The Events screen. What is alike and was seen at once is one line, and so is the routine of a minute, unless a filter is set.
+//! The Events screen. Similar events of the same time share one line, and so do the routine events of a minute, unless
+//! a filter is set.
 //!
 //! ```text
 //!   TIME     SEV  KIND      EVENT                                                                   LENGTH
@@ -25,7 +26,7 @@ use crate::model::event::{Event, FEW, Kind, Length, plural};
 use crate::model::finding::Severity;
 use crate::text;
 
-/// Events, each with how many from there on are one line.
+/// Events; each line has its first event and the number of its events.
 struct Lines;
 
 impl Rows for Lines {
@@ -111,7 +112,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     })
 };
 
-/// The newest first. What is alike and what is routine is folded, where that is wanted.
+/// Newest first. Similar events and routine events are folded if requested.
 fn event_rows(context: &Context<'_>, folded: bool) -> Vec<Row> {
     let events = &context.view.events;
     let mut rows = Vec::new();
@@ -140,13 +141,12 @@ fn close(run: &mut Vec<(u32, &Event)>, rows: &mut Vec<Row>) {
     run.clear();
 }
 
-/// All events of a line, oldest first.
 fn members<'a>(context: &Context<'a>, first: u64, count: u32) -> impl Iterator<Item = &'a Event> {
     let events = &context.view.events;
     (first..first.saturating_add(count.into())).filter_map(|number| events.get(number))
 }
 
-/// Whether a line stands for the routine of a minute, and not for one event or for some that are alike.
+/// Whether a line is the routine of a minute, and not one event or several similar ones.
 fn is_routine(event: &Event, count: u32) -> bool {
     count > 1 && event.is_routine()
 }
@@ -155,7 +155,7 @@ fn kind(event: &Event, count: u32) -> &'static str {
     if is_routine(event, count) { "routine" } else { event.kind.as_str() }
 }
 
-/// What somebody did here stands out among what happened by itself: it is what one looks for. Routine is what nobody looks for.
+/// Actions are highlighted, because they are what is usually searched for; routine events are dim.
 fn line_tone(event: &Event, count: u32) -> Tone {
     if is_routine(event, count) {
         Tone::Dim
@@ -166,7 +166,6 @@ fn line_tone(event: &Event, count: u32) -> Tone {
     }
 }
 
-/// The tone of events of a severity.
 fn tone(severity: Severity) -> Tone {
     match severity {
         Severity::Critical => Tone::Critical,
@@ -183,7 +182,7 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// What the filter finds; the worst is the largest.
+/// The text that the filter matches; the most severe sorts as the largest.
 fn rank(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical => "!! critical",
@@ -192,7 +191,7 @@ fn rank(severity: Severity) -> &'static str {
     }
 }
 
-/// `14:02:31`; `20 14:02` where it is another day.
+/// `14:02:31`; `20 14:02` for another day.
 pub(in crate::app) fn time(context: &Context<'_>, at: Timestamp) -> String {
     let day = |at: Timestamp| at.with_timezone(&context.zone).date_naive();
     if day(at) == day(context.snapshot.taken_at) {
@@ -202,7 +201,6 @@ pub(in crate::app) fn time(context: &Context<'_>, at: Timestamp) -> String {
     }
 }
 
-/// The longest of the events of a line.
 fn length(context: &Context<'_>, event: &Event, count: u32) -> Option<Length> {
     if count < 2 {
         return event.length;
@@ -216,7 +214,7 @@ fn what(context: &Context<'_>, event: &Event, count: u32) -> String {
         return routine::what(members(context, event.number, count));
     }
     if count < 2 && event.kind == Kind::Note {
-        // It may be worded like what somebody did.
+        // The text of a note may be worded like an action.
         return format!("note: {}", event.text());
     }
     if count < 2 {
@@ -229,7 +227,7 @@ fn length_cell(context: &Context<'_>, event: &Event, count: u32) -> Cell {
     length(context, event, count).map_or_else(Cell::none, |length| Cell::plain(length.to_string()))
 }
 
-/// `1,204 · 61 waits begun · 55 over`, and how many there is no room for any more.
+/// `1,204 · 61 waits begun · 55 over`, and the number of events that were dropped for lack of space.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let events = &context.view.events;
     let number = |kind: Kind| events.iter().filter(|event| event.kind == kind).count() as u64;

@@ -1,10 +1,10 @@
-//! The routine of a minute: what tasks and leases do all day, in one line.
+//! The routine of a minute: the ordinary events of tasks and leases, in one line.
 
 use crate::app::context::Context;
 use crate::model::event::{Event, Kind};
 use crate::text;
 
-/// How many there are by now in the minute of the first.
+/// The number of events so far in the minute of the first event.
 pub(super) fn count(context: &Context<'_>, first: u64) -> u32 {
     let events = &context.view.events;
     let Some(begin) = events.get(first) else { return 0 };
@@ -13,7 +13,6 @@ pub(super) fn count(context: &Context<'_>, first: u64) -> u32 {
     u32::try_from(same.count()).unwrap_or(u32::MAX)
 }
 
-/// What is counted, of what, in the order of the line.
 const WORDS: [(&str, &[(Kind, &str)]); 2] = [
     ("tasks", &[(Kind::TaskStarted, "started"), (Kind::TaskEnded, "ended")]),
     (

@@ -1,5 +1,3 @@
-//! The detail page of a job.
-
 use super::tone;
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, keep_said, number, party, state, words};
@@ -10,7 +8,6 @@ use crate::model::adapter::{self, JobRow, Proof, State};
 use crate::model::wait_graph::Party;
 use crate::text;
 
-/// The job that a row is about.
 pub(in crate::app) fn job<'a>(context: &Context<'a>, id: RowId) -> Option<&'a JobRow> {
     let RowId::Job(id) = id else { return None };
     context.view.adapters.rows.iter().find(|row| row.id == id)
@@ -67,7 +64,6 @@ pub(super) fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Li
     Some(lines)
 }
 
-/// When it is due: in the past or to come.
 fn when(context: &Context<'_>, row: &JobRow) -> String {
     let left = row.job.due_at.map(|due| (due - context.snapshot.taken_at).as_seconds_f64());
     match left {
@@ -76,7 +72,6 @@ fn when(context: &Context<'_>, row: &JobRow) -> String {
     }
 }
 
-/// What a state means, and what is not known.
 fn why(context: &Context<'_>, row: &JobRow) -> String {
     let since = context.age(row.judged.since).map(text::duration).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {

@@ -20,7 +20,6 @@ use crate::app::panes::{Cell, Rows, Value};
 use crate::model::adapter::{InstallationRows, JobRow, Part, Parts, Proof, State};
 use crate::text;
 
-/// Jobs of all installations.
 struct Jobs;
 
 impl Rows for Jobs {
@@ -131,7 +130,6 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     ..Definition::new(("Jobs", "a job"), &COLUMNS, |context, _| Row::all(context.view.adapters.rows.len()))
 };
 
-/// The tone of a job in a state.
 pub(super) fn tone(state: State) -> Tone {
     match state {
         State::Orphan | State::Lost => Tone::Critical,
@@ -142,18 +140,17 @@ pub(super) fn tone(state: State) -> Tone {
     }
 }
 
-/// What a state is known by.
 pub(super) fn proof(proof: Proof) -> Cell {
     if proof == Proof::None { Cell::none() } else { Cell::plain(proof.as_str()) }
 }
 
-/// How long it runs; of one that ended or waits nothing.
+/// How long it has been running; `None` for a job that has ended or waits.
 fn run(row: &JobRow, context: &Context<'_>) -> Option<f64> {
     let runs = &*row.job.state == "running";
     context.age(row.job.started_at).filter(|_| runs)
 }
 
-/// Seconds since it may be started, of a job that waits; less than 0 until then.
+/// For a waiting job, seconds since it may be started; negative before that.
 fn due(row: &JobRow, context: &Context<'_>) -> Option<f64> {
     let waits = matches!(
         row.judged.state,
@@ -168,7 +165,7 @@ fn due_cell(seconds: f64) -> Cell {
     Cell::toned(format!("{when}{}", text::duration(seconds.abs())), Tone::Dim)
 }
 
-/// The attempt, of how many there are: `1/3`.
+/// The attempt and the maximum number of attempts: `1/3`.
 fn attempts(row: &JobRow) -> Cell {
     match (row.job.attempt, row.job.max_attempts) {
         (None, _) => Cell::none(),
@@ -189,7 +186,6 @@ fn read_at(rows: &InstallationRows) -> Option<crate::model::Timestamp> {
     rows.jobs.values().filter_map(|read| read.section.taken_at).max()
 }
 
-/// Systems that the title has by name.
 const NAMED: usize = 3;
 
 /// `GoodJob · River jobs · 2 systems without jobs · 3 lost · 1 system not read`
@@ -197,7 +193,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let installations = &context.snapshot.adapters;
     let (refused, read): (Vec<_>, Vec<_>) =
         installations.iter().partition(|rows| rows.installation.refused.is_some());
-    // Others have leases or schedules alone.
+    // Other systems have only leases or schedules.
     let read: Vec<_> = read.into_iter().filter(|rows| !rows.jobs.is_empty()).collect();
     let mut facts = systems(&read);
     let lost = context.view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
@@ -218,7 +214,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts
 }
 
-/// `20 of 1,204 due listed`: only those that are due longest are read.
+/// `20 of 1,204 due listed`: only the jobs that have been due longest are read.
 fn listed(context: &Context<'_>) -> Option<Fact> {
     let board = &context.view.adapters;
     let listed = board.rows.iter().filter(|row| row.part == Part::Due).count() as u64;
@@ -229,7 +225,7 @@ fn listed(context: &Context<'_>) -> Option<Fact> {
         .then(|| (format!("{listed} of {}{more} due listed", text::count(due)), Tone::Plain))
 }
 
-/// Those with jobs by name, as far as there is room, and how many there are besides; the rows say which each is of.
+/// Names the systems with jobs as far as there is room, and counts the others; each row shows its system.
 fn systems(read: &[&InstallationRows]) -> Vec<Fact> {
     let has_jobs =
         |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.section.last_rows().is_empty());

@@ -1,5 +1,3 @@
-//! The detail view of a lease: whose it is, for how long, and who wants it.
-
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
@@ -36,7 +34,6 @@ pub(super) fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
     Some(lines)
 }
 
-/// The servers of its set, where there are several sets.
 fn servers(context: &Context<'_>, row: &LeaseRow) -> Option<Line> {
     let redis = &context.snapshot.systems.redis;
     let set = usize::from(row.set?).checked_sub(1)?;
@@ -46,7 +43,6 @@ fn servers(context: &Context<'_>, row: &LeaseRow) -> Option<Line> {
     Some(field("servers", names.join(", "), Tone::Plain))
 }
 
-/// The state, and what it means.
 fn state(row: &LeaseRow) -> Line {
     let ago = |left: Option<f64>| left.map(|left| text::duration(-left)).unwrap_or_default();
     let why = match (row.state, row.left) {
@@ -70,7 +66,6 @@ fn state(row: &LeaseRow) -> Line {
     Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
 }
 
-/// The owner's session, where the row names one.
 fn session(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
     if row.owner.is_none() {
         return Vec::new();

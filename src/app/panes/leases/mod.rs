@@ -23,7 +23,6 @@ use crate::app::panes::{Cell, Rows, Value};
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
 use crate::text;
 
-/// Leases of the view, of all tables and of Redis.
 struct Leases;
 
 impl Rows for Leases {
@@ -176,7 +175,6 @@ fn waiters(row: &LeaseRow) -> Cell {
     if row.waiting > 0 { Cell::toned(row.waiting.to_string(), Tone::Warning) } else { Cell::none() }
 }
 
-/// The tone of a lease in a state.
 pub(in crate::app) fn tone(state: LeaseState) -> Tone {
     match state {
         LeaseState::Expired => Tone::Warning,
@@ -185,12 +183,12 @@ pub(in crate::app) fn tone(state: LeaseState) -> Tone {
     }
 }
 
-/// Whether somebody has it, or still stands there as its owner.
+/// Whether it has an owner, or still names one.
 fn is_owned(row: &LeaseRow) -> bool {
     matches!(row.state, LeaseState::Held | LeaseState::Expired)
 }
 
-/// `12s`, `41s ago`; `no end` for one that nobody else will ever get.
+/// `12s`, `41s ago`; `no end` for a lease that no other owner will ever get.
 fn left(row: &LeaseRow) -> Cell {
     match row.left {
         _ if !is_owned(row) => Cell::none(),
@@ -200,13 +198,12 @@ fn left(row: &LeaseRow) -> Cell {
     }
 }
 
-/// The share of its term that a lease still has.
 fn share(row: &LeaseRow) -> Option<f64> {
     let (left, term) = row.left.zip(row.term.filter(|term| *term > 0.0))?;
     is_owned(row).then(|| (left / term).clamp(0.0, 1.0))
 }
 
-/// `█████░░░  61%`: what is left of the term.
+/// `█████░░░  61%`: the share of the term that is left.
 fn gauge(row: &LeaseRow, room: u16) -> Cell {
     let Some(share) = share(row) else { return Cell::none() };
     let tone = if share < 0.2 { Tone::Warning } else { Tone::Plain };
@@ -234,7 +231,7 @@ fn alive(row: &LeaseRow) -> Cell {
     }
 }
 
-/// The state; `split` where several owners have it on different servers.
+/// The state; `split` if several owners have it on different servers.
 fn state(row: &LeaseRow) -> Cell {
     if row.is_split {
         return Cell::toned("split", Tone::Warning);
@@ -242,7 +239,7 @@ fn state(row: &LeaseRow) -> Cell {
     Cell::toned(row.state.as_str(), tone(row.state))
 }
 
-/// Where it is kept; `3/5 redis`: its owner has it on so many of the servers.
+/// Where it is stored; `3/5 redis`: the owner has it on that many of the servers.
 fn source(row: &LeaseRow) -> Cow<'_, str> {
     match row.quorum {
         Some((has, of)) => Cow::Owned(format!("{has}/{of} {}", row.shown_source())),
@@ -250,7 +247,7 @@ fn source(row: &LeaseRow) -> Cow<'_, str> {
     }
 }
 
-/// How old the rows of a table that could not be read are; then `4 held · 1 expired`, and what was left out.
+/// The age of the rows of a table that could not be read; then `4 held · 1 expired`, and what was left out.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let tables = &context.snapshot.systems.leases;
     let mut facts = stale_tables(context, tables);
@@ -282,7 +279,7 @@ fn first_to_expire(context: &Context<'_>) -> Option<String> {
     ))
 }
 
-/// Leases that have expired, for the header: `1 lease expired`; none where none has.
+/// Expired leases, for the header: `1 lease expired`; `None` if there are none.
 pub fn urgent(context: &Context<'_>) -> Option<Fact> {
     let expired = context.view.leases.counts.of(LeaseState::Expired);
     let noun = if expired == 1 { "lease" } else { "leases" };

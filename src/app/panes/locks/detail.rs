@@ -1,5 +1,3 @@
-//! The detail view of a lock: who holds it, and the queue in its order.
-
 use super::requested;
 use crate::app::context::Context;
 use crate::app::detail::{LIST, field, fields, heading, party};
@@ -12,12 +10,11 @@ use crate::model::lock_key::LockKey;
 use crate::model::output::{Channel, shown};
 use crate::model::wait_graph::{Party, Waiter};
 
-/// Columns of a waiter's query that are shown.
 const QUERY: usize = 300;
 
 pub(in crate::app::panes) fn lines(context: &Context<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
     let awaited = context.awaited_lock(tag);
-    // A row is held by a transaction: the tuple lock is that of the first in the queue.
+    // A row is locked by a transaction: the tuple lock belongs to the first waiter in the queue.
     let of_row = awaited.filter(|lock| lock.tag.locktype() == LockType::Tuple);
     let of_row: Vec<LockTag> =
         of_row.into_iter().flat_map(|lock| &lock.holders).map(|hold| hold.tag).collect();
@@ -119,7 +116,7 @@ fn queue_lines(context: &Context<'_>, waiters: &[&Waiter], (is_row, width): (boo
         let query = context.backend(waiter.pid).and_then(|backend| backend.query.as_ref());
         if let Some(query) = query.filter(|query| !query.is_blank()) {
             line.push("  ", Tone::Plain);
-            // A line each: the detail of the session has all of it.
+            // One line each: the detail view of the session has the whole query.
             let room = width.saturating_sub(line.width()).min(QUERY);
             line.push(
                 crate::text::fit(&crate::text::one_line_prefix(&shown(Channel::Screen, query), QUERY), room),

@@ -27,7 +27,6 @@ use crate::text;
 pub(super) use detail::lines as detail_lines;
 pub(in crate::app) use strip::strip;
 
-/// Locks that sessions wait for, as the index of the snapshot has them.
 struct Awaited;
 
 impl Rows for Awaited {
@@ -85,7 +84,6 @@ static COLUMNS: Columns<Awaited> = Columns {
                 Party::Prepared(_) => None,
             }
         }),
-        // As in the other panes.
         Column::age(("WAIT", "wait", "the longest wait"), (6, 6), Tone::Plain, |lock, context| {
             context.wait_age(lock.since)
         }),
@@ -171,7 +169,7 @@ pub(super) fn name(context: &Context<'_>, lock: &AwaitedLock) -> String {
     object_first(context.lock_label(&lock.tag, pid))
 }
 
-/// `AccessShare 30, RowExclusive 15`; the modes that have no room are counted: `AccessShare 30 +2`.
+/// `AccessShare 30, RowExclusive 15`; modes that do not fit are counted: `AccessShare 30 +2`.
 fn requested(lock: &AwaitedLock, room: usize) -> String {
     if lock.tag.locktype() == LockType::Tuple {
         return format!("row lock {}", text::count(lock.queued() as u64));
@@ -192,7 +190,7 @@ fn holder(context: &Context<'_>, lock: &AwaitedLock, room: u16) -> String {
     match lock.holders.as_slice() {
         [] => String::new(),
         [Hold { party: Party::Backend(pid), .. }] => match context.backend(*pid) {
-            // Below 120 columns it is the application alone, as in WHO.
+            // Below 120 columns only the application is shown, as in WHO.
             Some(backend) => {
                 let room = if room < HOLDER_WITH_USER { 0 } else { room };
                 format!("{pid} {}", backends::who(context, backend, room).text)
@@ -210,5 +208,4 @@ fn holder(context: &Context<'_>, lock: &AwaitedLock, room: u16) -> String {
     }
 }
 
-/// From this width on the holder has its role.
 const HOLDER_WITH_USER: u16 = 34;

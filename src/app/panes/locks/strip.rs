@@ -1,5 +1,3 @@
-//! The lines below the Locks screen about the lock under the cursor: the holder, and the first in the queue.
-
 use super::super::lock_age::{age_words, lock_age};
 use super::super::party::root_state;
 use super::super::query;
@@ -13,7 +11,7 @@ use crate::model::output::{Channel, shown};
 use crate::model::wait_graph::Party;
 use crate::text;
 
-/// The title, and a line each; none if no session waits for the lock.
+/// The title, and one line each; `None` if no session waits for the lock.
 pub(in crate::app) fn strip(context: &Context<'_>, tag: &LockTag) -> Option<(String, Vec<Line>)> {
     let lock = context.awaited_lock(tag)?;
     let title = format!("{} · {}", name(context, lock), requested(lock, usize::MAX));

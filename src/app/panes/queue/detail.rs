@@ -1,5 +1,3 @@
-//! The detail page of an item of the work queue.
-
 use std::borrow::Cow;
 
 use crate::app::context::Context;
@@ -40,7 +38,6 @@ pub(super) fn lines(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
     Some(lines)
 }
 
-/// What a state means, and why nothing more can be said.
 fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
     let table = context.snapshot.systems.items.get(row.table);
     let is_printed = table.is_some_and(|table| !table.source.own_keys);

@@ -1,4 +1,4 @@
-//! The work queue: its items that somebody should see.
+//! The work queue: its items that need attention.
 //!
 //! ```text
 //!   STATE    ITEM     NAME            WORKER       RUN   BEAT   TRY PID         IN  WHAT
@@ -21,7 +21,6 @@ use crate::app::panes::words::{BEAT, TABLE, TRY, WORKER};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::work_queue::{Item, ItemRow, ItemState};
 
-/// Items of the tables of the work queue that were read.
 struct Items;
 
 impl Rows for Items {
@@ -130,7 +129,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     })
 };
 
-/// A number, where it is one that a number of the filter can be compared with.
+/// A number, if a number in the filter can be compared with it.
 fn id_value(item: &Item) -> Value<'static> {
     match i32::try_from(item.id) {
         Ok(id) => Value::Number(f64::from(id)),
@@ -142,7 +141,6 @@ fn error(item: &Item) -> Cell {
     Cell::server(item.error.as_deref().filter(|error| !error.is_empty())).with_tone(Tone::Warning)
 }
 
-/// The tone of an item in a state.
 pub(in crate::app) fn tone(state: ItemState) -> Tone {
     match state {
         ItemState::Lost => Tone::Critical,
@@ -161,7 +159,7 @@ pub(in crate::app) fn tone(state: ItemState) -> Tone {
     }
 }
 
-/// `2/3`: how often it was taken, and may be.
+/// `2/3`: how often it was taken, and how often it may be.
 fn attempts(item: &Item) -> Option<String> {
     match (item.attempt?, item.max_attempts) {
         (attempt, Some(most)) => Some(format!("{attempt}/{most}")),
@@ -169,7 +167,7 @@ fn attempts(item: &Item) -> Option<String> {
     }
 }
 
-/// The last sign of life of a worker, in seconds before now.
+/// Seconds since the last heartbeat of its worker.
 fn beat(context: &Context<'_>, item: &Item) -> Option<f64> {
     context.age(item.heartbeat_at.filter(|_| item.is_processing()))
 }
@@ -190,7 +188,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
         return facts;
     }
     facts.push((format!("{} pending", depth.pending), Tone::Plain));
-    // By the rows' states, of which each is in one: an item that has lost its worker is not at work.
+    // By the states of the rows, of which each has one: an item that has lost its worker is not in progress.
     let of = |state: ItemState| context.view.queue.of_state(state).count();
     let (lost, slow) = (of(ItemState::Lost), of(ItemState::Slow));
     let mut processing = depth.processing;
@@ -220,7 +218,6 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts
 }
 
-/// How many items have lost their worker, for the header.
 pub fn urgent(context: &Context<'_>) -> Option<Fact> {
     let lost = context.view.queue.of_state(ItemState::Lost).count();
     let noun = if lost == 1 { "item" } else { "items" };

@@ -1,5 +1,3 @@
-//! The detail view of a task: its schedule, what runs, and its last executions with their errors.
-
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, of, party};
 use crate::app::line::{Line, Tone};
@@ -27,7 +25,6 @@ fn words(text: Option<&Text>) -> String {
     text.map(|text| text::one_line(text).into_owned()).unwrap_or_default()
 }
 
-/// The state, and why it is called that.
 fn state(context: &Context<'_>, row: &TaskRow) -> Line {
     let seen = context.age(row.since).map(text::duration).unwrap_or_default();
     let over = row.age(context.snapshot).is_some_and(|age| age > row.limit);
@@ -107,7 +104,7 @@ fn running(context: &Context<'_>, row: &TaskRow, execution: &Execution) -> Vec<L
         ]),
     ];
     if let Some(pid) = execution.backend_pid {
-        // A start that is hidden from this role contradicts nothing.
+        // A start that is hidden from this role is not a contradiction.
         let same = |started: Option<Timestamp>| {
             execution.backend_start.zip(started).is_none_or(|(logged, seen)| logged == seen)
         };
@@ -124,7 +121,7 @@ fn running(context: &Context<'_>, row: &TaskRow, execution: &Execution) -> Vec<L
     lines
 }
 
-/// Who holds the bare number of a task that does not run: that may be anybody, for any reason.
+/// The holder of the plain number of a task that does not run: it may be any session, for any reason.
 fn stranger(context: &Context<'_>, row: &TaskRow, tag: &LockTag) -> Option<String> {
     if row.execution.is_some() {
         return None;
@@ -137,7 +134,6 @@ fn stranger(context: &Context<'_>, row: &TaskRow, tag: &LockTag) -> Option<Strin
     )
 }
 
-/// The key, who has it, and what is known of that session.
 fn key(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
     let Some(tag) = row.tag else { return Vec::new() };
     let mut lines = Vec::new();
@@ -170,7 +166,6 @@ fn key(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
     lines
 }
 
-/// The executions that were read, newest first.
 fn last(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
     let Some(set) = row.set(context.snapshot) else { return Vec::new() };
     let mine = || set.executions.last_rows().iter().filter(|execution| execution.task_id == row.task.id);
@@ -181,7 +176,7 @@ fn last(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
     for execution in mine() {
         lines.push(execution_line(context, execution));
         let error = execution.error.as_deref().unwrap_or_default();
-        // Whoever recovered it mostly stands in what is said of its end.
+        // The error usually names it already.
         if let Some(by) = execution.recovered_by.as_deref().filter(|by| !error.contains(by)) {
             lines.push(field("", format!("recovered by {}", text::one_line(by)), Tone::Warning));
         }

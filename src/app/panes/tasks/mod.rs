@@ -21,7 +21,6 @@ use crate::app::panes::{Cell, Rows, Value};
 use crate::model::task::{Execution, Schedule, TaskId, TaskRow, TaskState};
 use crate::text;
 
-/// Tasks of the view, and their executions.
 struct Tasks;
 
 impl Rows for Tasks {
@@ -172,7 +171,6 @@ fn label(context: &Context<'_>, task: TaskId, again: Option<i64>) -> String {
     text::fit(&text::one_line(&name), 20).into_owned()
 }
 
-/// The tone of a task in a state.
 pub(in crate::app) fn tone(state: TaskState) -> Tone {
     match state {
         TaskState::Orphan | TaskState::Failed => Tone::Critical,
@@ -193,7 +191,8 @@ pub(in crate::app) fn tone(state: TaskState) -> Tone {
     }
 }
 
-/// `in 4m10s`, `12m ago`: when it begins, or should have begun. What runs has begun; `orphan 18s`: it will be one, if nothing is heard of it.
+/// `in 4m10s`, `12m ago`: when it is or was due; empty for a running task. `orphan 18s`: it will be an orphan if there
+/// is no sign of life until then.
 fn next(context: &Context<'_>, row: &TaskRow) -> Cell {
     if let Some(left) = row.orphan_in {
         return Cell::toned(format!("orphan {}", text::duration(left.max(0.0))), Tone::Warning);
@@ -210,7 +209,7 @@ fn next(context: &Context<'_>, row: &TaskRow) -> Cell {
     }
 }
 
-/// `█████▌░░░  61%`: how much of its time a run has used up.
+/// `█████▌░░░  61%`: the share of its time limit that a run has used.
 fn gauge(context: &Context<'_>, row: &TaskRow, room: u16) -> Cell {
     let Some(share) = row.age(context.snapshot).filter(|_| row.limit > 0.0).map(|age| age / row.limit) else {
         return Cell::none();
@@ -219,13 +218,13 @@ fn gauge(context: &Context<'_>, row: &TaskRow, room: u16) -> Cell {
     Cell::toned(bar(share, room), tone)
 }
 
-/// `2/3`: the attempt that runs, or how many failed, and how many there are.
+/// `2/3`: the running attempt or the number of failed attempts, and the maximum.
 fn attempts(context: &Context<'_>, row: &TaskRow) -> Option<String> {
     let attempt = if let Some(execution) = row.execution(context.snapshot) {
         execution.attempt
     } else {
         let failed = row.schedule(context.snapshot).and_then(|task| task.attempts);
-        // Given up and begun anew it counts from none; the log knows better.
+        // After a task was given up and started again, it counts from zero; the log has the actual number.
         failed.max(Some(i64::from(row.streak.attempts))).filter(|failed| *failed > 0)
     };
     let most = row.schedule(context.snapshot).and_then(|task| task.max_attempts);
@@ -244,7 +243,7 @@ fn holder(row: &TaskRow) -> Cell {
     }
 }
 
-/// The timeout, of what runs and of what has one of its own.
+/// The timeout, for a running task and for a task with a timeout of its own.
 fn limit(context: &Context<'_>, row: &TaskRow) -> Cell {
     let has_one = row.schedule(context.snapshot).is_some_and(|task| task.timeout.is_some());
     let shown = has_one || row.execution(context.snapshot).is_some();
@@ -255,7 +254,7 @@ fn used_up(context: &Context<'_>, row: &TaskRow) -> Value<'static> {
     Value::number(row.age(context.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
 }
 
-/// By how urgent the state is; within it what began first, or is due first.
+/// By the urgency of the state; within a state by start or due time.
 fn urgency(context: &Context<'_>, row: &TaskRow) -> (TaskState, i64, TaskId, Option<i64>) {
     let began = row.execution(context.snapshot).and_then(|execution| execution.started_at);
     let due = || row.schedule(context.snapshot).and_then(|task| task.next_run_at);
@@ -263,11 +262,11 @@ fn urgency(context: &Context<'_>, row: &TaskRow) -> (TaskState, i64, TaskId, Opt
     (row.state, since, row.task, row.again)
 }
 
-/// How old the rows of a table that could not be read are; then `10 running · 1 orphan · 1 slow · 2 overdue`, and what
+/// The age of the rows of a table that could not be read; then `10 running · 1 orphan · 1 slow · 2 overdue`, and what
 /// was left out.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let counts = &context.view.tasks.counts;
-    // Each task is in one state: the numbers add up.
+    // Each task is in one state, so that the numbers add up.
     let running =
         [TaskState::Running, TaskState::MaybeRunning, TaskState::Uncommitted, TaskState::MaybeUncommitted];
     let running: u32 = running.into_iter().map(|state| counts.of(state)).sum();
@@ -288,7 +287,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts
 }
 
-/// The task that is due next, and when: `send digests in 12s`.
+/// The task that is due next: `send digests in 12s`.
 pub(super) fn next_task(context: &Context<'_>) -> Option<String> {
     let rows = context.view.tasks.rows.iter().filter(|row| row.state != TaskState::Disabled);
     let due = rows.filter_map(|row| Some((row.due_in(context.snapshot).filter(|left| *left >= 0.0)?, row)));
@@ -297,10 +296,8 @@ pub(super) fn next_task(context: &Context<'_>) -> Option<String> {
     Some(format!("{} in {}", text::fit(&text::one_line(&name), NAME), text::age(left)))
 }
 
-/// Characters of a task's name in a title.
 const NAME: usize = 30;
 
-/// How many need somebody, the worst first.
 fn urgent(context: &Context<'_>) -> Vec<Fact> {
     let states = [
         TaskState::Orphan,
@@ -314,7 +311,7 @@ fn urgent(context: &Context<'_>) -> Vec<Fact> {
     states.into_iter().filter_map(|state| count(context, state)).collect()
 }
 
-/// `2 overdue`; nothing where there is none.
+/// `2 overdue`; `None` if there are none.
 pub fn count(context: &Context<'_>, state: TaskState) -> Option<Fact> {
     let number = context.view.tasks.counts.of(state);
     let tone = if state == TaskState::Orphan { Tone::Critical } else { Tone::Warning };
@@ -326,7 +323,7 @@ fn staleness(context: &Context<'_>) -> Vec<Fact> {
     for set in context.snapshot.task_sets.iter() {
         let tasks = set.tasks.error.as_ref().map(|error| (set.tasks.taken_at, error));
         let log = set.executions.error.as_ref().map(|error| (set.executions.taken_at, error));
-        // Both are mostly locked by the same, and there is one line.
+        // Both are usually locked by the same session, and there is only one line.
         if let Some((taken, error)) = tasks.or(log) {
             facts.push(stale(context, taken, error));
         }

@@ -1,4 +1,4 @@
-//! The demo without a screen: it plays for a while, says what came of it, and fails where something did that must not.
+//! The demo without a screen: runs for some time, prints a summary, and fails if an invariant was violated.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -11,15 +11,14 @@ use crate::clock;
 use locktop_lab::DemoOptions;
 use locktop_lab::tasks::{Outcome, RunningContests, Summary, TasksError};
 
-/// How long it is played unless somebody says otherwise.
 const DURATION: Duration = Duration::from_secs(20);
-/// How often the numbers are looked at where somebody waits for some.
+/// Poll interval for `--until`.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often it is said how far it is.
+/// Interval of the progress line.
 const TELL: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8, Failure> {
-    // From now on, so that an early Ctrl-C ends nothing half made.
+    // Catch signals from here on, so that an early Ctrl-C leaves nothing half done.
     let interrupted = interruption()?;
     let mut demo = locktop_lab::run(options).await?;
     let played = match &mut demo.contests {
@@ -28,14 +27,14 @@ pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8
     };
     let stopped = demo.stop().await;
     let (outcome, missed) = played?;
-    // What the numbers show comes first: that something is left behind must not hide it.
+    // The violations come first: a failed cleanup must not hide them.
     let left = stopped.err().map(|error| error.to_string());
     let broken: Vec<String> = outcome.violations.into_iter().chain(missed).chain(left).collect();
     print(&outcome.summary, arguments.format, broken.is_empty())?;
     if broken.is_empty() { Ok(0) } else { Err(Failure::Other(broken.join("\n"))) }
 }
 
-/// Plays until it is time, and answers with the numbers and with what was waited for in vain.
+/// Runs to the end, and returns the numbers and which goals were missed.
 async fn run_to_end(
     contests: &mut RunningContests,
     arguments: &DemoArgs,
@@ -57,7 +56,7 @@ async fn run_to_end(
     Ok((outcome, missed))
 }
 
-/// Returns when all goals are reached; never where there are none.
+/// Returns when all goals are reached; never if there are none.
 async fn reach(contests: &RunningContests, goals: &[Goal]) -> Result<(), TasksError> {
     if goals.is_empty() {
         std::future::pending::<()>().await;
@@ -71,7 +70,7 @@ async fn reach(contests: &RunningContests, goals: &[Goal]) -> Result<(), TasksEr
     }
 }
 
-/// Says how far it is, where somebody sees that; ends only with an error.
+/// Prints the progress to a terminal. Returns only on an error.
 async fn tell(contests: &RunningContests, duration: Duration) -> Result<(), TasksError> {
     if !io::stderr().is_terminal() {
         return std::future::pending().await;
@@ -83,7 +82,7 @@ async fn tell(contests: &RunningContests, duration: Duration) -> Result<(), Task
         let number = |key| summary.value(key).unwrap_or_default();
         let (executions, recovered) = (number("executions"), number("recovered"));
         let passed = started.elapsed().as_secs();
-        // Whoever closed the terminal does not read it.
+        // The terminal may be closed.
         let _ = writeln!(
             io::stderr(),
             "{passed} of {} s: {executions} executions, {recovered} recovered",
@@ -109,7 +108,6 @@ fn print(summary: &Summary, format: SnapshotFormat, is_well: bool) -> Result<(),
     Ok(())
 }
 
-/// Ctrl-C, or a polite request to end.
 fn interruption() -> io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,6 +1,3 @@
-//! `locktop demo`: a server of its own, workers that compete for tasks and sessions that fight over locks in it, and the dashboard over
-//! them, or none.
-
 mod headless;
 
 use super::super::settings::Settings;
@@ -15,13 +12,12 @@ use locktop_lab::scenario::{EXPORT_KEY, PAYOUT_KEY, Scenario};
 use locktop_lab::tasks::{RunningContests, TasksError, TasksOptions, child};
 use locktop_lab::{DemoError, DemoOptions, Language};
 
-/// Connections for everything that is not a worker, and for each worker.
+/// Connections of everything except workers, and of each worker.
 const CONNECTIONS: usize = 300;
 const EACH: usize = 4;
-/// Prepared transactions that the server has room for.
 const PREPARED: usize = 10;
 
-/// What the screens look for, where it is not in the usual schema.
+/// The tables of a demo that are not in the default schema.
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
 
@@ -56,12 +52,12 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     }
     let redis = demo.contests.as_ref().map(RunningContests::redis).unwrap_or_default();
     for set in redis {
-        // A launcher's URLs are none that could be wrong, and no two servers have one.
+        // The launcher's URLs are valid and distinct.
         let _ = settings.redis.sets.add(set.iter().filter_map(|url| RedisUrl::parse(url).ok()).collect());
     }
     let mut info = demo.info.clone().with_application_name("locktop");
     if let Some(grace) = grace.filter(|_| demo.server.is_none()) {
-        // What the workers count with is what is shown and what R counts with. A server of our own has it as a setting.
+        // Use the same grace period as the workers. The demo's own server has it as a setting.
         info = info.with_setting("locktop.orphan_grace", &format!("{grace} s"));
     }
     let target = if demo.server.is_some() { "demo".to_owned() } else { info.describe() };
@@ -74,10 +70,9 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     Ok(status)
 }
 
-/// Columns of the line on the smallest usual terminal.
+/// Width of the hint: that of the smallest common terminal.
 const COLUMNS: usize = 80;
 
-/// What to try, in one line: of each that is played the keys that help, as far as there is room.
 fn hint(options: &DemoOptions) -> String {
     let tasks = options.tasks.as_ref();
     let plays = |contest| tasks.is_some_and(|tasks| tasks.contests.contains(&contest));
@@ -106,7 +101,6 @@ fn line(said: &str) -> String {
     format!("demo: {said}. ? help, q quit")
 }
 
-/// `locktop demo-worker`: a worker of a demo, which is told on standard input what to do.
 pub(super) async fn worker() -> Result<u8, Failure> {
     Box::pin(child::run()).await.map_err(Failure::Other)?;
     Ok(0)
@@ -128,11 +122,11 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
     let mut options = DemoOptions { url: settings.conninfo.clone(), ..DemoOptions::default() };
     options.server.bin.clone_from(&arguments.pg_bin);
     let connections = CONNECTIONS + EACH * arguments.workers;
-    // A demo may run for days: what it has updated is cleaned up.
+    // A demo may run for days, so autovacuum is on.
     options.server = options.server.with("max_connections", connections).with("autovacuum", "on");
     options.server = options.server.with("max_prepared_transactions", PREPARED);
     let named = &arguments.scenario;
-    // To a stranger one after the other; who names some wants to see them.
+    // By default scenarios run in turn; named scenarios all run at once.
     options.in_turn = named.is_empty();
     let asked = |name: ScenarioName| named.contains(&name);
     options.scenarios = match (named.is_empty(), arguments.headless) {
@@ -173,7 +167,7 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
     Ok(options)
 }
 
-/// Names for the advisory locks of the scenarios, unless the config has some.
+/// Names the advisory locks of the scenarios, unless the config does.
 fn name_locks(settings: &mut Settings, language: Language) {
     for ((first, second), names) in
         [(EXPORT_KEY, ("nightly export", "夜间导出")), (PAYOUT_KEY, ("payout run", "批量付款"))]
@@ -185,7 +179,6 @@ fn name_locks(settings: &mut Settings, language: Language) {
     }
 }
 
-/// The language that was asked for, or that of the locale.
 fn language(arguments: &DemoArgs) -> Language {
     match arguments.language {
         Some(NameLanguage::En) => Language::English,
@@ -218,8 +211,8 @@ fn scenario(name: ScenarioName) -> Option<Scenario> {
     }
 }
 
-/// The contests of the named scenarios, each once, in the order of [`Contest::ALL`]. Without names those whose screens would be empty
-/// otherwise.
+/// The contests of the named scenarios, each once, in the order of [`Contest::ALL`]. Without names, contests for the
+/// screens that would otherwise be empty.
 fn contests(named: &[ScenarioName], has_dashboard: bool) -> Vec<Contest> {
     if named.is_empty() && has_dashboard {
         return vec![Contest::Leases, Contest::Queue];

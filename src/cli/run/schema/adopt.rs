@@ -1,5 +1,3 @@
-//! `locktop schema adopt`: says what would be copied, asks, and copies it.
-
 use super::super::super::confirm;
 use super::super::{Failure, say};
 use super::shown;
@@ -36,7 +34,6 @@ pub(super) async fn run(
     Ok((said(lines(&done), place, &asked, &done), 0))
 }
 
-/// A line for each table, and below it one for whatever is not copied as it is.
 fn lines(adopted: &Adopted) -> Vec<String> {
     adopted.tables.iter().flat_map(of_table).collect()
 }
@@ -51,7 +48,6 @@ fn of_table(taken: &Taken) -> Vec<String> {
     lines
 }
 
-/// What was done, and what is left to do.
 fn said(mut lines: Vec<String>, place: &Schema, asked: &Adopt, adopted: &Adopted) -> String {
     let (from, to) = (shown(&asked.source), shown(&place.name));
     if asked.dry_run {

@@ -1,5 +1,3 @@
-//! `locktop schema drop`: says what would be gone, and asks for the schema's name.
-
 use super::super::super::confirm;
 use super::super::{Failure, say};
 use super::shown;

@@ -1,5 +1,3 @@
-//! `locktop schema …`: locktop's own tables and functions on a server.
-
 mod adopt;
 mod drop;
 mod purge;
@@ -50,7 +48,6 @@ pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u
     Ok(status)
 }
 
-/// What can be said without a server.
 fn refuse(settings: &Settings, command: &SchemaCommand) -> Result<(), SettingsError> {
     let (what, yes) = match command {
         SchemaCommand::Drop(arguments) => ("drop", arguments.yes),
@@ -97,7 +94,7 @@ async fn install(client: &mut tokio_postgres::Client, schema: Schema) -> Result<
     Ok(said)
 }
 
-/// The role that is connected, unless it is a superuser: what those own everybody trusts.
+/// The current role, unless it is a superuser: objects of superusers are always trusted.
 async fn ordinary_role(client: &tokio_postgres::Client) -> Result<Option<String>, Failure> {
     let sql = "SELECT rolname::text FROM pg_catalog.pg_roles WHERE rolname = current_user AND NOT rolsuper";
     let rows = client.query_typed(sql, &[]).await.map_err(SchemaError::from)?;
@@ -123,7 +120,6 @@ fn describe(state: &State, schema: &SchemaName) -> String {
     }
 }
 
-/// One line for each object that is not as we made it.
 fn oddities(objects: &[Object]) -> String {
     let mut text = String::new();
     for object in objects {
@@ -141,7 +137,6 @@ fn oddities(objects: &[Object]) -> String {
     text
 }
 
-/// The name, quoted, fit for a terminal.
 fn shown(schema: &SchemaName) -> String {
     one_line(&schema.quoted()).into_owned()
 }

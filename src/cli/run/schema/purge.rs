@@ -1,5 +1,3 @@
-//! `locktop schema purge`: says what is older than it is to be kept, asks, and removes it.
-
 use super::super::super::confirm;
 use super::super::{Failure, say};
 use super::shown;

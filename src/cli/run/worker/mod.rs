@@ -1,5 +1,3 @@
-//! `locktop worker`: runs scheduled tasks and items of the work queue until it is told to end.
-
 mod systemd;
 
 use std::io::{self, Read, Write};
@@ -44,7 +42,7 @@ pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8
         let working = beating(&log.systemd, worker::run(options, work, told.clone()));
         let outcome = tokio::select! {
             outcome = working => outcome,
-            // What runs is left as it is: the end of the process ends its sessions, and so gives back its locks.
+            // Running work is left as it is: the exit of the process ends its sessions, which releases their locks.
             end = &mut ends => {
                 let end = end.unwrap_or("a signal handler ended");
                 return log.fatal(&format!("killed by a second {end}"));
@@ -64,7 +62,7 @@ pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8
     }
 }
 
-/// The worker, and as long as somebody attends to it the word that it lives.
+/// Runs the worker, and notifies the systemd watchdog while it is polled.
 async fn beating<T>(systemd: &Systemd, working: impl Future<Output = T>) -> T {
     let mut working = std::pin::pin!(working);
     let Some(pulse) = systemd.pulse() else { return working.await };
@@ -77,7 +75,7 @@ async fn beating<T>(systemd: &Systemd, working: impl Future<Output = T>) -> T {
     }
 }
 
-/// What it takes: all that it knows and may do, or of that what was asked for.
+/// The types to take: the requested ones, or all that this worker knows and may run.
 fn types(asked: &[String], known: &Types) -> Result<Types, Failure> {
     if asked.is_empty() {
         return Ok(known.clone());
@@ -96,7 +94,6 @@ fn types(asked: &[String], known: &Types) -> Result<Types, Failure> {
     }
 }
 
-/// Where events go: lines on standard error, and what systemd wants to know.
 #[derive(Debug, Clone)]
 struct Log {
     format: Format,
@@ -133,12 +130,12 @@ impl Log {
         }
         if event.level() >= self.least {
             let line = worker::line(self.format, clock::wall(), &self.worker, event);
-            // In one piece. Where standard error is gone there is nobody to tell.
+            // In one write. If standard error is closed, the line is lost.
             let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
         }
     }
 
-    /// The end of a worker that could not go on: a line of the log for programs, and as of any command for people.
+    /// A fatal error: a log event in JSON format, otherwise an error message as for other commands.
     fn fatal(&self, reason: &str) -> Result<u8, Failure> {
         if self.format == Format::Text {
             return Err(Failure::Other(reason.to_owned()));
@@ -160,7 +157,7 @@ fn options(info: ConnInfo, arguments: &WorkerArgs) -> Options {
         concurrency: usize::from(arguments.concurrency),
         observe_locks: arguments.observe_locks,
         heartbeat: arguments.heartbeat.unwrap_or(usual.heartbeat),
-        // Whoever ends with its starter has nobody left who would wait for it.
+        // With --exit-with-stdin, the parent process that could wait has exited.
         grace: arguments.grace.unwrap_or(if arguments.exit_with_stdin {
             Duration::ZERO
         } else {
@@ -170,7 +167,7 @@ fn options(info: ConnInfo, arguments: &WorkerArgs) -> Options {
     }
 }
 
-/// Listens for the end. The first signal asks for it; the second is answered, with what it was.
+/// Handles signals. The first requests the shutdown; the second is returned by name.
 fn ends(quit: watch::Sender<bool>, with_stdin: bool) -> Result<oneshot::Receiver<&'static str>, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -178,7 +175,7 @@ fn ends(quit: watch::Sender<bool>, with_stdin: bool) -> Result<oneshot::Receiver
     let (at_once, answer) = oneshot::channel();
     let (over, mut stdin) = watch::channel(false);
     if with_stdin {
-        // A thread of its own, which the end of the program does not wait for.
+        // A thread, because the exit of the program does not wait for it.
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             let mut input = std::io::stdin().lock();

@@ -1,5 +1,5 @@
-//! What systemd wants to know of a service of type `notify` (`sd_notify(3)`): one datagram for each word, to the socket that
-//! `NOTIFY_SOCKET` names. Without one nothing is said.
+//! Notifications for a systemd service of type `notify`, see `sd_notify(3)`: one datagram per message to the socket in
+//! `NOTIFY_SOCKET`. Without that variable nothing is sent.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -7,7 +7,6 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 use std::os::linux::net::SocketAddrExt;
 
-/// Who started us, if that is systemd and wants to be told.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Systemd {
     socket: Option<String>,
@@ -15,21 +14,20 @@ pub(super) struct Systemd {
 }
 
 impl Systemd {
-    /// From the environment: `NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`.
     pub(super) fn of(env: impl Fn(&str) -> Option<String>) -> Self {
         let own = |pid: String| pid.parse() == Ok(std::process::id());
-        // Where a process id is given, the watchdog waits for that process.
+        // If `WATCHDOG_PID` is set, the watchdog is for that process.
         let watchdog = env("WATCHDOG_USEC").filter(|_| env("WATCHDOG_PID").is_none_or(own));
         let watchdog = watchdog.and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
         Self { socket: env("NOTIFY_SOCKET"), watchdog: watchdog.filter(|time| !time.is_zero()) }
     }
 
-    /// How often to say that we are alive, if at all: twice in the time after which we would be taken for dead.
+    /// The interval for watchdog notifications, if required: half of the watchdog timeout.
     pub(super) fn pulse(&self) -> Option<Duration> {
         self.socket.as_ref().and(self.watchdog).map(|time| time / 2)
     }
 
-    /// Says it. Where nobody listens there is nobody to tell that.
+    /// Sends a notification. Errors are ignored.
     pub(super) fn say(&self, words: &str) {
         if let Some(name) = &self.socket {
             let _ = send(name, words);
@@ -39,7 +37,7 @@ impl Systemd {
 
 fn send(name: &str, words: &str) -> std::io::Result<()> {
     let socket = UnixDatagram::unbound()?;
-    // A full queue is no reason to wait.
+    // Do not block on a full queue.
     socket.set_nonblocking(true)?;
     #[cfg(target_os = "linux")]
     if let Some(name) = name.strip_prefix('@') {
@@ -70,7 +68,7 @@ mod tests {
         let mut heard = [0; 64];
         let count = ear.recv(&mut heard).unwrap();
         assert_eq!(&heard[..count], b"READY=1");
-        // The watchdog of another process, and none.
+        // The watchdog of another process, and no watchdog.
         let others = |name: &str| if name == "WATCHDOG_PID" { Some("1".to_owned()) } else { env(name) };
         assert_eq!(Systemd::of(others).pulse(), None);
         assert_eq!(Systemd::of(|_| None).pulse(), None);

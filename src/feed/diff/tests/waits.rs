@@ -1,5 +1,3 @@
-//! What becomes of waits.
-
 use super::*;
 
 #[test]
@@ -25,7 +23,8 @@ fn a_wait_ends_in_four_ways() {
     assert_eq!(events[1].length, Some(Length::AtMost(5.0)));
 }
 
-/// A lock on a transaction is given back as soon as it is had: that the transaction has ended is what tells.
+/// A lock on a transaction is released as soon as it is acquired, so the end of the transaction shows that the wait
+/// succeeded.
 #[test]
 fn who_waited_for_a_transaction_has_its_row_when_that_has_ended() {
     let row = || {
@@ -48,10 +47,10 @@ fn who_waited_for_a_transaction_has_its_row_when_that_has_ended() {
     for (holds, began, omitted, expected) in [
         (false, Some(-3.0), 0, got),
         (true, Some(-3.0), 0, stopped),
-        // Its own transaction is over: it may have run into its time-out just before.
+        // Its own transaction has ended, possibly by a timeout just before.
         (false, None, 0, stopped),
         (false, Some(0.9), 0, stopped),
-        // Locks that nobody waits for were left out.
+        // Locks without waiters were omitted.
         (false, Some(-3.0), 1, stopped),
     ] {
         let mut story = Story::of(scene(-1.0, true, Some(-3.0)));

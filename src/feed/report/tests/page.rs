@@ -1,12 +1,9 @@
-//! The page and its twin: what they are made of, and what they say of strong locks.
-
 use super::*;
 use crate::model::blame::Episode;
 
-/// Elements without an end.
 const VOID: [&str; 2] = ["meta", "!doctype"];
 
-/// Every element ends within the one it is in, and nothing loads or runs anything.
+/// Checks that the elements are nested correctly, and that nothing loads or runs anything.
 pub(super) fn is_well_formed(page: &str) {
     let mut open: Vec<&str> = Vec::new();
     for part in page.split('<').skip(1) {
@@ -19,7 +16,7 @@ pub(super) fn is_well_formed(page: &str) {
             _ if tag.ends_with('/') || VOID.contains(&name) => {}
             _ => open.push(name),
         }
-        // The text outside the quotes: the names of the attributes.
+        // The text outside quotes contains the attribute names.
         let outside: Vec<&str> = tag.split('"').step_by(2).collect();
         let (last, names) = outside.split_last().unwrap();
         assert!(!last.contains('='), "<{tag}>");
@@ -44,7 +41,7 @@ pub(super) fn is_well_formed(page: &str) {
     assert!(page.contains("content=\"default-src 'none'; style-src 'unsafe-inline'\""));
 }
 
-/// The text between the tags, without titles, which only the pointer shows.
+/// The text between the tags, without titles, which are shown only on hover.
 fn words(page: &str) -> String {
     let body = page.split("<body>").nth(1).unwrap();
     let without = |text: &str, element: &str| {
@@ -97,7 +94,7 @@ fn a_page_has_axes_a_legend_bars_and_the_episodes_of_its_twin() {
         assert!(said.1.starts_with(&ended.replace("&#39;", "'")), "{row}");
         assert!(page.contains(&format!("aria-label=\"episode {}\"", episode.number)));
     }
-    // A time in the text is one that is not broken at the end of a line.
+    // A time in the text must not be broken at the end of a line.
     let unbroken: String =
         page.split("<time").skip(1).map(|part| part.split("</time>").next().unwrap()).collect();
     for time in ["15:04:01–15:05:30:", "15:04:00"] {
@@ -106,7 +103,7 @@ fn a_page_has_axes_a_legend_bars_and_the_episodes_of_its_twin() {
     assert!(unbroken.contains("15:04:01–15:05:30:"));
 }
 
-/// A report of a server that is reached by a socket has no path in its title.
+/// For a server that is connected by a socket, the title has no path.
 #[test]
 fn the_title_is_the_host_the_database_and_the_time() {
     let server = |host: &str, port, database: &str| {
@@ -126,7 +123,7 @@ fn the_title_is_the_host_the_database_and_the_time() {
     assert!(title.contains(" to 15:0") && title.ends_with("+01:00"), "{title}");
 }
 
-/// `ALTER TABLE` of a session: tries of 0.2 s each between two snapshots, then one that waits.
+/// A session's `ALTER TABLE`: attempts of 0.2 s each between two snapshots, then one that waits.
 fn migration(second: i32, waits: Option<f64>) -> sample::Builder {
     let mut scene = sample::Builder { now: f64::from(second), ..sample::Builder::default() };
     let table = sample::relation(7);
@@ -165,15 +162,14 @@ fn tries_between_two_snapshots_are_reported_as_far_as_they_were_seen() {
         ],
     );
     assert!(!text.contains("lock\\_timeout ("), "{text}");
-    // Redaction is that of the report.
     let report = of(&mut recording, 0..12, Some(Redaction::Queries), waiting).unwrap();
     assert!(!markdown(&report, STYLE).contains("ADD COLUMN"));
-    // Two runs are no storm.
+    // Two attempts are not reported.
     let report = of(&mut recording, 0..2, None, waiting).unwrap();
     assert_eq!(report.tries, []);
 }
 
-/// The moment at which the most wait is another one.
+/// The wait of the `ALTER TABLE` is not at the time of the most waits.
 #[test]
 fn a_change_of_a_table_that_waits_is_advised_whenever_that_was() {
     let folder = tempfile::tempdir().unwrap();

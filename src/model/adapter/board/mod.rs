@@ -1,4 +1,5 @@
-//! All installations with the states of their jobs, workers, queues, leases and schedules, from one snapshot and what was seen before.
+//! All installations with the states of their jobs, workers, queues, leases and schedules, from one snapshot and the
+//! remembered earlier ones.
 
 mod lease;
 mod queue;
@@ -23,51 +24,38 @@ use crate::model::systems::TextId;
 use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp};
 
-/// A process may be a little younger than the start that was written down for what it does, in seconds.
+/// A backend may have started this many seconds after the recorded start of its job.
 const STARTING: f64 = 10.0;
 
-/// A job of an installation, with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRow {
-    /// What identifies it: the installation, the part and its id.
     pub id: TextId,
-    /// What its installation is called: `GoodJob`, with its schema where there are several.
+    /// The installation's label: `GoodJob`, with its schema if there are several.
     pub source: Text,
-    /// Place of the installation in the snapshot.
     pub place: usize,
-    /// The part that it was read with.
     pub part: Part,
-    /// Its row, as its system has it.
     pub job: Job,
-    /// Its state, and by what that is known.
     pub judged: Judged,
-    /// What becomes of it by itself, where its worker is lost.
+    /// What its system does with it automatically, if its worker is lost.
     pub comes_back: Option<Text>,
-    /// What to type in its system's own console.
+    /// A command for its system's own console.
     pub advice: Option<Text>,
-    /// Sessions of its worker that are connected; None where that is not known. Where no worker of its system has one, its own has none.
+    /// Connected sessions of its worker. None if not known. If no worker of its system has a session, this is 0.
     pub sessions: Option<u64>,
-    /// Its worker for people: the name in its row, else the id that the job has; none where nobody has it.
+    /// Display name of its worker: the name in the worker's row, otherwise the id in the job. None if no worker has it.
     pub worker: Option<Text>,
 }
 
-/// Everything of all installations, with states, in the order of the screens.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
-    /// The jobs: worst first, and then those that are longest so.
     pub rows: Vec<JobRow>,
-    /// The workers: worst first, and then by installation.
     pub workers: Vec<WorkerRow>,
-    /// The queues: worst first, and then by installation and name.
     pub queues: Vec<QueueRow>,
-    /// The leases: those that somebody has first.
     pub leases: Vec<OtherLeaseRow>,
-    /// The schedules: those that are overdue first, and then by installation.
     pub schedules: Vec<ScheduleRow>,
 }
 
 impl Board {
-    /// How many are in a state.
     pub fn count(&self, state: State) -> usize {
         self.rows.iter().filter(|row| row.judged.state == state).count()
     }
@@ -78,14 +66,14 @@ impl Board {
             let order = |row: &JobRow| (row.judged.state, since(row).is_none(), since(row));
             order(one).cmp(&order(other)).then_with(|| one.job.id.cmp(&other.job.id))
         });
-        // By place within a state: that of the installation, and the order of its query.
+        // Within a state by `place`: the installation, and the order of its query.
         self.workers.sort_by_key(|row| (row.state, row.place));
         self.queues.sort_by_key(|row| row.state);
         self.leases.sort_by_key(|row| (row.state, row.place));
         self.schedules.sort_by_key(|row| (row.state, row.place));
     }
 
-    /// What the advisory locks of jobs that run and of workers are called, and how that is known.
+    /// Key, name and origin of the advisory locks of running jobs, workers and leases.
     pub fn key_names(&self, snapshot: &Snapshot) -> Vec<(LockKey, Text, Text)> {
         let runs = self.rows.iter().filter(|row| row.part == Part::Running);
         let jobs = runs.filter_map(|row| {
@@ -112,27 +100,26 @@ impl Board {
     }
 }
 
-/// Since when the key of a run or a worker was free at every look, or no worker had a session.
+/// Since when the key of a run or a worker was free in every snapshot, or no worker had a session.
 pub(crate) type Marks = FxHashMap<(TextId, Option<Timestamp>), Timestamp>;
 
-/// What has to be seen more than once: a key that stays free. It counts only for one connection to one run of one server.
+/// State over several snapshots: which keys stay free. It is valid for one connection to one run of one server.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     pub(crate) epoch: Option<(i32, Option<Timestamp>, bool)>,
     pub(crate) free: Marks,
-    /// The locks of the snapshot before, if they were read. Not in recordings: a job that is seen for the first time is not decided there.
+    /// The locks of the previous snapshot, if they were read. Not in recordings: there a job that is seen for the first time
+    /// is not decided.
     locks: Option<Arc<Vec<Lock>>>,
 }
 
 impl Watch {
-    /// Goes on from what was kept.
     pub(crate) fn restored(epoch: Option<(i32, Option<Timestamp>, bool)>, free: Marks) -> Self {
         Self { epoch, free, locks: None }
     }
 }
 
 impl Watch {
-    /// Judges the next snapshot, and remembers which keys are free in it.
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
         let epoch =
             snapshot.server().map(|server| (server.lasting_pid(), server.started_at, server.in_recovery));
@@ -160,7 +147,7 @@ impl Watch {
             let runs = installation.runs();
             let no_session = look.no_session(&mut self.free);
             for (part, read) in &installation.jobs {
-                // Parts are read one after the other, and of some systems what runs is still due by its row.
+                // The parts are read one after the other, and in some systems a running job is still due by its row.
                 let is_twice = |job: &&Job| *part != Part::Running && runs.contains(&job.id);
                 for job in read.section.last_rows().iter().filter(|job| !is_twice(job)) {
                     board.rows.push(look.row((place, *part), job, no_session, &mut self.free));
@@ -177,7 +164,7 @@ impl Watch {
     }
 }
 
-/// Who holds which advisory lock of our own database; none where the locks could not be read.
+/// The held advisory locks of the connected database, with their holders. None if the locks could not be read.
 fn holders(snapshot: &Snapshot) -> Option<FxHashMap<LockKey, Option<i32>>> {
     let datid = snapshot.server()?.datid;
     if !snapshot.locks.is_known() {
@@ -188,7 +175,6 @@ fn holders(snapshot: &Snapshot) -> Option<FxHashMap<LockKey, Option<i32>>> {
     Some(held.filter_map(|lock| Some((lock.tag.advisory_key()?, lock.pid))).collect())
 }
 
-/// Sessions that are a worker's own.
 fn sessions(worker: &Worker) -> Option<u64> {
     worker.sessions.and_then(|sessions| u64::try_from(sessions).ok())
 }
@@ -199,13 +185,13 @@ struct BoardBuilder<'a> {
     holders: Option<&'a FxHashMap<LockKey, Option<i32>>>,
     before: &'a Marks,
     locks_before: Option<&'a [Lock]>,
-    /// When the server last came up: a session that held a key before then does not any more.
+    /// The last start of the server: keys held by earlier sessions are released.
     up_since: Option<Timestamp>,
     rows: &'a InstallationRows,
 }
 
 impl BoardBuilder<'_> {
-    /// Since when no session of its workers was seen: its absence counts like that of a lock.
+    /// Since when no session of its workers was seen, tracked like a free lock.
     fn no_session(&self, free: &mut Marks) -> Option<Timestamp> {
         if self.rows.sessions != Some(0) {
             return None;
@@ -266,10 +252,10 @@ impl BoardBuilder<'_> {
             overdue: self.thresholds.task_overdue,
         };
         let judged = judge(adapter, job, &seen);
-        // What blocks it is over: that too ends by itself, or does not.
+        // The blocking term has ended: this too resolves automatically, or not at all.
         let is_over = judged.state == State::Blocked && judged.proof == Proof::Lease;
         let is_lost = judged.state.is_lost() || is_over;
-        // What waits for a run that goes on wants nobody.
+        // A job that waits for a live run needs no action.
         let needs_somebody = judged.state != State::Blocked || is_over || job.stuck.is_some();
         JobRow {
             id,
@@ -292,7 +278,7 @@ impl BoardBuilder<'_> {
         workers.last_rows().iter().find(|worker| *worker.id == *id).filter(|_| workers.error.is_none())
     }
 
-    /// What is seen of a key, and since when it was free. `signs` are the times at which its holder was alive for certain.
+    /// The state of a key, and since when it was free. `signs` are times at which its holder was certainly alive.
     fn key(
         &self,
         key: Option<LockKey>,
@@ -307,7 +293,7 @@ impl BoardBuilder<'_> {
         let now = self.snapshot.taken_at;
         let since = match self.before.get(&run) {
             Some(since) => *since,
-            // Two snapshots have it free, and none of this process has seen it held: then the times of the server count.
+            // Free in two snapshots, and never seen held by this process: then the recorded times count.
             None if self.was_free(key) => self.last_sign(signs).map_or(now, |sign| sign.min(now)),
             None => now,
         };
@@ -315,7 +301,6 @@ impl BoardBuilder<'_> {
         KeySeen::Free(since)
     }
 
-    /// Whether the snapshot before was read and has the key free.
     fn was_free(&self, key: LockKey) -> bool {
         let datid = self.snapshot.server().map(|server| server.datid);
         let is_it = |lock: &Lock| {
@@ -324,35 +309,31 @@ impl BoardBuilder<'_> {
         self.locks_before.is_some_and(|locks| !locks.iter().any(is_it))
     }
 
-    /// The last sign of life, or when the server came up, if that is later.
     fn last_sign(&self, signs: [Option<Timestamp>; 3]) -> Option<Timestamp> {
         let last = signs.into_iter().flatten().max()?;
         Some(self.up_since?.max(last))
     }
 
-    /// A standby, as far as anybody knows: the locks and sessions of its primary are not there.
+    /// Whether the server is a standby, or unknown: a standby does not have the locks and sessions of its primary.
     fn in_recovery(&self) -> bool {
         self.snapshot.server().is_none_or(|server| server.in_recovery)
     }
 
-    /// When the workers were read; the time of the snapshot where they never were.
     fn workers_at(&self) -> Timestamp {
         self.rows.workers.section.taken_at.unwrap_or(self.snapshot.taken_at)
     }
 
-    /// All workers were read, without an error and without a cut.
     fn has_workers(&self) -> bool {
         let workers = &self.rows.workers;
         workers.section.taken_at.is_some() && workers.section.error.is_none() && !workers.is_cut
     }
 
-    /// Whether the backend of a job is there.
     fn session(&self, job: &Job) -> Option<bool> {
         self.session_of(job.backend_pid?, job.started_at)
     }
 
-    /// Whether a backend is there that was written down at a time. One that began well after it is somebody else's; of one whose start may not
-    /// be seen nobody knows.
+    /// Whether the recorded backend still exists. A backend that started well after `started_at` is another one; None if its
+    /// start is hidden.
     fn session_of(&self, pid: i32, started_at: Option<Timestamp>) -> Option<bool> {
         if !self.snapshot.backends.is_known() {
             return None;

@@ -1,5 +1,3 @@
-//! The queues of all installations: how many jobs are in them, and whether anybody takes one.
-
 use std::collections::BTreeMap;
 
 use strum::{IntoStaticStr, VariantArray};
@@ -9,64 +7,53 @@ use crate::model::adapter::{COUNTED, Job, Part};
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
-/// A queue of an installation, or all of them together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueRow {
-    /// What identifies it: the installation and its name.
     pub id: TextId,
-    /// What its installation is called: `River`, with its schema where there are several.
     pub source: Text,
-    /// Place of the installation in the snapshot.
     pub place: usize,
-    /// Its name; none: all queues of the installation.
+    /// None: all queues of the installation.
     pub queue: Option<Text>,
-    /// Whether its jobs are taken.
     pub state: QueueState,
     /// Jobs by the word for their state (`due`, `running`, …).
     pub counts: BTreeMap<Text, Count>,
     /// Since when the oldest job could have been started.
     pub oldest_at: Option<Timestamp>,
-    /// It is paused since; none where that is not said.
+    /// None if it is not paused, or its system does not record the time.
     pub paused_at: Option<Timestamp>,
 }
 
-/// How a queue is, worst first.
+/// The state of a queue, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum QueueState {
-    /// Jobs are due, and no worker of this installation lives, or none is connected.
+    /// Jobs are due, and no worker of this installation is alive, or none is connected.
     Unserved,
-    /// A job is due for longer than `[thresholds] task_overdue`.
+    /// A job has been due for longer than `[thresholds] task_overdue`.
     Overdue,
-    /// Nothing is taken from it for now.
     Paused,
-    /// Its jobs are taken as they come.
     Open,
 }
 
 impl QueueState {
-    /// Every state, worst first.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its word on the screens and in JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// A number of jobs, and how exact it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// As many as were counted, or estimated.
     pub number: u64,
-    /// There may be more of them: nobody counts on for ever.
+    /// A lower bound: counting stops at a limit.
     pub is_least: bool,
-    /// The number is the planner's, of its statistics.
+    /// An estimate from the planner's statistics.
     pub is_estimate: bool,
 }
 
 impl BoardBuilder<'_> {
-    /// Its queues by name, and before them all together where something is said of all.
+    /// Its queues by name, after a row for all of them if something was read for all.
     pub(super) fn queues(&self, place: usize, workers: &[WorkerRow]) -> Vec<QueueRow> {
         let rows = self.rows;
         let mut queues: BTreeMap<Option<Text>, QueueRow> = BTreeMap::new();
@@ -84,12 +71,12 @@ impl BoardBuilder<'_> {
             row.oldest_at = earliest(row.oldest_at, depth.oldest_at);
         }
         let runs = rows.runs();
-        // Where jobs are counted for all queues together, the oldest is one of all.
+        // If due jobs are counted for all queues together, the oldest job is that of all.
         let is_due_of_all = queues.get(&None).is_some_and(|row| row.counts.contains_key("due"));
         for (part, word) in [(Part::Running, "running"), (Part::Due, "due")] {
             let Some(read) = rows.jobs.get(&part) else { continue };
             let is_twice = |job: &&Job| part != Part::Running && runs.contains(&job.id);
-            // What is to be tried again is due like any other, in that part.
+            // In the part `due`, a job to be retried counts as due.
             let is_so = |job: &&Job| *job.state == *word || part == Part::Due && &*job.state == "retry";
             let mut listed: BTreeMap<Option<&Text>, u64> = BTreeMap::new();
             for job in read.section.last_rows().iter().filter(|job| is_so(job) && !is_twice(job)) {
@@ -105,7 +92,7 @@ impl BoardBuilder<'_> {
             }
             for (queue, number) in listed.into_iter().filter(|_| !counted.contains_key(word)) {
                 let row = self.queue_of(&mut queues, place, queue);
-                // An estimate has those that are listed, too. Of what is due a query may bring the first few alone.
+                // An estimate includes the listed jobs. A query of due jobs may return only the first few.
                 if row.counts.get(word).is_none_or(|estimate| estimate.number < number) {
                     let is_least = read.is_cut || part == Part::Due;
                     row.counts.insert(word.into(), Count { number, is_least, is_estimate: false });
@@ -119,7 +106,7 @@ impl BoardBuilder<'_> {
         let evidence = &rows.installation.adapter.evidence;
         let is_away = evidence.has_presence && rows.sessions == Some(0);
         let unserved_after = if workers.is_empty() {
-            // They may be about to start.
+            // Workers may be about to start.
             let is_nobody = (evidence.lists_workers && self.has_workers()) || is_away;
             is_nobody.then_some(self.thresholds.task_overdue)
         } else {
@@ -156,7 +143,7 @@ impl BoardBuilder<'_> {
     ) -> &'a mut QueueRow {
         queues.entry(queue.cloned()).or_insert_with(|| {
             let installation = &self.rows.installation;
-            // A queue may have any name, also none.
+            // A queue may have any name, also an empty one.
             let name = match queue {
                 Some(queue) => format!("{} queue {queue}", installation.oid),
                 None => format!("{} queues", installation.oid),

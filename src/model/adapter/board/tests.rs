@@ -11,7 +11,6 @@ fn start() -> Timestamp {
     crate::sample::at(0.0)
 }
 
-/// A snapshot with these installations, in which these processes hold these keys.
 fn snapshot(now: Timestamp, all: Vec<InstallationRows>, held: &[(i64, i32)]) -> Snapshot {
     let mut snapshot = crate::sample::Builder::default().snapshot();
     let lock = |(key, pid): &(i64, i32)| Lock {
@@ -76,7 +75,6 @@ fn a_worker_without_its_lock_is_gone_after_the_grace_and_not_before() {
     }
 }
 
-/// Name, state, and what is counted of some words.
 fn queues(board: &Board) -> Vec<(String, QueueState, Vec<String>)> {
     let words = |row: &QueueRow| {
         let count = |(word, count): (&Text, &Count)| {
@@ -134,7 +132,7 @@ fn beyond_what_is_counted_no_queue_is_whole() {
     assert_eq!(counts, ["default due 9000+", "low due 1001+"]);
 }
 
-/// Jobs that are listed are among those that were estimated.
+/// The listed jobs are among the estimated ones.
 #[test]
 fn what_is_listed_is_not_counted_twice() {
     for (estimate, expected) in [(120, "due ~120"), (1, "due 2+"), (0, "due 2+")] {
@@ -157,7 +155,6 @@ fn what_is_listed_is_not_counted_twice() {
     }
 }
 
-/// Where due jobs are counted for all queues together, the oldest one of a queue is the oldest of all.
 #[test]
 fn all_queues_are_as_old_as_the_oldest_of_them() {
     let mut rows = sample::beating(start());
@@ -193,7 +190,7 @@ fn no_session_of_a_worker_leaves_a_queue_unserved_once_a_job_is_overdue() {
     }
 }
 
-/// A silent worker is gone where no session of it is there; a process that is only stopped keeps its own.
+/// A silent worker without a session is lost; a process that is only stopped keeps its session.
 #[test]
 fn a_silent_worker_without_a_session_is_gone() {
     for (own, has_presence, all, expected) in [

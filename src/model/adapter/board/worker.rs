@@ -1,5 +1,3 @@
-//! The workers of all installations: which of them live, and what proves it.
-
 use strum::{IntoStaticStr, VariantArray};
 
 use super::{BoardBuilder, KeySeen, Marks, Proof};
@@ -8,60 +6,50 @@ use crate::model::adapter::{Adapter, Part, State, Worker};
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
-/// A worker of an installation, with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerRow {
-    /// What identifies it: the installation and its id.
     pub id: TextId,
-    /// What its installation is called: `GoodJob`, with its schema where there are several.
     pub source: Text,
-    /// Place of the installation in the snapshot, and of the worker in it.
     pub place: (usize, usize),
-    /// Whether it lives, or what speaks against it.
     pub state: WorkerState,
-    /// By what the state is known.
     pub proof: Proof,
-    /// Since when: when its lock was first seen free, its last sign of life, its end.
+    /// When its lock was first seen free, its last sign of life, or its end.
     pub since: Option<Timestamp>,
-    /// The process of the session that holds its lock, or that is its own.
+    /// The process id of the session that holds its lock, or of its own session.
     pub pid: Option<i32>,
-    /// Jobs that it runs: by its row, or else those of it that were read; None where some that run name no worker.
+    /// Jobs that it runs: the number in its row, otherwise counted from the jobs read. None if a running job names no worker.
     pub busy: Option<i64>,
 }
 
-/// How a worker is, worst first.
+/// The state of a worker, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum WorkerState {
-    /// Its lock or its session ended, and its row is still there.
+    /// Its lock or its session ended, but its row still exists.
     Gone,
     /// Its last sign of life is older than its system allows.
     Silent,
-    /// Nothing that its system stores tells whether it lives.
+    /// Nothing that its system stores shows whether it is alive.
     Unknown,
-    /// Its lock is held, its session is there, or its last sign of life is fresh.
+    /// Its lock is held, its session is connected, or its last sign of life is recent.
     Live,
-    /// It has ended, and said so.
+    /// It has ended, and recorded its end.
     Stopped,
 }
 
 impl WorkerState {
-    /// Every state, worst first.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Its word on the screens and in JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Whether it takes no more jobs.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Gone | Self::Silent | Self::Stopped)
     }
 }
 
 impl BoardBuilder<'_> {
-    /// Its workers, in the order in which they were read.
     pub(super) fn workers(&self, place: usize, free: &mut Marks) -> Vec<WorkerRow> {
         let rows = self.rows.workers.section.last_rows().iter().enumerate();
         rows.map(|(at, worker)| self.worker_row((place, at), worker, free)).collect()
@@ -128,10 +116,10 @@ impl BoardBuilder<'_> {
         }
     }
 
-    /// How many of the jobs that were read it runs; none where not all were, or one of them may be its.
+    /// The number of its running jobs. None if not all jobs were read, or one without a worker may be its own.
     fn runs(&self, worker: &Worker) -> Option<i64> {
         let running = self.rows.jobs.get(&Part::Running).filter(|read| !read.is_cut)?;
-        // One that names nobody may be its.
+        // A job without a worker may be its own.
         if running.section.last_rows().iter().any(|job| job.worker.is_none()) {
             return None;
         }

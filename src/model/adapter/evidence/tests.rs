@@ -9,7 +9,6 @@ fn ago(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(NOW, 0).unwrap() - TimeDelta::seconds(seconds)
 }
 
-/// An adapter of which all can be known.
 fn adapter() -> Adapter {
     let evidence = Evidence {
         has_key: true,
@@ -50,7 +49,7 @@ fn told(judged: Judged) -> (&'static str, &'static str) {
     (judged.state.as_str(), judged.proof.as_str())
 }
 
-/// What a row is, the row, what is seen beside it, and its state and proof.
+/// A description, the row, the other facts, and the expected state and proof.
 type Case<'a> = (&'a str, Job, JobFacts<'a>, (&'a str, &'a str));
 
 fn are_judged(cases: Vec<Case<'_>>) {
@@ -298,7 +297,8 @@ fn what_was_read_a_while_ago_is_judged_by_when_it_was() {
         let seen = JobFacts { workers_at, worker: Some(&worker), has_workers: true, ..seen() };
         assert_eq!(judge(&plain, &job, &seen).state, state, "{workers_at}");
     }
-    // One that has begun a moment before the workers were read, or was read before them, may have a worker that is not listed yet, or not any more.
+    // A job that started just before the workers were read, or was read before them, may have a worker that is not yet
+    // listed, or no longer.
     for (started, read_at, state) in
         [(200, ago(0), State::Lost), (5, ago(0), State::Unknown), (200, ago(3), State::Unknown)]
     {

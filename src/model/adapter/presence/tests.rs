@@ -8,7 +8,7 @@ fn presence(queries: &[&str], applications: &[&str]) -> Presence {
     Presence { queries: texts(queries), applications: texts(applications) }
 }
 
-/// Two sessions of clients, of which one listens, and what is made of them before they are counted.
+/// Counts the sessions of two clients, one of which listens, after `change`.
 fn sessions(presence: &Presence, change: impl Fn(&mut Vec<Backend>, &mut Server)) -> Option<u64> {
     let mut builder = Builder::default();
     builder.session(7, "app@worker", State::Idle, 0.0, " LISTEN \"jobs:insert\"; LISTEN \"worker:migrate\"");

@@ -1,7 +1,7 @@
-//! What the text of a query may name: the adapter's tables, and what is the server's own.
+//! The names that a query may contain: the adapter's tables and built-in names.
 
-/// How functions of the server's own begin that change something also in a transaction that is read-only, wait, read files, or run a text.
-/// A guard against mistakes: whoever writes an adapter is trusted as far as whoever writes the config.
+/// Prefixes of built-in functions that change something even in a read-only transaction, wait, read files, or execute a
+/// text. A guard against mistakes only: the author of an adapter is trusted as much as the author of the config.
 const REFUSED: [&str; 28] = [
     "set_config",
     "pg_sleep",
@@ -33,7 +33,7 @@ const REFUSED: [&str; 28] = [
     "ts_stat",
 ];
 
-/// Whether a query, without what is in quotes, begins as one and calls nothing that is not the server's own.
+/// Whether a query, without quoted text, starts as one and calls only built-in functions.
 pub(super) fn names_are_plain(text: &str, acts: bool) -> Result<(), String> {
     let tokens = tokens(&text.to_ascii_lowercase());
     let word = |index: usize| tokens.get(index).map_or("", String::as_str);
@@ -65,7 +65,6 @@ pub(super) fn names_are_plain(text: &str, acts: bool) -> Result<(), String> {
         // `schema.function(`, `::schema.type`, `AS schema.type`, `FROM schema.table`: a column is `alias.column`.
         if token == "." && index > 0 && word(index - 1) != "pg_catalog" {
             let back = |steps: usize| index.checked_sub(steps).map_or("", &word);
-            // `IS DISTINCT FROM alias.column`, `extract(epoch FROM alias.column)`.
             let is_of_expression = back(3) == "distinct" || (back(4) == "(" && back(5) == "extract");
             let before = if back(2) == "from" && is_of_expression { "" } else { back(2) };
             let names_other = word(index + 2) == "("
@@ -82,8 +81,8 @@ pub(super) fn names_are_plain(text: &str, acts: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what stands before a dot is an alias of a table of the adapter, or the name of a part of WITH. No server is asked what an action
-/// names before it runs, so that a schema must not stand anywhere.
+/// Whether each name before a dot is an alias of an adapter table, or a WITH query. For an action the server is not asked
+/// what it names before it runs, so a schema must not appear anywhere.
 fn only_aliases(tokens: &[String]) -> Result<(), String> {
     let word = |index: usize| tokens.get(index).map_or("", String::as_str);
     let skip_as = |index: usize| if word(index) == "as" { word(index + 1) } else { word(index) };
@@ -109,7 +108,7 @@ fn only_aliases(tokens: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Words, `::`, and other characters by themselves.
+/// Words, `::`, and other characters individually.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut follows = false;

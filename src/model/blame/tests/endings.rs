@@ -1,5 +1,3 @@
-//! How an episode ended, and by whom.
-
 use super::*;
 
 #[test]
@@ -21,7 +19,7 @@ fn an_episode_says_how_it_ended() {
     assert!(noted.note.starts_with("terminated 141") && !noted.note.contains('\u{1b}'));
 }
 
-/// Somebody waits behind a transaction for three looks; after that it is so.
+/// A session waits behind a transaction for three polls; `after` builds the next one.
 fn left(after: impl Fn(&mut Builder)) -> (Ending, String) {
     let mut looks = Looks::default();
     for second in 0..9 {
@@ -63,7 +61,7 @@ fn of_a_transaction_is_said_how_it_ended_as_far_as_it_is_seen() {
     assert_eq!(goes_on, "the waits ended; its transaction continued");
 }
 
-/// Sessions wait for each other for three looks; then somebody ends one of them, or the server does.
+/// Sessions wait for each other for three polls; then an action ends one of them, or the server does.
 fn circle(acted: bool) -> (Ending, String) {
     let mut looks = Looks::default();
     for second in 0..9 {
@@ -102,14 +100,15 @@ fn a_deadlock_is_broken_by_the_server_or_by_somebody() {
     assert_eq!(circle(true), (Ending::Action, "terminate 2 done".to_owned()));
 }
 
-/// Three wait behind a root, the first of them in the others' way; somebody cancels one, and from a look on nobody waits.
+/// Three sessions wait behind a root, the first one blocks the others; it is cancelled, and from `over_at` on no session
+/// waits.
 #[test]
 fn who_ends_the_request_that_holds_up_the_others_has_ended_the_episode() {
     let cancelled = "cancelled 1 app@web";
     for (cancelled_at, over_at, ending) in [
         (3, 3, Ending::Action),
         (3, 4, Ending::Action),
-        // The others waited on: what ended that was something else.
+        // The others continued to wait: something else ended that.
         (3, 6, Ending::Itself),
     ] {
         let mut looks = Looks::default();
@@ -135,7 +134,7 @@ fn who_ends_the_request_that_holds_up_the_others_has_ended_the_episode() {
     }
 }
 
-/// A report reads; an ALTER waits for it, and readers for the ALTER: they would not wait without it.
+/// A report reads; an ALTER waits for it, and readers wait for the ALTER: they would not wait without it.
 #[test]
 fn of_an_episode_is_told_who_waits_in_line_and_holds_up_the_others() {
     for (readers, told) in [(2, vec![]), (3, vec![(2, "ALTER TABLE t ADD a int")])] {

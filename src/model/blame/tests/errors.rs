@@ -1,8 +1,5 @@
-//! How far what was counted may be off.
-
 use super::*;
 
-/// A session at a look: whether it holds or waits for each of some locks.
 fn session() -> impl Strategy<Value = Vec<(i64, u8)>> {
     prop::collection::vec((0..4_i64, 0..4_u8), 0..3)
 }
@@ -10,7 +7,7 @@ fn session() -> impl Strategy<Value = Vec<(i64, u8)>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
-    /// Whoever waits for whatever: what all roots cost together is what was waited, at each look.
+    /// For any waits, the costs of all roots add up to the waits of each poll.
     #[test]
     fn the_sum_over_the_roots_is_that_over_the_waits(
         plays in prop::collection::vec((prop::collection::vec(session(), 1..7), 0.1..4.0_f64), 1..12),
@@ -51,7 +48,7 @@ proptest! {
     }
 }
 
-/// Numbers between 0 and 1, and of the normal distribution (Box and Muller, 1958).
+/// Uniform numbers between 0 and 1, and normally distributed ones (Box and Muller, 1958).
 struct Random(u64);
 
 impl Random {
@@ -66,10 +63,10 @@ impl Random {
     }
 }
 
-/// A play with known waits, from 10 ms to a minute: what each root cost in truth, and what was counted.
+/// A simulation with known waits, from 10 ms to a minute: the true cost of each root, and the counted one.
 fn play(random: &mut Random, seconds: f64) -> (Vec<f64>, Looks) {
     const ROOTS: usize = 4;
-    // Median 0.8 s; half of all waits are not seen, or at one look.
+    // Median 0.8 s; half of all waits are seen in no poll or in one.
     let length = |random: &mut Random| (0.8 * (1.4 * random.normal()).exp()).clamp(0.01, 60.0);
     let mut waits = Vec::new();
     let mut truth = vec![0.0; ROOTS];
@@ -85,7 +82,7 @@ fn play(random: &mut Random, seconds: f64) -> (Vec<f64>, Looks) {
         }
     }
     let mut looks = Looks::default();
-    // A look before the first wait, and then once a second, from any moment on.
+    // A poll before the first wait, then one each second, from a random time on.
     let mut now = -1.0 + random.unit();
     while now < seconds + 1.0 {
         let there = waits.iter().filter(|(_, _, from, to)| *from <= now && now < *to);
@@ -96,7 +93,7 @@ fn play(random: &mut Random, seconds: f64) -> (Vec<f64>, Looks) {
     (truth, looks)
 }
 
-/// B1: what is printed as the error holds the truth in 19 of 20 plays. `LOCKTOP_LONG=1` for 200 of five minutes.
+/// B1: the printed error contains the truth in 19 of 20 simulations. `LOCKTOP_LONG=1` for 200 of five minutes.
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures of the long run")]
 fn what_was_counted_is_right_within_the_error_that_is_told() {
@@ -127,7 +124,7 @@ fn what_was_counted_is_right_within_the_error_that_is_told() {
     }
 }
 
-/// What waits already when somebody begins to look has an end that is off by as much as any.
+/// A wait that exists at the first poll has an end with the same error as others.
 #[test]
 fn a_wait_of_before_has_an_error_too() {
     let mut looks = Looks::default();
@@ -138,7 +135,7 @@ fn a_wait_of_before_has_an_error_too() {
     assert_eq!((total.seconds, total.variance), (4.0, 0.25));
 }
 
-/// A root behind whom many wait ends, and all of them go on at once: their errors are one.
+/// A root with many waiters ends, and all of them continue at once: their errors are correlated.
 #[test]
 fn waits_that_end_together_err_together() {
     let mut random = Random(3);

@@ -1,5 +1,3 @@
-//! Findings about job systems of others.
-
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -49,7 +47,7 @@ fn a_queue_that_is_far_behind_is_told_though_its_workers_live() {
     assert!(told.contains("due, ") && told.ends_with("for 32m00s"), "{told}");
 }
 
-/// From 80 % of its time on; what is over it is told as something else.
+/// From 80 % of its limit on; past the limit another finding reports it.
 #[test]
 fn a_job_that_is_close_to_its_limit_is_told() {
     let told = |limit: Option<f64>, worker: &str| {

@@ -1,5 +1,3 @@
-//! Checks that are about who waits for whom.
-
 use super::*;
 use crate::model::lock::Prepared;
 use crate::model::output::Channel;
@@ -147,8 +145,8 @@ fn a_convoy_is_those_whom_only_a_waiter_holds_up() {
     assert_eq!(&*finding.short, "4410 ALTER TABLE waits 20s for 4312, blocks 5: 5 now · relation 2001");
 }
 
-/// The findings about a report that reads, an ALTER that waits for it, readers that wait for the ALTER, and others that wait for
-/// something else that the report has.
+/// The findings about a report that reads, an ALTER that waits for it, readers that wait for the ALTER, and others that
+/// wait for another lock of the report.
 fn report(state: State, readers: i32, began: f64, others: i32) -> Vec<(&'static str, Severity)> {
     let mut b = Builder::default();
     b.session(4312, "app@report", state, began + 60.0, "SELECT sum(balance) FROM accounts");
@@ -176,9 +174,9 @@ fn a_convoy_and_the_work_that_it_waits_for_are_one_finding() {
     assert_eq!(report(State::Active, 8, 10.0, 0), [(convoy, warning)]);
     assert_eq!(report(State::Active, 8, 40.0, 0), [(convoy, warning)], "whatever the time");
     assert_eq!(report(State::Active, 300, 40.0, 0), [(convoy, critical)]);
-    // Who sits in his transaction is to be ended, whoever waits behind whom.
+    // A root that is idle in transaction is the one to end, independent of the convoy.
     assert_eq!(report(State::IdleInTransaction, 8, 10.0, 0), [(root, critical)]);
-    // Most wait for something else of his.
+    // Most wait for another lock of the root.
     assert_eq!(report(State::Active, 8, 40.0, 20), [(root, critical)]);
 }
 
@@ -207,7 +205,7 @@ fn the_longest_wait_for_each_lock() {
     assert_eq!(&*finding.summary, "3 waits 2m51s for RowShare on accounts, and 1 more");
 }
 
-/// Too few stand behind it for a convoy; that a cancel frees them is told all the same, with its key.
+/// Too few wait for a convoy; the finding still shows that a cancel frees them, with the shortcut.
 #[test]
 fn a_long_wait_that_holds_others_up_says_whom_a_cancel_frees() {
     let mut b = Builder::default();
@@ -242,11 +240,11 @@ fn of_a_chain_only_the_wait_for_the_root_is_told() {
     };
     stage.graph.tree.nodes = vec![node(1, None), node(2, Some((0, 0))), node(3, Some((1, 0)))];
     assert_eq!(&*stage.only().summary, "2 waits 1m00s for Exclusive on accounts");
-    // Where 2 has not waited for long it is not told, and so 3 is.
+    // While 2 has not waited for long it is not reported, and so 3 is.
     stage.graph.queues[0].waiters[0].wait_start = ago(5);
     assert_eq!(&*stage.only().summary, "3 waits 50s for Exclusive on advisory lock 42");
     stage.graph.queues[0].waiters[0].wait_start = ago(60);
-    // One who does not wait has it as well: 3 has to wait for him, too.
+    // A holder that does not wait has it as well: 3 has to wait for this one, too.
     let other = Holder { party: Party::Backend(4), modes: LockModes::of(LockMode::Share) };
     stage.graph.queues[1].holders.push(other);
     assert_eq!(stage.find().len(), 2);
@@ -300,7 +298,7 @@ fn what_is_locked_in_words() {
     }
 }
 
-/// A pid alone says nothing to whoever has to call somebody.
+/// A pid alone is not sufficient to contact the owner of the session.
 #[test]
 fn a_finding_says_whose_session_it_is_over_what_and_what_it_runs() {
     let findings = crate::sample::incident(0.0).view().findings;
@@ -313,12 +311,12 @@ fn a_finding_says_whose_session_it_is_over_what_and_what_it_runs() {
         "app@web-3 · accounts · SELECT * FROM accounts WHERE id = 7 FOR UPDATE"
     );
     assert_eq!(about("root_blocker", "4977"), "deploy@prisma · SELECT pg_advisory_lock(72707369)");
-    // What waits for that root is no finding of its own.
+    // The wait for that root is not a separate finding.
     assert!(!findings.iter().any(|one| one.summary.starts_with("4410 ")), "{findings:?}");
     assert_eq!(about("prepared_transaction", "order-17"), "in app: ROLLBACK PREPARED 'order-17'");
 }
 
-/// What is merely worth knowing about a session of which something bad is told.
+/// An informational finding is omitted if the session has a more severe one.
 #[test]
 fn a_session_is_not_told_twice() {
     let findings = crate::sample::jobs(0.0).view().findings;

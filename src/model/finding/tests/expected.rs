@@ -1,5 +1,3 @@
-//! Blockers that somebody expects.
-
 use super::*;
 use crate::model::expected::ExpectedBlocker;
 use crate::model::lock::Prepared;
@@ -10,7 +8,6 @@ fn entry(change: impl FnOnce(&mut ExpectedBlocker)) -> ExpectedBlocker {
     entry
 }
 
-/// A session that blocks seventeen with a lock on a table.
 fn blocking(entries: Vec<ExpectedBlocker>) -> Finding {
     let row = Backend {
         application: Some("migrate".into()),

@@ -1,5 +1,3 @@
-//! Findings about leases.
-
 use crate::model::finding::{Finding, Severity};
 use crate::sample::Builder;
 

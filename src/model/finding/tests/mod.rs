@@ -1,5 +1,3 @@
-//! Each check over a small scene made by hand.
-
 mod adapters;
 mod blocking;
 mod expected;
@@ -23,18 +21,15 @@ use crate::model::thresholds::Thresholds;
 use crate::model::view::View;
 use crate::model::wait_graph::{Holder, Queue, Root, TreeNode, WaitGraph, Waiter};
 
-/// The moment of every snapshot here.
 fn now() -> Timestamp {
     Timestamp::from_timestamp(1_700_000_000, 0).unwrap()
 }
 
-/// So many seconds before.
 #[expect(clippy::unnecessary_wraps, reason = "every time in a row may be missing")]
 fn ago(seconds: i64) -> Option<Timestamp> {
     Some(now() - chrono::TimeDelta::seconds(seconds))
 }
 
-/// A snapshot, its graph and those before.
 struct Stage {
     snapshot: Snapshot,
     graph: WaitGraph,
@@ -169,7 +164,6 @@ impl Stage {
         find(&CheckInput { view, deadlocks: &deadlocks, new_roots: &new_roots, thresholds })
     }
 
-    /// The only finding there is.
     fn only(&self) -> Finding {
         let findings = self.find();
         assert_eq!(findings.len(), 1, "{findings:?}");
@@ -258,7 +252,7 @@ fn the_worst_comes_first() {
     );
 }
 
-/// A root that waits for a standby, a page or its client may never continue: that is worth a warning at once.
+/// A root that waits for a standby, a page or its client may never continue: it is a warning at once.
 #[test]
 fn a_root_that_does_nothing_is_a_warning() {
     for (event, severity) in [

@@ -1,9 +1,6 @@
-//! Findings about the work queue, id generators and rate limits.
-
 use crate::model::finding::Severity;
 use crate::sample::{Builder, at};
 
-/// The summaries of one check, with their severity.
 fn told(builder: Builder, check: &str) -> Vec<(Severity, String)> {
     let view = builder.view();
     let mine = view.findings.iter().filter(|finding| finding.check == check);

@@ -1,5 +1,3 @@
-//! Findings about locks in Redis.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +5,9 @@ use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, me
 use crate::model::systems::Systems;
 use crate::sample::{self, Builder};
 
-/// The keys, values and terms of a server; none for one that is down.
+/// The keys, values and terms of a server. None: the server is down.
 type Keys = Option<&'static [(&'static str, &'static str, Option<u64>)]>;
 
-/// What is said of servers with these keys.
 fn told(servers: &[Keys]) -> Vec<String> {
     let key = |(key, value, left): &(&str, &str, Option<u64>)| KeyReading {
         key: key.as_bytes().into(),

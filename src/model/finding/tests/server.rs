@@ -1,5 +1,3 @@
-//! Checks that are about the server, its counters and the sections of the snapshot.
-
 use super::*;
 
 #[test]
@@ -112,7 +110,7 @@ fn a_rising_count_of_deadlocks_names_the_parties_it_saw() {
     assert_eq!(restarted.find(), [], "another server's count");
 }
 
-/// One of the two is gone as soon as the deadlock is broken, and with it who it was.
+/// One of the two sessions has ended as soon as the deadlock is broken, and its description with it.
 #[test]
 fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
     use crate::sample;
@@ -177,7 +175,7 @@ fn a_deadlock_is_told_for_a_minute_and_its_cycle_known_for_as_long() {
         snapshot
     };
     let quiet = WaitGraph::default;
-    // The count comes ten seconds after the cycle, and half a minute ago.
+    // The count rises ten seconds after the cycle, half a minute ago.
     let mut stage = Stage::new().server(|server| server.deadlocks = 4);
     stage.previous = vec![
         (at(50, 3), of_cycles(vec![cycle.clone()])),
@@ -188,7 +186,7 @@ fn a_deadlock_is_told_for_a_minute_and_its_cycle_known_for_as_long() {
     let finding = stage.only();
     assert_eq!(&*finding.summary, "the server broke a deadlock of 4410 and 4466");
     assert_eq!(finding.since, ago(40));
-    // Another one, which nobody saw.
+    // Another deadlock, whose cycle was not seen.
     stage.previous.push((at(2, 5), quiet()));
     assert_eq!(&*stage.only().summary, "the server broke 2 deadlocks, the last of 4410 and 4466");
     // More than a minute later, and a cycle of that age.
@@ -204,7 +202,7 @@ fn sums_over_other_databases_are_not_compared() {
     let with = |deadlocks, databases: &[u32]| {
         Stage::new().server(|server| (server.deadlocks, server.deadlocks_of) = (deadlocks, databases.into()))
     };
-    // A database appeared; the names were not there at first.
+    // A database was added; the names were not known at first.
     for databases in [&[5, 6][..], &[]] {
         let mut stage = with(523, &[5]);
         stage.previous = vec![(with(0, databases).snapshot, WaitGraph::default())];
@@ -332,7 +330,7 @@ fn a_long_transaction_that_blocks_no_session_is_worth_knowing() {
     assert_eq!(Stage::new().backends(vec![long(7, 1_700, Some(900))]).find(), []);
 }
 
-/// The table guarantees a hundred locks here.
+/// The guaranteed capacity is a hundred locks here.
 #[test]
 fn a_lock_table_that_fills_is_reported_with_the_session_that_has_most() {
     let strong = |number, pid| lock(advisory(number), Some(pid), (3, 1));
@@ -348,7 +346,7 @@ fn a_lock_table_that_fills_is_reported_with_the_session_that_has_most() {
     assert_eq!(of(held(75)).unwrap().severity, Severity::Warning);
     assert_eq!(of(held(100)).unwrap().severity, Severity::Critical);
 
-    // Shared by many: one entry. In a slot of each backend: none, but for those beyond the sixteen of a backend.
+    // A lock shared by many is one entry. A lock in a fast-path slot has no entry; a backend has sixteen slots.
     let weak = |relation, pid| Lock {
         mode: LockMode::AccessShare,
         ..lock(accounts().with_relation(relation), Some(pid), (3, 1))

@@ -1,5 +1,3 @@
-//! Findings about scheduled tasks.
-
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::sample::{self, Builder};
 

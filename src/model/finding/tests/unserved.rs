@@ -1,5 +1,3 @@
-//! Findings about work that no worker takes.
-
 use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::lock::LockMode;
@@ -7,7 +5,6 @@ use crate::model::namespace;
 use crate::model::task_worker::TaskWorker;
 use crate::sample::{Builder, advisory, at};
 
-/// A session with its row, as a worker of these types.
 fn worker(b: &mut Builder, pid: i32, types: Option<&str>) {
     b.session(pid, "worker@locktop worker", State::Idle, 60.0, "");
     let start = b.backends.last().and_then(|backend| backend.backend_start);
@@ -22,7 +19,7 @@ fn worker(b: &mut Builder, pid: i32, types: Option<&str>) {
     });
 }
 
-/// Two tasks that nobody takes and one that is merely late; an item of each kind.
+/// Two tasks that no worker takes and one that is only late; an item of each kind.
 fn stage() -> Builder {
     let mut b = Builder::default();
     b.task(1, "weekly mail", "mail", 60.0, 120.0);
@@ -37,7 +34,7 @@ fn stage() -> Builder {
 fn told(builder: Builder) -> Vec<(&'static str, String, String)> {
     let view = builder.view();
     let mine = view.findings.iter().filter(|it| ["unserved_type", "overdue_task"].contains(&it.check));
-    // Of items it is worth knowing: a worker of one's own that is idle may be the one.
+    // For items it is informational: an idle worker of the application's own may take the type.
     let severity =
         |it: &Finding| if it.summary.contains("queue item") { Severity::Info } else { Severity::Warning };
     assert!(mine.clone().all(|it| it.severity == severity(it)));

@@ -1,5 +1,3 @@
-//! `C`: cancel the query of a session.
-
 use super::{Command, Definition, Verb, of_sessions};
 use crate::model::backend::State;
 use crate::model::plan::{PlanContext, SelectedRow, Signal};

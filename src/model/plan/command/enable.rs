@@ -1,5 +1,3 @@
-//! `E`: let a task not be taken any more, or again.
-
 use super::{Command, Definition, Verb};
 use crate::model::plan::PlanContext;
 use crate::model::plan::chosen::{Chosen, RowsOf, schedules};
@@ -56,7 +54,7 @@ pub(super) const DISABLE: Definition = Definition {
     ..Definition::of("disable", "disable", "disabled")
 };
 
-/// What these tasks are switched to by one key: off when the first that can be switched is on, else on.
+/// One key switches all chosen tasks: off if the first one that can be switched is on, else on.
 fn toggle(context: &PlanContext<'_>, chosen: &[TaskId]) -> Verb {
     let Some(snapshot) = context.view.snapshot.as_deref() else { return Verb::Enable };
     let find = |id: &TaskId| context.view.tasks.rows.iter().find(|row| row.task == *id);

@@ -1,5 +1,3 @@
-//! `I`: expect a blocker that is known, or expect it no more.
-
 use super::{Command, Definition};
 use crate::model::plan::chosen::Chosen;
 use crate::model::plan::known::{self, Known};
@@ -11,7 +9,7 @@ pub(super) const COMMAND: Command = Command {
     help: "mark a blocker as expected: it is only an info finding; again to undo",
     purpose: "marks a blocker as expected",
     is_local: true,
-    // The findings say so of every blocker: a row's keys are those that help against it.
+    // A finding shows this for every blocker: the keys of a row are those that help against it.
     applies: |context, row| {
         known::finding(context.view, row).is_some_and(|finding| finding.expected.is_some())
     },

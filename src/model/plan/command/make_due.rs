@@ -1,5 +1,3 @@
-//! `T`: make a task due.
-
 use super::{Command, Definition, Verb};
 use crate::model::plan::chosen::{Chosen, RowsOf, schedules};
 use crate::model::plan::row_change::ColumnKind;

@@ -1,5 +1,5 @@
-//! The keys that act, a file each: its words, the rows it is for, and what it does to them. The keymap, the footer, the help, the question,
-//! the executor and the record read the list below.
+//! The keys that act, one file each: words, rows and effect. The keymap, the footer, the help, the dialog, the executor and
+//! the record read the list below.
 
 mod cancel;
 mod enable;
@@ -16,53 +16,46 @@ use super::row_change::RowChange;
 use super::rows::{ItemVerb, TaskVerb};
 use super::{Ask, LeaseTarget, PlanContext, SelectedRow, Signal};
 
-/// What is done, and to what.
 pub type Choice = (Verb, Chosen);
 
-/// A key that acts: its words, the rows it is for, and what it does.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
-    /// Its name in `[keys]` of the config.
+    /// Name in `[keys]` of the config.
     pub name: &'static str,
     /// Default keys, as [`crate::keys::Key::parse`] reads them.
     pub keys: &'static [&'static str],
-    /// One word for the footer, beside its key.
     pub short: &'static str,
-    /// A line for the help.
     pub help: &'static str,
-    /// `terminates a session`: what the key is for, where it does nothing to a row.
+    /// `terminates a session`: the purpose of the key, shown if it does nothing for a row.
     pub purpose: &'static str,
-    /// Nothing is asked of the server: it is there in read-only mode, too.
+    /// No request is sent to the server: the key is available in read-only mode.
     pub is_local: bool,
-    /// Whether it does something to a row as it is now: then the footer has it.
+    /// Whether the key does something for a row in its current state; the footer then shows it.
     pub applies: fn(&PlanContext<'_>, SelectedRow) -> bool,
-    /// What it does to rows like these, and to which of them; none where it does nothing to any.
+    /// The verb, and those of the rows it applies to; `None` if it applies to none.
     pub choose: fn(&PlanContext<'_>, &[SelectedRow]) -> Option<Choice>,
 }
 
-/// What is done by a key: its words, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Definition {
-    /// Its word, for records: `cancel`, `terminate`, …
+    /// The word for records: `cancel`, `terminate`, …
     pub word: &'static str,
-    /// `cancel query`: what is going to be done.
     pub does: &'static str,
-    /// `cancelled`: what was done, for reports and events.
+    /// `cancelled`: the completed action, for reports and events.
     pub done: &'static str,
-    /// Whether it changes tables alone, which nobody may on a standby.
+    /// Whether it only changes tables, which is impossible on a standby.
     pub writes: bool,
-    /// What a session is sent; none where it is not about sessions.
+    /// The signal for a session; `None` if the verb does not apply to sessions.
     pub signal: Option<Signal>,
-    /// What is done to a task; none where it is not about tasks.
+    /// `None` if the verb does not apply to tasks.
     pub task: Option<&'static TaskVerb>,
-    /// What is done to an item of the work queue; none where it is not about items.
+    /// `None` if the verb does not apply to items of the work queue.
     pub item: Option<&'static ItemVerb>,
-    /// The change of a lease in a table; none where it is not about leases.
+    /// The change of a lease in a table; `None` if the verb does not apply to leases.
     pub(crate) lease: Option<fn(&LeaseTarget) -> RowChange<'_>>,
 }
 
 impl Definition {
-    /// One that changes tables, with its words.
     const fn of(word: &'static str, does: &'static str, done: &'static str) -> Self {
         Self { word, does, done, writes: true, signal: None, task: None, item: None, lease: None }
     }
@@ -152,23 +145,20 @@ commands! {
 }
 
 impl Verb {
-    /// Its word, for records: `cancel`, `terminate`, …
     pub fn as_str(self) -> &'static str {
         self.definition().word
     }
 
-    /// `cancel query`: what is going to be done.
     pub fn does(self) -> &'static str {
         self.definition().does
     }
 
-    /// `cancelled`: what was done, for reports and events.
     pub fn done(self) -> &'static str {
         self.definition().done
     }
 }
 
-/// To the sessions behind these rows; none where there are none.
+/// `None` if no row has a session.
 fn of_sessions(verb: Verb, rows: &[SelectedRow]) -> Option<Choice> {
     chosen::sessions(rows).map(|rows| (verb, Chosen::Sessions(Ask::new(verb, rows))))
 }

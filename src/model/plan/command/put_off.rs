@@ -1,5 +1,5 @@
-//! `D`: put a task or an item of the work queue off by an hour, as one that fails again and again while others need the room. It stays enabled,
-//! or pending, and comes by itself.
+//! `D`: put off a task or an item of the work queue by an hour, for example if it keeps failing and others need the
+//! capacity. It stays enabled, or pending, and becomes due again automatically.
 
 use super::{Command, Definition, Verb};
 use crate::model::plan::chosen::{Chosen, RowsOf, items, schedules};
@@ -23,13 +23,12 @@ pub(super) const COMMAND: Command = Command {
     },
 };
 
-/// What the report says of a row that was put off.
 const LATER: &str = "due an hour later";
 
 pub(super) const PUT_OFF: Definition = Definition {
     task: Some(&TaskVerb {
         column: NEXT_RUN,
-        // A date has no hours.
+        // A date has no time of day.
         kinds: &[ColumnKind::Zoned, ColumnKind::Time],
         shown: "next_run_at = greatest(next_run_at, now) + 1 hour",
         set: "next_run_at = greatest(t.next_run_at, clock_timestamp()) + interval '1 hour'",
@@ -71,7 +70,7 @@ fn later(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
     })
 }
 
-/// Whether it is there to be taken, now or later.
+/// Whether the row can be taken, now or later.
 fn waits(context: &PlanContext<'_>, row: SelectedRow) -> bool {
     let Some(snapshot) = context.view.snapshot.as_deref() else { return false };
     match row {

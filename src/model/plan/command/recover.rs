@@ -1,4 +1,4 @@
-//! `R`: recover what is left behind by a worker that is gone; put an item of the work queue back.
+//! `R`: recover work left behind by a worker that disconnected; return an item to the work queue.
 
 use super::{Choice, Command, Definition, Verb};
 use crate::model::plan::chosen::{Chosen, RowsOf, items, jobs, tasks};
@@ -55,7 +55,7 @@ fn put_back(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
     Some(while_free(item, format!("status = 'pending'{}", cleared.collect::<String>())))
 }
 
-/// Whether nobody works on a task, a job or an item any more, or for too long.
+/// Whether the task, job or item has no worker any more, or has run too long.
 fn is_left_behind(context: &PlanContext<'_>, row: SelectedRow) -> bool {
     use ItemState::{Failed, Lost, MaybeLost};
     match row {

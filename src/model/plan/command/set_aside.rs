@@ -1,5 +1,3 @@
-//! `X`: set an item of the work queue aside.
-
 use super::{Command, Definition, Verb};
 use crate::model::plan::ItemTarget;
 use crate::model::plan::chosen::{Chosen, RowsOf, items};

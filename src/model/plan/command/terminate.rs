@@ -1,5 +1,3 @@
-//! `K`: end a session.
-
 use super::{Command, Definition, Verb, of_sessions};
 use crate::model::plan::{PlanContext, SelectedRow, Signal, rows};
 

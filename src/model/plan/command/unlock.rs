@@ -1,7 +1,7 @@
-//! `U`: end a lease of somebody else: a compare-and-set on whose it was when it was seen. Its holder may go on renewing it meanwhile.
+//! `U`: end a lease of another owner by compare-and-set on the owner as seen. The holder may keep renewing it meanwhile.
 //!
-//! The row stays, with who had it. Its holder is not notified: it finds out when it renews, or when a fenced write is refused.
-//! In a table without tokens whoever renews by name gets it back.
+//! The row stays, with its owner. The holder is not notified: it finds out when it renews, or when a fenced write is
+//! rejected. In a table without tokens, a holder that renews by name gets the lease back.
 
 use super::{Choice, Command, Definition, Verb};
 use crate::model::lease::LeaseState;
@@ -24,7 +24,7 @@ pub(super) const COMMAND: Command = Command {
     choose: |_, rows| choose(rows),
 };
 
-// A lease may be in Redis: a standby does not stand in the way.
+// A lease may be in Redis, so a standby is not a reason to refuse.
 pub(super) const UNLOCK: Definition =
     Definition { writes: false, lease: Some(change), ..Definition::of("unlock", "end", "ended") };
 
@@ -76,13 +76,13 @@ fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
         Condition::cut("its owner has changed", "t.owner::text", Some(&lease.owner)),
         Condition::new("it has already ended", is_over),
     ];
-    // Owner and token say whose it is, and a renewal changes neither.
+    // Owner and token identify the lease, and a renewal changes neither.
     if let (true, Some(token)) = (table.has("token"), lease.token) {
         all.push(Condition::same("another owner acquired it", "t.token", &token.to_string()));
         return all;
     }
-    // Without one a renewal is told from a lease that ended and was taken anew, perhaps by another process of the same name, by its time:
-    // it came before the end of what was seen.
+    // Without a token, the time distinguishes a renewal from a lease that ended and was acquired again, perhaps by another
+    // process of the same name: a renewal comes before the end of the lease as seen.
     let (seen, length) = (moment(Some(lease.renewed_at)), lease.term);
     let ends = format!("({seen} + make_interval(secs => '{length}'::float8))");
     let renewed = format!("t.ts::timestamptz >= {seen} AND t.ts::timestamptz < {ends}");
@@ -94,12 +94,12 @@ fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
     all
 }
 
-/// The function of locktop's own schema compares once more, and no renewal comes between.
+/// The function of locktop's own schema compares again, and no renewal can come in between.
 fn own() -> RowAct {
     RowAct::Try {
         function: "lease_force_release",
         arguments: "t.id, t.owner, t.ts, t.expired_time, t.token",
-        // As they are stored, and not as they were read.
+        // As stored, not as read.
         columns: &["id", "owner"],
         noted: Noted {
             action: "unlocked",
@@ -109,7 +109,7 @@ fn own() -> RowAct {
     }
 }
 
-/// Without a term it has ended, whatever its time says; that stays as it is where it has no zone.
+/// A lease with a term of 0 has ended, whatever its time. A time without time zone is left unchanged.
 fn published(table: &FoundTable) -> RowAct {
     let time = if table.kind("ts") == Some(ColumnKind::Zoned) { "ts = clock_timestamp(), " } else { "" };
     let zero = if table.kind("expired_time") == Some(ColumnKind::Number) { "0" } else { "interval '0'" };

@@ -1,4 +1,4 @@
-//! Giving jobs of other systems back to them, and ending leases of theirs.
+//! Recovering jobs of other systems and ending their leases.
 
 use std::sync::Arc;
 
@@ -19,10 +19,9 @@ use crate::model::plan::{
 use crate::model::systems::TextId;
 use crate::text;
 
-/// Characters of a text that may have been cut.
+/// Length at which a text may have been truncated, in characters.
 const CUT: usize = 500;
 
-/// What giving these jobs back does, in the order given.
 pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
     each(context, Verb::Recover, chosen, |index, id| {
         match context.view.adapters.rows.iter().find(|row| row.id == id) {
@@ -32,7 +31,6 @@ pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
     })
 }
 
-/// What ending these leases does, in the order given.
 pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
     let plan = each(context, Verb::Unlock, chosen, |index, id| {
         match context.view.adapters.leases.iter().find(|row| row.id == id) {
@@ -40,7 +38,7 @@ pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan 
             Some(row) => lease(index, row),
         }
     });
-    // Whether its owner lives is not known: it is typed, as a lease of ours is.
+    // It is not known whether the owner is alive: the name must be typed, as for a lease of locktop's own.
     match plan.rows.as_slice() {
         [PlannedTarget { target: Target { what: TargetKind::Adapter(target), .. }, .. }] => {
             let id = &target.values.id;
@@ -51,13 +49,11 @@ pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan 
     }
 }
 
-/// Whether a job has lost its worker, and the config allows to give it back.
 pub(in crate::model::plan) fn can_give_back(context: &PlanContext<'_>, id: TextId) -> bool {
     let row = context.view.adapters.rows.iter().find(|row| row.id == id && row.judged.state.is_lost());
     row.is_some_and(|row| installation_at(context, row.place).is_some_and(|one| recovery(one, row).is_ok()))
 }
 
-/// Whether a lease is held, and the config allows to end it.
 pub(in crate::model::plan) fn can_unlock(context: &PlanContext<'_>, id: TextId) -> bool {
     let row = context.view.adapters.leases.iter().find(|row| row.id == id && row.state == TermState::Held);
     row.is_some_and(|row| installation_at(context, row.place.0).is_some_and(|one| unlock(one).is_ok()))
@@ -67,7 +63,7 @@ fn installation_at<'a>(context: &PlanContext<'a>, place: usize) -> Option<&'a In
     Some(&*context.view.snapshot.as_deref()?.adapters.get(place)?.installation)
 }
 
-/// Why an adapter may do nothing of a kind; none where it may.
+/// Why an adapter may not do this kind of action; `None` if it may.
 fn why_not(installation: &Installation, kind: ActionKind) -> Option<String> {
     let adapter = &installation.adapter;
     if adapter.actions_of(kind).next().is_none() {
@@ -79,7 +75,6 @@ fn why_not(installation: &Installation, kind: ActionKind) -> Option<String> {
         .then(|| format!("allow_actions = true in [adapters.{name}] of the config permits it; it is off"))
 }
 
-/// The statement that gives a job back, and its number.
 fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, &'a Action), String> {
     if let Some(why) = why_not(installation, ActionKind::Recover) {
         let has_none = installation.adapter.actions_of(ActionKind::Recover).next().is_none();
@@ -97,7 +92,6 @@ fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, 
     })
 }
 
-/// The statement that ends a lease, and its number.
 fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
     if let Some(why) = why_not(installation, ActionKind::Unlock) {
         return Err(why);
@@ -109,7 +103,7 @@ fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
 
 fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
     let words = row.job.name.as_deref().unwrap_or("job");
-    // Of some systems the id begins with the name.
+    // In some systems the id starts with the name.
     let words = if row.job.id.starts_with(words) { String::new() } else { format!("{words} ") };
     let name = harmless(&format!("{words}{} of {}", row.job.id, row.source));
     let subject = Subject::Job(row.id);
@@ -139,7 +133,6 @@ fn does(target: &AdapterTarget) -> String {
     format!("statement of its adapter, over {}", target.tables.join(", "))
 }
 
-/// What was seen of a run.
 fn values(job: &Job) -> Values {
     Values {
         id: job.id.clone(),
@@ -269,7 +262,6 @@ fn lease_values(lease: &AdapterLease) -> Values {
     }
 }
 
-/// How a row has changed since it was chosen.
 pub(super) fn changed(index: &PlanIndex<'_>, target: &AdapterTarget) -> Option<Change> {
     let rows = index
         .snapshot

@@ -1,8 +1,9 @@
-//! What is done to items of the work queue.
+//! Actions on items of the work queue.
 //!
-//! In locktop's own table the functions of the schema put an item back and set one aside, which never take it from a session that is
-//! there. In a published table nothing says whose session has an item: what is in progress is left alone unless nobody has its row
-//! locked and its advisory key, the id as it is unless the config says another, can be had; both are kept to the end of the transaction.
+//! In locktop's own table, functions of the schema requeue an item or set it aside, and never take it from a connected
+//! session. A published table does not show which session has an item: an item in progress is changed only if its row is
+//! not locked and its advisory key, the id unless the config says otherwise, can be acquired. Both locks are kept to the
+//! end of the transaction.
 
 use super::{each, harmless, old};
 use crate::model::finding::Subject;
@@ -16,26 +17,22 @@ use crate::model::work_queue::{ItemId, ItemRow, ItemState};
 use crate::text;
 use locktop_tasks::message::{number, shown};
 
-/// What is done to an item.
 #[derive(Debug)]
 pub struct ItemVerb {
-    /// What is sent for it, as the question says it.
     pub(in crate::model::plan) shown: fn(&ItemTarget) -> String,
-    /// How it is done; none for an item that is not in a status for it.
+    /// `None` if the status of the item does not allow it.
     pub(in crate::model::plan) act: fn(&ItemTarget, &FoundTable) -> Option<RowAct>,
-    /// `pending again`: the result.
     pub(in crate::model::plan) told: &'static str,
-    /// Why that cannot be done to an item in this state, which nobody works on, of locktop's own table or not.
+    /// Why it is impossible for an item in this state without a worker; the flag tells whether the table is locktop's own.
     pub(in crate::model::plan) refusal: fn(ItemState, bool) -> Option<&'static str>,
 }
 
-/// How an item is; none for what is none.
+/// `None` if the row is not an item.
 pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: SelectedRow) -> Option<ItemState> {
     let SelectedRow::Item(id) = row else { return None };
     context.view.queue.rows.iter().find(|row| row.id == id).map(|row| row.state)
 }
 
-/// What a verb for items does to these, in the order given.
 pub fn items(context: &PlanContext<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
     each(context, verb, chosen, |index, id| match context.view.queue.rows.iter().find(|row| row.id == id) {
         None => Err(Refused::new(format!("item {}", id.id), Subject::Item(id), "was removed, or is done")),
@@ -86,7 +83,6 @@ fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTa
     Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
-/// Why that cannot be done to an item that is like this.
 fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
     use ItemState as S;
     let why = match row.state {
@@ -135,7 +131,7 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &ItemTarget) -> Option<Chan
         return None;
     }
     let Some(item) = table.section.last_rows().iter().find(|item| item.id == target.id) else {
-        // An item that is done is not read; nor is one that is beyond the limit.
+        // An item that is done is not read, nor is one beyond the limit.
         return (!table.is_cut).then_some(Change::Gone);
     };
     let same = item.status == target.status && item.attempt == target.attempt && item.worker == target.worker;
@@ -143,7 +139,6 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &ItemTarget) -> Option<Chan
 }
 
 impl ItemVerb {
-    /// The change of one item by this verb.
     pub(in crate::model::plan) fn change<'a>(
         &'static self,
         verb: Verb,
@@ -169,7 +164,7 @@ impl ItemVerb {
     }
 }
 
-/// What is set in a published table: somebody may work on what is being processed, and holds its key then.
+/// Sets columns in a published table: a worker of an item in progress holds its key.
 pub(in crate::model::plan) fn while_free(item: &ItemTarget, set: impl Into<String>) -> RowAct {
     let is_taken = item.status.as_deref() == Some("processing");
     RowAct::SetWhileFree { set: set.into(), key: is_taken.then(|| item.key.unwrap_or(item.id)) }

@@ -1,5 +1,3 @@
-//! Ending leases of somebody else.
-
 use std::sync::Arc;
 
 use super::{each_anywhere, harmless, old, refused_whole};
@@ -15,10 +13,9 @@ use crate::model::redis_lease::{LockValue, RedisLease};
 use crate::model::systems::TableRows;
 use crate::text;
 
-/// What ending these leases does, in the order given.
 pub fn leases(context: &PlanContext<'_>, chosen: &[LeaseId]) -> ActionPlan {
     let find = |id: LeaseId| context.view.leases.rows.iter().find(|row| row.id == id);
-    // A lease in Redis is ended whatever the server takes.
+    // A lease in Redis can be ended even if the PostgreSQL server takes no writes.
     let mut plan = each_anywhere(context, Verb::Unlock, chosen, |index, id| match find(id) {
         None => Err(Refused::new("lease", Subject::Lease(id), "no longer exists")),
         Some(row) => planned(index, row),
@@ -31,7 +28,7 @@ pub fn leases(context: &PlanContext<'_>, chosen: &[LeaseId]) -> ActionPlan {
     plan
 }
 
-/// What has to be typed where the owner may be alive: the lease's id.
+/// What must be typed if the owner may be alive: the id of the lease.
 fn typed(row: &LeaseRow) -> Option<String> {
     if row.state != LeaseState::Held || row.owner_alive == Some(false) {
         return None;
@@ -83,7 +80,7 @@ fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refus
         facts.insert(0, harmless(&format!("owner {owner}")));
     }
     facts.push(match (row.term, row.left) {
-        // True for as long as the question is open, also while the owner renews it.
+        // This stays true while the dialog is open, even if the owner renews the lease.
         (Some(term), Some(_)) => format!("expires {} after its last renewal", text::duration(term)),
         (None, Some(left)) => {
             format!("expires in {}, unless it is renewed", text::duration(left.max(0.0)))
@@ -101,7 +98,6 @@ fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refus
     Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
-/// What is sent, what is said, and what it breaks.
 type Parts = (TargetKind, String, Vec<Caution>);
 
 fn in_table<'a>(index: &PlanIndex<'a>, row: &LeaseRow) -> Option<(&'a TableRows<Lease>, &'a Lease)> {
@@ -180,7 +176,7 @@ fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
     Ok((TargetKind::RedisLease(Arc::clone(lease)), does, cautions))
 }
 
-/// Brings a target up to date: who renews is still the same holder, and what is compared is the row as it is shown by now.
+/// Updates a target: after a renewal the holder is the same, and the row as shown now is what is compared.
 pub(super) fn follow(index: &PlanIndex<'_>, target: &mut LeaseTarget) -> Option<Change> {
     let tables = &index.snapshot.systems.leases;
     let table = tables.iter().find(|table| table.source.table == target.table)?;
@@ -205,7 +201,8 @@ pub(super) fn follow(index: &PlanIndex<'_>, target: &mut LeaseTarget) -> Option<
     }
 }
 
-/// What was over in between was taken anew, perhaps by another process of the same name: that has another token, where there are tokens.
+/// A lease that expired in between was acquired again, perhaps by another process of the same name. With tokens, that
+/// lease has another token.
 fn is_renewal(target: &LeaseTarget, renewed_at: crate::model::Timestamp) -> bool {
     target.token.is_some() || (renewed_at - target.renewed_at).as_seconds_f64() < target.term
 }
@@ -213,7 +210,7 @@ fn is_renewal(target: &LeaseTarget, renewed_at: crate::model::Timestamp) -> bool
 pub(super) fn changed_in_redis(index: &PlanIndex<'_>, then: &RedisLease) -> Option<Change> {
     let redis = &index.snapshot.systems.redis;
     let Some(now) = redis.rows.iter().find(|lease| lease.key == then.key) else {
-        // What is on a server that does not answer is not seen.
+        // Keys on a server that does not answer are not seen.
         return (redis.down() == 0 && !redis.cut).then_some(Change::Gone);
     };
     (now.holder != then.holder).then_some(Change::OtherRow)

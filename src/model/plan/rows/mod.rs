@@ -1,5 +1,3 @@
-//! What is done to rows of tables, and to leases in Redis.
-
 mod adapters;
 mod items;
 mod leases;
@@ -25,12 +23,11 @@ pub use published_plan::published_plan;
 pub(super) use tasks::{NEXT_RUN, has_schedule, runs};
 pub use tasks::{TaskVerb, tasks};
 
-/// The row of a task, or of one of several executions of it.
 pub(super) fn task<'a>(context: &PlanContext<'a>, task: TaskId, again: Option<i64>) -> Option<&'a TaskRow> {
     context.view.tasks.rows.iter().find(|row| row.task == task && row.again == again)
 }
 
-/// A plan for these rows, each once, in the order given: none of them on a server that takes no writes.
+/// A plan for these rows without duplicates, in the given order; refused as a whole on a server that takes no writes.
 fn each<T: Copy + PartialEq>(
     context: &PlanContext<'_>,
     verb: Verb,
@@ -43,7 +40,7 @@ fn each<T: Copy + PartialEq>(
     }
 }
 
-/// The same, also where the server takes no writes.
+/// The same, also on a server that takes no writes.
 fn each_anywhere<T: Copy + PartialEq>(
     context: &PlanContext<'_>,
     verb: Verb,
@@ -62,12 +59,11 @@ fn each_anywhere<T: Copy + PartialEq>(
             Err(refused) => plan.refused.push(refused),
         }
     }
-    // Nobody is taken to own any of them.
+    // No target is assumed to have an owner.
     plan.confirm = Confirm::of(plan.rows.len(), None);
     plan
 }
 
-/// A plan for a server of which nothing has been seen, or that takes no writes.
 fn refused_whole(index: Option<&PlanIndex<'_>>) -> Option<Refused> {
     let reason = match index {
         None => "no snapshot of it yet",
@@ -77,7 +73,6 @@ fn refused_whole(index: Option<&PlanIndex<'_>>) -> Option<Refused> {
     Some(Refused::new("the server", Subject::Server, reason))
 }
 
-/// Says how old rows are that could not be read anew.
 fn old(index: &PlanIndex<'_>, error: Option<&crate::model::Text>, at: Option<Timestamp>) -> Option<Caution> {
     error?;
     let age = at.map(|at| format!(" by {}", index.age_text(at))).unwrap_or_default();
@@ -88,8 +83,8 @@ fn harmless(text: &str) -> String {
     text::one_line(text).into_owned()
 }
 
-/// Brings a target up to date, where the same thing is seen by another mark now, and says how it has changed; none while it has
-/// not, and while that cannot be told.
+/// Updates a target whose identifying values have changed although it is still the same, and returns how it has changed;
+/// `None` if it has not, or if that is unknown.
 pub(super) fn follow(index: &PlanIndex<'_>, what: &mut TargetKind) -> Option<Change> {
     match what {
         TargetKind::Lease(target) => leases::follow(index, target),
@@ -98,7 +93,7 @@ pub(super) fn follow(index: &PlanIndex<'_>, what: &mut TargetKind) -> Option<Cha
         TargetKind::Item(target) => items::changed(index, target),
         TargetKind::Published(target) => published::changed(index, target),
         TargetKind::Adapter(target) => adapters::changed(index, target),
-        // A recovery is planned by what the server was asked for, and compared by it.
+        // A recovery is planned and compared by the server.
         TargetKind::Session(_) | TargetKind::Execution { .. } => None,
     }
 }

@@ -1,7 +1,7 @@
-//! Failing executions that a published log has as running.
+//! Fails executions that a published log has as running.
 //!
-//! The key alone shows whether a session works on a row. A free one is taken; the session of a slow row is terminated first; a row whose key
-//! is held for another execution is closed, and that session is left alone.
+//! Only the key shows whether a session works on a row. A free key is acquired; the session of a slow row is terminated
+//! first; a row whose key is held for another execution is closed, and that session is not touched.
 
 use super::{each, harmless, old};
 use crate::model::finding::Subject;
@@ -15,13 +15,11 @@ use crate::model::plan::{
 use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState, evidence};
 use crate::text;
 
-/// Whether the executions of this table are in a published log, and not in one of locktop's own.
 pub fn is_published(context: &PlanContext<'_>, table: u32) -> bool {
     let sets = context.view.snapshot.iter().flat_map(|snapshot| snapshot.task_sets.iter());
     sets.into_iter().any(|set| set.tables.table == table && !set.tables.own_keys)
 }
 
-/// What failing the running executions of these tasks does, in the order given.
 pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) -> ActionPlan {
     let mut plan = each(context, Verb::Recover, chosen, |index, (task, again)| {
         let gone = || Refused::new(format!("task {}", task.id), Subject::Task(task), "no longer exists");
@@ -34,7 +32,7 @@ pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) ->
             plan.confirm = Confirm::of(1, Some(session.pid.to_string()));
             return plan;
         }
-        // A name that not every keyboard has, as `unlock` of such a lease; a number would be taken for a pid.
+        // The name may not be typable on every keyboard, as when ending a lease; a number would be mistaken for a pid.
         let is_word = |name: &&str| is_typable(name) && !name.bytes().all(|byte| byte.is_ascii_digit());
         let name = target.name.as_deref().filter(is_word);
         plan.confirm = Confirm::of(1, Some(name.unwrap_or("recover").to_owned()));
@@ -72,7 +70,6 @@ fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refuse
     Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
-/// Why nothing can be recovered of a task that does not run.
 pub(in crate::model::plan) fn not_running(row: &TaskRow) -> String {
     if row.state != TaskState::Leaked {
         return "it is not running".to_owned();
@@ -81,7 +78,6 @@ pub(in crate::model::plan) fn not_running(row: &TaskRow) -> String {
     format!("it is not running; {holder} holds its key without an execution: K terminates that session")
 }
 
-/// The session that holds the key, and what has to be said about it.
 fn holder(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(PublishedHolder, Vec<Caution>), String> {
     let owner = |words: String| Caution::new(CautionKind::Owner, words);
     Ok(match row.state {
@@ -110,7 +106,6 @@ fn holder(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(PublishedHolder, Vec<
     })
 }
 
-/// The execution that the key of a left-over one is held for, and the session that holds it.
 fn other(index: &PlanIndex<'_>, row: &TaskRow) -> Option<PublishedHolder> {
     let holder = index.backend(row.holder?)?;
     let rows = index.context.view.tasks.rows.iter();
@@ -139,7 +134,6 @@ fn target(set: &TaskSet, execution: &Execution, holder: PublishedHolder) -> Opti
     })
 }
 
-/// Why that cannot be done to an execution that is like this.
 fn refusal(index: &PlanIndex<'_>, row: &TaskRow) -> Option<String> {
     let why = evidence(row, index.snapshot);
     Some(match row.state {

@@ -1,4 +1,4 @@
-//! The plan of `locktop recover` for published tables: what the screens say of each row, and what `R` would do.
+//! The plan of `locktop recover` for published tables, consistent with the screens and with `R`.
 
 use super::published;
 use crate::model::plan::{
@@ -8,7 +8,7 @@ use crate::model::plan::{
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskKey, TaskRow, TaskState};
 
-/// What would be done to the executions of the published tables of this schema, and to which rows; none where there are none.
+/// `None` if this schema has no published tables.
 pub fn published_plan(
     context: &PlanContext<'_>,
     schema: &str,
@@ -33,7 +33,7 @@ pub fn published_plan(
         if request.task.as_ref().is_some_and(|name| *name != seen.task_name) {
             continue;
         }
-        // A guess is acted on only where the task is named.
+        // A guess is acted on only if the task is named.
         let is_guess = matches!(row.state, TaskState::MaybeOrphan | TaskState::LeftOver);
         let is_named = request.task.is_some() && is_guess;
         let seen = if is_named { Running { state: RunState::Orphan, ..seen } } else { seen };
@@ -157,7 +157,7 @@ fn reason(state: RunState) -> Reason {
     }
 }
 
-/// The word of the plan: what is a guess on a screen is unknown to a program.
+/// A state that is a guess on a screen is unknown to a program.
 fn state(state: TaskState) -> RunState {
     match state {
         TaskState::Orphan => RunState::Orphan,
@@ -176,7 +176,7 @@ mod tests {
     use crate::model::view::View;
     use crate::sample::{self, Builder};
 
-    /// Three executions past their timeout; this session holds the key of the last one.
+    /// Three executions exceed their timeout; this session holds the key of the last one.
     fn view(holder: &str) -> View {
         let mut b = Builder::default();
         for (id, name) in [(1, "sure"), (2, "guess"), (3, "held")] {

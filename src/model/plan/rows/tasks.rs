@@ -1,4 +1,4 @@
-//! What is done to tasks: a compare-and-set on exactly the row that was seen.
+//! Actions on tasks: a compare-and-set on exactly the row that was seen.
 
 use super::{each, harmless, old};
 use crate::model::Timestamp;
@@ -15,35 +15,30 @@ use crate::model::task::{Schedule, TaskId, TaskRow, TaskSet, TaskState};
 use crate::text;
 use locktop_tasks::message::moment;
 
-/// What is done to a task: one column is set.
 #[derive(Debug)]
 pub struct TaskVerb {
-    /// The column that is set.
     pub(in crate::model::plan) column: &'static str,
-    /// What its type has to be; nothing where that does not matter.
+    /// Allowed types of the column; empty if any type is allowed.
     pub(in crate::model::plan) kinds: &'static [ColumnKind],
-    /// `next_run_at = now`, as the question says it.
+    /// `next_run_at = now`, as shown in the dialog.
     pub(in crate::model::plan) shown: &'static str,
-    /// `next_run_at = clock_timestamp()`, as it is sent, of the row `t`.
+    /// `next_run_at = clock_timestamp()`, as sent, for the row `t`.
     pub(in crate::model::plan) set: &'static str,
-    /// `due now`: the result.
     pub(in crate::model::plan) told: &'static str,
-    /// Why that cannot be done to a task that is like this, at this time; none where it can be.
+    /// Why it is impossible for a task in this state at this time; `None` if it is possible.
     pub(in crate::model::plan) refusal: fn(&TaskRow, &Schedule, Timestamp) -> Option<&'static str>,
-    /// What does not come of it.
+    /// What the action does not achieve.
     pub(in crate::model::plan) futile: fn(&TaskRow, &Schedule) -> Option<&'static str>,
 }
 
-/// The column that says when a task is due.
 pub(in crate::model::plan) const NEXT_RUN: &str = "next_run_at";
 
-/// Whether a row is a task with a schedule.
 pub(in crate::model::plan) fn has_schedule(context: &PlanContext<'_>, row: SelectedRow) -> bool {
     let SelectedRow::Task(task, again) = row else { return false };
     super::task(context, task, again).is_some_and(|row| row.schedule.is_some())
 }
 
-/// Why nothing is changed about when a task is due that runs: its end sets that anew.
+/// Why the due time of a running task is not changed: the end of the run sets it again.
 pub(in crate::model::plan) fn runs(row: &TaskRow) -> Option<&'static str> {
     row.execution.map(|_| match row.state {
         TaskState::Orphan => {
@@ -54,7 +49,6 @@ pub(in crate::model::plan) fn runs(row: &TaskRow) -> Option<&'static str> {
     })
 }
 
-/// What a verb for tasks does to these, in the order given.
 pub fn tasks(context: &PlanContext<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
     each(context, verb, chosen, |index, id| match context.view.tasks.rows.iter().find(|row| row.task == id) {
         None => Err(Refused::new(format!("task {}", id.id), Subject::Task(id), "no longer exists")),
@@ -127,7 +121,6 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &TaskTarget) -> Option<Chan
 }
 
 impl TaskVerb {
-    /// The change of one task by this verb.
     pub(in crate::model::plan) fn change<'a>(
         &'static self,
         verb: Verb,
@@ -153,14 +146,13 @@ impl TaskVerb {
         }
         let mut conditions = conditions(table, task);
         if task.is_own && *column == NEXT_RUN {
-            // Its end sets when it is due next, whatever is set meanwhile.
+            // The end of a run sets the next due time, whatever is set meanwhile.
             let log = format!("{}.task_execution_log", table.schema);
             let is_idle = format!(
                 "NOT EXISTS (SELECT FROM {log} AS e WHERE e.task_id = t.id AND e.status = 'running')"
             );
             conditions.push(Condition::new("it is running now", is_idle));
         }
-        // The name as it is stored.
         let name = if table.has("task_name") { "t.task_name::text" } else { "NULL" };
         let detail = text::literal(&format!(": {set}"));
         let noted = Noted { action: verb.as_str(), columns: "task_id, detail", values: "d.id, d.detail" };

@@ -1,5 +1,3 @@
-//! What ending a session breaks, beside its own work.
-
 use super::selected::SelectedSession;
 use super::{hands, work};
 use crate::model::backend::Backend;
@@ -10,12 +8,11 @@ use crate::model::work_queue::ItemRow;
 use crate::model::written::{self, Written};
 use crate::text;
 
-/// From this age on what a transaction has written is much, in seconds.
+/// Age of a transaction, in seconds, from which its writes count as a large amount.
 const MUCH: f64 = 600.0;
-/// How many tasks, items and leases are told each.
+/// Maximum number of tasks, items and leases shown, each.
 const TOLD: usize = 3;
 
-/// Everything that is to be said.
 pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> Vec<Caution> {
     let Some(backend) = index.backend(pick.pid) else { return Vec::new() };
     let mut cautions = Vec::new();
@@ -32,7 +29,7 @@ pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> V
     cautions
 }
 
-/// That the session is terminated for a lock which outlives its clients.
+/// The session is terminated for a lock that outlives its clients.
 pub(super) fn keeps(index: &PlanIndex<'_>, target: &SessionTarget) -> Caution {
     let lock = target.holds.map(|(tag, _)| index.lock_words(&tag, target.pid, None)).unwrap_or_default();
     let words = format!(
@@ -42,7 +39,7 @@ pub(super) fn keeps(index: &PlanIndex<'_>, target: &SessionTarget) -> Caution {
     Caution::new(CautionKind::Keeps, words)
 }
 
-/// Programs of which somebody will miss the result.
+/// Programs whose result would be lost.
 fn program(backend: &Backend) -> Option<Caution> {
     let application = backend.application.as_deref()?;
     let (kind, words) = match application {
@@ -56,7 +53,6 @@ fn program(backend: &Backend) -> Option<Caution> {
     Some(Caution::new(kind, words))
 }
 
-/// What the session has in hand.
 fn owned(index: &PlanIndex<'_>, pid: i32) -> Vec<Caution> {
     let mut cautions = Vec::new();
     let mut tell = |kind: CautionKind, owned: Vec<(String, Stake)>, what: &str, then: &str| {
@@ -99,7 +95,6 @@ fn written(index: &PlanIndex<'_>, backend: &Backend) -> Option<Caution> {
     })
 }
 
-/// What is shown is not of this moment: the server compares all the same.
 fn old(index: &PlanIndex<'_>) -> Option<Caution> {
     let stale = [
         (&index.snapshot.backends.error, index.snapshot.backends.taken_at),

@@ -1,5 +1,3 @@
-//! Which sessions are meant by the rows that were chosen.
-
 use rustc_hash::FxHashSet;
 
 use super::selected::SelectedSession;
@@ -12,12 +10,11 @@ use crate::model::plan::{Ask, Refused, Scope, SelectedRow, Verb};
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 
-/// The sessions that are meant by the selected rows, and those that cannot be.
 #[derive(Debug, Default)]
 pub(super) struct SessionSelection {
     pub(super) picks: Vec<SelectedSession>,
     pub(super) refused: Vec<Refused>,
-    /// Left out, since the filter hides them.
+    /// Number left out because the filter hides them.
     pub(super) hidden: usize,
 }
 
@@ -30,7 +27,6 @@ impl SessionSelection {
     }
 }
 
-/// The sessions that a question is about, each once, in the order of the rows.
 pub(super) fn meant(index: &PlanIndex<'_>, ask: &Ask) -> SessionSelection {
     let mut meant = SessionSelection::default();
     for chosen in &ask.chosen {
@@ -54,7 +50,7 @@ pub(super) fn meant(index: &PlanIndex<'_>, ask: &Ask) -> SessionSelection {
     meant
 }
 
-/// A parallel worker has no session of its own: its leader is meant.
+/// A parallel worker has no session of its own: its leader is used instead.
 fn lead(index: &PlanIndex<'_>, pick: &mut SelectedSession) {
     let Some(backend) = index.backend(pick.pid) else { return };
     if backend.group() != pick.pid && pick.start.is_none_or(|start| backend.backend_start == Some(start)) {
@@ -68,7 +64,6 @@ fn lead(index: &PlanIndex<'_>, pick: &mut SelectedSession) {
     }
 }
 
-/// A row that stands for itself: the session that it is or names.
 fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut SessionSelection) {
     match chosen {
         SelectedRow::Backend(id) => meant.picks.push(SelectedSession::new(id.pid, id.backend_start)),
@@ -101,7 +96,7 @@ fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut Sessi
     }
 }
 
-/// The waiters that are folded into one line: those under `parent` who block nobody.
+/// The waiters folded into one line: those under `parent` that block no session.
 fn members(index: &PlanIndex<'_>, parent: Party, tag: LockTag, mode: LockMode) -> Vec<i32> {
     let tree = &index.graph.tree;
     let Some((_, node)) = index.node(parent) else { return Vec::new() };
@@ -119,7 +114,6 @@ fn members(index: &PlanIndex<'_>, parent: Party, tag: LockTag, mode: LockMode) -
     node.children.iter().filter_map(alike).filter_map(pid).collect()
 }
 
-/// Who holds the key of a task.
 fn key_holder(index: &PlanIndex<'_>, task: TaskId, again: Option<i64>) -> Result<SelectedSession, Refused> {
     let rows = &index.context.view.tasks.rows;
     let row = rows.iter().find(|row| row.task == task && row.again == again);
@@ -138,7 +132,6 @@ fn key_holder(index: &PlanIndex<'_>, task: TaskId, again: Option<i64>) -> Result
     }
 }
 
-/// Why no session is meant by a lock.
 fn several(index: &PlanIndex<'_>, tag: LockTag) -> Refused {
     let lock = index.context.view.index.awaited_locks().get(&tag);
     let reason = match lock.map_or(0, |lock| lock.holders.len()) {
@@ -158,7 +151,6 @@ fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> Refused {
     Refused::new(index.party_name(party), Subject::Party(party), refuse::prepared(index, xact))
 }
 
-/// The party of a row of the forest.
 fn party_of(index: &PlanIndex<'_>, chosen: SelectedRow) -> Option<Party> {
     match chosen {
         SelectedRow::Backend(id) | SelectedRow::Holder(id, ..) => {
@@ -174,7 +166,7 @@ fn party_of(index: &PlanIndex<'_>, chosen: SelectedRow) -> Option<Party> {
     }
 }
 
-/// The root above a row, or the row and those that have to end with it.
+/// The root above a row, or the row and the others that must end with it.
 fn beside(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut SessionSelection) {
     let Some(party) = party_of(index, chosen) else {
         meant.refused.push(Refused::new("this row", Subject::Server, "is in no chain"));
@@ -206,7 +198,6 @@ fn beside(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut Ses
     }
 }
 
-/// The top of the tree that a party is shown in.
 fn root(index: &PlanIndex<'_>, party: Party) -> Result<Party, String> {
     let nodes = &index.graph.tree.nodes;
     let Some((at, _)) = index.node(party) else {
@@ -225,7 +216,7 @@ fn root(index: &PlanIndex<'_>, party: Party) -> Result<Party, String> {
     }
 }
 
-/// A party and the others that have to end before those behind it continue: they wait for a list of sessions.
+/// A party and the others that must end before the sessions behind it continue: those wait for several sessions.
 fn blockers(index: &PlanIndex<'_>, verb: Verb, party: Party) -> Result<Vec<Party>, String> {
     let release = index.look().release(verb, &[party]);
     let has_more = !release.still.is_empty() && !release.others.is_empty()
@@ -241,13 +232,12 @@ fn blockers(index: &PlanIndex<'_>, verb: Verb, party: Party) -> Result<Vec<Party
     Ok(all)
 }
 
-/// Who else could be meant, where one row of the forest was chosen.
 pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     let [chosen] = ask.chosen.as_slice() else { return Vec::new() };
     let Some(party) = party_of(index, *chosen).filter(|_| ask.from_chains) else { return Vec::new() };
     let mut offers = Vec::new();
     let is_group = matches!(chosen, SelectedRow::Group(..));
-    // A root that runs nothing has nothing to cancel.
+    // A root that runs no query cannot be cancelled.
     let is_possible = |root: Party| {
         ask.verb != Verb::Cancel || index.backend(root.pid()).is_some_and(|root| has_query(root).is_ok())
     };
@@ -262,7 +252,6 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     {
         let promise = index.look().promise_of(ask.verb, &blockers).numbers(true);
         let shown = blockers.iter().filter(|party| ask.shows(**party)).count();
-        // Which of them must end is not always known.
         let is_sure = index.look().release(ask.verb, &[party]).possible.is_empty();
         let kind = if is_sure { "blockers" } else { "possible blockers" };
         offers.push((Scope::Blockers, format!("all {} {kind}: {promise}", crate::text::count(shown as u64))));

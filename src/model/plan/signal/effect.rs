@@ -1,24 +1,21 @@
-//! What it does to those that wait when sessions, or their transactions, end.
-
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Effect, Verb};
 use crate::model::wait_graph::{Party, Release};
 use crate::text::count;
 
-/// How many of those that continue are named.
 const NAMED: usize = 3;
 
-/// What comes of it for everybody else.
+/// The effect on all other sessions.
 ///
-/// A query that is cancelled ends its transaction: `AbortCurrentTransaction` in `src/backend/access/transam/xact.c` releases
-/// the locks at once, also within a transaction block, whose client has yet to notice. What was locked before a savepoint
-/// stays, and so do advisory locks of the session. Neither can be seen from outside, unless the query is its transaction.
+/// Cancelling a query ends its transaction: `AbortCurrentTransaction` in `src/backend/access/transam/xact.c` releases the
+/// locks at once, even in a transaction block whose client has yet to notice. Locks acquired before a savepoint stay, and
+/// so do session-level advisory locks. Neither is visible from outside, unless the query is the whole transaction.
 pub(in crate::model::plan) fn of(index: &PlanIndex<'_>, verb: Verb, parties: &[Party]) -> Effect {
     let look = index.look();
     let release = look.release(verb, parties);
     let promise = look.promise_of(verb, parties);
     let blocks = match promise.blocked {
-        // Those that wait for one another are all meant.
+        // Sessions that wait for one another are all targets.
         0 if parties.len() > 1 => "no other session".to_owned(),
         0 => "no session".to_owned(),
         _ => promise.words().trim_start_matches("blocks ").to_owned(),
@@ -27,7 +24,6 @@ pub(in crate::model::plan) fn of(index: &PlanIndex<'_>, verb: Verb, parties: &[P
     Effect { release, blocks, named }
 }
 
-/// Who continues and who does not, by name.
 fn named(
     index: &PlanIndex<'_>,
     verb: Verb,
@@ -84,7 +80,6 @@ fn some(index: &PlanIndex<'_>, parties: &[Party]) -> String {
     names.join(", ")
 }
 
-/// The root that blocks most above a party that waits itself, and what its end would do.
 fn root(index: &PlanIndex<'_>, parties: &[Party]) -> Option<String> {
     let [party] = parties else { return None };
     let above = index.graph.roots_above(*party);

@@ -1,5 +1,3 @@
-//! How a session is, in lines.
-
 use rustc_hash::FxHashMap;
 
 use crate::model::backend::{Backend, State};
@@ -10,18 +8,15 @@ use crate::model::wait_graph::{Party, Queue};
 use crate::model::words;
 use crate::text::{self, count};
 
-/// Columns of a query that a fact has.
+/// Maximum width of a query in a fact, in columns.
 const QUERY: usize = 200;
 
-/// The locks that some sessions hold, and how many wait for each lock.
 pub(super) struct Held<'a> {
     of: FxHashMap<i32, Vec<&'a Lock>>,
-    /// How many wait for each lock, and who is first.
     awaited: FxHashMap<LockTag, (usize, Option<i32>)>,
 }
 
 impl<'a> Held<'a> {
-    /// Goes through the locks of the snapshot once, for the sessions of these process ids.
     pub(super) fn of(index: &PlanIndex<'a>, pids: impl Iterator<Item = i32>) -> Self {
         let mut of: FxHashMap<i32, Vec<&'a Lock>> = pids.map(|pid| (pid, Vec::new())).collect();
         for lock in index.snapshot.locks.last_rows().iter().filter(|lock| lock.granted) {
@@ -37,9 +32,9 @@ impl<'a> Held<'a> {
         Self { of, awaited }
     }
 
-    /// The most important first: those that most wait for, then the strongest.
+    /// Most important first: by number of waiters, then by strength.
     fn words(&self, index: &PlanIndex<'_>, pid: i32) -> String {
-        // Every transaction has a lock on its own id.
+        // Every transaction holds a lock on its own id.
         let is_own = |lock: &&&Lock| lock.tag.locktype() != LockType::VirtualXid;
         let mut locks: Vec<&Lock> = self.of.get(&pid).into_iter().flatten().filter(is_own).copied().collect();
         let most = if index.snapshot.locks_omitted > 0 { "at least " } else { "" };
@@ -58,7 +53,7 @@ impl<'a> Held<'a> {
                 1 => " (1 waits)".to_owned(),
                 several => format!(" ({} wait)", count(several as u64)),
             };
-            // Which row of a transaction is meant those say who wait for it; what its owner waits for himself is another.
+            // For a lock on a transaction id, its waiters show which row it is about; what the holder itself waits for is another row.
             let name = index.lock_words(&lock.tag, pid, first);
             format!("{}{awaited}", words::request(lock.mode, &lock.tag, &name))
         };
@@ -71,7 +66,7 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Its state, its locks, its client, its query. The effect on data states what is known of its transaction.
+/// State, locks, client and query. Details of the transaction are in the effect on data.
 pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &Held<'_>) -> Vec<String> {
     let Some(backend) = index.backend(pid) else { return Vec::new() };
     let mut facts = vec![state(index, backend), held.words(index, pid)];

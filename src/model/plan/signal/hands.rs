@@ -1,6 +1,7 @@
-//! The session behind a row of the work queue or of a table of leases, and by what it is still the one.
+//! The session behind a row of the work queue or of a lease table, and what ties it to the row.
 //!
-//! A worker goes on to the next item within moments, in the same session: what ties the session to the row has to be compared too.
+//! A worker takes the next item within moments, in the same session: what ties the session to the row must also be
+//! compared.
 
 use super::selected::SelectedSession;
 use super::work;
@@ -12,14 +13,14 @@ use crate::model::plan::{LeaseHeld, Refused};
 use crate::model::work_queue::ItemId;
 use crate::text;
 
-/// Who works on an item. It has to hold the item's key still.
+/// The session that works on an item. It must still hold the key of the item.
 pub(super) fn of_item(index: &PlanIndex<'_>, id: ItemId) -> Result<SelectedSession, Refused> {
     let row = index.context.view.queue.rows.iter().find(|row| row.id == id);
     let refused = |reason: &str| Refused::new(format!("item {}", id.id), Subject::Item(id), reason);
     let Some((row, pid)) = row.and_then(|row| Some((row, row.pid?))) else {
         return Err(refused("its session is not known"));
     };
-    // While what its transaction wrote is not visible, the lock of that transaction ties it to the row.
+    // While the writes of its transaction are not visible, the lock of that transaction ties the session to the row.
     let holds = row.row_lock.or(row.tag).map(|tag| (tag, LockMode::Exclusive));
     if holds.is_none_or(|held| !index.may_hold(pid, held)) {
         return Err(refused(&format!(
@@ -32,8 +33,8 @@ pub(super) fn of_item(index: &PlanIndex<'_>, id: ItemId) -> Result<SelectedSessi
     Ok(SelectedSession { holds, work: work::of_item(index, row), ..SelectedSession::new(pid, start) })
 }
 
-/// Who has a lease. The server cannot compare that where it signals: the transaction has to be the same, in which nothing that
-/// its session does to the lease counts before it has ended.
+/// The session that has a lease. The signalling statement cannot compare the lease, so the transaction must be the same:
+/// changes that the session makes to the lease in it do not count before it ends.
 pub(super) fn of_lease(index: &PlanIndex<'_>, id: LeaseId) -> Result<SelectedSession, Refused> {
     let row = row_of(index, id);
     let name = row.map_or_else(|| "lease".to_owned(), |row| format!("lease {}", row.name));
@@ -55,12 +56,11 @@ fn row_of<'a>(index: &PlanIndex<'a>, id: LeaseId) -> Option<&'a LeaseRow> {
     index.context.view.leases.rows.iter().find(|row| row.id == id)
 }
 
-/// What of a lease stays when it is renewed.
 pub(super) fn held(row: &LeaseRow) -> LeaseHeld {
     LeaseHeld { id: row.id, pid: row.owner_pid, owner: row.owner.clone(), token: row.token }
 }
 
-/// Whether somebody else has a lease by now, or nobody; a renewal changes nothing.
+/// Whether the lease has another owner by now, or none; a renewal changes nothing.
 pub(super) fn is_lost(index: &PlanIndex<'_>, lease: &LeaseHeld) -> bool {
     row_of(index, lease.id).is_none_or(|row| held(row) != *lease)
 }

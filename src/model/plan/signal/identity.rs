@@ -1,4 +1,4 @@
-//! What tells the situation that was seen from every other one.
+//! What distinguishes the situation that was seen from any other.
 
 use super::selected::SelectedSession;
 use super::{rule, work};
@@ -9,11 +9,10 @@ use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Ask, Change, Client, Seen, SessionTarget, Stake, Verb};
 use crate::model::wait_graph::Party;
 
-/// Nothing at all is shown of what it does.
 const UNKNOWN: &str = "its activity is not known (track_activities is off for it), so it cannot be distinguished from the next client of a pool";
 
-/// The identity of a session and of what it was seen in. In a pool the same session serves somebody else a moment later, so
-/// the process alone is none.
+/// The identity of a session and of the situation in which it was seen. In a pool the same session soon serves another
+/// client, so the process alone does not identify it.
 pub(super) fn of(
     index: &PlanIndex<'_>,
     ask: &Ask,
@@ -26,7 +25,7 @@ pub(super) fn of(
         return Err(format!("{}", Change::HoldsNotAnyMore));
     }
     let party = Party::Backend(pick.pid);
-    // Who blocks others while it is in no transaction does so with a lock of its session's.
+    // A session that blocks others without a transaction does so with a session-level lock.
     let awaited =
         || if blocks && backend.xact_start.is_none() { index.look().awaited_key(party) } else { None };
     let waits_only = ask.is_of_chains() && !blocks && index.graph.wait_of(party).is_some();
@@ -63,8 +62,8 @@ pub(super) fn of(
     })
 }
 
-/// The lock of its session for which a backend was chosen, and which it keeps while it runs other statements, perhaps for other clients: it
-/// belongs to the backend, so that the backend and the lock are the identity.
+/// The session-level lock for which a backend was chosen, and which it keeps while it runs other statements, perhaps for
+/// other clients. The lock belongs to the backend, so backend and lock are the identity.
 fn kept(
     index: &PlanIndex<'_>,
     ask: &Ask,
@@ -82,7 +81,7 @@ fn kept(
     }
 }
 
-/// How a session is not what was seen any more, by what is shown now; none while it is, and while that cannot be told.
+/// How a session has changed, from current data; `None` if it has not, or if that is unknown.
 pub(in crate::model::plan) fn changed(
     index: &PlanIndex<'_>,
     verb: Verb,
@@ -118,8 +117,8 @@ pub(in crate::model::plan) fn changed(
     None
 }
 
-/// The same session as it is now, where it has gone on, and is on the same work still. In a transaction that cannot be told: the next one
-/// may be just about to take the key in it.
+/// The target with current values, if the session has run statements but still does the same work. Not in a transaction,
+/// where that is unknown: the session may be about to acquire the key of the next work in it.
 pub(super) fn again(
     index: &PlanIndex<'_>,
     verb: Verb,
@@ -139,7 +138,6 @@ pub(super) fn again(
     changed(index, verb, &again).is_none().then_some(again)
 }
 
-/// Whether it is at something else by now.
 fn moved_on(target: &SessionTarget, backend: &Backend) -> Option<Change> {
     let was_idle = target.xact_start == Seen::Same(None);
     let other = |change: Change| Some(if was_idle { Change::RanSomething } else { change });

@@ -1,5 +1,3 @@
-//! Cancelling queries and ending sessions.
-
 mod caution;
 mod choose;
 mod effect;
@@ -30,8 +28,8 @@ pub(super) use effect::of as effect_of;
 pub(super) use identity::changed;
 pub(super) use worker::of_execution;
 
-/// What is going to be done to sessions. The targets come in the order of the rows; those of the forest in its order, so that
-/// who blocks others is ended before them, while they wait still.
+/// The plan for sessions. Targets are in the order of the rows; those of the forest in its order, so that blockers are
+/// terminated before the sessions they block, while these still wait.
 pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let mut plan = ActionPlan::new(ask.verb);
     let Some(index) = PlanIndex::of(context) else {
@@ -59,12 +57,12 @@ pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     plan
 }
 
-/// The same plan with who else could be meant by now. Of those that are meant already there are as many as are in it: who has come
-/// since is not among them.
+/// The same plan with the scopes that are possible now. The current scope has the number of sessions in the plan: sessions
+/// that came later are not part of it.
 pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let Some(index) = PlanIndex::of(context) else { return plan };
     let offers = choose::offers(&index, ask);
-    // What is gone by now was there to be chosen, and closes by itself.
+    // A chosen row that has disappeared has no scopes; the dialog closes automatically.
     if offers.is_empty() {
         return plan;
     }
@@ -77,7 +75,7 @@ pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -
     plan
 }
 
-/// What is known of the targets by now: their facts and what comes of them. The targets stay as they are.
+/// Updates the facts and effects of the targets. The targets stay, except a session that still does the same work.
 pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
     let pids: Vec<i32> = plan.rows.iter().filter_map(pid_of).collect();
     let held = facts::Held::of(index, pids.into_iter());
@@ -106,7 +104,6 @@ pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
     together(index, plan);
 }
 
-/// What comes of all that are still as they were.
 fn together(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
     let parties: Vec<Party> = plan
         .rows
@@ -124,7 +121,6 @@ fn pid_of(row: &PlannedTarget) -> Option<i32> {
     }
 }
 
-/// What is sent to the server, as somebody would write it.
 fn does(verb: Verb, pid: i32) -> String {
     format!("{}({pid})", verb.definition().signal.map_or("", Signal::function))
 }
@@ -161,7 +157,7 @@ fn consequence(index: &PlanIndex<'_>, verb: Verb, backend: &Backend) -> Option<C
     (verb.definition().signal.is_some()).then(|| index.look().consequence(verb, backend))
 }
 
-/// What ending a session breaks. What was said once because of how it was chosen is said again.
+/// Cautions about terminating a session. Those that result from how it was chosen are kept from `before`.
 fn cautions(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession, before: Vec<Caution>) -> Vec<Caution> {
     let mut cautions = caution::of(index, verb, pick);
     let kinds: FxHashSet<_> = cautions.iter().map(|caution| caution.kind).collect();

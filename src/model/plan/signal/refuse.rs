@@ -1,5 +1,3 @@
-//! What cannot be signalled, or to no use.
-
 use super::selected::SelectedSession;
 use crate::model::backend::Backend;
 use crate::model::consequence::{has_query, of_the_server};
@@ -8,7 +6,6 @@ use crate::model::plan::Verb;
 use crate::model::plan::context::PlanIndex;
 use crate::text;
 
-/// The session, if it can be signalled; else why not.
 pub(super) fn check<'a>(
     index: &PlanIndex<'a>,
     verb: Verb,
@@ -42,7 +39,7 @@ pub(super) fn check<'a>(
     }
 }
 
-/// What ends a prepared transaction, which has no process: a statement to be run by its owner in its database.
+/// The statement that ends a prepared transaction, which has no process; its owner must run it in its database.
 pub(super) fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> String {
     let Some(row) = index.prepared(xact) else {
         return "is a prepared transaction and has no process; ROLLBACK PREPARED with its name \

@@ -1,34 +1,33 @@
-//! What of a session has to be as it was seen, before it is signalled. Here it is decided, once; the server compares it in the
-//! statement that signals, and the question closes by it.
+//! Which values of a session must be as seen before it is signalled. This is the only place that decides it; the signalling
+//! statement compares them on the server, and the dialog closes by them.
 //!
-//! A backend of a pool serves one client after the other, and nothing that PostgreSQL shows says where one ends and the next one
-//! begins. What it shows is when a backend last did something. So who is meant is told by what it was at:
+//! A backend of a pool serves one client after another, and nothing in PostgreSQL shows where one ends and the next one
+//! begins. It only shows when a backend last did something. So the client is identified by what the session was doing:
 //!
 //! | verb | seen | has to be the same |
 //! |---|---|---|
-//! | `C` | active | the transaction, the query; and active it has to be |
-//! | `K` | in a transaction, active or idle | the transaction: whoever goes on in it is still the one that is meant |
-//! | `K` | in a transaction, waiting in Chains and blocking nobody | the transaction, and the query: the wait is what was seen |
-//! | `K` | in no transaction, whatever it holds | that there is none, the last query, and since when it is in its state |
-//! | `K` | not a client's backend | the transaction, or that there is none: such a process serves nobody else |
+//! | `C` | active | the transaction and the query, and the session must be active |
+//! | `K` | in a transaction, active or idle | the transaction: a session that continues in it has the same client |
+//! | `K` | in a transaction, waiting in Chains and blocking no session | the transaction and the query: the wait is what was seen |
+//! | `K` | in no transaction, whatever it holds | that there is none, the last query, and the start of its state |
+//! | `K` | not a client backend | the transaction, or that there is none: such a process serves no other client |
 //! | `K` | the holder of a session lock, chosen for it, that has run other statements since ([`keeps`][crate::model::view::SnapshotView::keeps]) | that the session holds the lock |
 //!
-//! With all of them go the process, when it began, and, but for the last, the client as far as the server knows it
-//! ([`Client`][crate::model::plan::Client]). A lock or a key for which a session was chosen is compared in addition. Only in the last row is it
-//! enough: there the backend serves one client after the other *with* the lock, and the question states that.
+//! In all cases the process id and its start must match, and, except in the last, the client as far as the server knows it
+//! ([`Client`][crate::model::plan::Client]). A lock or key for which a session was chosen is compared in addition. Only in
+//! the last row is it enough: there the backend serves one client after another *with* the lock, and the dialog states it.
 
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::plan::{Seen, Verb};
 
-/// Which times have to be the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Compared {
     pub(super) query: bool,
     pub(super) state: bool,
 }
 
-/// The rule. `waits_only` is true for one that merely waits, in Chains. The transaction is always compared.
+/// The rule. `waits_only` is true for a session in Chains that only waits. The transaction is always compared.
 pub(super) fn compared(verb: Verb, backend: &Backend, waits_only: bool) -> Compared {
     let is_idle = backend.xact_start.is_none() && serves_clients(backend);
     match verb {
@@ -38,19 +37,18 @@ pub(super) fn compared(verb: Verb, backend: &Backend, waits_only: bool) -> Compa
     }
 }
 
-/// Whether anything is known by which the situation could be told from the next one.
+/// Whether any known value can distinguish the situation from the next one.
 pub(super) fn is_known(backend: &Backend) -> bool {
     let is_off = backend.state == Some(State::Disabled);
     let times = [backend.xact_start, backend.query_start, backend.state_change];
     !(is_off && serves_clients(backend) && times.iter().all(Option::is_none))
 }
 
-/// Whether a client is behind it, and after that one maybe another. One of which the kind is hidden may have.
+/// Whether the backend serves a client, and later perhaps another one. A backend of unknown type may do so.
 fn serves_clients(backend: &Backend) -> bool {
     backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend")
 }
 
-/// A time that has to be the same, or not.
 pub(super) fn seen(is_compared: bool, time: Option<Timestamp>) -> Seen<Option<Timestamp>> {
     if is_compared { Seen::Same(time) } else { Seen::Any }
 }
@@ -104,7 +102,7 @@ mod tests {
         (off.query_start, off.state_change) = (None, None);
         assert!(!is_known(&off));
         assert!(is_known(&Backend { backend_type: Some("walsender".into()), ..off.clone() }));
-        // It has run nothing yet; once it has, there is a time.
+        // The session has run nothing yet; once it has, there is a time.
         assert!(is_known(&Backend { state: Some(State::Starting), ..off.clone() }));
         assert!(is_known(&Backend { xact_start: Some(at(0.0)), ..off }));
     }

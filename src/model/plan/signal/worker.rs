@@ -1,5 +1,3 @@
-//! The session behind an execution of a published log.
-
 use super::selected::SelectedSession;
 use super::{caution, refuse};
 use crate::model::lock::LockMode;
@@ -7,8 +5,8 @@ use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Caution, Client, Seen, SessionTarget, Stake, Verb};
 use crate::model::task::TaskRow;
 
-/// The session that works on an execution of a published log, and what else ends with it. Whatever it runs meanwhile, it works on that
-/// row while the row is as it was seen and the session holds the key.
+/// The session that works on an execution of a published log, and what else ends with it. It works on the row as long as
+/// the row is as seen and the session holds the key, whatever it runs meanwhile.
 pub(in crate::model::plan) fn of_execution(
     index: &PlanIndex<'_>,
     row: &TaskRow,

@@ -1,5 +1,3 @@
-//! What cannot be signalled, and what signalling breaks.
-
 use super::sessions::{id, one, reason, session};
 use crate::model::backend::State;
 use crate::model::consequence::{Consequence, Effect};
@@ -70,7 +68,6 @@ fn processes_of_the_server_are_left_alone() {
     assert!(reason(&plan).ends_with("the cause is on the primary"));
 }
 
-/// What a verb does to session 7, and in words.
 fn does(view: &View, verb: Verb) -> (Effect, String) {
     let look = view.with_snapshot().unwrap();
     let Consequence { effect, words } = look.consequence(verb, look.backend(7).unwrap());

@@ -1,5 +1,3 @@
-//! The forest of waits: who is meant, and what comes of it.
-
 use rustc_hash::FxHashSet;
 
 use super::sessions::{context, id, identity, one, reason, table};
@@ -26,7 +24,6 @@ fn pids(plan: &ActionPlan) -> Vec<i32> {
     plan.rows.iter().map(pid).collect()
 }
 
-/// `17: 1 continues now, 16 in turn; now 4410 deploy@ci; in turn 4466 app@web-0, …`.
 fn words(plan: &ActionPlan) -> String {
     let effect = plan.effect.as_ref().unwrap();
     let named = effect.named.iter().map(|(label, names)| format!("{label} {names}"));
@@ -44,11 +41,11 @@ fn a_root_has_to_block_still() {
         "17: 1 continues now, 16 in turn; now 4410 deploy@ci; in turn 4466 app@web-0, 4467 app@web-1, 4468 app@web-2, 13 more"
     );
     assert_eq!(root.effect.as_ref().unwrap().release.now, [Party::Backend(4410)]);
-    // The next one has come forward: nobody waits for it any more.
+    // The wait has ended: no session waits for it any more.
     let mut b = incident(0.0);
     b.locks.retain(|lock| lock.granted);
     assert_eq!(still_there(&root, &context(&b.view())), [Some(Change::BlocksNobody)]);
-    // From elsewhere that is not asked for.
+    // Chosen on another screen, it need not block.
     assert!(!identity(&one(&view, Verb::Terminate, SelectedRow::Backend(id(4312)))).blocks);
 }
 
@@ -69,7 +66,7 @@ fn one_that_merely_waits_has_the_identity_of_its_wait() {
     let view = incident(0.0).view();
     let target = identity(&plan(&view, Verb::Terminate, Scope::This, 4466));
     assert_eq!((target.blocks, target.query_start), (false, Seen::Same(Some(at(-168.0)))));
-    // One in the middle blocks: it may go on to another query of its transaction.
+    // A session in the middle blocks: it may run another query in its transaction.
     let middle = identity(&plan(&view, Verb::Terminate, Scope::This, 4410));
     assert_eq!((middle.blocks, middle.query_start), (true, Seen::Any));
 }
@@ -103,7 +100,7 @@ fn the_root_is_offered_and_meant() {
     assert!(reason(&behind_prepared).ends_with("ROLLBACK PREPARED 'order-17'"));
 }
 
-/// Three have a lock in common for which 40 waits; two more wait behind it.
+/// Three sessions share a lock that 40 waits for; two more wait behind it.
 #[test]
 fn the_blockers_that_have_to_end_together_are_offered_and_meant() {
     let view = crate::sample::shared(0.0).view();
@@ -115,7 +112,7 @@ fn the_blockers_that_have_to_end_together_are_offered_and_meant() {
     meant.sort_unstable();
     assert_eq!((meant, together.confirm.clone()), (vec![30, 31, 32], Confirm::Count(3)));
     assert!(words(&together).starts_with("3: 1 continues now, 2 in turn"), "{}", words(&together));
-    // No choice takes those that wait, and what frees all of them needs no other.
+    // No scope includes waiting sessions, and if one end frees all of them, no other scope is offered.
     for pid in [40, 41] {
         assert_eq!(plan(&view, Verb::Terminate, Scope::This, pid).offers.len(), 2, "itself and a root");
         assert!(plan(&view, Verb::Terminate, Scope::Blockers, pid).rows.is_empty());
@@ -200,7 +197,7 @@ fn a_deadlock_has_no_root() {
 #[test]
 fn a_cancelled_query_keeps_what_its_session_has() {
     let mut b = Builder::default();
-    // Nothing but the query is in this transaction.
+    // The query is the whole transaction.
     b.session(10, "app@web", State::Active, 9.0, "SELECT pg_advisory_lock(1), * FROM t");
     b.lock(10, table(2001), LockMode::AccessExclusive, None);
     b.lock(10, advisory(1), LockMode::Exclusive, None);
@@ -209,7 +206,7 @@ fn a_cancelled_query_keeps_what_its_session_has() {
         b.session(pid, "app@web", State::Active, 5.0, "SELECT");
         b.lock(pid, tag, mode, Some(5.0));
     }
-    // This one began its transaction before.
+    // This transaction began before its query.
     b.session(20, "app@web", State::Active, 5.0, "UPDATE u").xact_start = Some(at(-60.0));
     b.lock(20, table(2002), LockMode::AccessExclusive, None);
     b.session(21, "app@web", State::Active, 4.0, "SELECT");

@@ -1,5 +1,3 @@
-//! The session behind an item or a lease, which may be at something else a moment later.
-
 use super::sessions::{context, id, identity, one, reason};
 use crate::model::backend::State;
 use crate::model::lock::{LockMode, LockTag};
@@ -12,7 +10,6 @@ fn key(item: i64) -> LockTag {
     advisory(namespace::number_of(namespace::QUEUE, item).unwrap())
 }
 
-/// Session 7 is at this item, and holds these keys.
 fn worker(item: i64, keys: &[LockTag]) -> Builder {
     let mut b = Builder::default();
     b.session(7, "app@web", State::Idle, 60.0, "SELECT 1");
@@ -50,7 +47,7 @@ fn who_works_on_an_item_has_to_hold_its_key() {
     assert_eq!(reason(&end_item(&b.view())), "its session is not known");
 }
 
-/// Its heartbeats come on the same session, and whoever is to end it has to type its process id.
+/// Its heartbeats use the same session, and its process id must be typed to terminate it.
 #[test]
 fn a_worker_that_goes_on_with_its_work_is_the_same() {
     let began = at(-1.0);
@@ -102,7 +99,6 @@ fn a_published_item_is_compared_with_its_raw_key_and_the_transaction() {
     assert_eq!(identity(&end_item(&b.view())).xact_start, Seen::Same(Some(at(-1.0))));
 }
 
-/// Session 7 has a lease, in a transaction or in none.
 fn owner(state: State) -> Builder {
     let mut b = Builder::default();
     b.session(7, "app@web", state, 60.0, "SELECT 1");

@@ -1,4 +1,4 @@
-//! A lock of a session that was left behind in a pool: it is the backend's, whichever client that serves.
+//! A session-level lock left behind in a pool belongs to the backend, whatever client it serves.
 
 use super::sessions::{context, id, identity};
 use crate::model::backend::State;
@@ -7,7 +7,7 @@ use crate::model::lock::LockMode;
 use crate::model::plan::*;
 use crate::sample::{Builder, advisory, at};
 
-/// A backend with a key, for which another has waited since before what it does began.
+/// A backend with a key, for which another session has waited since before the current statement began.
 fn pool(state: State, query: &str, began: f64, waits_since: f64) -> Builder {
     let mut b = Builder::default();
     let tag = advisory(1000);
@@ -37,7 +37,7 @@ fn the_lock_is_the_backends_once_that_has_run_something_else() {
         (State::Idle, "SELECT count(*) FROM hosted", 1.0, 60.0, true),
         (State::Active, "SELECT count(*) FROM hosted", 1.0, 60.0, true),
         (State::IdleInTransaction, "SELECT 1", 30.0, 60.0, true),
-        // What it does may have taken the lock.
+        // The statement may have acquired the lock.
         (State::Idle, "SELECT pg_advisory_lock(1000)", 61.0, 60.0, false),
         (State::IdleInTransaction, "SELECT 1", 61.0, 60.0, false),
         (State::Active, "SELECT 1", 61.0, 60.0, false),
@@ -47,7 +47,7 @@ fn the_lock_is_the_backends_once_that_has_run_something_else() {
         for chosen in [root, holder] {
             assert_eq!(keeps(ask(true, chosen)), expected, "{told}");
         }
-        // A session that is chosen for itself, and not for its lock, is that of its client.
+        // A session chosen for itself, not for its lock, is identified with its client.
         assert!(!keeps(ask(false, root)), "{told}");
     }
 }

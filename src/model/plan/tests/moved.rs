@@ -1,12 +1,9 @@
-//! Who is behind a session, and what tells that it is somebody else by now.
-
 use super::sessions::{ago, context, id, identity, one};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
 use crate::sample::{advisory, incident};
 
-/// What became of a session since it was chosen, by its process id.
 fn becomes(verb: Verb, chosen: SelectedRow, change: fn(&mut Backend)) -> Option<Change> {
     let plan = one(&incident(0.0).view(), verb, chosen);
     let pid = identity(&plan).pid;
@@ -26,7 +23,7 @@ fn who_was_idle_and_ran_something_may_be_somebody_else() {
         assert_eq!(becomes(|backend| backend.state_change = ago(1.0)), ran);
         assert_eq!(becomes(|backend| backend.xact_start = ago(1.0)), ran);
     }
-    // Whoever goes on in the same transaction is the same.
+    // A session that continues in the same transaction is the same target.
     let root = SelectedRow::Backend(id(4312));
     let goes_on = |backend: &mut Backend| {
         (backend.query_start, backend.state_change, backend.state) =

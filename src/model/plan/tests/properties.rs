@@ -1,5 +1,3 @@
-//! What holds for every plan, whatever is shown and whatever is chosen.
-
 use std::collections::BTreeSet;
 
 use proptest::collection::vec;
@@ -14,9 +12,9 @@ use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, relation};
 
-/// A session: how it is, whether when it began is shown, what kind it is, and its leader.
+/// State, whether its start is visible, backend type, and leader.
 type Session = (u8, bool, u8, Option<i32>);
-/// A lock: whose, which, in which mode, and whether it is waited for.
+/// Pid, lock, mode, and whether it is waited for.
 type Row = (i32, u8, u8, bool);
 
 const KINDS: [&str; 6] =
@@ -30,7 +28,6 @@ fn view(sessions: &[Session], locks: &[Row]) -> View {
         let backend = b.session(pid, "app@web", state, f64::from(pid), "SELECT 1");
         backend.backend_start = shown.then(|| at(-3600.0));
         backend.backend_type = Some(KINDS[usize::from(*kind) % KINDS.len()].into());
-        // A leader has none itself.
         let of = |pid: i32| usize::try_from(pid - 2).ok().and_then(|at| sessions.get(at));
         let leads = |leader: &i32| *leader != pid && of(*leader).is_none_or(|(.., above)| above.is_none());
         backend.leader_pid = leader.filter(leads);
@@ -82,7 +79,8 @@ fn targets(plan: &ActionPlan) -> Vec<&SessionTarget> {
     plan.rows.iter().map(target).collect()
 }
 
-/// Everybody that the rows can mean: themselves, their leaders, those folded into them, and by the scope those above or those that have to end with them.
+/// All sessions that the rows can mean: themselves, their leaders, folded members, and by the scope their roots or the
+/// sessions that must end with them.
 fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
     let snapshot = view.snapshot.as_ref().unwrap();
     let leader = |pid: i32| snapshot.backend(pid).map_or(pid, crate::model::backend::Backend::group);
@@ -103,7 +101,7 @@ fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
             }
             (Scope::Root, _) => {
                 meant.extend(view.graph.roots_above(party).into_iter().map(Party::pid));
-                // A root is its own.
+                // A root is its own root.
                 meant.extend([leader(pid), pid]);
             }
             (Scope::Blockers, _) => {
@@ -166,7 +164,7 @@ proptest! {
             let places: Vec<usize> = order.iter().filter_map(|pid| place(*pid)).collect();
             prop_assert!(places.is_sorted(), "{:?}", places);
         }
-        // Nobody who is chosen disappears without a word.
+        // No chosen session disappears without a reason.
         if ask.scope == Scope::This {
             let told: BTreeSet<i32> =
                 plan.refused.iter().filter_map(|refused| refused.name.split(' ').next()?.parse().ok()).collect();
@@ -179,7 +177,7 @@ proptest! {
         }
     }
 
-    /// What is planned is still there in the same view, and nothing else comes of it.
+    /// In the same view, all targets are still there and their effects are the same.
     #[test]
     fn a_plan_that_is_refreshed_at_once_stays_as_it_is(view in a_view(), ask in an_ask()) {
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };

@@ -1,5 +1,3 @@
-//! Leases, items and tasks, and which executions are recovered.
-
 use std::sync::Arc;
 
 use super::sessions::context;
@@ -16,7 +14,6 @@ use crate::model::work_queue::ItemId;
 use crate::sample::systems::{leases as some_leases, queue};
 use crate::sample::{Builder, advisory, at, jobs, view as view_of};
 
-/// The view with its snapshot changed.
 fn changed(view: &View, change: impl FnOnce(&mut Snapshot)) -> View {
     let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
     change(&mut snapshot);
@@ -113,7 +110,7 @@ fn a_renewal_is_followed_and_a_new_owner_is_not() {
     assert_eq!(change(|b| drop(b.leases.remove(2))), Some(Change::Gone));
 }
 
-/// A view with a lock on two of three servers, of which the last does not answer.
+/// A view with a lock on two of three servers; the third does not answer.
 fn redis(value: LockValue) -> View {
     let has = |server: &str, value: LockValue| ServerReading {
         server: server.into(),
@@ -277,7 +274,7 @@ fn only_what_can_be_recovered_is_asked_for() {
     let any = || RecoveryFilter { table, shown: None };
     assert_eq!(all(RecoveryScope::Orphans(any())), Some((own.clone(), Selection::Orphans, false)));
     assert_eq!(all(RecoveryScope::Slow(any())), Some((own.clone(), Selection::Longer(None), true)));
-    // A filter hides the others, of which the server would know.
+    // A filter hides the others, although the server would find them.
     let shown = |ids: &[i64]| RecoveryFilter {
         shown: Some(ids.iter().map(|id| (table, running(*id))).collect()),
         ..any()
@@ -342,7 +339,7 @@ fn tables_as_printed_are_not_recovered() {
             .request
             .is_none()
     );
-    // Its session can be ended for the key that it holds, as anybody's can.
+    // Its session can be terminated for the key that it holds, like any other session.
     let ask = Ask::new(Verb::Terminate, vec![SelectedRow::Task(task_id(&view, 7), None)]);
     assert_eq!(sessions(&context(&view), &ask).rows.len(), 1);
 }
@@ -374,7 +371,7 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     assert_eq!((left.rows.len(), left.refused.len(), left.confirm), (1, 1, Confirm::Yes));
     assert!(left.refused[0].reason.starts_with("skipped: pid 4312 holds its key"));
     assert_eq!(plan(&[], true).confirm, Confirm::Nothing);
-    // Its worker is a superuser's: that is known before the answer.
+    // The worker is a session of a superuser: that is known before the server answers.
     let rights = Rights {
         role: "ops".into(),
         version_num: 170_000,

@@ -1,5 +1,3 @@
-//! Sessions, each by itself: its identity, why it is left alone, what it breaks.
-
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, BackendId, State};
 use crate::model::finding::Subject;
@@ -23,14 +21,12 @@ pub(super) fn one(view: &View, verb: Verb, chosen: SelectedRow) -> ActionPlan {
     sessions(&context(view), &Ask::new(verb, vec![chosen]))
 }
 
-/// The identity of the only target.
 pub(super) fn identity(plan: &ActionPlan) -> SessionTarget {
     assert_eq!((plan.rows.len(), plan.refused.as_slice()), (1, [].as_slice()), "{plan:?}");
     let TargetKind::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
     target.clone()
 }
 
-/// Why the only one is left alone.
 pub(super) fn reason(plan: &ActionPlan) -> &str {
     assert_eq!((plan.rows.len(), plan.refused.len()), (0, 1), "{plan:?}");
     assert_eq!(plan.confirm, Confirm::Nothing);
@@ -43,7 +39,6 @@ pub(super) fn ago(seconds: f64) -> Option<Timestamp> {
     Some(at(-seconds))
 }
 
-/// A client session 7 that is changed a little, and its view.
 pub(super) fn session(state: State, change: impl FnOnce(&mut Backend)) -> View {
     let mut b = Builder::default();
     let backend = b.session(7, "app@web", state, 60.0, "SELECT 1");
@@ -85,7 +80,7 @@ fn the_holder_of_a_lock_has_to_hold_it_still() {
     let (key, accounts) = (advisory(72_707_369), relation(2001));
     let plan = one(&view, Verb::Terminate, SelectedRow::Holder(id(4977), key, LockMode::Exclusive));
     let holder = identity(&plan);
-    // And nothing may have been run in its session since.
+    // No statement may have been run in its session since.
     let seen = (holder.xact_start, holder.query_start, holder.state_change, holder.holds);
     let since = Seen::Same(ago(41.0));
     assert_eq!(seen, (Seen::Same(None), since, since, Some((key, LockMode::Exclusive))));
@@ -120,7 +115,7 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
     assert_eq!((identity(&leaked).pid, leaked.confirm.clone()), (6106, Confirm::Yes));
     let orphan = one(&view, Verb::Terminate, SelectedRow::Task(task(7), None));
     assert_eq!(reason(&orphan), "no session holds its key: nothing to terminate");
-    // By its session it is the same owner, whose query may be cancelled all the same.
+    // By its session the owner is the same, and its query can still be cancelled.
     let plan = one(&view, Verb::Terminate, SelectedRow::Backend(id(6103)));
     assert_eq!(plan.confirm, Confirm::Owner("6103".to_owned()));
 }
@@ -155,7 +150,7 @@ fn our_own_sessions_are_left_alone() {
     let own = PlanContext { own_pids: &[2], ..context(&view) };
     let ask = Ask::new(Verb::Terminate, [1, 2, 3].map(|pid| SelectedRow::Backend(id(pid))).to_vec());
     let plan = sessions(&own, &ask);
-    // That of the poll is known from what it said itself.
+    // The session of the poll is known from its own `own_pid`.
     let left: Vec<_> = plan.refused.iter().map(|refused| (&*refused.name, &*refused.reason)).collect();
     let ours = "this is locktop's own session";
     assert_eq!(left, [("1 locktop@locktop", ours), ("2 locktop@locktop", ours)]);
@@ -322,7 +317,6 @@ fn only_the_word_that_is_asked_for_confirms() {
     }
 }
 
-/// Any lock of a table, for those who need one.
 pub(super) fn table(oid: u32) -> LockTag {
     relation(oid)
 }

@@ -1,10 +1,8 @@
-//! What a key that is held or free proves, row by row.
-
 use super::*;
 
 type Change = fn(&mut crate::model::snapshot::Server);
 
-/// Locktop's own tables: what the server knows counts from the first look on, as for `recover` and the views.
+/// locktop's own tables: the server's timestamps count from the first snapshot on, as in `recover` and the views.
 #[test]
 fn in_own_tables_a_key_is_free_since_the_last_that_was_heard() {
     let orphan = TaskState::Orphan;
@@ -27,7 +25,7 @@ fn in_own_tables_a_key_is_free_since_the_last_that_was_heard() {
     }
 }
 
-/// Executions of the published tables, `(id, worker, lock_id, since)`, and who holds what, `(pid, who, query, number)`.
+/// Executions of the published tables, `(id, worker, lock_id, since)`, and key holders, `(pid, who, query, number)`.
 fn published(
     now: f64,
     runs: &[(i64, &str, Option<i64>, f64)],
@@ -57,7 +55,7 @@ fn states(snapshot: &Snapshot) -> Vec<&'static str> {
     rows.iter().map(|row| row.state.as_str()).collect()
 }
 
-/// The tables of the article as printed: `lock_id` is the id of the task.
+/// The tables as printed in the article: `lock_id` is the id of the task.
 #[test]
 fn in_published_tables_a_free_key_is_the_proof_and_a_held_one_may_be_anybodys() {
     let one = [(10, "worker-001", Some(2), 60.0)];
@@ -126,7 +124,7 @@ fn a_session_that_held_the_key_and_was_seen_to_end_is_a_proof() {
     assert_eq!(look(&at(30.9, &[])), "settling");
     assert_eq!(look(&at(31.0, &[])), "orphan");
     assert_eq!(look(&at(32.0, &holder)), "slow?", "held again");
-    // Unlocked by a session that is still there, it may never have been the worker's.
+    // A key unlocked by a session that still exists may never have been the worker's.
     let other = [(7, "app@psql", "", 6)];
     assert_eq!(look(&at(40.0, &other)), "settling");
     assert_eq!(look(&at(70.0, &other)), "orphan?");
@@ -180,13 +178,13 @@ fn what_failed_and_is_not_tried_again_is_said_and_so_is_a_streak() {
     assert_eq!(board(&["failed", "completed", "failed"], None), ("failed", 1, false, first.clone()));
     assert_eq!(board(&["completed", "failed"], None), ("idle", 0, false, None));
     assert_eq!(board(&["failed", "failed", "failed"], Some(9.0)), ("idle", 3, true, first.clone()));
-    // A worker that was stopped is no failure of its task.
+    // A stopped worker is not a failure of its task.
     assert_eq!(board(&["released", "released", "released"], Some(9.0)), ("idle", 0, true, None));
     assert_eq!(
         board(&["failed", "released", "failed", "completed"], Some(9.0)),
         ("idle", 2, false, first.clone())
     );
-    // Three deploys, with tables that have no column for that.
+    // Three deploys, with tables that have no column for it.
     assert_eq!(board(&["ended", "ended", "ended", "completed"], Some(9.0)).1, 0);
     assert_eq!(board(&["recovered", "recovered", "completed"], Some(9.0)), ("idle", 0, false, first.clone()));
     assert_eq!(board(&["recovered", "recovered"], None), ("failed", 0, true, first), "given up all the same");

@@ -1,5 +1,3 @@
-//! The job systems of others: what `locktop adapters` finds, and their rows in a snapshot.
-
 mod rows;
 mod survey;
 

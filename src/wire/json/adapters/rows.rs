@@ -1,5 +1,3 @@
-//! What was read of each installation.
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -15,7 +13,6 @@ use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
 use crate::model::view::View;
 
-/// An installation with its rows.
 #[derive(Debug, Serialize)]
 pub(in crate::wire::json) struct InstallationDocument<'a> {
     adapter: &'a str,
@@ -23,9 +20,8 @@ pub(in crate::wire::json) struct InstallationDocument<'a> {
     schema: &'a str,
     prefix: &'a str,
     version: Option<&'a str>,
-    /// Why nothing of it is read.
     refused: Option<&'a str>,
-    /// Sessions of its workers, as far as its adapter knows them by something.
+    /// Sessions of its workers, if the adapter can identify them.
     sessions: Option<u64>,
     jobs: Vec<Job<'a>>,
     workers: Vec<WorkerJson<'a>>,
@@ -57,16 +53,14 @@ struct Job<'a> {
     worker: Option<&'a str>,
     worker_id: Option<&'a str>,
     pid: Option<i32>,
-    /// Sessions of its worker that are connected.
     sessions: Option<u64>,
-    /// As text: not every reader of JSON has 64 bits for a number.
+    /// As text, because not every JSON reader has 64-bit integers.
     lock_key: Option<String>,
     lease_until: Option<Time>,
     blocked_by: Option<&'a str>,
     error: Option<&'a str>,
     note: Option<&'a str>,
     concurrency_key: Option<&'a str>,
-    /// Why it will not continue without help.
     stuck: Option<&'a str>,
 }
 
@@ -85,17 +79,17 @@ struct WorkerJson<'a> {
     stopped_at: Option<Time>,
     state: &'static str,
     proof: &'static str,
-    /// Since when that is so: when its lock was first seen free, its last sign of life.
+    /// Start of the state: when its lock was first seen free, or its last sign of life.
     since: Option<Time>,
-    /// The session that holds its lock, or is its own.
+    /// The session that holds its lock, or the worker's own session.
     session_pid: Option<i32>,
-    /// Sessions that are its own.
+    /// Number of the worker's own sessions.
     sessions: Option<i64>,
 }
 
 #[derive(Debug, Serialize)]
 struct QueueJson<'a> {
-    /// None: all queues together.
+    /// `None`: all queues together.
     queue: Option<&'a str>,
     state: &'static str,
     oldest_at: Option<Time>,
@@ -106,7 +100,6 @@ struct DepthJson<'a> {
     queue: Option<&'a str>,
     state: &'a str,
     number: i64,
-    /// There are more than were counted.
     is_more: bool,
     is_estimate: bool,
     oldest_at: Option<Time>,
@@ -128,7 +121,6 @@ struct LeaseJson<'a> {
     held: Option<bool>,
     state: &'static str,
     note: Option<&'a str>,
-    /// The session that holds its lock.
     session_pid: Option<i32>,
 }
 
@@ -144,16 +136,13 @@ struct ScheduleJson<'a> {
     state: &'static str,
 }
 
-/// How the reading of a part is.
 #[derive(Debug, Serialize)]
 struct PartState<'a> {
     #[serde(flatten)]
     section: SectionState<'a>,
-    /// There are more rows than were read.
     is_cut: bool,
 }
 
-/// All installations, with the parts of each that could be read.
 pub(in crate::wire::json) fn installations<'a>(
     view: &'a View,
     snapshot: &'a Snapshot,
@@ -195,7 +184,6 @@ fn document<'a>(view: &'a View, place: usize, rows: &'a InstallationRows) -> Ins
     }
 }
 
-/// The rows of an installation, in the order in which they were read.
 fn in_order<T>(
     rows: &[T],
     installation: usize,
@@ -206,7 +194,7 @@ fn in_order<T>(
     its.into_iter()
 }
 
-/// The parts that the installation has, by name; one that cannot be read at all says why.
+/// The parts of the installation, by name; a part that cannot be read has the reason.
 fn sections(rows: &InstallationRows) -> BTreeMap<&'static str, PartState<'_>> {
     let mut sections = BTreeMap::new();
     for choice in &rows.installation.choices {
@@ -291,7 +279,7 @@ fn queue_row(row: &QueueRow) -> QueueJson<'_> {
     QueueJson { queue: row.queue.as_deref(), state: row.state.as_str(), oldest_at: row.oldest_at.map(Time) }
 }
 
-/// Beyond what is counted in all queues together no number is whole.
+/// If all queues together exceed the counting limit, no number is complete.
 fn depth<'a>(depth: &'a Depth, counted: &BTreeMap<&str, u64>) -> DepthJson<'a> {
     let most = i64::try_from(COUNTED).unwrap_or(i64::MAX);
     let is_more = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED);
@@ -336,21 +324,18 @@ fn schedule(schedule: &AdapterSchedule, state: ScheduleState) -> ScheduleJson<'_
     }
 }
 
-/// The adapter, the schema and the id of a job.
 pub(in crate::wire::json) fn name(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
     let row = view.adapters.rows.iter().find(|row| row.id == id)?;
     let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
     Some((&installation.adapter.name, &installation.schema, &row.job.id))
 }
 
-/// The adapter, the schema and the name of a queue.
 pub(in crate::wire::json) fn queue(view: &View, id: TextId) -> Option<(&str, &str, Option<&str>)> {
     let row = view.adapters.queues.iter().find(|row| row.id == id)?;
     let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
     Some((&installation.adapter.name, &installation.schema, row.queue.as_deref()))
 }
 
-/// The adapter, the schema and the id of a lease.
 pub(in crate::wire::json) fn lease_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
     let (place, at) = view.adapters.leases.iter().find(|row| row.id == id)?.place;
     let rows = view.snapshot.as_deref()?.adapters.get(place)?;

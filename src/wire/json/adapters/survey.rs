@@ -1,5 +1,3 @@
-//! `locktop adapters --format json`.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -39,16 +37,14 @@ struct InstallationJson<'a> {
 #[derive(Serialize)]
 struct ActionJson<'a> {
     action: &'static str,
-    /// Number of the alternative.
     query: usize,
-    /// Why its statement would not be understood or planned.
+    /// Why the server cannot parse or plan its statement.
     refused: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 struct PartJson<'a> {
     part: &'static str,
-    /// Number of the alternative that is used.
     query: Option<usize>,
     tried: Vec<TriedJson<'a>>,
 }
@@ -57,17 +53,12 @@ struct PartJson<'a> {
 struct TriedJson<'a> {
     query: usize,
     cost: Option<f64>,
-    /// Rows of the largest table of it, by the planner's count.
     size: Option<f64>,
     rows: Option<usize>,
     seconds: Option<f64>,
     refused: Option<&'a str>,
 }
 
-/// What was found of these adapters, as one line.
-///
-/// # Errors
-/// Never: all keys are texts.
 pub fn adapters(found: &[Installation], adapters: &[Arc<Adapter>]) -> Result<String, serde_json::Error> {
     let document = Document {
         adapters: adapters.iter().map(|adapter| of_adapter(adapter)).collect(),
@@ -112,7 +103,6 @@ fn once(tried: &Tried) -> Option<&Reading> {
     tried.read.as_ref()?.as_ref().ok()
 }
 
-/// Why it may not run, or could not be read.
 fn why_not(tried: &Tried) -> Option<&str> {
     let read = || tried.read.as_ref()?.as_ref().err();
     tried.outcome.as_ref().err().or_else(read).map(|reason| &**reason)

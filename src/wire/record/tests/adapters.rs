@@ -1,5 +1,3 @@
-//! Any installations.
-
 use std::sync::Arc;
 
 use super::Dice;
@@ -70,7 +68,7 @@ impl Dice {
         PartRows { section: self.section(rows), is_cut: self.bool() }
     }
 
-    /// Of the file only what rows are judged by.
+    /// Only what rows are judged by.
     fn adapter(&mut self) -> Adapter {
         Adapter {
             name: self.text(),
@@ -163,7 +161,7 @@ impl Dice {
     }
 }
 
-/// A look's installations in words: what of a file is not kept is none here.
+/// Installations as text, to compare them. What is not kept of an adapter's file is unset.
 pub(super) fn told(all: &[InstallationRows]) -> String {
     format!("{all:?}")
 }

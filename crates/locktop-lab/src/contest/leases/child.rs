@@ -1,5 +1,5 @@
-//! A process that wants leases, works under each that it gets, and writes rows that only the holder may write. When it finds that it
-//! has lost one it does what somebody would do who did not notice: it writes once more. The server must refuse.
+//! A process that acquires leases, works under each, and writes rows that only the holder may write. When it finds that a
+//! lease is lost it writes once more, as a holder that did not notice would. The server must refuse.
 
 use std::time::Duration;
 
@@ -14,14 +14,11 @@ use locktop_tasks::schema::SchemaName;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// How long it asks for a lease that somebody has, before it asks for another.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// From one write to the next.
 const STEP: Duration = Duration::from_millis(60);
-/// Until a lost server is tried again.
+/// Delay before reconnecting after the server is lost.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Competes for leases 1 to `leases`, until it is dropped.
 pub(crate) async fn run(config: &WorkerConfig, leases: i32, term: u64, seed: u64) -> Result<(), String> {
     let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
     let mut node = Node {
@@ -32,7 +29,7 @@ pub(crate) async fn run(config: &WorkerConfig, leases: i32, term: u64, seed: u64
         random: Rng::with_seed(seed ^ u64::from(config.process.unsigned_abs()) << 32),
     };
     loop {
-        // An error is a lost server, or a term that was not enough to be told of it.
+        // An error means a lost server, or a term too short to learn of it.
         let _ = node.compete(leases).await;
         tokio::time::sleep(PAUSE).await;
     }
@@ -56,7 +53,7 @@ impl Node {
             let term = Duration::from_millis(self.term);
             let request = Request { schema: self.schema.clone(), ..Request::new(id, &self.name, term) };
             if let Some(lease) = Lease::acquire_within(&self.info, &request, TIMEOUT).await? {
-                // From a fifth of a term to two of them: some need no renewal, and some several.
+                // From a fifth of a term to two terms: some need no renewal, and some several.
                 let work = Duration::from_millis(self.term / 5 + self.random.u64(..self.term * 2));
                 self.hold(&mut client, id, lease, work).await?;
             }
@@ -74,7 +71,7 @@ impl Node {
         let steps = work.as_millis() / STEP.as_millis();
         let working = async {
             let mut step = 0;
-            // It is not given back under somebody's question.
+            // It is not released while the operator has a question open.
             while self.write(client, id, &lease).await? || step < steps {
                 step += 1;
                 tokio::time::sleep(STEP).await;
@@ -88,7 +85,7 @@ impl Node {
             Ok(Err(other)) => return Err(other),
         };
         if !lost {
-            // One that is not ours any more cannot be released.
+            // A lease that is lost cannot be released.
             let held = lease.release().await?;
             return if held { Ok(()) } else { self.note(client, token, "release", true).await };
         }
@@ -100,7 +97,7 @@ impl Node {
         self.note(client, token, "write", refused).await
     }
 
-    /// A row that only the holder may write; whether the operator has a question open.
+    /// Writes a row that only the holder may write; returns whether the operator has a question open.
     async fn write(&self, client: &mut Client, id: i32, lease: &Lease) -> Result<bool, LeaseError> {
         let transaction = client.transaction().await.map_err(failed)?;
         lease.fence(&transaction).await?;

@@ -1,5 +1,5 @@
-//! Processes that compete for leases. What is counted comes from a trigger on the table of the leases, which writes down every
-//! term as the server sees it, and from the rows that holders wrote.
+//! Processes that compete for leases. The counts come from a trigger on the lease table, which records every term as the
+//! server sees it, and from the rows that holders wrote.
 
 pub(crate) mod child;
 
@@ -28,13 +28,13 @@ tally! {
 
 const WORKERS: usize = 6;
 const LEASES: i32 = 4;
-/// A term in milliseconds: short where many are to end, and longer with a dashboard, whose operator may want to end one.
+/// A term in milliseconds: short so that many end, and longer with a dashboard, whose operator may want to end one.
 const TERM: u64 = 1_000;
 const SHOWN_TERM: u64 = 15_000;
-/// How often it is looked whether somebody has a question open.
+/// How often the holders are notified whether a question is open.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A row a term. `ends` is when it ended or will, unless it is renewed.
+/// One row for each term. `ends` is when it ended, or will end unless it is renewed.
 fn tables(environment: &Environment) -> String {
     let leases = format!("{}.distlock", environment.schema.quoted());
     format!(
@@ -100,7 +100,7 @@ impl Leases {
     }
 
     async fn found(&self, client: &Client) -> Result<ContestOutcome, Error> {
-        // What each term follows on, by its token and by its time.
+        // Each term is compared with the one before it, by token and by time.
         let terms = format!(
             "SELECT count(*), coalesce(sum(renewed), 0)::bigint, count(released_at),
                     count(*) FILTER (WHERE before_token IS NOT NULL AND before_released IS NULL),
@@ -153,11 +153,10 @@ impl Leases {
     }
 }
 
-/// Tells the holders, who are processes of their own, as long as somebody has a question open.
 async fn tell(info: ConnInfo, question: OpenQuestion) {
     let mut told = false;
     loop {
-        // An error is a lost server, which the holders have lost, too.
+        // An error means a lost server, which the holders have lost, too.
         if let Ok(connection) = connect(&info).await {
             let sql = format!("UPDATE {SCHEMA}.lease_question SET is_open = $1");
             loop {

@@ -1,5 +1,5 @@
-//! A worker of the queue, as `locktop worker` is one. What it says of an item it says on a connection of its own, before, during and
-//! after the work; who ended what is told by the table itself.
+//! A queue worker, like `locktop worker`. It reports its work on an item over a separate connection, before, during and
+//! after the work; the table itself shows which worker ended an item.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,9 @@ use locktop_tasks::worker::{self, Job, Source, Stop, Work, WorkError};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// From one sign of work to the next.
 const TICK: Duration = Duration::from_millis(100);
-/// How often the connection is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Works until it is told to end.
 pub(crate) async fn run(config: &WorkerConfig, quit: watch::Receiver<bool>) -> Result<(), String> {
     let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
     let info = info.with_application_name(&format!("{} witness", config.worker));
@@ -39,7 +36,6 @@ pub(crate) async fn run(config: &WorkerConfig, quit: watch::Receiver<bool>) -> R
     }
 }
 
-/// What the demo's items are.
 struct Items {
     witness: Arc<Client>,
     worker: String,
@@ -52,7 +48,7 @@ impl Work for Items {
             payload.ok_or_else(|| WorkError::Refused("its payload is not one of the demo".to_owned()))?;
         let run = self.begin(job).await?;
         let reason = tokio::select! {
-            // Whether to stop comes first.
+            // A request to stop has priority.
             biased;
             reason = stop.stopped() => Some(reason),
             done = self.work(run, Duration::from_millis(payload.milliseconds)) => {
@@ -74,7 +70,7 @@ impl Work for Items {
 }
 
 impl Items {
-    /// Work begins: only once this is written.
+    /// Records the start; the work begins only after this is written.
     async fn begin(&self, job: &Job) -> Result<i64, WorkError> {
         let sql = format!(
             "INSERT INTO {SCHEMA}.queue_runs (item, attempt, worker) VALUES ($1, $2, $3) RETURNING n"
@@ -83,7 +79,6 @@ impl Items {
         row.and_then(|row| row.try_get(0)).map_err(failed)
     }
 
-    /// Works for so long, with a sign now and then.
     async fn work(&self, run: i64, time: Duration) -> Result<(), WorkError> {
         let sql = format!("UPDATE {SCHEMA}.queue_runs SET last = clock_timestamp() WHERE n = $1");
         let mut left = time;

@@ -1,5 +1,6 @@
-//! Workers of the queue, which are processes, and are killed at it. What is counted comes from what was put in, from what the workers
-//! say on connections of their own of when they worked on what, and from a trigger that notes each completion in its transaction.
+//! Queue workers as processes, which are killed while they work. The counts come from the items that were added, from
+//! what the workers record over separate connections about when they worked on what, and from a trigger that records each
+//! completion in its transaction.
 
 pub(crate) mod child;
 mod producer;
@@ -30,7 +31,7 @@ tally! {
 }
 
 const WORKERS: usize = 6;
-/// Longest until the sessions of those that are gone are gone, too, and were for the grace.
+/// Longest wait until the sessions of ended workers have ended, too, and the grace has passed.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -72,7 +73,7 @@ impl Queue {
             targets: format!(
                 "SELECT worker_id::text, id FROM {table} WHERE status = 'processing' ORDER BY worker_id"
             ),
-            // Who is paused loses nothing: its session lasts.
+            // A paused worker loses nothing: its session remains.
             kinds: &[Fault::Kill; 3],
             gap: if environment.headless { (200, 600) } else { (4_000, 4_000) },
             ..FaultPlan::default()
@@ -84,7 +85,7 @@ impl Queue {
         Ok(Self { environment: environment.clone(), runner, producer, quit, added, over: false })
     }
 
-    /// Takes back what those had that are gone.
+    /// Requeues the items of workers that have ended.
     async fn settle(&self) {
         let Ok(connection) = connect(&self.environment.info).await else { return };
         let queue = WorkQueue { schema: self.environment.schema.clone() };
@@ -101,7 +102,7 @@ impl Queue {
 
     async fn found(&self, client: &Client) -> Result<ContestOutcome, Error> {
         let schema = self.environment.schema.quoted();
-        // First what was put in: a row that comes later is none that was lost.
+        // The items added are counted first: a row that is added later does not count as lost.
         let added = self.added.load(Ordering::SeqCst);
         let states = format!(
             "SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'processing'),
@@ -130,10 +131,10 @@ impl Queue {
         (found.pending, found.processing, found.completed, found.failed) =
             (pending, processing, completed, failed);
         (found.finishes, found.finished_twice, found.finished_undone) = (finishes, twice, undone);
-        // Whoever is killed between the end of the work and its finish has done it all the same.
+        // A worker that is killed between the end of the work and its finish has done the work all the same.
         [found.runs, found.overlapping_runs, found.done_again] = numbers(client, &runs).await?;
         [found.requeued, found.gave_up] = numbers(client, &audit).await?;
-        // What was forgotten on purpose is not lost: see the producer.
+        // Items deleted on purpose are not lost: see the producer.
         found.lost_items = if self.environment.headless { added.saturating_sub(rows) } else { 0 };
         found.stranded_items = if self.over { processing } else { 0 };
         found.kills = self.runner.record().kills;

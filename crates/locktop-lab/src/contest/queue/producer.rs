@@ -1,5 +1,3 @@
-//! Who puts items into the queue.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,17 +13,13 @@ use locktop_locks::call::CallError;
 use locktop_locks::work_queue::WorkQueue;
 use pg_connect::connect::connect;
 
-/// Between two looks at the queue.
 const LOOK: Duration = Duration::from_millis(500);
-/// It is filled up to this many items.
 const DEEP: i64 = 40;
-/// Milliseconds that an item takes: at least, and at most so many more.
+/// Milliseconds that an item takes: the minimum, and the most that is added to it.
 const WORK: (u64, u64) = (30, 500);
 const SHOWN_WORK: (u64, u64) = (500, 4_000);
-/// Mixed into the seed.
 const SALT: u64 = 0x7175_6575_6521;
 
-/// Kinds of items in English and in Chinese.
 const KINDS: [(&str, &str); 6] = [
     ("send_welcome_email", "发送欢迎邮件"),
     ("resize_image", "缩放图片"),
@@ -35,32 +29,30 @@ const KINDS: [(&str, &str); 6] = [
     ("notify_about_order", "订单通知"),
 ];
 
-/// How an attempt at an item ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ItemEnd {
     #[default]
     Well,
-    /// With an error, the first time.
+    /// With an error, at the first attempt.
     Again,
-    /// With an error for good.
+    /// With a permanent error.
     Badly,
 }
 
-/// What is to be done.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Payload {
     pub(super) milliseconds: u64,
     pub(super) ends: ItemEnd,
 }
 
-/// Goes on until it is told to end, which it does between two items.
+/// Runs until it is requested to end, which it checks between two items.
 pub(super) async fn run(environment: Environment, added: Arc<AtomicU64>, mut quit: watch::Receiver<bool>) {
     let info = environment.info.clone().with_application_name("locktop demo producer");
     let mut random = Rng::with_seed(environment.seed ^ SALT);
     while !*quit.borrow() {
         if let Ok(connection) = connect(&info).await {
-            // An error is a lost server.
+            // An error means that the server is lost.
             let _ = fill(&environment, &connection.client, &mut random, &added, &mut quit).await;
         }
         rest(&mut quit).await;
@@ -104,7 +96,6 @@ async fn fill(
     Ok(())
 }
 
-/// Removes what ended long ago: a demo may run for days.
 async fn delete_old(environment: &Environment, client: &Client) -> Result<(), CallError> {
     let old = "< clock_timestamp() - interval '10 minutes'";
     let schema = environment.schema.quoted();

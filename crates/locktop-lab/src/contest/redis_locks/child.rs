@@ -12,19 +12,16 @@ use locktop_locks::redis_lock::{Guard, LockOptions, NotAcquired, RedisLocks};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// From one moment at which a holder asks whether it still is one to the next.
 const STEP: Duration = Duration::from_millis(40);
-/// The time that a server has to answer.
 const TIMEOUT: Duration = Duration::from_millis(200);
-/// Longest wait for the resource.
 const QUEUE: Duration = Duration::from_millis(800);
-/// A form is open for so many milliseconds, less than a term; and so often a task is due.
+/// A form is open for `FORM` milliseconds, less than a term; a task is due every `DUE` milliseconds.
 const FORM: u64 = 700;
 const DUE: u64 = 900;
-/// Until a lost server is tried again.
+/// Delay before reconnecting after the server is lost.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Works until it is dropped. The first of the servers stands alone.
+/// Works until it is dropped. The first server is used on its own.
 pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed: u64) -> Result<(), String> {
     let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
     let info = info.with_application_name(&config.worker);
@@ -40,14 +37,13 @@ pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed:
     loop {
         if let Ok(connection) = connect(&info).await {
             let client = LockClient { client: connection.client, name: config.worker.clone(), term };
-            // An error is a lost server of the witnesses: then nothing is done.
+            // An error means that the witnesses' server is lost: then nothing is done.
             let _ = client.work(&sets, &mut random).await;
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// Servers that decide together.
 struct Set {
     name: &'static str,
     locks: RedisLocks,
@@ -59,7 +55,7 @@ struct LockClient {
     term: u64,
 }
 
-/// What there is to do at this moment, the same for all.
+/// The number of the current period, the same for all processes.
 fn number(every: u64) -> u64 {
     let now = u64::try_from(clock::since_boot().as_millis()).unwrap_or(u64::MAX);
     now.checked_div(every).unwrap_or_default()
@@ -79,7 +75,8 @@ impl LockClient {
         }
     }
 
-    /// A form that several submit, and that counts once: the key is left to its term, which is longer than the form is open.
+    /// Several clients submit one form, which must count once: the key is kept to the end of its term, which is longer than
+    /// the form is open.
     async fn submit(&self, set: &Set) -> Result<(), tokio_postgres::Error> {
         let form = number(FORM);
         let Some((guard, hold)) =
@@ -87,7 +84,7 @@ impl LockClient {
         else {
             return Ok(());
         };
-        // Who was stopped on the way finds it closed.
+        // A process that was stopped on the way finds the form closed.
         if number(FORM) == form && guard.time_left() > self.third() {
             let sql = format!("INSERT INTO {SCHEMA}.redis_submissions (form, worker) VALUES ($1, $2)");
             self.client.execute(&sql, &[&format!("{} {form}", set.name), &self.name]).await?;
@@ -96,7 +93,7 @@ impl LockClient {
         self.end(hold, "kept").await
     }
 
-    /// A task that one runs: looked at again under the lock, since whoever had it before may have done it.
+    /// A task with one runner: checked again under the lock, since an earlier holder may have done it.
     async fn run_task(&self, set: &Set) -> Result<(), tokio_postgres::Error> {
         let task = format!("{} {}", set.name, number(DUE));
         let Some((guard, hold)) = self.take(set, "task", "lock:task:report", Duration::ZERO).await? else {
@@ -111,7 +108,6 @@ impl LockClient {
         self.give_back(guard, hold).await
     }
 
-    /// A resource for one at a time, which takes a while.
     async fn use_resource(&self, set: &Set, random: &mut Rng) -> Result<(), tokio_postgres::Error> {
         let Some((guard, hold)) = self.take(set, "resource", "lock:printer", QUEUE).await? else {
             return Ok(());
@@ -124,12 +120,12 @@ impl LockClient {
         self.give_back(guard, hold).await
     }
 
-    /// So much has to be left of a term for an effect that is on its way when it ends.
+    /// How much of a term must be left for an effect that is still under way when the work ends.
     fn third(&self) -> Duration {
         Duration::from_millis(self.term / 3)
     }
 
-    /// Takes a lock, and writes down that it is held.
+    /// Acquires a lock and records that it is held.
     async fn take(
         &self,
         set: &Set,
@@ -158,7 +154,7 @@ impl LockClient {
         Ok(Some((guard, hold)))
     }
 
-    /// Writes down that it is held at this moment, if it is.
+    /// Records that the lock is held at this moment, if it is.
     async fn sign(&self, guard: &Guard, hold: i64) -> Result<(), tokio_postgres::Error> {
         let Some(now) = held_at(guard) else { return Ok(()) };
         let sql = format!("UPDATE {SCHEMA}.redis_holds SET last = $2 WHERE n = $1");
@@ -178,7 +174,8 @@ impl LockClient {
     }
 }
 
-/// A moment at which a lock is held for sure, in microseconds of the machine's uptime: the clock is read before the guard is asked.
+/// A moment at which a lock is certainly held, in microseconds of the machine's uptime: the clock is read before the
+/// guard is asked.
 fn held_at(guard: &Guard) -> Option<i64> {
     let now = clock::since_boot();
     guard.is_held().then(|| i64::try_from(now.as_micros()).unwrap_or(i64::MAX))

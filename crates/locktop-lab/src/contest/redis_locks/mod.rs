@@ -1,8 +1,9 @@
-//! Locks in Redis, on one server and as Redlock on five, while servers are killed and freeze and processes are killed and stopped. Three
-//! uses: a form that is to be submitted once, a resource for one at a time, and a task with one runner.
+//! Locks in Redis, on one server and as Redlock on five, while servers are killed and freeze and processes are killed and
+//! stopped. There are three uses: a form to be submitted once, a resource for one holder at a time, and a task with one
+//! runner.
 //!
-//! What is counted are the moments at which a holder's guard said that the lock is held, by the clock of this machine, which all the
-//! processes share. Two holders of a lock at one moment are one too many.
+//! The witnesses record the moments at which a holder's guard reported the lock as held, by this machine's clock, which
+//! all the processes share. Two holders of a lock at one moment are an error.
 
 pub(crate) mod child;
 mod servers;
@@ -25,7 +26,7 @@ tally! {
 }
 
 const WORKERS: usize = 6;
-/// Terms in milliseconds.
+/// In milliseconds.
 const TERM: u64 = 1_500;
 const SHOWN_TERM: u64 = 4_000;
 
@@ -52,7 +53,7 @@ impl RedisContest {
         let tables = TABLES.replace('@', SCHEMA);
         client.batch_execute(&tables).await.map_err(TasksError::server("the holders of locks"))?;
         let faults = FaultPlan {
-            // Of the locks that somebody else is going to want.
+            // Locks that another client is going to want.
             targets: format!(
                 "SELECT worker, n FROM {SCHEMA}.redis_holds WHERE outcome IS NULL AND kind <> 'submit' ORDER BY n DESC LIMIT 20"
             ),
@@ -112,7 +113,7 @@ impl RedisContest {
 impl RunningContest for RedisContest {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
         async {
-            // Who holds something is to give it back to servers that are there.
+            // A holder needs running servers to release what it holds.
             self.servers.stop_faults().await;
             self.runner.finish().await;
         }

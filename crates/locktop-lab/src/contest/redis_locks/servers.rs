@@ -1,5 +1,5 @@
-//! Six servers: one that stands alone and five for Redlock. Now and then one of them is killed and comes back with nothing in it, or
-//! freezes for a while.
+//! Six servers: one on its own and five for Redlock. From time to time one is killed and comes back empty, or freezes for
+//! a while.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,17 +13,16 @@ use crate::contest::Environment;
 use crate::redis::{RedisServer, RedisServerError};
 
 const SERVERS: usize = 6;
-/// Mixed into the seed.
 const SALT: u64 = 0x7265_6469_7321;
 
 /// The servers, and the faults injected into them. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Servers {
-    /// Where they are; the first one stands alone.
+    /// Their URLs; the first server is used on its own.
     pub(super) urls: Vec<String>,
     quit: watch::Sender<bool>,
     faults: JoinHandle<Vec<RedisServer>>,
-    /// They are kept to the end: whoever looks at the numbers may look at them, too.
+    /// Kept to the end: an operator who reads the numbers may inspect the servers, too.
     left: Vec<RedisServer>,
     counts: Arc<FaultCounts>,
 }
@@ -46,17 +45,17 @@ impl Servers {
         Ok(Self { urls, quit, faults, left: Vec::new(), counts })
     }
 
-    /// The one, and the five that decide together.
+    /// The single server, and the five that decide together.
     pub(super) fn sets(&self) -> Vec<Vec<String>> {
         self.urls.split_at_checked(1).map(|(one, five)| vec![one.to_vec(), five.to_vec()]).unwrap_or_default()
     }
 
-    /// How often one was killed, and how often one froze.
+    /// The number of kills, and of freezes.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.counts.kills.load(Ordering::Relaxed), self.counts.freezes.load(Ordering::Relaxed))
     }
 
-    /// From now on all are there.
+    /// Stops the faults and brings all servers back.
     pub(super) async fn stop_faults(&mut self) {
         self.quit.send_replace(true);
         if self.left.is_empty()
@@ -98,7 +97,7 @@ async fn inject_faults(
         } else if server.kill_hard().await.is_ok() {
             counts.kills.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(pause).await;
-            // One that does not come back now may the next time: the others go on without it.
+            // A server that does not come back now may the next time: the others continue without it.
             let _ = server.restart().await;
         }
     }

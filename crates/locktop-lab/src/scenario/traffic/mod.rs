@@ -1,8 +1,8 @@
-//! Random traffic: sessions that take every kind of lock, in every order, for testing the wait graph against the server.
+//! Random traffic: sessions that take every kind of lock, in every order, to test the wait graph against the server.
 //!
-//! The traffic is made of transactions of one to five statements with pauses between them, so that there are moments at
-//! which nothing changes. What the sessions do is determined by a seed; what comes of it is not, since the server
-//! decides who is first.
+//! The traffic consists of transactions of one to five statements with pauses between them, so that there are moments
+//! without changes. A seed determines what the sessions do, but not the result, since the server decides which session is
+//! first.
 
 mod script;
 
@@ -18,17 +18,14 @@ use super::error::ScenarioError;
 use super::scratch::ScratchSchema;
 use super::session::Session;
 
-/// How many sessions make traffic, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct TrafficOptions {
-    /// Sessions, each with a connection of its own.
     pub sessions: usize,
-    /// Determines which statements each session sends.
+    /// Determines the statements of each session.
     pub seed: u64,
-    /// Longest pause between two statements of a session.
     pub pause: Duration,
-    /// Each session looks for deadlocks after a time of its own, from 10 ms on, and not after the server's default of a
-    /// second: that is when the server changes the order of a queue, which no scan of `pg_locks` shows.
+    /// Each session checks for deadlocks after a time of its own, from 10 ms on, instead of the server's default of one
+    /// second: in that check the server changes the order of a queue, which no scan of `pg_locks` shows.
     pub reordered: bool,
 }
 
@@ -38,10 +35,9 @@ impl Default for TrafficOptions {
     }
 }
 
-/// Traffic that goes on until it is stopped or dropped.
+/// Traffic that continues until it is stopped or dropped.
 ///
-/// The server needs `max_prepared_transactions` of at least the number of sessions, and the user must be a
-/// superuser.
+/// The server needs `max_prepared_transactions` of at least the number of sessions, and the user must be a superuser.
 #[derive(Debug)]
 pub struct Traffic {
     scratch: ScratchSchema,
@@ -57,7 +53,6 @@ struct Shared {
 }
 
 impl Traffic {
-    /// Starts it.
     pub async fn start(scratch: &ScratchSchema, options: TrafficOptions) -> Result<Self, ScenarioError> {
         scratch.run(script::TABLES).await?;
         let mut traffic = Self { scratch: scratch.clone(), shared: Arc::default(), tasks: Vec::new() };
@@ -73,24 +68,21 @@ impl Traffic {
         Ok(traffic)
     }
 
-    /// Transactions that were ended until now, in whatever way.
     #[must_use]
     pub fn transactions(&self) -> u64 {
         self.shared.transactions.load(Ordering::Relaxed)
     }
 
-    /// Those of them that failed: timeouts, deadlocks.
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    /// Ends the sessions and removes what they made.
     pub async fn stop(mut self) -> Result<(), ScenarioError> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.scratch.end(None).await?;
         for task in self.tasks.drain(..) {
-            // A session that was ended in the middle of a statement is what was asked for.
+            // An error is expected if the session was terminated in the middle of a statement.
             let _ = task.await;
         }
         let gids = format!(
@@ -111,7 +103,6 @@ impl Drop for Traffic {
     }
 }
 
-/// One session of the traffic.
 struct TrafficSession {
     session: Session,
     random: Rng,
@@ -126,7 +117,7 @@ impl TrafficSession {
             number += 1;
             let gid = format!("{}{}_{number}", script::GID, self.session.pid);
             let failed = self.transaction(&gid).await.is_err();
-            // Also what the session holds beyond the transaction; fails when the session was ended.
+            // Also releases what the session holds beyond the transaction; fails if the session was terminated.
             if self.session.run("ROLLBACK; SELECT pg_advisory_unlock_all()").await.is_err() {
                 return;
             }

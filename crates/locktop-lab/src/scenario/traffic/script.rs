@@ -1,11 +1,9 @@
-//! What a session of the traffic may do.
-
 use fastrand::Rng;
 
-/// How the gids of the traffic's prepared transactions begin.
+/// Prefix of the gids of the traffic's prepared transactions.
 pub(super) const GID: &str = "locktop_demo_traffic_";
 
-/// Three tables with few rows, for collisions, and one that is worth a parallel scan.
+/// Three tables with few rows, for collisions, and one that is large enough for a parallel scan.
 pub(super) const TABLES: &str = "
     DROP TABLE IF EXISTS traffic_1, traffic_2, traffic_3, traffic_scan;
     CREATE TABLE traffic_1 (id int PRIMARY KEY, n int NOT NULL);
@@ -18,7 +16,6 @@ pub(super) const TABLES: &str = "
     INSERT INTO traffic_scan SELECT id, repeat('x', 500) FROM generate_series(1, 60) id;
     ANALYZE traffic_scan";
 
-/// Removes what [`TABLES`] makes.
 pub(super) const DROP_TABLES: &str = "DROP TABLE IF EXISTS traffic_1, traffic_2, traffic_3, traffic_scan";
 
 const TABLE: [&str; 3] = ["traffic_1", "traffic_2", "traffic_3"];
@@ -39,8 +36,8 @@ const STRENGTHS: [&str; 4] = ["KEY SHARE", "SHARE", "NO KEY UPDATE", "UPDATE"];
 const ADVISORY: [&str; 4] =
     ["pg_advisory_xact_lock", "pg_advisory_xact_lock_shared", "pg_advisory_lock", "pg_advisory_lock_shared"];
 
-/// The settings of one session: no wait is without end, and each has its own idea of when to look for a deadlock, since
-/// that is when the server changes the order of a queue.
+/// The settings of one session: every lock wait has a limit, and each session has a deadlock timeout of its own, since
+/// the deadlock check is when the server changes the order of a queue.
 pub(super) fn settings(random: &mut Rng, reordered: bool) -> String {
     let lock = random.choice([150, 400, 1_000, 3_000]).unwrap_or_default();
     let deadlock = if reordered { random.choice([10, 40, 120, 1_000]).unwrap_or_default() } else { 1_000 };
@@ -50,7 +47,7 @@ pub(super) fn settings(random: &mut Rng, reordered: bool) -> String {
     )
 }
 
-/// One statement inside a transaction. A later one on the same table is an upgrade, if it is stronger.
+/// One statement inside a transaction. A later one on the same table is a lock upgrade, if it is stronger.
 pub(super) fn statement(random: &mut Rng) -> String {
     let (table, row, key) =
         (random.choice(TABLE).unwrap_or_default(), 1 + random.u64(..4), 1 + random.u64(..3));
@@ -69,15 +66,12 @@ pub(super) fn statement(random: &mut Rng) -> String {
     }
 }
 
-/// How a transaction ends.
 pub(super) enum End {
-    /// It ends with this statement.
     Now(&'static str),
-    /// It is prepared, and a while later ended with this statement and its gid.
     InTwoPhases(&'static str),
 }
 
-/// Chooses how a transaction ends: one in five in two phases.
+/// One transaction in five ends in two phases.
 pub(super) fn end(random: &mut Rng) -> End {
     match random.u64(..20) {
         0..=2 => End::InTwoPhases("COMMIT PREPARED"),

@@ -1,5 +1,5 @@
-//! A worker process of the demo: `locktop demo-worker NAME`, started by a demo and by nobody else. What to do is the first line of its
-//! standard input; it ends when that does, so that a demo which is killed leaves none behind.
+//! A worker process of the demo: `locktop demo-worker NAME`, started only by a demo. The first line of its standard input
+//! is its configuration; it ends when its standard input closes, so that a killed demo leaves none behind.
 
 mod recipe;
 mod simulated_work;
@@ -16,10 +16,8 @@ use crate::contest::queue::child as queue;
 use crate::contest::redis_locks::child as redis_locks;
 use crate::workers::{WorkerConfig, WorkerRole};
 
-/// Longest that it goes on after its standard input has ended.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Works until standard input ends.
 pub async fn run() -> Result<(), String> {
     let (told, config) = oneshot::channel();
     let (ended, quit) = watch::channel(false);
@@ -53,7 +51,7 @@ pub async fn run() -> Result<(), String> {
     }
 }
 
-/// Works until it is told to end, and drops what is under way then.
+/// Works until it is requested to end, and then drops what is in progress.
 async fn until(
     mut quit: watch::Receiver<bool>,
     work: impl Future<Output = Result<(), String>>,

@@ -1,5 +1,5 @@
-//! A worker after the published recipe, with whatever functions of these names are in the schema: it fetches, works and releases. As in
-//! the recipe nothing watches the session that holds the lock while the work goes on.
+//! A worker that follows the published recipe, with whatever functions of these names are in the schema: it fetches,
+//! works and releases. As in the recipe, nothing watches the session that holds the lock while the work is in progress.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::workers::{Payload, TaskEnd, WorkerConfig};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// Between two looks while nothing is due, and until a lost server is tried again.
+/// Between two polls while nothing is due, and before reconnecting after the server is lost.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(config: &WorkerConfig, quit: watch::Receiver<bool>) -> Result<(), String> {
@@ -47,7 +47,7 @@ async fn work(config: &WorkerConfig) -> Result<(), String> {
             session = open(&info).await?;
         }
         let release = "SELECT release_task_lock($1::int, $2::text, $3::text)";
-        // What becomes of it is not asked: the recipe's function answers nothing.
+        // There is no result to check: the recipe's function returns nothing.
         let _ = session.execute(release, &[&task, &config.worker, &status]).await;
     }
 }

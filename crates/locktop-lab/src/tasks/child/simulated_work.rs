@@ -1,5 +1,3 @@
-//! The work itself: time that passes, with a witness.
-
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval_at};
@@ -7,16 +5,13 @@ use tokio::time::{MissedTickBehavior, interval_at};
 use super::super::witness::{Record, TICK};
 use crate::workers::{Payload, TaskEnd};
 
-/// How work came to its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End<R> {
     Done,
     Failed(String),
-    /// It was told to stop.
     Stopped(R),
 }
 
-/// What the tasks that fail say.
 const ERRORS: [&str; 4] = [
     "HTTP 503 from the upstream service",
     "connection timed out: the upstream service cannot be reached",
@@ -24,10 +19,10 @@ const ERRORS: [&str; 4] = [
     "disk quota exceeded on /var/exports",
 ];
 
-/// Works, giving signs, until it is done or told to stop. Its end is not written down yet.
+/// Works, recording signs, until it is done or requested to stop. Its end is not recorded yet.
 ///
 /// # Errors
-/// When the witness cannot write: then nobody knows what ran, and the work must not go on.
+/// If the witness cannot write: then it is not known what ran, and the work must not continue.
 pub(super) async fn simulate<R>(
     task: i32,
     payload: Payload,
@@ -49,7 +44,7 @@ pub(super) async fn simulate<R>(
     tokio::pin!(work, stop);
     loop {
         tokio::select! {
-            // Whether to stop comes first, the next sign last.
+            // A request to stop has priority, the next sign comes last.
             biased;
             reason = &mut stop => return Ok(End::Stopped(reason)),
             () = &mut work => break,

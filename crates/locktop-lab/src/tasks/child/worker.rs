@@ -1,5 +1,3 @@
-//! A worker of locktop's own, whose work is a simulated one with a witness.
-
 use tokio::sync::watch;
 
 use super::super::witness::{ACCEPTED, REFUSED, Witness};
@@ -22,7 +20,6 @@ pub(super) async fn run(config: &WorkerConfig, quit: watch::Receiver<bool>) -> R
     }
 }
 
-/// What the demo's tasks are.
 struct DemoTasks {
     witness: Witness,
     schema: SchemaName,
@@ -53,7 +50,7 @@ impl Work for DemoTasks {
 }
 
 impl DemoTasks {
-    /// What a worker would do that did not notice: it reports its task as completed. The server must refuse.
+    /// Reports its task as completed, as a worker that did not notice its loss would. The server must refuse.
     async fn late_finish(&self, task: i32) -> &'static str {
         let counted = self.witness.finish(self.schema.quoted(), task, &self.worker).await;
         match counted {

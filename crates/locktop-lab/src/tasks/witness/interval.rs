@@ -1,43 +1,38 @@
-//! When the witnesses of two executions contradict each other: pure arithmetic over moments of the server's clock.
+//! When the witnesses of two executions contradict each other: arithmetic on times of the server's clock.
 //!
-//! A run is one piece of work that a worker did for a task, as the worker itself witnessed it: when it began, its last two
-//! signs, and when it stopped working. It was at work from the first of these moments to the last one, for its process was
-//! there all the while, except while the demo had the process stopped: from a moment after it stood still to a moment before
-//! it was woken it did nothing, whatever statements of it the server still had to read. What is left are the run's spans.
+//! A run is one piece of work for a task as its worker witnessed it: its beginning, its last two signs, and its end. The
+//! process was at work from the first to the last of these times, except while the demo had it stopped: from a moment
+//! after it stopped to a moment before it was resumed. The remaining parts are the run's spans. Two runs of one task ran
+//! at the same time if a span of the one and a span of the other share more than a moment: each begins before the other
+//! ends.
 //!
-//! Two runs of one task ran at the same time when a span of the one and a span of the other have more than a moment in common:
-//! each begins before the other ends.
-//!
-//! One thing is no double run. A worker that sleeps past every timeout loses its task, and cannot know that before it looks;
-//! a sign that was due when it woke is given before it has looked. So a span after the last waking that holds at most one
-//! sign, and the end of the work, follows a wake: where only such a span is in common, the run is counted as woken. A second
-//! sign is work that went on, and counts as any other. A sign is given every [`super::TICK`].
+//! One overlap is no double run. A worker that was stopped past every timeout loses its task and cannot know that before
+//! it checks, and a sign that was due when it resumed comes first. So a span after the last resumption with at most one
+//! sign, and the end of the work, counts only as woken. A second sign is work that continued. A sign is given every
+//! [`super::TICK`].
 
 use crate::contest::{EpochMicros, PauseInterval};
 
-/// One piece of work, as its worker witnessed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tasks) struct Run {
     pub(in crate::tasks) task: i32,
-    /// The number of the process, of all that the demo started. (A process id may come again.)
+    /// The number of the process among all that the demo started; a process id may be reused.
     pub(in crate::tasks) process: i32,
     pub(in crate::tasks) began: EpochMicros,
-    /// The last sign but one.
     pub(in crate::tasks) before_last: Option<EpochMicros>,
     /// The last sign; the beginning is the first.
     pub(in crate::tasks) last: EpochMicros,
-    /// When it stopped working, if it came to say so.
+    /// When it stopped working, if it recorded that.
     pub(in crate::tasks) ended: Option<EpochMicros>,
 }
 
-/// How two runs of one task stand to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tasks) enum Overlap {
-    /// They were never at work together.
+    /// They were never at work at the same time.
     Apart,
-    /// Only in what one of them did right after it was resumed.
+    /// They overlap only in what one of them did right after it was resumed.
     Woken,
-    /// Both were at work, and not only in what follows a pause.
+    /// Both were at work, and not only right after a pause.
     Double,
 }
 
@@ -60,7 +55,6 @@ impl Run {
         self.ended.unwrap_or(self.last).max(self.last)
     }
 
-    /// The spans, in order. `stops` may be of any process, in order of time.
     fn spans(&self, stops: &[PauseInterval]) -> Vec<Span> {
         let (mut from, end) = (self.began, self.end());
         let mut woken = false;
@@ -96,7 +90,7 @@ fn overlap(one: &[Span], other: &[Span]) -> Overlap {
     found
 }
 
-/// The pairs of runs of one task that were at work together, as indices into `runs`.
+/// The pairs of runs of one task that were at work at the same time, as indices into `runs`.
 pub(in crate::tasks) fn overlaps(runs: &[Run], stops: &[PauseInterval]) -> Vec<(usize, usize, Overlap)> {
     let mut stops = stops.to_vec();
     stops.sort_by_key(|stop| stop.from);
@@ -105,7 +99,7 @@ pub(in crate::tasks) fn overlaps(runs: &[Run], stops: &[PauseInterval]) -> Vec<(
     let mut found = Vec::new();
     for (index, (first, run)) in order.iter().enumerate() {
         let later = order.iter().skip(index + 1);
-        // Of those that begin after it, the ones that begin before its end.
+        // Of the runs that begin after it, those that begin before its end.
         let near = later.take_while(|(_, other)| other.task == run.task && other.began < run.end());
         let spans = run.spans(&stops);
         for (second, other) in near {
@@ -164,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_stopped_worker_does_nothing() {
-        // Stopped from 10 to 100; somebody else has the task from 40 to 60; it wakes, and stops for good.
+        // Stopped from 10 to 100; another worker has the task from 40 to 60; it resumes, and then stops working.
         let slept = Run { before_last: Some(9), ended: Some(101), ..run(1, 0, 100) };
         assert_eq!(met(&[slept, run(2, 40, 60)], &[stop(1, 10, 100)]), []);
         assert_eq!(met(&[slept, run(2, 40, 60)], &[]), [Overlap::Double], "nobody stopped it");
@@ -185,7 +179,7 @@ mod tests {
 
     #[test]
     fn only_after_the_last_waking_and_only_there() {
-        // Woken at 20, at work until 30, stopped again until 50: what it did between was no mere sign.
+        // Resumed at 20, at work until 30, stopped again until 50: its work in between was more than one sign.
         let twice = Run { before_last: Some(29), ended: Some(51), ..run(1, 0, 50) };
         let stops = [stop(1, 30, 50), stop(1, 10, 20)];
         assert_eq!(met(&[twice, run(2, 22, 28)], &stops), [Overlap::Double]);
@@ -203,13 +197,13 @@ mod tests {
             met(&[late, run(2, 12, 20)], &[PauseInterval { process: 1, work: 0, from: 10, to: None }]),
             []
         );
-        // Its beginning was read late: it begins when it wakes.
+        // Its beginning was read late: it begins when it is resumed.
         let begun = Run { ended: Some(105), ..run(1, 15, 15) };
         assert_eq!(met(&[begun, run(2, 40, 60)], &[stop(1, 10, 100)]), []);
         assert_eq!(met(&[begun, run(2, 40, 160)], &[stop(1, 10, 100)]), [Overlap::Woken]);
     }
 
-    /// The tenths of a moment at which a run is at work, and whether each follows a wake, by looking at each.
+    /// A brute-force model: the tenths of a moment at which a run is at work, and whether each follows a resumption.
     fn at_work(run: &Run, stops: &[PauseInterval]) -> Vec<(i64, bool)> {
         let mine: Vec<&PauseInterval> = stops.iter().filter(|stop| stop.process == run.process).collect();
         let inside =
@@ -238,7 +232,7 @@ mod tests {
             })
     }
 
-    /// Stops of one process do not overlap: it is woken before it is stopped again.
+    /// Stops of one process do not overlap: it is resumed before it is stopped again.
     fn some_stops() -> impl Strategy<Value = Vec<PauseInterval>> {
         let gaps = prop::collection::vec((1..15_i64, 1..15_i64), 0..4);
         prop::collection::vec(gaps, 3).prop_map(|processes| {

@@ -1,12 +1,9 @@
-//! The demo's side: what the witnesses say together.
-
 use tokio_postgres::Client;
 
 use super::interval::{Overlap, Run, overlaps};
 use crate::contest::PauseInterval;
 use crate::scenario::SCHEMA;
 
-/// All that was witnessed.
 pub(in crate::tasks) struct WitnessLog {
     runs: Vec<Run>,
     names: Vec<(i64, String)>,
@@ -14,7 +11,6 @@ pub(in crate::tasks) struct WitnessLog {
     accepted: u64,
 }
 
-/// What follows from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::tasks) struct WitnessCounts {
     pub(in crate::tasks) runs: u64,
@@ -22,11 +18,11 @@ pub(in crate::tasks) struct WitnessCounts {
     pub(in crate::tasks) woken_runs: u64,
     pub(in crate::tasks) finishes_refused: u64,
     pub(in crate::tasks) finishes_accepted: u64,
-    /// The first double run in words.
+    /// Describes the first double run.
     pub(in crate::tasks) example: Option<String>,
 }
 
-/// The outcome of a run that was reported as completed when its task was lost: refused, as it must be, or not.
+/// The outcome of a run that was reported as completed after its task was lost: refused, as it must be, or accepted.
 pub(in crate::tasks) const REFUSED: &str = "refused";
 pub(in crate::tasks) const ACCEPTED: &str = "accepted";
 
@@ -55,7 +51,6 @@ impl WitnessLog {
         Ok(found)
     }
 
-    /// Counts, knowing who was stopped when.
     pub(in crate::tasks) fn counts(&self, stops: &[PauseInterval]) -> WitnessCounts {
         let mut counts = WitnessCounts {
             runs: u64::try_from(self.runs.len()).unwrap_or(u64::MAX),

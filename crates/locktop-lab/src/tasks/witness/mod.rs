@@ -1,6 +1,6 @@
-//! Witnesses: what ran when, as those who ran it say. Each worker writes it on a connection that has nothing to do with its lock,
-//! before, during and after the work. The log of executions cannot tell: a recovery closes a row there while the work
-//! goes on, and then no two rows ever overlap.
+//! Witnesses: what ran when, as recorded by the workers. Each worker writes on a connection that is independent of its
+//! lock, before, during and after the work. The log of executions cannot show it: a recovery closes a row there while the
+//! work continues, and then no two rows ever overlap.
 
 mod interval;
 mod log;
@@ -13,10 +13,9 @@ use std::time::Duration;
 
 use crate::scenario::SCHEMA;
 
-/// From one sign of work to the next.
+/// Interval between two signs of work.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// The table. A run is a row; `process` is the demo's own number of the process.
 pub(super) fn table() -> String {
     format!(
         "CREATE TABLE {SCHEMA}.witness (

@@ -1,5 +1,3 @@
-//! The worker's side: giving signs.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +7,8 @@ use crate::scenario::SCHEMA;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// How often the connection is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// One worker's connection for witnessing.
 pub(in crate::tasks) struct Witness {
     client: Arc<Client>,
     worker: String,
@@ -36,7 +32,7 @@ impl Witness {
         }
     }
 
-    /// Reports a task as completed that is not this session's, and answers whether that counted.
+    /// Reports a task that is not this session's as completed, and returns whether that counted.
     pub(in crate::tasks) async fn finish(
         &self,
         schema: String,
@@ -47,7 +43,6 @@ impl Witness {
         self.client.query_one(&sql, &[&task, &worker]).await?.try_get(0)
     }
 
-    /// Work begins: only once this is written.
     pub(in crate::tasks) async fn begin(
         &self,
         task: i32,
@@ -64,14 +59,12 @@ impl Witness {
     }
 }
 
-/// The record of one piece of work.
 pub(in crate::tasks) struct Record<'a> {
     client: &'a Client,
     run: i64,
 }
 
 impl Record<'_> {
-    /// A sign: it is still at work.
     pub(in crate::tasks) async fn tick(&self) -> Result<(), String> {
         let sql = format!(
             "UPDATE {SCHEMA}.witness SET before_last = last, last = clock_timestamp() WHERE run = $1"
@@ -79,7 +72,6 @@ impl Record<'_> {
         self.client.execute(&sql, &[&self.run]).await.map(drop).map_err(|error| told(&error))
     }
 
-    /// It has stopped working.
     pub(in crate::tasks) async fn end(&self, outcome: &str) -> Result<(), String> {
         let sql =
             format!("UPDATE {SCHEMA}.witness SET ended = clock_timestamp(), outcome = $2 WHERE run = $1");

@@ -1,9 +1,9 @@
-//! Columns of the published tables, which may lack some, have others, or have them of other types.
+//! Columns of the published tables, which may lack some, have others, or have other types.
 
 use postgres_protocol::escape::escape_identifier;
 use serde::Deserialize;
 
-/// What a column has to be to be read. Only built-in types are: to read those runs nobody's code.
+/// The type that a column must have to be read. Only built-in types are read, since that runs no user-defined code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnKind {
     Integer,
@@ -14,8 +14,7 @@ pub(super) enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// OIDs of the types that are of this kind (`src/include/catalog/pg_type.dat`), what these are called, and
-    /// the one that it is read as.
+    /// OIDs of the types of this kind (`src/include/catalog/pg_type.dat`), their names, and the type that it is read as.
     fn types(self) -> (&'static [u32], &'static str, &'static str) {
         match self {
             Self::Integer => (&[20, 21, 23], "integer or bigint", "int8"),
@@ -26,20 +25,17 @@ impl ColumnKind {
         }
     }
 
-    /// What a type of this kind is called.
     pub(super) fn shown(self) -> &'static str {
         self.types().1
     }
 }
 
-/// A column as the catalog has it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Column {
     pub(super) name: String,
     /// The OID of its type (`pg_attribute.atttypid`).
     #[serde(rename = "type")]
     pub(super) of: u32,
-    /// What its type is called.
     pub(super) shown: String,
 }
 
@@ -49,7 +45,7 @@ impl Column {
     }
 }
 
-/// What an expression for a column is: `alias.column::type`, or a null of that type where there is no such column.
+/// `alias.column::type`, or a null of that type if there is no such column.
 pub(super) fn expression(columns: &[Column], alias: &str, name: &str, kind: ColumnKind) -> String {
     let (_, _, kind_name) = kind.types();
     if has(columns, name, kind) {
@@ -59,7 +55,6 @@ pub(super) fn expression(columns: &[Column], alias: &str, name: &str, kind: Colu
     }
 }
 
-/// Whether there is a column of this name and kind.
 pub(super) fn has(columns: &[Column], name: &str, kind: ColumnKind) -> bool {
     columns.iter().any(|column| column.is(name, kind))
 }

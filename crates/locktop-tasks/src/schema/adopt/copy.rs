@@ -1,4 +1,4 @@
-//! Copying: what is new in each table, under ids that are free.
+//! Copies what is new in each table, under free ids.
 
 use tokio_postgres::Transaction;
 use tokio_postgres::error::SqlState;
@@ -21,10 +21,8 @@ const RESERVE: &str = include_str!("../../../assets/sql/adopt/reserve.sql");
 const INSERT: &str = include_str!("../../../assets/sql/adopt/insert.sql");
 const ENABLE: &str = include_str!("../../../assets/sql/adopt/enable.sql");
 
-/// Parameters of a statement.
 type Parameters<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
-/// What is copied, from where, to where.
 pub(super) struct Copy<'a> {
     pub(super) transaction: &'a Transaction<'a>,
     pub(super) place: &'a Schema,
@@ -33,7 +31,7 @@ pub(super) struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// The tasks; and how many that are enabled there are not here.
+    /// Copies the tasks; also returns how many are enabled there and not here.
     pub(super) async fn tasks(&self, table: &Table) -> Result<(Taken, i64), SchemaError> {
         let bad = self.misunderstood(table).await?;
         let schedules: Vec<&str> = bad.iter().map(|(schedule, _)| schedule.as_str()).collect();
@@ -66,7 +64,7 @@ impl Copy<'_> {
         Ok((taken, disabled))
     }
 
-    /// The executions of the tasks that are here.
+    /// Copies the executions of the tasks that are here.
     pub(super) async fn executions(&self, tasks: &Table, log: &Table) -> Result<Taken, SchemaError> {
         let mut values = values(log, "e", &LOG);
         values.push(("$tasks".to_owned(), self.source.name(tasks)));
@@ -77,7 +75,7 @@ impl Copy<'_> {
         Ok(Taken { table: LOG.name, rows: copied.rows, enabled: 0, skipped: skipped(&verdicts), notes })
     }
 
-    /// The items of the queue; and how many were left there.
+    /// Copies the items of the queue; also returns how many were left there.
     pub(super) async fn items(&self, queue: &Table) -> Result<(Taken, i64), SchemaError> {
         let mut values = values(queue, "q", &QUEUE);
         values.push(("$queue".to_owned(), self.source.name(queue)));
@@ -87,7 +85,7 @@ impl Copy<'_> {
         Ok((Taken { table: QUEUE.name, rows: copied.rows, enabled: 0, skipped: 0, notes }, open))
     }
 
-    /// Copies what is new by a query that judges the rows.
+    /// Copies new rows by a query that classifies all rows.
     async fn copy(
         &self,
         found: &str,
@@ -129,9 +127,9 @@ impl Copy<'_> {
         Ok((verdicts, copied))
     }
 
-    /// Moves the sequence of a table of ours past all ids that will be in it, before they are: whoever adds a row meanwhile gets none of
-    /// them. A sequence does not follow a rollback, so this is not done where all is undone. The new ids begin above the number that is
-    /// returned.
+    /// Advances the sequence of a table of locktop's past all ids that will be in it, before they are: a session that adds a
+    /// row meanwhile gets none of them. A sequence does not follow a rollback, so this is not done in a dry run. The new ids
+    /// begin above the returned number.
     async fn reserve(
         &self,
         found: &str,
@@ -146,7 +144,7 @@ impl Copy<'_> {
         let Some(row) = rows.first() else { return Ok(0) };
         let (base, clashing): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
         if !self.asked.dry_run {
-            // In one statement: never back behind what others have drawn since. One that is new begins with its last value.
+            // In one statement: never back behind values that others have drawn since. A new sequence begins with its last value.
             let sql = format!(
                 "SELECT pg_catalog.setval({}::pg_catalog.regclass, $1) FROM {of} AS q \
                  WHERE q.last_value < $1 OR q.last_value = $1 AND NOT q.is_called",
@@ -157,7 +155,8 @@ impl Copy<'_> {
         Ok(base)
     }
 
-    /// Schedules that ours does not understand, each with what is said of it. One that stays in the text would be an error of all.
+    /// Schedules that locktop cannot parse, each with the error. One that remains in the text would make the whole statement
+    /// fail.
     async fn misunderstood(&self, table: &Table) -> Result<Vec<(String, String)>, SchemaError> {
         let sql = format!(
             "SELECT DISTINCT s.schedule FROM (SELECT nullif(pg_catalog.btrim({}), '') AS schedule FROM ONLY {} AS t) AS s \
@@ -174,7 +173,7 @@ impl Copy<'_> {
                 self.transaction.batch_execute("RELEASE SAVEPOINT schedule").await?;
                 continue;
             };
-            // Class 22: what is wrong with a value.
+            // Class 22: an invalid value.
             match error.as_db_error().filter(|db| db.code().code().starts_with("22")) {
                 Some(db) => bad.push((schedule, db.message().to_owned())),
                 None => return Err(error.into()),
@@ -186,7 +185,7 @@ impl Copy<'_> {
         Ok(bad)
     }
 
-    /// How many tasks that were taken, now or before, are enabled there and not here.
+    /// How many of the tasks that were taken, now or before, are enabled there and not here.
     async fn disabled(&self, found: &str, parameters: &Parameters<'_>) -> Result<i64, SchemaError> {
         let sql = format!(
             "{found}SELECT pg_catalog.count(*) FROM source AS s JOIN {} AS o \
@@ -198,7 +197,7 @@ impl Copy<'_> {
         Ok(rows.first().map_or(Ok(0), |row| row.try_get(0))?)
     }
 
-    /// A statement, with these values and those of all. A later value counts before an earlier one of the same name.
+    /// A statement, with these values and the general ones. Of several values with one name, the later one counts.
     fn filled(&self, sql: &str, values: &[(String, String)]) -> String {
         let general = [
             ("$schema", self.place.quoted()),
@@ -210,19 +209,18 @@ impl Copy<'_> {
         fill(&(without_comments(sql) + "\n"), &all)
     }
 
-    /// A table or sequence of ours in a statement.
     fn ours(&self, name: &str) -> String {
         format!("{}.{name}", self.place.quoted())
     }
 }
 
-/// Rows that are nowhere here, and were not left there for a later time.
+/// Rows that are not here, and were not left there for a later time.
 fn skipped(verdicts: &[Verdict]) -> i64 {
     let kept = |verdict: &&Verdict| !matches!(verdict.name.as_str(), "fresh" | "here" | "open");
     verdicts.iter().filter(kept).map(|verdict| verdict.rows).sum()
 }
 
-/// What stands for each column of a table.
+/// The expression for each column of a table.
 fn values(table: &Table, alias: &str, published: &Published) -> Vec<(String, String)> {
     let columns = published.read();
     columns.into_iter().map(|(name, kind)| (format!("${name}"), table.column(alias, name, kind))).collect()
@@ -232,13 +230,12 @@ fn has(table: &Table, name: &str, kind: ColumnKind) -> bool {
     super::column::has(&table.columns, name, kind)
 }
 
-/// An expression for one of the columns of the tasks.
 fn column(table: &Table, alias: &str, name: &str) -> String {
     let kind = TASKS.read().into_iter().find_map(|(known, kind)| (known == name).then_some(kind));
     table.column(alias, name, kind.unwrap_or(ColumnKind::Text))
 }
 
-/// The same notes, and one of the columns that are not copied.
+/// The same notes, and one about the columns that are not copied.
 fn with_columns(mut notes: Vec<String>, table: &Table, published: &Published) -> Vec<String> {
     let left = left_out(&table.columns, &published.read());
     if !left.is_empty() {
@@ -248,7 +245,7 @@ fn with_columns(mut notes: Vec<String>, table: &Table, published: &Published) ->
     notes
 }
 
-/// Somebody has added a row of ours with an id or name that was free a moment ago.
+/// Another session has added a row with an id or name that was free a moment ago.
 fn taken_meanwhile(error: tokio_postgres::Error) -> SchemaError {
     match error.as_db_error() {
         Some(db) if *db.code() == SqlState::UNIQUE_VIOLATION => SchemaError::Server(format!(

@@ -1,11 +1,11 @@
-//! Copying the published tables of another schema into ours.
+//! Copies the published tables of another schema into locktop's.
 //!
-//! One transaction: the tables are locked against writes, whose they are is checked under that lock, what runs is refused, and what is
-//! new is copied. The tables themselves are left as they are. Nothing is kept about what was taken: a row is known again by what it
-//! says (name and time), so that to run it twice takes nothing twice.
+//! It is one transaction: the tables are locked against writes, their owners are checked under that lock, running work is
+//! refused, and what is new is copied. The source tables are not changed. No record of the copied rows is kept: a row is
+//! recognized by its content (name and time), so that a second run copies nothing twice.
 //!
-//! What is enabled in both places would run twice. So tasks come in disabled, and what is pending in the queue stays there, unless the
-//! caller says that nobody works on the old tables any more.
+//! Work that is enabled in both places would run twice. So tasks are copied as disabled, and pending queue items remain
+//! there, unless the caller states that no worker uses the old tables any more.
 
 mod column;
 mod copy;
@@ -27,19 +27,19 @@ use copy::Copy;
 use locktop_locks::SchemaName;
 use source::Source;
 
-/// Beside those of every change. Copying may take a while. A policy is an error, not a reason to see less. Times without a zone mean what
-/// they mean to the poll.
+/// In addition to the settings of every change. Copying may take a while. A policy must cause an error, not hide rows.
+/// Times without a zone mean the same as in the poll.
 const SETTINGS: &str =
     "SET LOCAL statement_timeout = '10min'; SET LOCAL row_security = off; SET LOCAL TimeZone TO DEFAULT";
 
-/// What is adopted of the tables that were made as published, and how.
+/// Options for adopting published tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adopt {
     /// The schema of the published tables.
     pub source: SchemaName,
-    /// Nobody works on them any more: tasks that are enabled there are enabled here, and what is pending there is taken.
+    /// No worker uses them any more: tasks that are enabled there are enabled here, and pending items are taken.
     pub enable: bool,
-    /// Do all of it, say what it was, and undo it. Sequences are not moved either.
+    /// Do everything, report it, and roll it back. Sequences are not advanced either.
     pub dry_run: bool,
 }
 
@@ -48,14 +48,14 @@ pub struct Adopt {
 pub struct Adopted {
     /// By table, in the order in which they were copied.
     pub tables: Vec<Taken>,
-    /// How many tasks that are enabled there are not enabled here.
+    /// How many tasks are enabled there and not here.
     pub disabled: i64,
-    /// How many items were left there, since they are pending.
+    /// How many items were left there because they are pending.
     pub open: i64,
 }
 
 impl Adopted {
-    /// Whether anything here is other than it was before.
+    /// Whether anything here has changed.
     #[must_use]
     pub fn is_change(&self) -> bool {
         self.tables.iter().any(|taken| taken.rows > 0 || taken.enabled > 0)
@@ -65,24 +65,24 @@ impl Adopted {
 /// What was taken from one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// What the table is called, there and here.
+    /// The table's name, there and here.
     pub table: &'static str,
     /// Rows that were copied.
     pub rows: i64,
-    /// How many tasks that were here already were enabled.
+    /// How many tasks that were already here were enabled.
     pub enabled: i64,
-    /// How many were not taken, for the reasons in `notes`: they are nowhere but there.
+    /// How many rows were not taken, for the reasons in `notes`: they are only there.
     pub skipped: i64,
-    /// What was not copied as it is, and why: each a part of a sentence.
+    /// Notes on rows and columns that were not copied unchanged, with the reason: each a part of a sentence.
     pub notes: Vec<String>,
 }
 
-/// Copies what is new in the published tables of a schema into ours.
+/// Copies what is new in the published tables of a schema into locktop's.
 ///
 /// # Errors
-/// When our schema is not there, not the latest, not as it was made or not to be trusted; when the other one is locktop's own, has none of
-/// the tables, or tables that are not as published or belong to somebody who is not trusted; when somebody works on them; when a lock
-/// is not to be had, or the server refuses. Nothing is changed then.
+/// If locktop's schema does not exist, is not the latest version, was changed or is not to be trusted; if the other one
+/// is locktop's own, has none of the tables, or has tables that are not as published or belong to an owner that is not
+/// trusted; if the tables are in use; if a lock is not granted, or the server refuses. Nothing is changed then.
 pub async fn adopt(client: &mut Client, place: &Schema, asked: &Adopt) -> Result<Adopted, SchemaError> {
     let done = run(client, place, asked).await;
     explained(client, &place.name, Need::Own, done).await
@@ -109,7 +109,7 @@ async fn run(client: &mut Client, place: &Schema, asked: &Adopt) -> Result<Adopt
     Ok(adopted)
 }
 
-/// An error unless our schema is there, ours, the latest and as it was made.
+/// An error unless the schema exists, is locktop's own, is the latest version and is unchanged.
 async fn ready(transaction: &Transaction<'_>, place: &Schema) -> Result<(), SchemaError> {
     let schema = &place.name;
     match look(transaction, place).await? {

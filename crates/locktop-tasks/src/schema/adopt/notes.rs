@@ -1,26 +1,23 @@
-//! What was not copied as it is, and why, in words.
-
 use locktop_base::text::count;
 
-/// How many rows of a table were found to be of one sort.
+/// The number of rows of a table in one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Verdict {
     /// `fresh`, or why they are not copied.
     pub(super) name: String,
     pub(super) rows: i64,
-    /// What the first of them are called.
+    /// The names of the first of them.
     pub(super) first: Vec<String>,
 }
 
-/// What was copied of one table, in numbers of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Copied {
     pub(super) rows: i64,
-    /// Enabled, running or in progress, there.
+    /// Rows that were enabled, running or in progress there.
     pub(super) active: i64,
-    /// Tasks without a schedule; all else with a status of its own.
+    /// Tasks without a schedule; in other tables, rows with a non-standard status.
     pub(super) odd: i64,
-    /// With an id that is another than there.
+    /// Rows with a new id.
     pub(super) renumbered: i64,
     /// The first of those: `1 is 7`.
     pub(super) first: Vec<String>,
@@ -81,8 +78,8 @@ pub(super) fn items(verdicts: &[Verdict], copied: &Copied) -> Vec<String> {
     jobs(verdicts, copied, left, "processing there with a free key: pending here")
 }
 
-/// Of executions and items. `left` is the verdict on those that are not copied, and what is said of them;
-/// `active` of those that were in progress.
+/// Notes about executions and items. `left` is the verdict on those that are not copied, and the note about them;
+/// `active` is the note about those that were in progress.
 fn jobs(verdicts: &[Verdict], copied: &Copied, left: (&str, &str), active: &str) -> Vec<String> {
     let mut notes = Vec::new();
     for verdict in verdicts {
@@ -114,7 +111,6 @@ fn renumbered(copied: &Copied) -> Option<String> {
     })
 }
 
-/// The first of so many.
 fn listed(first: &[String], all: i64) -> String {
     let more = all.saturating_sub(i64::try_from(first.len()).unwrap_or(i64::MAX));
     let first = first.join(", ");

@@ -1,4 +1,4 @@
-//! What somebody works on is not adopted: it would run twice, or be called failed while it runs.
+//! Work in progress is not adopted: it would run twice, or be marked as failed while it runs.
 
 use tokio_postgres::Transaction;
 
@@ -9,11 +9,12 @@ use super::source::{Source, Table};
 use crate::sql::{fill, without_comments};
 
 const RUNNING: &str = include_str!("../../../assets/sql/adopt/running.sql");
-/// At most so many in an error.
+/// Most names in an error.
 const NAMED: usize = 10;
 
-/// An error where a key is held of what runs by the tables, or was free for less than the grace. Where tasks are to be enabled here, a held
-/// key of any task or pending item counts: its worker may have it and wait for our locks to write so.
+/// An error if a key of anything that is running by the tables is held, or has been free for less than the grace. If
+/// tasks are to be enabled here, a held key of any task or pending item counts: its worker may hold it and wait for
+/// locktop's table locks to record that.
 pub(super) async fn refuse(
     transaction: &Transaction<'_>,
     place: &Schema,
@@ -41,7 +42,7 @@ pub(super) async fn refuse(
     Err(SchemaError::Busy { source_schema: source.schema.clone(), what })
 }
 
-/// Queries for what claims to run, or may, each with the numbers that may be its key.
+/// Queries for what is, or may be, running, each with the candidates for its key.
 fn claimed(source: &Source, enable: bool) -> Vec<String> {
     let mut parts = Vec::new();
     if let (Some(tasks), Some(log)) = (&source.tasks, &source.log) {
@@ -77,7 +78,8 @@ fn claimed(source: &Source, enable: bool) -> Vec<String> {
     parts
 }
 
-/// What the published `get_task_lock_id` makes of a name, and what the published example locks for a type.
+/// The key that the published `get_task_lock_id` computes from a name, and the one that the published example locks for a
+/// type.
 fn computed(tasks: &Table) -> String {
     let (name, of) =
         (tasks.column("t", "task_name", ColumnKind::Text), tasks.column("t", "task_type", ColumnKind::Text));

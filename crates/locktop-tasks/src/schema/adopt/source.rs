@@ -1,4 +1,4 @@
-//! The published tables: which there are, whose they are, and that nobody writes to them meanwhile.
+//! The published tables: which exist, their owners, and a lock that keeps them from changing meanwhile.
 
 use postgres_protocol::escape::escape_identifier;
 use serde::Deserialize;
@@ -15,29 +15,26 @@ use locktop_locks::SchemaName;
 const PLACE: &str = include_str!("../../../assets/sql/adopt/place.sql");
 const FIND: &str = include_str!("../../../assets/sql/adopt/find.sql");
 
-/// A published table as it was found.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Table {
     oid: u32,
     name: String,
-    /// Why it is not taken, where it is not.
+    /// Why it is not taken; `None` if it is.
     odd: Option<String>,
     pub(super) columns: Vec<Column>,
 }
 
 impl Table {
-    /// An expression for a column of it, under an alias.
     pub(super) fn column(&self, alias: &str, name: &str, kind: ColumnKind) -> String {
         expression(&self.columns, alias, name, kind)
     }
 }
 
-/// The published tables that a schema has; each is none where it is not there.
+/// The published tables of a schema; each is `None` if it does not exist.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// The schema that they are in.
     pub(super) schema: SchemaName,
-    /// The role that we are connected as, for the GRANT statements of an error.
+    /// The connected role, for the GRANT statements of an error.
     role: String,
     pub(super) tasks: Option<Table>,
     pub(super) log: Option<Table>,
@@ -45,7 +42,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Looks for them in the catalogs alone.
+    /// Searches the catalogs only.
     pub(super) async fn find(
         transaction: &Transaction<'_>,
         schema: &SchemaName,
@@ -78,13 +75,12 @@ impl Source {
         Ok(Self { schema: schema.clone(), role, tasks, log, queue })
     }
 
-    /// A table in a statement.
     pub(super) fn name(&self, table: &Table) -> String {
         format!("{}.{}", self.schema.quoted(), escape_identifier(&table.name))
     }
 
-    /// Locks the tables against writes to the end of the transaction, and makes sure that they are those that were found, and whose they are.
-    /// Nothing in them is read before, and from then on nobody can put something else in their place.
+    /// Locks the tables against writes until the end of the transaction, and ensures that they are those that were found,
+    /// with trusted owners. Nothing in them is read before, and from then on they cannot be replaced.
     pub(super) async fn lock(
         &self,
         transaction: &Transaction<'_>,
@@ -106,7 +102,7 @@ impl Source {
         Ok(())
     }
 
-    /// Who is in the way, or what the role lacks: to lock a table against writes takes a right to change it.
+    /// The conflicting sessions, or the missing privilege: to lock a table against writes requires a privilege to change it.
     fn refused(&self, table: &Table, error: SchemaError) -> SchemaError {
         match error {
             SchemaError::Locked(_) => SchemaError::Locked(format!(
@@ -126,7 +122,7 @@ impl Source {
     }
 }
 
-/// The table of this name, if there is one; an error where it is not as published.
+/// The table of this name, if it exists; an error if it is not as published.
 fn take(
     found: &mut Vec<Table>,
     published: &Published,

@@ -1,34 +1,33 @@
-//! Which columns of each published table are read, and which of ours are written.
+//! Which columns of each published table are read, and which of locktop's are written.
 
 use super::column::ColumnKind;
 
-/// A table as it was published, and what becomes of its columns.
+/// A published table, and the use of its columns.
 #[derive(Debug)]
 pub(super) struct Published {
-    /// What it is called, there and here.
+    /// The table's name, there and here.
     pub(super) name: &'static str,
-    /// Without these it is another table of that name.
+    /// A table without these is a different table of that name.
     pub(super) needed: &'static [(&'static str, ColumnKind)],
-    /// What has to be of this type where it is there: to pass over it would do harm.
+    /// Columns that must have their type if they exist: to ignore them would do harm.
     pub(super) strict: &'static [&'static str],
-    /// What else is read of it.
+    /// Other columns that are read.
     pub(super) known: &'static [(&'static str, ColumnKind)],
-    /// What of ours is written, beside the id.
+    /// Columns of locktop's table that are written, in addition to the id.
     pub(super) written: &'static str,
 }
 
 impl Published {
-    /// All that is read.
     pub(super) fn read(&self) -> Vec<(&'static str, ColumnKind)> {
         self.needed.iter().chain(self.known).copied().collect()
     }
 }
 
-/// As published, and two columns that many add and ours have with this meaning.
+/// As published, and two columns that many installations add and that locktop's table has with this meaning.
 pub(super) const TASKS: Published = Published {
     name: "scheduled_tasks",
     needed: &[("id", ColumnKind::Integer), ("task_name", ColumnKind::Text), ("task_type", ColumnKind::Text)],
-    // What is disabled there would be enabled here.
+    // Otherwise a task that is disabled there would be enabled here.
     strict: &["is_enabled"],
     known: &[
         ("schedule_cron", ColumnKind::Text),
@@ -42,7 +41,7 @@ pub(super) const TASKS: Published = Published {
     written: "task_name, task_type, schedule_cron, is_enabled, last_run_at, next_run_at, created_at, priority, payload",
 };
 
-/// The number of the key is read to know whether it is held; here it would be another one.
+/// The key is read to check whether it is held; here it would be another number.
 pub(super) const LOG: Published = Published {
     name: "task_execution_log",
     needed: &[("id", ColumnKind::Integer), ("task_id", ColumnKind::Integer), ("status", ColumnKind::Text)],
@@ -57,7 +56,6 @@ pub(super) const LOG: Published = Published {
     written: "task_id, worker_id, status, started_at, completed_at, error_message, recovered_by",
 };
 
-/// `task_queue`: the work queue.
 pub(super) const QUEUE: Published = Published {
     name: "task_queue",
     needed: &[("id", ColumnKind::Integer), ("status", ColumnKind::Text)],

@@ -1,7 +1,7 @@
 //! A task that is a program.
 //!
-//! It runs in a process group of its own, which ends with it, with its time-out, when the work is told to stop, and with the worker, by
-//! whatever cause (`watch.sh`). A process that leaves the group is on its own.
+//! The program runs in a process group of its own. The group ends with the program, at its timeout, when the work has
+//! to stop, and when the worker ends for any reason (`watch.sh`). A process that leaves the group is not stopped.
 
 mod output;
 
@@ -20,15 +20,15 @@ use crate::worker::stop::Stop;
 
 const WATCH: &str = include_str!("watch.sh");
 
-/// How long a group that was asked to end may take, before it is killed. Shorter than the timeout of who told the work to stop.
+/// How long a terminated group may take before it is killed. Shorter than the timeout of the caller that stops the
+/// work.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long the end of what was killed may take, and the rest of its output.
+/// How long a killed group may take to end, with the rest of its output.
 const KILLED: Duration = Duration::from_secs(1);
 
-/// What a program has of the worker's environment: nothing that could hold a password.
+/// Environment variables that a program inherits from the worker: none that could hold a password.
 const KEPT: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
-/// A program and what it is given.
 #[derive(Debug, PartialEq)]
 pub(super) struct Program {
     argv: Vec<String>,
@@ -36,14 +36,13 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// From a payload; the error says what is wrong with it.
     pub(super) fn read(payload: &Map<String, Value>) -> Result<Self, String> {
         const WRONG: &str = "has an \"argv\" that is not a list of strings with a program first";
         let argv = payload.get("argv").and_then(Value::as_array).ok_or(WRONG)?;
         let argv: Option<Vec<String>> =
             argv.iter().map(|argument| argument.as_str().map(str::to_owned)).collect();
         let argv = argv.ok_or(WRONG)?;
-        // The shell that starts it would take a dash for an option of its own.
+        // The shell that starts it would take a leading dash as its own option.
         if argv.first().is_none_or(|program| program.is_empty() || program.starts_with('-')) {
             return Err(WRONG.to_owned());
         }
@@ -60,7 +59,7 @@ impl Program {
     }
 }
 
-/// Runs it to its end: what it has said last.
+/// Runs it to its end, and returns the end of its output.
 pub(super) async fn run(
     program: &Program,
     job: &Job,
@@ -102,10 +101,10 @@ fn with(reason: &str, said: &str) -> String {
     if said.is_empty() { reason.to_owned() } else { format!("{reason}: {said}") }
 }
 
-/// A program that runs. Dropped, it is killed with its group.
+/// A running program. Dropping it kills the whole group.
 struct Running {
     child: Child,
-    /// To who watches over the group.
+    /// To the watcher of the group.
     watcher: Option<ChildStdin>,
     output: Output,
 }
@@ -130,10 +129,10 @@ impl Running {
         Ok(Self { child, watcher, output })
     }
 
-    /// Asks the whole group to end, and kills it when it does not.
+    /// Terminates the whole group, and kills it if it does not end.
     async fn end(&mut self) {
         if let Some(watcher) = &mut self.watcher {
-            // Fails where nobody watches any more; then there is only the program itself.
+            // Fails if the watcher has ended; then only the program itself is left.
             let _ = watcher.write_all(b"\n").await;
             let _ = watcher.flush().await;
         }
@@ -144,7 +143,7 @@ impl Running {
         }
     }
 
-    /// Kills what the program has left in its group, and says what was said last.
+    /// Kills the rest of the group, and returns the end of the output.
     async fn rest(mut self) -> String {
         self.watcher = None;
         self.output.last(KILLED).await

@@ -1,17 +1,16 @@
-//! The fields of a payload. What an error says goes on after the name of the payload.
+//! The fields of a payload. An error is the rest of a sentence that begins with the name of the payload.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-/// A number of seconds that has to be there.
 pub(super) fn seconds(payload: &Map<String, Value>, name: &str) -> Result<Duration, String> {
     let Some(value) = payload.get(name) else { return Err(format!("has no \"{name}\"")) };
     let seconds = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.ok_or_else(|| format!("has a \"{name}\" that is not a number of seconds from 0"))
 }
 
-/// A text that has to be there, and has something in it.
+/// A required text that is not empty.
 pub(super) fn filled(payload: &Map<String, Value>, name: &str) -> Result<String, String> {
     match text(payload, name)? {
         Some(text) if text.trim().is_empty() => Err(format!("has an empty \"{name}\"")),
@@ -20,7 +19,7 @@ pub(super) fn filled(payload: &Map<String, Value>, name: &str) -> Result<String,
     }
 }
 
-/// A text that may be there.
+/// An optional text.
 fn text(payload: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
     match payload.get(name) {
         None => Ok(None),
@@ -29,7 +28,7 @@ fn text(payload: &Map<String, Value>, name: &str) -> Result<Option<String>, Stri
     }
 }
 
-/// The values of an object of texts, which may be there.
+/// The entries of an optional object of strings.
 pub(super) fn texts(payload: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
     let wrong = || format!("has a \"{name}\" that is not an object of strings");
     match payload.get(name) {

@@ -1,5 +1,3 @@
-//! The work that `locktop worker` does.
-
 mod command;
 mod fields;
 mod payload;
@@ -14,19 +12,19 @@ pub use payload::HTTP_REMOVED;
 use payload::{Payload, PayloadType, PayloadWork};
 use pg_connect::conninfo::ConnInfo;
 
-/// The kinds of work it knows, by a task's type or an item's name, each with its payload:
+/// The built-in kinds of work, by a task's type or an item's name, each with its payload:
 ///
-/// - `sleep`, `{"seconds": 1.5}`: does nothing for so long;
+/// - `sleep`, `{"seconds": 1.5}`: does nothing for that time;
 /// - `sql`, `{"statement": "…"}`: one statement, on a connection of its own;
-/// - `notify`, `{"channel": "…", "payload": "…"}`: a notification, likewise;
-/// - `command`, `{"argv": ["…"]}` with `env`: one program, where that is allowed.
+/// - `notify`, `{"channel": "…", "payload": "…"}`: a notification, on a connection of its own;
+/// - `command`, `{"argv": ["…"]}` with `env`: one program, if programs are allowed.
 ///
-/// All end when the timeout of the task or item is over, and fail then: a worker that lives enforces the limit itself, so that a recovery
-/// only has to deal with those that do not. A number of seconds as `timeout` in the payload takes its place, and is no longer. A task of
-/// any other type, or with another payload, fails; such an item is set aside.
+/// All end and fail when the timeout of the task or item is over: a live worker enforces the limit itself, so that a
+/// recovery only has to handle lost workers. A `timeout` in the payload, a number of seconds, replaces it and may not
+/// be longer. A task of any other type, or with an invalid payload, fails; such an item is set aside.
 ///
-/// A statement waits for its connection while the server has none left, and for the statement of a worker that lost the same task to
-/// end: that time counts.
+/// A statement waits for a connection while the server has none left, and for the end of the statement of a worker that
+/// lost the same task; that time counts.
 #[derive(Debug, Clone)]
 pub struct Builtin {
     info: ConnInfo,
@@ -35,27 +33,28 @@ pub struct Builtin {
 }
 
 impl Builtin {
-    /// `sql` and `notify` run where `info` leads, as the same role. `command` is not allowed.
+    /// `sql` and `notify` connect as `info` says, as the same role. `command` is not allowed.
     #[must_use]
     pub fn new(info: ConnInfo, worker: &WorkerId) -> Self {
-        // Cut by the server, and without what it would put a question mark for.
+        // The server truncates the name, and replaces some characters by question marks.
         let info = info.with_application_name(&format!("locktop task of {worker}"));
         Self { info, commands: false, report: Report::nowhere() }
     }
 
-    /// Runs programs too, with the rights of this process: whoever may write to the tables may run any.
+    /// Allows programs, which run with the rights of this process: each role that may write to the tables can run any
+    /// program.
     #[must_use]
     pub fn with_commands(self, allowed: bool) -> Self {
         Self { commands: allowed, ..self }
     }
 
-    /// Reports the output of programs there.
+    /// Reports the output of programs to `report`.
     #[must_use]
     pub fn with_report(self, report: Report) -> Self {
         Self { report, ..self }
     }
 
-    /// The types that it knows and may do.
+    /// The types that it knows and is allowed to run.
     #[must_use]
     pub fn types(&self) -> Types {
         Types::only(PayloadType::ALL.iter().copied().filter(|kind| self.may(*kind)).map(PayloadType::as_str))

@@ -1,5 +1,3 @@
-//! What a job asks for.
-
 use std::time::Duration;
 
 use postgres_protocol::escape::escape_literal;
@@ -11,15 +9,15 @@ use super::fields::{filled, seconds};
 use super::{Job, Source};
 use locktop_base::text;
 
-/// The longest name of a channel and of what is told there, in bytes (`NAMEDATALEN` and `NOTIFY_PAYLOAD_MAX_LENGTH` of
+/// The maximum length of a channel name and of a payload, in bytes (`NAMEDATALEN` and `NOTIFY_PAYLOAD_MAX_LENGTH` of
 /// src/backend/commands/async.c).
 const LONGEST_CHANNEL: usize = 63;
 const LONGEST_NOTE: usize = 7999;
 
-/// A type of 0.1.0, which `--allow-http` allowed.
+/// For a type of 0.1.0, which `--allow-http` allowed.
 pub const HTTP_REMOVED: &str = "the type \"http\" was removed: use the type \"command\" with --allow-commands and a payload such as {\"argv\": [\"curl\", \"-fsS\", \"https://…\"]}";
 
-/// The types that are known.
+/// The built-in types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray, EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum PayloadType {
@@ -36,7 +34,7 @@ impl PayloadType {
         self.into()
     }
 
-    /// What to do where it is not allowed.
+    /// The remedy if the type is not allowed.
     pub(super) fn allowed_by(self) -> &'static str {
         match self {
             Self::Command => "--allow-commands permits it",
@@ -44,7 +42,6 @@ impl PayloadType {
         }
     }
 
-    /// A payload of this type.
     fn example(self) -> &'static str {
         match self {
             Self::Sleep => r#"{"seconds": 1.5}"#,
@@ -55,7 +52,6 @@ impl PayloadType {
     }
 }
 
-/// What a job of a built-in type has to do, read from its payload.
 #[derive(Debug, PartialEq)]
 pub(super) enum PayloadWork {
     Sleep(Duration),
@@ -63,15 +59,14 @@ pub(super) enum PayloadWork {
     Command(Program),
 }
 
-/// A payload that was understood.
 #[derive(Debug, PartialEq)]
 pub(super) struct Payload {
     pub(super) what: PayloadWork,
-    /// In place of the job's own, and no longer than that.
+    /// Replaces the job's own timeout, and is not longer.
     pub(super) timeout: Option<Duration>,
 }
 
-/// What kind a job is of. The error is for its row.
+/// The error is for the job's row.
 pub(super) fn kind(job: &Job) -> Result<PayloadType, String> {
     let name = job.kind.as_str();
     if let Ok(kind) = name.parse() {
@@ -90,7 +85,7 @@ pub(super) fn kind(job: &Job) -> Result<PayloadType, String> {
 }
 
 impl Payload {
-    /// Reads what this kind of job needs. The error is for its row.
+    /// The error is for the job's row.
     pub(super) fn read(kind: PayloadType, job: &Job) -> Result<Self, String> {
         let of = match job.source {
             Source::Tasks => "a task of type",
@@ -107,7 +102,7 @@ impl Payload {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(wrong("has a \"timeout\" of 0"));
         }
-        // Past the task's own it is taken for slow, and may be ended by whoever looks after that.
+        // A longer timeout is refused: past its own timeout a task counts as slow, and may be terminated by a monitor.
         if let Some(timeout) = timeout.filter(|timeout| *timeout > job.timeout) {
             let (own, timeout) = (job.timeout.as_secs_f64(), timeout.as_secs_f64());
             return Err(wrong(&format!("has a \"timeout\" of {timeout} s, above the task's own of {own} s")));
@@ -122,7 +117,7 @@ impl Payload {
     }
 }
 
-/// The statement that notifies. What is told is a text, or JSON as it stands.
+/// The NOTIFY statement. The notification's payload is a text, or JSON as it is.
 fn notification(payload: &Map<String, Value>) -> Result<String, String> {
     let channel = filled(payload, "channel")?;
     if channel.len() > LONGEST_CHANNEL {

@@ -1,5 +1,3 @@
-//! A session for a statement.
-
 use std::time::Duration;
 
 use tokio_postgres::{Client, Error, SimpleQueryMessage};
@@ -10,10 +8,10 @@ use pg_connect::connect::{Listening, listen};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
 
-/// Between two attempts to get what others have: the first and the longest.
+/// Pause between two attempts: the first and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// The key that the session holds which runs the statement of a job.
+/// The advisory lock key of the session that runs the statement of a job.
 pub(super) fn key(job: &Job) -> i64 {
     match job.source {
         Source::Tasks => statement_number(job.task_id),
@@ -21,13 +19,14 @@ pub(super) fn key(job: &Job) -> i64 {
     }
 }
 
-/// A session that may run the statement of a job: it holds the key without which nobody begins a task or runs the statement of an item. So the statement of a worker
-/// that lost the task, and does not know because it is suspended, does not run beside another's.
+/// A session that may run the statement of a job: it holds the advisory lock without which no worker begins a task or
+/// runs the statement of an item. So the statement of a worker that lost the task, and did not notice because it is
+/// suspended, does not run at the same time as another worker's.
 ///
-/// What may pass is waited for, and told in `why`.
+/// Temporary obstacles are waited for, and reported in `why`.
 ///
 /// # Errors
-/// When there is no connection and waiting would not help.
+/// If there is no connection and waiting would not help.
 pub(super) async fn open(info: &ConnInfo, key: i64, why: &mut String) -> Result<Listening, String> {
     let mut pause = PAUSE.0;
     let connection = loop {
@@ -38,9 +37,10 @@ pub(super) async fn open(info: &ConnInfo, key: i64, why: &mut String) -> Result<
         }
         wait(&mut pause).await;
     };
-    // The database may have a limit for sessions that wait.
+    // The database may have a limit for idle sessions.
     let _ = connection.client.batch_execute("SET idle_session_timeout = 0").await;
-    // Tried and not waited for: who waits for a lock is in the way of nobody, but is seen to wait for what cannot be hurried.
+    // Polls instead of waiting: a waiting session would block no other, but would be reported as a lock wait that cannot
+    // be shortened.
     while !first(&connection.client, &format!("SELECT pg_catalog.pg_try_advisory_lock({key})"))
         .await
         .map_err(|error| format!("no connection: {}", message(&error)))?
@@ -51,8 +51,8 @@ pub(super) async fn open(info: &ConnInfo, key: i64, why: &mut String) -> Result<
     Ok(connection)
 }
 
-/// Gives the key back; the end of the session does so as well, a moment later than it is told. Says whether a transaction was left open:
-/// a statement that is one by itself began when it was sent.
+/// Releases the advisory lock; the end of the session does so too, but a moment after the client closes it. Returns
+/// whether a transaction was left open: a statement outside of one has the start time of its transaction.
 pub(super) async fn close(client: &Client, key: i64) -> Result<bool, Error> {
     let sql = format!(
         "SELECT pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() FROM pg_catalog.pg_advisory_unlock({key})"

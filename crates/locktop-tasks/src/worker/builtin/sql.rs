@@ -1,5 +1,3 @@
-//! A task that is one SQL statement.
-
 use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
@@ -13,21 +11,21 @@ use pg_connect::connect::Listening;
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
 
-/// Longest time for asking the server to end a statement, and for it to do so.
+/// Time limit for the cancel request and the end of the statement.
 const CANCEL: Duration = Duration::from_secs(2);
-/// The server's own limit comes first; what does not end by it is cancelled so much later.
+/// The server's own limit comes first; if it has no effect, the statement is cancelled this much later.
 const MARGIN: Duration = Duration::from_secs(1);
 /// Most characters of the server's detail and hint in an error.
 const MORE: usize = 1000;
 
-/// A `BEGIN` does nothing, and whoever wrote it thinks that it does.
+/// `BEGIN` has no effect in a task, contrary to what its author expects.
 const LEFT_OPEN: &str = "the statement left a transaction open, which was rolled back: a task cannot use BEGIN, because its one \
     statement is a transaction";
-/// What the driver says of a `COPY` that it was not asked for; it has no kind that could be asked for.
+/// The driver's error for a `COPY` that it did not request; it has no kind to match on.
 const UNEXPECTED: &str = "unexpected message from server";
 
-/// Runs it on a connection of its own. A statement does not run on after this returned, or was dropped: it is cancelled, then the
-/// connection is closed, and the server looks every second whether it still is there.
+/// Runs it on a connection of its own. The statement does not outlive this future: it is cancelled, then the connection
+/// is closed, and the server checks the connection every second.
 pub(super) async fn run(
     info: &ConnInfo,
     key: i64,
@@ -53,7 +51,6 @@ pub(super) async fn run(
     outcome
 }
 
-/// How long it may take, and since when.
 #[derive(Clone, Copy)]
 struct Limit {
     began: Instant,
@@ -65,7 +62,7 @@ impl Limit {
         self.limit.saturating_sub(self.began.elapsed())
     }
 
-    /// By our clock; the server's, which ends the statement, may go a little faster.
+    /// By the client's clock; the server's clock, which ends the statement, may be a little faster.
     fn is_over(self) -> bool {
         self.left() <= self.limit / 1000
     }
@@ -87,15 +84,14 @@ async fn attend(
         () = tokio::time::sleep(limit.left().saturating_add(MARGIN)) => WorkError::Failed(timed_out(limit.limit)),
     };
     canceller.cancel(CANCEL).await;
-    // Its end, if the server listens: only then it is sure that nothing of it happens any more.
+    // Wait for its end, if the server reacts: only then is it certain that the statement has no further effect.
     match tokio::time::timeout(CANCEL, work).await {
-        // It was faster than the cancellation.
+        // The statement was faster than the cancellation.
         Ok(Ok(())) => Ok(()),
         _ => Err(outcome),
     }
 }
 
-/// The statement has been answered.
 async fn end(
     connection: &Listening,
     key: i64,
@@ -104,44 +100,46 @@ async fn end(
 ) -> Result<(), WorkError> {
     let over = limit.is_over();
     if done.as_ref().is_err_and(|error| error.as_db_error().is_none()) {
-        // The driver did not understand the answer: the server may be at it still.
+        // The driver did not understand the answer: the statement may still be running.
         connection.canceller.cancel(CANCEL).await;
     }
     let open = release(&connection.client, key).await;
     let reason = match done {
         Ok(()) if open => LEFT_OPEN.to_owned(),
         Ok(()) => return Ok(()),
-        // The same code as when somebody cancels it.
+        // The same SQLSTATE as for a cancel request.
         Err(error) if over && error.code() == Some(&SqlState::QUERY_CANCELED) => timed_out(limit.limit),
         Err(error) => said(&error),
     };
     Err(WorkError::Failed(reason))
 }
 
-/// Gives back the key, once nothing of the statement happens any more. Says whether it left a transaction open, which then is rolled back.
+/// Releases the advisory lock after the statement has ended. Returns whether the statement left a transaction open,
+/// which is then rolled back.
 async fn release(client: &Client, key: i64) -> bool {
     matches!(tokio::time::timeout(CANCEL, place::close(client, key)).await, Ok(Ok(true)))
 }
 
 /// One statement: the extended protocol refuses more.
 async fn execute(client: &Client, statement: &str, limit: Duration) -> Result<(), Error> {
-    // Rounded up, so that it is over here too when it is there. Zero is no limit; the server counts up to 24 days.
+    // Rounded up, so that the local limit is over too when the server's is. Zero is no limit; the server's maximum is 24
+    // days.
     let limit = i32::try_from(limit.as_millis()).map_or(0, |limit| limit.saturating_add(1));
     client.batch_execute(&format!("SET statement_timeout = {limit}")).await?;
-    // Where the platform has it.
+    // Not all platforms support it.
     let _ = client.batch_execute("SET client_connection_check_interval = '1s'").await;
     let rows = client.query_raw(statement, std::iter::empty::<i32>()).await?;
-    // One at a time: there may be more of them than there is memory.
+    // One at a time: the rows may not fit into memory.
     let mut rows = std::pin::pin!(rows);
     while rows.try_next().await?.is_some() {}
     Ok(())
 }
 
-/// The connection. Dropped before the statement has ended, it sends a cancellation behind the statement.
+/// The connection. Dropped before the statement has ended, it cancels the statement.
 struct Guard(Option<Listening>);
 
 impl Guard {
-    /// Nothing runs on it any more.
+    /// For a statement that has ended.
     async fn ended(mut self) {
         if let Some(connection) = self.0.take() {
             connection.close(CANCEL).await;
@@ -161,7 +159,6 @@ impl Drop for Guard {
     }
 }
 
-/// What the server says, with detail and hint.
 fn said(error: &Error) -> String {
     let mut text = message(error);
     if text == UNEXPECTED {

@@ -1,5 +1,3 @@
-//! Locks that parties hold and no session waits for.
-
 use rustc_hash::FxHashMap;
 
 use crate::graph::leaders::Leaders;

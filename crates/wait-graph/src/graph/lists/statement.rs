@@ -1,15 +1,16 @@
-//! Statements that wait for a list of sessions, by their text.
+//! Recognizes statements that wait for a list of sessions, by their text.
 
 use crate::backend::Backend;
 
-/// The transactions that such a statement waits for.
+/// The transactions that a `CONCURRENTLY` statement waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Concurrently {
-    /// Those that hold any lock of the table, not only such as write.
+    /// Those with any lock on the table, not only one for writing.
     pub(super) readers: bool,
     /// Those that have a snapshot.
     pub(super) snapshots: bool,
-    /// It has no lock of its tables while it waits, and requests new ones after that (`ATExecDetachPartition` in `tablecmds.c`).
+    /// It holds no lock on its tables while it waits, and requests new ones after that (`ATExecDetachPartition` in
+    /// `tablecmds.c`).
     pub(super) locks_again: bool,
 }
 
@@ -29,7 +30,7 @@ pub(super) fn concurrently(backend: &Backend) -> Option<Concurrently> {
     })
 }
 
-/// Whether it creates a logical replication slot, in the protocol of replication or by a function.
+/// Whether it creates a logical replication slot, by the replication protocol or by a function.
 pub(super) fn creates_slot(backend: &Backend) -> bool {
     let query = backend.query.as_ref().map_or("", |query| query.unredacted());
     query.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| {
@@ -39,7 +40,7 @@ pub(super) fn creates_slot(backend: &Backend) -> bool {
     })
 }
 
-/// Old snapshots of VACUUM do not hold an index up (`PROC_IN_VACUUM`).
+/// Old snapshots of VACUUM do not delay an index build (`PROC_IN_VACUUM`).
 pub(super) fn is_vacuum(backend: &Backend) -> bool {
     let query = backend.query.as_ref().map_or("", |query| query.unredacted()).trim_start();
     query.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("vacuum"))

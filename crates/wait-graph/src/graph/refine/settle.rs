@@ -1,4 +1,4 @@
-//! The order of a queue that was not as inferred.
+//! The order of a queue that differs from the inferred one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,14 +9,13 @@ use super::{Claim, Marks, agrees, is_contender};
 use crate::graph::index::Index;
 use crate::graph::queue::{Draft, Entry};
 
-/// A claim that can be looked up.
 struct Statement {
     claim: Claim,
     named: FxHashSet<usize>,
 }
 
 impl Statement {
-    /// Whether it puts the entry at `other` ahead of its own waiter; none where it says nothing about the two.
+    /// Whether it puts the entry at `other` ahead of its own waiter; `None` if it says nothing about the two.
     fn is_ahead(&self, other: usize, entries: &[Entry], waits: &[u32]) -> Option<bool> {
         let (entry, other) = (entries.get(self.claim.at)?, entries.get(other)?);
         let told = is_contender(entry, other) && waits.get(other.group) == Some(&1);
@@ -24,8 +23,8 @@ impl Statement {
     }
 }
 
-/// Reorders the entries, as little as the claims demand, and returns those claims that hold in the new order.
-/// Claims that contradict each other are dropped; when no order satisfies the rest, all are.
+/// Reorders the entries as little as the claims require, and returns the claims that hold in the new order.
+/// Contradictory claims are dropped; if no order satisfies the rest, all are.
 pub(super) fn settle(draft: &mut Draft, claims: Vec<Claim>, index: &Index, waits: &[u32]) -> Vec<Claim> {
     let entries = &draft.entries;
     let statements = consistent(claims, entries, waits);
@@ -52,8 +51,8 @@ pub(super) fn settle(draft: &mut Draft, claims: Vec<Claim>, index: &Index, waits
     held
 }
 
-/// The claims that name nobody but holders and contenders, and that no other claim contradicts: of two waiters
-/// exactly one is ahead of the other.
+/// The claims that name only holders and contenders, and that no other claim contradicts: of two waiters exactly one is
+/// ahead of the other.
 fn consistent(claims: Vec<Claim>, entries: &[Entry], waits: &[u32]) -> Vec<Statement> {
     let statements: Vec<Statement> = claims
         .into_iter()
@@ -77,8 +76,8 @@ fn consistent(claims: Vec<Claim>, entries: &[Entry], waits: &[u32]) -> Vec<State
     statements.into_iter().zip(sound).filter_map(|(statement, sound)| sound.then_some(statement)).collect()
 }
 
-/// The old positions in a new order that satisfies every statement, otherwise as they were; none if there is no
-/// such order.
+/// The old positions in a new order that satisfies every statement and otherwise keeps the old order; `None` if there
+/// is no such order.
 fn order(statements: &[Statement], entries: &[Entry], waits: &[u32]) -> Option<Vec<usize>> {
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); entries.len()];
     let mut ahead = vec![0_u32; entries.len()];

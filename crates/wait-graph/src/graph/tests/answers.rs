@@ -1,5 +1,3 @@
-//! The server's own word.
-
 use super::script::{edges, graph, names, roots};
 use crate::graph::WaitGraph;
 

@@ -1,5 +1,3 @@
-//! Waits that go through a list, of which the scan shows one entry.
-
 use super::script::{Scan, backend, names};
 use crate::backend::{Backend, State};
 use crate::graph::{End, Party, Release};
@@ -9,7 +7,6 @@ fn at(second: i64) -> Option<Timestamp> {
     Timestamp::from_timestamp(second, 0)
 }
 
-/// A session that has been idle in its transaction since a second.
 fn idle(pid: i32, since: i64) -> Backend {
     let state = Some(State::IdleInTransaction);
     Backend { state, state_change: at(since), backend_start: at(0), ..client(pid) }
@@ -24,7 +21,7 @@ fn client(pid: i32) -> Backend {
     Backend { backend_type: Some("client backend".into()), datid: Some(5), ..backend(pid, None, true) }
 }
 
-/// What the end of one session does: `now 11; turn 12; still 13 by 14; unsure 15 by 16`.
+/// The effect of ending one session: `now 11; turn 12; still 13 by 14; unsure 15 by 16`.
 fn ends(locks: &str, backends: Vec<Backend>, pids: &[i32]) -> String {
     let mut scan = Scan::read(locks);
     scan.backends = backends;
@@ -46,7 +43,7 @@ fn ends(locks: &str, backends: Vec<Backend>, pids: &[i32]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// 10 has the row, 11 is the first in line, 12 and 13 are behind it.
+/// 10 has the row, 11 is first in line, 12 and 13 are behind it.
 const LINE: &str = "10 holds xid10 X; 10 holds rel16 RX; 11 holds rel16 RX; 11 holds xid11 X; 11 holds tup1 X; 11 waits xid10 S @1;
     12 holds rel16 RX; 12 waits tup1 X @2; 13 holds rel16 RX; 13 waits tup1 X @3";
 
@@ -102,7 +99,7 @@ fn an_index_waits_for_all_that_write_and_for_old_snapshots() {
     assert_eq!(ends(locks, vec![idle(10, 1), create(), idle(12, 2), snapshot()], &[10]), "still 11 by 12 13");
     let elsewhere = || Backend { datid: Some(6), ..snapshot() };
     assert_eq!(ends(locks, vec![idle(10, 1), create(), idle(12, 2), elsewhere()], &[10]), "still 11 by 12");
-    // It may have come after the list was made.
+    // It may have started after the list was made.
     let late = || Backend { state_change: at(9), ..idle(12, 9) };
     assert_eq!(ends(locks, vec![idle(10, 1), create(), late()], &[10]), "unsure 11 by 12");
     assert_eq!(ends(locks, vec![idle(10, 1)], &[10]), "unsure 11", "the statement is hidden");
@@ -137,6 +134,6 @@ fn a_commit_with_notify_waits_for_the_standby_as_well() {
     assert_eq!(ends(locks, all(), &[10]), "still 11 12; standby");
     let quick = vec![active(10, 0, "COMMIT"), active(11, 1, "COMMIT"), active(12, 2, "COMMIT")];
     assert_eq!(ends(locks, quick, &[10]), "now 11; turn 12");
-    // Whatever else they wait for, they get it, and may then commit as that one does.
+    // They get any other lock that they wait for, and may then commit as that one does.
     assert_eq!(ends(LINE, vec![stuck()], &[10]), "now 11; unsure 12 13; standby");
 }

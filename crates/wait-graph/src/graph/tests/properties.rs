@@ -1,5 +1,3 @@
-//! What must hold for every scan.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;
@@ -20,7 +18,7 @@ fn tag(number: u32) -> LockTag {
     LockTag::new(locktype).with_objid(number).with_database(1)
 }
 
-/// Any row at all: nothing keeps holders compatible or a process from waiting twice.
+/// Any row: holders may conflict, and a process may wait twice.
 fn row(tags: u32) -> impl Strategy<Value = Lock> {
     let mode = prop::sample::select(LockMode::ALL.to_vec());
     let start = prop::option::weighted(0.8, 0..6_i64);
@@ -82,11 +80,10 @@ fn the_conflict_table_is_symmetric_and_as_documented() {
     }
 }
 
-/// How parties may end, and what then stays for sure.
+/// How parties may end, and the locks that certainly stay.
 const ENDS: [(End, Keeps); 3] =
     [(End::Session, Keeps::Nothing), (End::Transaction, Keeps::Advisory), (End::Statement, Keeps::All)];
 
-/// Those that wait behind some are divided as the reference says.
 fn released(graph: &WaitGraph, slow: &Reference, gone: &BTreeSet<Party>, end: End, keeps: Keeps) {
     let parties: Vec<Party> = gone.iter().copied().collect();
     let release = graph.release(&parties, end);
@@ -104,7 +101,7 @@ fn released(graph: &WaitGraph, slow: &Reference, gone: &BTreeSet<Party>, end: En
     if release.others.is_empty() {
         return;
     }
-    // With all of them at an end, too, nobody stays: but in a deadlock.
+    // If all of them end too, no party stays blocked, except in a deadlock.
     let all: BTreeSet<Party> = gone.iter().chain(&release.others).copied().collect();
     let rest = &set(release.still) - &slow.released(&all, Keeps::Nothing);
     let is_cyclic = |party: &Party| {
@@ -119,7 +116,6 @@ fn released(graph: &WaitGraph, slow: &Reference, gone: &BTreeSet<Party>, end: En
     );
 }
 
-/// Everybody that a party waits for, however far.
 fn above(edges: &Edges, party: Party) -> BTreeSet<Party> {
     let turned: Edges = edges.iter().map(|edge| (edge.1, edge.0, edge.2, edge.3)).collect();
     behind(&turned, party)
@@ -185,7 +181,7 @@ fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
     }));
 }
 
-/// Every waiter once, below a top, along an edge.
+/// Every waiter is there once, below a top, along an edge.
 fn check_tree(graph: &WaitGraph, slow: &Reference) {
     let tree = &graph.tree;
     let edges = edges(graph);
@@ -229,7 +225,7 @@ fn check_tree(graph: &WaitGraph, slow: &Reference) {
     );
 }
 
-/// What `pg_blocking_pids` would say of each waiting process, if the queues were as in `slow`.
+/// The result of `pg_blocking_pids` for each waiting process, if the queues were as in `slow`.
 fn answers(scan: &Scan, slow: &Reference) -> Vec<Answer> {
     let mut answers = Vec::new();
     let edges = slow.edges();
@@ -242,7 +238,7 @@ fn answers(scan: &Scan, slow: &Reference) -> Vec<Answer> {
     answers
 }
 
-/// The reference, with the order that the graph has found.
+/// The reference, in the order that the graph has determined.
 fn as_ordered(graph: &WaitGraph) -> (Reference, BTreeSet<Party>) {
     let mut slow = Reference::default();
     let mut everybody = BTreeSet::new();
@@ -258,7 +254,6 @@ fn as_ordered(graph: &WaitGraph) -> (Reference, BTreeSet<Party>) {
     (slow, everybody)
 }
 
-/// The long suite plays more scans.
 fn cases() -> u32 {
     if std::env::var_os("LOCKTOP_LONG").is_some() { 3_000 } else { 600 }
 }
@@ -280,7 +275,6 @@ proptest! {
         check_tree(&scan.graph(), &slow);
     }
 
-    /// Several that go free whom the reference says, behind them wait whom it says, and of one it is the same as ever.
     #[test]
     fn several_that_go_are_as_the_reference_says(scan in scan(4), who in vec(any::<prop::sample::Index>(), 0..5)) {
         let (graph, slow) = (scan.graph(), Reference::new(&scan));
@@ -300,7 +294,7 @@ proptest! {
         }
     }
 
-    /// Behind the roots of a front stand those of whom each root says so, each by a lock that it holds or is about to get.
+    /// The groups of a front are behind each of its roots, each by a lock that the root holds or is about to get.
     #[test]
     fn fronts_are_the_roots_with_those_behind_them(scan in scan(4)) {
         let graph = scan.graph();
@@ -324,7 +318,6 @@ proptest! {
         }
     }
 
-    /// Whoever goes first, in the end the same are free: what is said of several is true of one after the other.
     #[test]
     fn the_order_in_which_several_go_does_not_matter(scan in scan(4), who in vec(any::<prop::sample::Index>(), 0..5)) {
         let (graph, slow) = (scan.graph(), Reference::new(&scan));
@@ -339,7 +332,6 @@ proptest! {
         prop_assert_eq!(set(graph.granted_by(&gone)), freed);
     }
 
-    /// Whatever the order of a queue is: when the server has been asked about everybody, the graph has it.
     #[test]
     fn answers_about_everybody_restore_any_order(scan in scan(4), seed in vec(any::<u16>(), 24)) {
         let mut scan = scan;
@@ -348,7 +340,8 @@ proptest! {
         for wait in slow.queues.values().flatten() {
             *waits.entry(wait.party).or_default() += 1;
         }
-        // Only processes with a pid and a start can be asked, and groups that wait once answer for one queue.
+        // Only processes with a pid and a start can be asked about, and the answer for a group that waits once is about one
+        // queue.
         let is_told = |wait: &Wait| waits[&wait.party] == 1 && scan.locks[wait.row].pid.is_some();
         let told: BTreeSet<usize> =
             slow.queues.values().flatten().filter(|wait| is_told(wait)).map(|wait| wait.row).collect();
@@ -371,7 +364,7 @@ proptest! {
         prop_assume!(again.values().all(|number| *number == 1));
         scan.answers = answers(&scan, &slow);
         let graph = scan.graph();
-        // Of two that hold what the other asks for, the answers do not tell who is ahead; nor does it matter.
+        // If two hold what the other requests, the answers do not show which is ahead; it makes no difference.
         let pairs = |edges: Edges| edges.into_iter().map(|edge| (edge.0, edge.1)).collect::<BTreeSet<_>>();
         prop_assert_eq!(pairs(edges(&graph)), pairs(slow.edges()));
         let (ordered, everybody) = as_ordered(&graph);
@@ -384,7 +377,6 @@ proptest! {
         }
     }
 
-    /// Whatever the server says and whomever it hides, the graph is consistent.
     #[test]
     fn any_answer_leaves_a_graph_of_the_scan(
         scan in scan(3),
@@ -407,14 +399,13 @@ proptest! {
         }
     }
 
-    /// The rows come in any order, and the graph does not mind.
     #[test]
     fn the_order_of_the_rows_does_not_matter(scan in scan(4), seed in vec(any::<u16>(), 24)) {
         let mut locks: Vec<(u16, Lock)> = scan.locks.iter().enumerate().map(|(row, lock)| (seed[row], *lock)).collect();
         locks.sort_by_key(|(key, _)| *key);
         let locks: Vec<Lock> = locks.into_iter().map(|(_, lock)| lock).collect();
         let mut waiting = BTreeSet::new();
-        // One process that waits twice for a lock keeps its first row, whichever that is.
+        // A process that waits twice for a lock keeps its first row, which depends on the order.
         prop_assume!(locks.iter().filter(|lock| !lock.granted).all(|lock| waiting.insert((lock.tag, lock.pid, lock.virtualtransaction))));
         let shuffled = WaitGraph::build(Input { locks: &locks, backends: &scan.backends, answers: &[], ..Input::default() });
         let graph = scan.graph();

@@ -1,4 +1,4 @@
-//! The rules once more, row by row and without a thought for speed.
+//! The rules again, row by row and not optimized.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,6 @@ pub(super) struct Reference {
     pub(super) holds: BTreeMap<LockTag, BTreeSet<(Party, LockMode)>>,
 }
 
-/// What those that go keep.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Keeps {
     Nothing,
@@ -114,12 +113,12 @@ impl Reference {
         edges
     }
 
-    /// What the server's own wakeup does to each queue when the party has gone.
+    /// The effect of the server's wakeup on each queue after the party has ended.
     pub(super) fn freed(&self, gone: Party) -> BTreeSet<Party> {
         self.clone().go(&BTreeSet::from([gone]), Keeps::Nothing)
     }
 
-    /// Those that wait only for `gone` and for one another without a circle.
+    /// Parties that wait only for `gone` and, without a cycle, for one another.
     pub(super) fn released(&self, gone: &BTreeSet<Party>, keeps: Keeps) -> BTreeSet<Party> {
         let tags: BTreeMap<usize, LockTag> =
             self.queues.iter().flat_map(|(tag, queue)| queue.iter().map(|wait| (wait.row, *tag))).collect();
@@ -143,7 +142,7 @@ impl Reference {
         }
     }
 
-    /// The same for several. Afterwards everything is as the server then has it.
+    /// The same for several. Afterwards the state is as on the server.
     pub(super) fn go(&mut self, gone: &BTreeSet<Party>, keeps: Keeps) -> BTreeSet<Party> {
         let mut freed = BTreeSet::new();
         for (tag, queue) in &mut self.queues {
@@ -176,7 +175,6 @@ impl Reference {
     }
 }
 
-/// Everybody who reaches `target`.
 pub(super) fn behind(edges: &Edges, target: Party) -> BTreeSet<Party> {
     let mut found = BTreeSet::from([target]);
     loop {

@@ -1,5 +1,3 @@
-//! Small scans and what must follow from them.
-
 use std::fmt::Write;
 
 use super::script::{Scan, cycles, edges, graph, names, roots, tree, vxid};

@@ -10,7 +10,6 @@ use crate::graph::{Answer, EdgeKind, Input, Party, WaitGraph};
 use crate::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 use locktop_base::Timestamp;
 
-/// A scan and what else the graph needs.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) locks: Vec<Lock>,
@@ -100,7 +99,6 @@ fn lock(who: &str, what: &str, mode: &str, granted: bool, wait_start: Option<Tim
     }
 }
 
-/// The virtual transaction of a prepared transaction.
 pub(super) fn vxid(number: u32) -> VirtualTransaction {
     VirtualTransaction { proc_number: -1, local_xid: number }
 }
@@ -157,7 +155,7 @@ pub(super) fn names(parties: &[Party]) -> String {
     parties.iter().map(|party| name(*party)).collect::<Vec<_>>().join(" ")
 }
 
-/// `11-10` for a holder edge, `12~11` for a queue edge that was inferred and `12=11` for one that was confirmed.
+/// `11-10` for a holder edge, `12~11` for an inferred queue edge and `12=11` for a confirmed one.
 pub(super) fn edges(graph: &WaitGraph) -> String {
     let mut texts: Vec<String> = graph
         .edges(usize::MAX)

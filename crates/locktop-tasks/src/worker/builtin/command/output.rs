@@ -1,5 +1,3 @@
-//! What a program says: the end of it.
-
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,13 +8,13 @@ use tokio::task::JoinSet;
 
 use locktop_base::text::{fit, one_line_prefix};
 
-/// So many bytes of it are kept, whatever it says before that.
+/// Bytes of output that are kept: the end.
 const KEPT: usize = 16 * 1024;
-/// So many lines are told, and so much of each.
+/// Lines that are reported, and the length of each.
 const LINES: usize = 10;
 const WIDTH: usize = 300;
 
-/// Standard output and standard error, in the order in which they came.
+/// Standard output and standard error, in the order of arrival.
 #[derive(Debug)]
 pub(super) struct Output {
     tail: Arc<Mutex<Tail>>,
@@ -36,7 +34,7 @@ impl Output {
         Self { tail, readers }
     }
 
-    /// The last lines, once nobody has anything more to say, or after `limit`.
+    /// The last lines, at the end of all output or after `limit`.
     pub(super) async fn last(mut self, limit: Duration) -> String {
         let _ =
             tokio::time::timeout(limit, async { while self.readers.join_next().await.is_some() {} }).await;
@@ -44,7 +42,7 @@ impl Output {
     }
 }
 
-/// Reads to the end: a program whose pipe is full would wait.
+/// Reads to the end, because a program whose pipe is full would wait.
 async fn read(mut from: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
     let mut buffer = vec![0; 8192];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
@@ -64,7 +62,7 @@ impl Tail {
         self.0.extend(said);
     }
 
-    /// The last lines, each harmless.
+    /// The last lines, sanitized.
     fn lines(&mut self) -> String {
         let text = String::from_utf8_lossy(self.0.make_contiguous());
         let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -62,7 +62,7 @@ async fn how_it_ends_is_told_with_the_last_that_it_said() {
     let none = program(&json!({"argv": ["no-such-program"]})).unwrap();
     let error = run(&none, &job(), LONG, &Stop::never()).await.unwrap_err().to_string();
     assert!(error.starts_with("exit status 127: ") && error.contains("not found"), "{error}");
-    // More than a pipe holds, which nobody reads but us.
+    // More than a pipe holds.
     let said = shell("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i + 1)); done", LONG).await.unwrap();
     assert!(said.ends_with("\n19999") && said.lines().count() == 10, "{said}");
 }
@@ -80,7 +80,7 @@ async fn arguments_are_no_shell_s_and_the_environment_has_nothing_of_ours() {
     assert_eq!(said, Ok("task 42 night own x []".to_owned()), "and standard input is empty");
 }
 
-/// A process that is gone, or a zombie that nobody has waited for yet.
+/// True also for a zombie that was not waited for yet.
 fn is_gone(pid: &str) -> bool {
     let state = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
     let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
@@ -95,7 +95,7 @@ async fn gone(pid: &str) {
     }
 }
 
-/// The first ends when it is asked to, the second only when it is killed; and so does what they have started.
+/// The first ends when it is asked to, the second only when it is killed; the same applies to their children.
 #[tokio::test]
 async fn past_its_time_the_whole_group_ends() {
     for ignore in ["", "trap '' TERM; "] {
@@ -112,7 +112,7 @@ async fn past_its_time_the_whole_group_ends() {
 async fn what_it_leaves_in_its_group_ends_with_it() {
     let said = shell("sleep 1000 >/dev/null 2>&1 & echo $!", LONG).await.unwrap();
     gone(&said).await;
-    // Also what keeps its output.
+    // Also a process that keeps the output open.
     let said = shell("sleep 1000 & echo $!", LONG).await.unwrap();
     gone(&said).await;
 }
