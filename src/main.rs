@@ -1,3 +1,5 @@
+//! The command `locktop`; everything it does is in the library.
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

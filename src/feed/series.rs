@@ -1,4 +1,5 @@
 use crate::model::Timestamp;
+use crate::model::observed::Observed;
 use crate::model::refusals::{Refusals, WINDOW};
 use crate::model::systems::Systems;
 use crate::model::view::{Sample, Series};
@@ -8,7 +9,12 @@ use crate::model::wait_graph::WaitGraph;
 pub fn refused(series: &mut Series, at: Timestamp, systems: &Systems) {
     let is_recent = |then: Timestamp| then < at && (at - then).as_seconds_f64() <= WINDOW;
     series.refusals.retain(|sample| sample.at.is_some_and(is_recent));
-    series.refusals.extend(Refusals::sampled(systems, at));
+    let known = systems.refusals.iter().filter_map(|table| match table.section.observed() {
+        Observed::Read(rows) => rows.first(),
+        _ => None,
+    });
+    let sum = known.fold(Refusals::default(), |sum, row| sum.plus(row));
+    series.refusals.extend(sum.is_known().then_some(Refusals { at: Some(at), ..sum }));
 }
 
 pub fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32) -> Series {

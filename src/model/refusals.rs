@@ -1,8 +1,6 @@
 //! Requests that locktop's own functions refused instead of waiting, as the sequences of table `refusals` count them.
 
 use super::Timestamp;
-use super::systems::Systems;
-use super::view::Series;
 use crate::text;
 
 /// Seconds that the line of a quiet server looks back.
@@ -24,13 +22,18 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// The sum over all tables that are known in this snapshot; none if there is none.
-    pub fn sampled(systems: &Systems, at: Timestamp) -> Option<Self> {
-        let known = systems.refusals.iter().filter(|table| table.section.is_known());
-        let rows = known.flat_map(|table| table.section.last_rows().iter());
-        let sum =
-            rows.fold(Self::default(), |sum, row| sum.with(row, |a, b| Some(a.unwrap_or(0) + b?).or(a)));
-        sum.counters().iter().any(|(_, count)| count.is_some()).then_some(Self { at: Some(at), ..sum })
+    /// The sum of several tables.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        self.with(other, |one, other| match (one, other) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        })
+    }
+
+    /// Whether a counter is known.
+    pub fn is_known(&self) -> bool {
+        self.counters().iter().any(|(_, count)| count.is_some())
     }
 
     fn with(&self, other: &Self, of: impl Fn(Option<i64>, Option<i64>) -> Option<i64>) -> Self {
@@ -53,12 +56,13 @@ impl Refusals {
     }
 }
 
-/// `refused in 1m: rate limit 5,647, transfer 82`; none if nothing was, or if it is not known. A counter that started again counts from
-/// there.
-pub fn line(series: &Series) -> Option<String> {
-    let (first, last) = (series.refusals.first()?, series.refusals.last()?);
-    let since = last
-        .with(first, |now, then| now.zip(then).map(|(now, then)| if now < then { now } else { now - then }));
+/// Of the samples of the last minute, oldest first: `refused in 1m: rate limit 5,647, transfer 82`; none if nothing was refused, or if
+/// it is not known. A counter that started again counts from there.
+pub fn line(samples: &[Refusals]) -> Option<String> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let since = last.with(first, |now, then| {
+        now.zip(then).map(|(now, then)| if now < then { now } else { now.saturating_sub(then) })
+    });
     let mut parts: Vec<_> = since
         .counters()
         .into_iter()
@@ -80,8 +84,14 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_is_of_what_is_known() {
+        let sum = at(0, 1, None).plus(&at(0, 2, Some(5)));
+        assert_eq!((sum.rate_limit, sum.transfer, sum.lease, sum.task), (Some(3), Some(5), Some(6), None));
+        assert_eq!(sum, at(0, 2, Some(5)).plus(&at(0, 1, None)));
+    }
+
+    #[test]
     fn the_line_has_what_was_refused_in_the_window() {
-        let line = |samples: &[Refusals]| line(&Series { refusals: samples.to_vec(), ..Series::default() });
         assert_eq!(line(&[]), None);
         assert_eq!(line(&[at(0, 5_000, Some(1))]), None, "the first snapshot has no rise");
         let two = [at(0, 5_000, Some(1)), at(50, 10_647, Some(83))];

@@ -135,7 +135,7 @@ pub fn quiet(context: &Context<'_>) -> Vec<Line> {
     let next = super::tasks::next_task(context).map(|next| format!("next task: {next}"));
     let view = context.snapshot_view();
     let attempts = context.index.attempts.get_or_init(|| attempts::seen(view)).clone();
-    let refused = refusals::line(&context.view.series);
+    let refused = refusals::line(&context.view.series.refusals);
     let facts = [lock_table::fill(view), deadlocks, refused, attempts, next];
     let info = |fact: String| Line::new().with(format!("  info        {fact}"), Tone::Dim);
     let ok = Line::new().with("  ok  ", Tone::Good).with("        no problems found", Tone::Dim);

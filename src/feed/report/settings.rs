@@ -9,7 +9,7 @@ use crate::wire::report::{Report, Setting};
 /// Seconds after which an idle transaction that blocks others should be terminated.
 const IDLE: f64 = 40.0;
 
-/// The server's default deadlock_timeout, in seconds.
+/// The server's default `deadlock_timeout`, in seconds.
 const USUAL: f64 = 1.0;
 
 pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {

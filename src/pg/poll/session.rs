@@ -276,7 +276,7 @@ impl Session {
                 scope.alone(client, sections::prepared(client, &statements.prepared, encodings)),
             ),
             join(
-                self.sources.read(client, before),
+                Box::pin(self.sources.read(client, before)),
                 scope.alone(client, sections::tick(client, &statements.tick, &databases)),
             ),
         )

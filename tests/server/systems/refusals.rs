@@ -40,7 +40,7 @@ async fn each_refusal_is_counted_once_and_shown_in_a_quiet_server() {
         stage.look().await;
         assert_eq!(stage.json()["refusals"], all([3, 2, 2, 1]), "PostgreSQL {version}");
         assert_eq!(stage.json()["sections"]["refusals"]["known"], true);
-        let line = locktop::model::refusals::line(&stage.view().series).unwrap();
+        let line = locktop::model::refusals::line(&stage.view().series.refusals).unwrap();
         assert_eq!(line, "refused in 1m: rate limit 3, transfer 2, lease 2, task 1", "PostgreSQL {version}");
     }
 }
