@@ -218,6 +218,23 @@ async fn work_under_a_lock_is_alone_and_ends_with_it() {
     held.release().await;
 }
 
+/// As a process that is suspended: nothing of it runs, and then all of it at once.
+#[tokio::test]
+async fn work_takes_no_step_after_a_pause_longer_than_the_term() {
+    let server = server().await;
+    let term = Duration::from_millis(500);
+    let mut steps = 0;
+    let locks = locks(&server, term);
+    let cut = locks.with("lock:a", TIMEOUT, async {
+        steps += 1;
+        std::thread::sleep(2 * term);
+        tokio::task::yield_now().await;
+        steps += 1;
+    });
+    assert!(matches!(cut.await, Err(Interrupted::Lost(_))));
+    assert_eq!(steps, 1);
+}
+
 #[tokio::test]
 async fn a_server_that_has_just_started_has_no_vote_and_says_so() {
     let server = server().await;

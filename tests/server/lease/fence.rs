@@ -1,7 +1,11 @@
 //! Writes that only the holder may make.
 
-use super::place::{Session, installed};
-use super::support::{versions, wait_until};
+use std::time::Duration;
+
+use locktop::locks::lease::{Lease, Request};
+
+use super::place::{LONG, Session, hold, installed};
+use super::support::{TIMEOUT, open, versions, wait_until};
 
 #[tokio::test]
 async fn a_write_with_an_old_token_or_after_the_term_is_refused() {
@@ -53,6 +57,41 @@ async fn a_fenced_write_and_a_take_over_do_not_interleave_and_renewals_go_on() {
         assert_eq!(other.ask(acquire).await, "-", "{version}");
         writer.ask("ROLLBACK").await;
         assert!(other.token(acquire).await > next, "{version}");
+    }
+}
+
+/// A holder that is suspended inside its transaction sends nothing any more, neither there nor to renew.
+#[tokio::test]
+async fn a_holder_that_stops_in_a_fenced_transaction_keeps_nobody_out_for_longer_than_its_term() {
+    for version in versions() {
+        let info = installed(version).await;
+        let mut connection = open(&info).await;
+        let request = Request::new(7, "node1", Duration::from_secs(2));
+        let lease = hold(&info, &request).await;
+        let transaction = connection.client.transaction().await.unwrap();
+        lease.fence(&transaction).await.unwrap();
+        transaction.batch_execute("CREATE TABLE public.effect ()").await.unwrap();
+        let token = lease.token();
+        drop(lease);
+        let next = Lease::acquire_within(&info, &request, TIMEOUT).await.unwrap().expect("its term is over");
+        assert!(next.token() > token, "{version}");
+        assert!(transaction.commit().await.is_err(), "{version}: it was rolled back");
+        let session = Session::open(&info).await;
+        assert_eq!(session.ask("SELECT to_regclass('public.effect')").await, "-", "{version}");
+        // A shorter limit of the session stays, and none outlives the transaction.
+        let lease = hold(&info, &Request::new(8, "node1", LONG)).await;
+        let mut connection = open(&info).await;
+        for (own, fenced) in [("10s", true), ("2h", false), ("0", false)] {
+            let set = format!("SET idle_in_transaction_session_timeout = '{own}'");
+            connection.client.batch_execute(&set).await.unwrap();
+            let limit = "SHOW idle_in_transaction_session_timeout";
+            let transaction = connection.client.transaction().await.unwrap();
+            lease.fence(&transaction).await.unwrap();
+            let shown: String = transaction.query_one(limit, &[]).await.unwrap().get(0);
+            assert_eq!(shown == own, fenced, "{version}: {shown} instead of {own}");
+            transaction.rollback().await.unwrap();
+            assert_eq!(connection.client.query_one(limit, &[]).await.unwrap().get::<_, String>(0), own);
+        }
     }
 }
 

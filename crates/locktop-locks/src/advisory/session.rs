@@ -159,8 +159,8 @@ impl Session {
         self.ask_within(Some(TIMEOUT), sql).await
     }
 
-    /// The first column of the answer. If this is dropped before it completes, or there is no answer in time, the session can
-    /// only be closed.
+    /// The first column of the answer. If this is dropped before it completes, or there is no answer in time, the session is
+    /// closed: a lock that is granted later would belong to no guard.
     async fn ask_within(
         &mut self,
         limit: Option<Duration>,
@@ -170,10 +170,12 @@ impl Session {
             return Err(AdvisoryError::GivenUp);
         }
         self.close.state = State::Asking;
+        let asking = Asking(&mut self.close);
         let answer = within(limit, sql, self.client.simple_query(sql)).await;
         if !matches!(answer, Err(AdvisoryError::Silent { .. })) {
-            self.close.state = State::Idle;
+            asking.0.state = State::Idle;
         }
+        drop(asking);
         let rows = answer?;
         Ok(rows.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
@@ -202,6 +204,8 @@ enum State {
     Idle,
     /// A statement is in progress.
     Asking,
+    /// A statement had no answer; the connection is closed.
+    GivenUp,
     /// The connection was handed over to the caller.
     GivenAway,
 }
@@ -213,9 +217,36 @@ struct Close {
     state: State,
 }
 
+/// A statement in progress, which is given up with this.
+#[derive(Debug)]
+struct Asking<'a>(&'a mut Close);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.give_up();
+    }
+}
+
+impl Close {
+    /// Closes the connection and cancels its statement, if one is in progress.
+    fn give_up(&mut self) {
+        if self.state != State::Asking {
+            return;
+        }
+        self.state = State::GivenUp;
+        self.driver.abort();
+        // A backend that waits for a lock does not notice that its client has disconnected.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let canceller = self.canceller.clone();
+            runtime.spawn(async move { canceller.cancel(CANCEL).await });
+        }
+    }
+}
+
 impl Drop for Close {
     fn drop(&mut self) {
-        if self.state == State::GivenAway {
+        self.give_up();
+        if self.state != State::Idle {
             return;
         }
         let driver = self.driver.clone();
@@ -223,18 +254,11 @@ impl Drop for Close {
             driver.abort();
             return;
         };
-        if self.state == State::Idle {
-            // The driver sends a Terminate message, since a server with TLS would log an error otherwise. But it first waits for the
-            // answers to all other requests on this connection.
-            runtime.spawn(async move {
-                tokio::time::sleep(GOODBYE).await;
-                driver.abort();
-            });
-            return;
-        }
-        driver.abort();
-        // A backend that waits for a lock does not notice that its client has disconnected.
-        let canceller = self.canceller.clone();
-        runtime.spawn(async move { canceller.cancel(CANCEL).await });
+        // The driver sends a Terminate message, since a server with TLS would log an error otherwise. But it first waits for the
+        // answers to all other requests on this connection.
+        runtime.spawn(async move {
+            tokio::time::sleep(GOODBYE).await;
+            driver.abort();
+        });
     }
 }

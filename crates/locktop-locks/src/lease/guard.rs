@@ -140,12 +140,23 @@ impl Lease {
     /// Makes a transaction fail unless the lease is still held, and blocks every other owner until it ends: the first
     /// statement of a write that only the holder may make. Renewals continue meanwhile.
     ///
+    /// For this transaction `idle_in_transaction_session_timeout` is at most the time that is left: the server terminates
+    /// the session of a holder that is suspended in it, and the next owner does not wait for it.
+    ///
     /// # Errors
-    /// [`LeaseError::Fenced`] if the lease is no longer held. The transaction can then only be rolled back.
+    /// [`LeaseError::Fenced`] if the lease is, or may be, no longer held. The transaction can then only be rolled back.
     pub async fn fence(&self, transaction: &Transaction<'_>) -> Result<(), LeaseError> {
-        let sql = format!("SELECT {}.assert_lease($1, $2)", self.schema);
-        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
-            [(&self.id, Type::INT4), (&self.token, Type::INT8)];
+        let left = self.check().map_err(|loss| LeaseError::Fenced(loss.to_string()))?;
+        let left = format!("{}ms", left.as_millis().max(1));
+        let sql = format!(
+            "SELECT {}.assert_lease($1, $2),
+                    CASE WHEN (nullif(pg_catalog.current_setting('idle_in_transaction_session_timeout')::pg_catalog.interval, '0')
+                               OPERATOR(pg_catalog.<=) $3::pg_catalog.interval) IS NOT TRUE
+                         THEN pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true) END",
+            self.schema
+        );
+        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+            [(&self.id, Type::INT4), (&self.token, Type::INT8), (&left, Type::TEXT)];
         let answer = transaction.query_typed(&sql, &values).await;
         answer.map(|_| ()).map_err(|error| LeaseError::of("assert_lease", &self.schema, &error))
     }

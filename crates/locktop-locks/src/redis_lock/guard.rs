@@ -1,4 +1,6 @@
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -36,6 +38,12 @@ pub struct Guard {
     watchdog: Watchdog,
     state: watch::Receiver<State>,
     armed: Armed,
+}
+
+async fn lost(state: &mut watch::Receiver<State>) -> Lost {
+    let found = state.wait_for(|state| state.lost.is_some()).await;
+    // The watchdog ends only after it has reported the loss, or with its runtime.
+    found.ok().and_then(|state| state.lost).unwrap_or(Lost::Silent)
 }
 
 /// Ends with the guard.
@@ -84,9 +92,27 @@ impl Guard {
 
     /// Waits until the lock is, or may be, lost. Work under the lock must stop then.
     pub async fn lost(&mut self) -> Lost {
-        let found = self.state.wait_for(|state| state.lost.is_some()).await;
-        // The watchdog ends only after it has reported the loss, or with its runtime.
-        found.ok().and_then(|state| state.lost).unwrap_or(Lost::Silent)
+        lost(&mut self.state).await
+    }
+
+    /// Runs the work while the lock is held, and drops it midway when the lock is lost. The clock is read before each step,
+    /// so that a process that was suspended does nothing more.
+    ///
+    /// # Errors
+    /// If the lock was, or may have been, lost before the work was done.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
+        let mut state = self.state.clone();
+        let (mut lost, mut work) = (pin!(lost(&mut state)), pin!(work));
+        std::future::poll_fn(|context| {
+            if !self.is_held() {
+                return Poll::Ready(Err(self.state.borrow().lost.unwrap_or(Lost::Silent)));
+            }
+            if let Poll::Ready(lost) = lost.as_mut().poll(context) {
+                return Poll::Ready(Err(lost));
+            }
+            work.as_mut().poll(context).map(Ok)
+        })
+        .await
     }
 
     /// Releases the lock, and returns the servers' answers.

@@ -114,15 +114,10 @@ impl RedisLocks {
         within: Duration,
         work: impl Future<Output = T>,
     ) -> Result<T, Interrupted> {
-        let mut guard = self.acquire(key, within).await?;
-        let done = tokio::select! {
-            // If the lock is lost the work must not continue, whatever its state.
-            biased;
-            lost = guard.lost() => Err(lost.into()),
-            done = work => Ok(done),
-        };
+        let guard = self.acquire(key, within).await?;
+        let done = guard.run(work).await;
         guard.release().await;
-        done
+        Ok(done?)
     }
 
     /// Until when the lock is valid, or why it was not acquired.
