@@ -6,6 +6,7 @@ mod identity;
 mod known;
 mod layout;
 mod locks;
+mod outcomes;
 mod past;
 mod pool;
 mod related;
