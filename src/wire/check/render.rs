@@ -1,8 +1,7 @@
-use serde::Serialize;
-
 use super::judge::{Judged, Report, Status};
 use super::range::number;
 use crate::text;
+use crate::wire::json::object::{self, object};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckFormat {
@@ -138,46 +137,26 @@ fn performance(judged: &Judged, unit: &str) -> Option<String> {
     Some(format!("{}={}{unit};{warning};{critical}", judged.name, number(judged.value?)))
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    format: u32,
-    status: &'static str,
-    code: u8,
-    summary: String,
-    checks: Vec<Row<'a>>,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    name: &'static str,
-    status: &'static str,
-    value: Option<f64>,
-    unit: Option<&'static str>,
-    warning: Option<String>,
-    critical: Option<String>,
-    about: std::borrow::Cow<'a, str>,
-}
-
 fn json(report: &Report) -> String {
-    let checks = report.checks.iter().map(|judged| Row {
-        name: judged.name,
-        status: judged.status.word(),
-        value: judged.value,
-        unit: Some(judged.unit).filter(|unit| !unit.is_empty()),
-        warning: judged.warning.map(|range| range.to_string()),
-        critical: judged.critical.map(|range| range.to_string()),
-        about: text::one_line(&judged.about),
-    });
     let status = report.status();
-    let document = Document {
-        format: 1,
-        status: status.word(),
-        code: status.code(),
-        summary: plain(&headline(report), FIRST),
-        checks: checks.collect(),
-    };
+    let document = object!(
+        format = 1,
+        status = status.word(),
+        code = status.code(),
+        summary = plain(&headline(report), FIRST),
+        checks[] = report.checks.iter().map(|judged| object!(
+            judged;
+            name,
+            status = judged.status.word(),
+            value,
+            unit = Some(judged.unit).filter(|unit| !unit.is_empty()),
+            warning = judged.warning.map(|range| range.to_string()),
+            critical = judged.critical.map(|range| range.to_string()),
+            about = text::one_line(&judged.about),
+        )),
+    );
     // Numbers and text can always be written as JSON.
-    crate::wire::json::line(&document).unwrap_or_default() + "\n"
+    object::text(&document).unwrap_or_default() + "\n"
 }
 
 /// `2 "locktop_worst_root" worst_root=17;3;10;0 worst_root 17 > 10: …`. Checkmk's ranges `lower:upper` are the same.

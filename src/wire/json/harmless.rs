@@ -8,7 +8,7 @@ use serde_json::ser::{Formatter, Serializer};
 
 /// Writes `\u` escapes for characters that control a terminal, end a line for some readers, change the direction of the
 /// text, or are invisible. JSON requires that only for the controls below U+0020 (RFC 8259, section 7).
-struct Harmless;
+pub(super) struct Harmless;
 
 impl Formatter for Harmless {
     fn write_string_fragment<W: ?Sized + io::Write>(

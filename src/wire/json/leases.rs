@@ -1,52 +1,33 @@
-use serde::Serialize;
-
-use super::rows::{Time, exact};
+use super::object::{Json, exact, object};
 use crate::model::lease::LeaseState;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 
-#[derive(Debug, Serialize)]
-pub(super) struct Lease<'a> {
-    source: &'a str,
-    /// Text even if the table has a number, because not every source has one.
-    id: &'a str,
-    owner: Option<&'a str>,
-    acquired_at: Option<Time>,
-    expires_at: Option<Time>,
-    expired: bool,
-    token: Option<i64>,
-    token_text: Option<String>,
-    state: &'static str,
-    renewed_at: Option<Time>,
-    term: Option<f64>,
-    waiting: u32,
-    owner_pid: Option<i32>,
-    owner_alive: Option<bool>,
-    set: Option<u16>,
-}
-
-pub(super) fn leases<'a>(view: &'a View, snapshot: &Snapshot) -> Vec<Lease<'a>> {
+pub(super) fn leases(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
     let is_old = |source: &str| {
         let mut old = snapshot.systems.leases.iter().filter(|table| table.section.error.is_some());
         old.any(|table| *table.source.name == *source)
     };
-    let rows = view.leases.rows.iter().filter(|row| !is_old(&row.source));
-    rows.map(|row| Lease {
-        source: &row.source,
-        id: &row.name,
-        owner: row.owner.as_deref(),
-        acquired_at: row.acquired_at.map(Time),
-        expires_at: row.expires_at.map(Time),
-        expired: row.state == LeaseState::Expired,
-        token: row.token,
-        token_text: row.token.map(exact),
-        state: row.state.as_str(),
-        renewed_at: row.renewed_at.map(Time),
-        term: row.term,
-        waiting: row.waiting,
-        owner_pid: row.owner_pid,
-        owner_alive: row.owner_alive,
-        set: row.set,
+    let rows = view.leases.rows.iter().filter(move |row| !is_old(&row.source));
+    // The id is text even if the table has a number, because not every source has one.
+    rows.map(|row| {
+        object!(
+            row;
+            source,
+            id = row.name,
+            owner,
+            acquired_at,
+            expires_at,
+            expired = row.state == LeaseState::Expired,
+            token,
+            token_text = row.token.map(exact),
+            state,
+            renewed_at,
+            term,
+            waiting,
+            owner_pid,
+            owner_alive,
+            set,
+        )
     })
-    .collect()
 }

@@ -1,5 +1,5 @@
-//! The snapshot as JSON. The format is a contract: keys can be added but never renamed. The types here are separate, so
-//! that the model can change.
+//! The snapshot as JSON. The format is a contract: keys can be added but never renamed. A key without a
+//! value in `object!` is the name of a field of the model: when that field is renamed, the key stays, as `key = row.field`.
 //!
 //! Times are RFC 3339 with offset, durations are in seconds, names are those of the server.
 
@@ -11,6 +11,7 @@ mod leases;
 mod lock_waits;
 mod locks;
 mod names;
+pub(in crate::wire) mod object;
 mod queue;
 mod recovery;
 mod rows;
@@ -21,10 +22,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
 
 use crate::model::Timestamp;
-use crate::model::backend::Backend;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
 use crate::model::view::View;
@@ -33,53 +32,31 @@ use crate::model::why::why;
 use crate::wire::gids::Gids;
 pub use adapters::adapters;
 pub use harmless::to_string as line;
+use object::{Json, Object, Writer, object};
 pub use recovery::recovery;
-use rows::Time;
 
 /// Maximum queue edges written; their number can be the square of the number of waiters.
 const QUEUE_EDGES: usize = 50_000;
 
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    format: u32,
-    taken_at: Time,
-    server: Option<rows::Server<'a>>,
-    backends: Vec<rows::BackendRow<'a>>,
-    prepared: Vec<rows::PreparedRow<'a>>,
-    locks: Vec<locks::Lock<'a>>,
-    locks_omitted: u64,
-    queues: Vec<graph::Queue>,
-    edges: Vec<graph::Edge<'a>>,
-    edges_omitted: u64,
-    roots: Vec<graph::Root<'a>>,
-    cycles: Vec<Vec<i32>>,
-    tasks: Vec<tasks::Task<'a>>,
-    executions: Vec<tasks::Execution<'a>>,
-    leases: Vec<leases::Lease<'a>>,
-    queue: queue::WorkQueue,
-    queue_items: Vec<queue::Item<'a>>,
-    rate_limits: Vec<queue::Limit<'a>>,
-    id_generators: Vec<queue::Generator<'a>>,
-    task_workers: Vec<lock_waits::Taker<'a>>,
-    lock_waits: lock_waits::LockWaits<'a>,
-    refusals: Vec<queue::Refused<'a>>,
-    adapters: Vec<adapters::InstallationDocument<'a>>,
-    findings: Vec<rows::Finding<'a>>,
-    blame: Option<blame::Blame<'a>>,
-    sections: BTreeMap<&'static str, SectionState<'a>>,
+struct SectionState<'a> {
+    taken_at: Option<Timestamp>,
+    error: Option<Cow<'a, str>>,
 }
 
-#[derive(Debug, Serialize)]
-struct SectionState<'a> {
-    taken_at: Option<Time>,
-    /// The rows are as of the time of the snapshot.
-    known: bool,
-    error: Option<Cow<'a, str>>,
+impl Json for SectionState<'_> {
+    fn write(&self, to: &mut Writer) -> object::Result {
+        self.object().write(to)
+    }
 }
 
 impl<'a> SectionState<'a> {
     fn new(taken_at: Option<Timestamp>, error: Option<Cow<'a, str>>) -> Self {
-        Self { taken_at: taken_at.map(Time), known: taken_at.is_some() && error.is_none(), error }
+        Self { taken_at, error }
+    }
+
+    /// It is known if the rows are as of the time of the snapshot.
+    fn object(&self) -> Object<impl Fn(&mut Writer) -> object::Result> {
+        object!(self; taken_at, known = self.taken_at.is_some() && self.error.is_none(), error)
     }
 
     fn of<T>(section: &'a Section<T>) -> Self {
@@ -105,68 +82,65 @@ impl<'a> SectionState<'a> {
 /// # Errors
 /// Not expected: no map has keys that are not text, and no number is invalid.
 pub fn to_string(view: &View) -> Option<Result<String, serde_json::Error>> {
-    view.snapshot.as_deref().map(|snapshot| harmless::to_string(&document(view, snapshot)))
+    view.snapshot.as_deref().map(|snapshot| object::text(&document(view, snapshot)))
 }
 
-fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
-    let gids = Gids::of(snapshot, &view.index);
-    // Without current locks there is no current graph.
-    let none = WaitGraph::default();
-    let graph = if snapshot.locks.is_known() { &*view.graph } else { &none };
-    let locks = locks::Locks::of(snapshot, graph, &view.index, &view.lock_names, &gids);
-    let (edges, edges_omitted) = graph::edges(graph, &locks, &gids, QUEUE_EDGES);
-    Document {
-        format: 1,
-        taken_at: Time(snapshot.taken_at),
-        server: server(snapshot),
-        backends: backends(view, snapshot, graph),
-        prepared: readable(&snapshot.prepared)
-            .iter()
-            .map(|row| rows::PreparedRow::of(row, snapshot))
-            .collect(),
-        queues: graph::queues(graph, &locks),
-        locks: locks.rows,
-        locks_omitted: snapshot.locks_omitted,
-        edges,
-        edges_omitted,
-        roots: graph::roots(graph, &gids, snapshot.taken_at),
-        cycles: graph.cycles.iter().map(|cycle| cycle.iter().map(|party| party.pid()).collect()).collect(),
-        tasks: tasks::tasks(view, snapshot),
-        executions: tasks::executions(view, snapshot),
-        leases: leases::leases(view, snapshot),
-        queue: queue::depth(snapshot),
-        queue_items: queue::items(view, snapshot),
-        rate_limits: queue::limits(snapshot),
-        id_generators: queue::generators(snapshot),
-        task_workers: lock_waits::workers(view, snapshot),
-        lock_waits: lock_waits::lock_waits(view, snapshot),
-        refusals: queue::refusals(snapshot),
-        adapters: adapters::installations(view, snapshot),
-        findings: view.findings.iter().map(|finding| rows::Finding::of(finding, view, &gids)).collect(),
-        blame: blame::blame(&view.blame),
-        sections: sections(snapshot),
-    }
+fn document(view: &View, snapshot: &Snapshot) -> Object<impl Fn(&mut Writer) -> object::Result> {
+    Object(move |to: &mut Writer| {
+        let gids = &Gids::of(snapshot, &view.index);
+        // Without current locks there is no current graph.
+        let none = WaitGraph::default();
+        let graph = if snapshot.locks.is_known() { &*view.graph } else { &none };
+        let locks = &locks::Locks::of(snapshot, graph);
+        let (edges, edges_omitted) = &graph.edges(QUEUE_EDGES);
+        object!(
+            snapshot;
+            format = 1,
+            taken_at,
+            server = server(snapshot),
+            backends[] = backends(view, snapshot, graph),
+            prepared[] = readable(&snapshot.prepared).iter().map(|row| rows::prepared(row, snapshot)),
+            locks[] = locks.written(view, gids),
+            locks_omitted,
+            queues[] = graph::queues(graph, locks),
+            edges[] = edges.iter().map(|edge| graph::edge(edge, locks, gids)),
+            edges_omitted = edges_omitted,
+            roots[] = graph::roots(graph, gids, snapshot.taken_at),
+            cycles[] = graph.cycles.iter().map(|cycle| cycle.iter().map(|party| party.pid()).collect::<Vec<_>>()),
+            tasks[] = tasks::tasks(view, snapshot),
+            executions[] = tasks::executions(view, snapshot),
+            leases[] = leases::leases(view, snapshot),
+            queue = queue::depth(snapshot),
+            queue_items[] = queue::items(view, snapshot),
+            rate_limits[] = queue::limits(snapshot),
+            id_generators[] = queue::generators(snapshot),
+            task_workers[] = lock_waits::workers(view, snapshot),
+            lock_waits = lock_waits::lock_waits(view, snapshot),
+            refusals[] = queue::refusals(snapshot),
+            adapters[] = adapters::installations(view, snapshot),
+            findings[] = view.findings.iter().map(|finding| rows::finding(finding, view, gids)),
+            blame = blame::blame(&view.blame),
+            sections = sections(snapshot),
+        )
+        .keys(to)
+    })
 }
 
-fn server(snapshot: &Snapshot) -> Option<rows::Server<'_>> {
+fn server(snapshot: &Snapshot) -> Option<impl Json> {
     let server = readable(&snapshot.server).first()?;
     let connections = snapshot.backends.is_known().then_some(server.connections);
-    Some(rows::Server::of(server, connections))
+    Some(rows::server(server, connections))
 }
 
 /// Waiters at the front of each queue whose wait is explained: each explanation scans the whole queue.
 const SAID: usize = 100;
 
-fn backends<'a>(view: &View, snapshot: &'a Snapshot, graph: &WaitGraph) -> Vec<rows::BackendRow<'a>> {
+fn backends(view: &View, snapshot: &Snapshot, graph: &WaitGraph) -> impl Iterator<Item = impl Json> {
     let waiters = graph.queues.iter().flat_map(|queue| queue.waiters.iter().take(SAID));
     let mut said: FxHashMap<i32, Vec<String>> =
         waiters.map(|waiter| (waiter.pid, why(view, waiter.party))).collect();
-    let row = |row: &'a Backend| {
-        let mut written = rows::BackendRow::from(row);
-        written.why = said.remove(&row.pid).unwrap_or_default();
-        written
-    };
-    readable(&snapshot.backends).iter().map(row).collect()
+    let rows = readable(&snapshot.backends).iter();
+    rows.map(move |row| rows::backend(row, said.remove(&row.pid).unwrap_or_default()))
 }
 
 fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {

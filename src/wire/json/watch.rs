@@ -2,48 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use serde::Serialize;
-
-use super::rows::Time;
-use super::{harmless, rows};
-use crate::model::event::Event;
+use super::object::{self, Object, Writer, object};
+use crate::model::event::{Event, Length};
 use crate::model::view::{Link, View};
-
-#[derive(Serialize)]
-struct Look<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    seq: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    skipped: u64,
-    #[serde(flatten)]
-    document: super::Document<'a>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-#[derive(Serialize)]
-struct EventLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    number: u64,
-    at: Time,
-    event: &'a str,
-    severity: &'static str,
-    text: String,
-    seconds: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct LinkLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    state: &'static str,
-    reason: Option<&'a str>,
-}
 
 /// The snapshot of a view as a line; `None` before the first.
 ///
@@ -52,28 +13,35 @@ struct LinkLine<'a> {
 pub fn look(view: &View, seq: u64, skipped: u64) -> Option<Result<String, serde_json::Error>> {
     let snapshot = view.snapshot.as_deref()?;
     let document = super::document(view, snapshot);
-    Some(harmless::to_string(&Look { kind: "look", seq, skipped, document }))
+    Some(object::text(&Object(|to: &mut Writer| {
+        object!(type = "look", seq).keys(to)?;
+        if skipped > 0 {
+            to.field("skipped", &skipped)?;
+        }
+        document.keys(to)
+    })))
 }
 
 pub fn event(event: &Event) -> Result<String, serde_json::Error> {
-    harmless::to_string(&EventLine {
-        kind: "event",
-        number: event.number,
-        at: Time(event.at),
-        event: event.kind.as_str(),
-        severity: rows::severity(event.severity),
-        text: event.text(),
-        seconds: event.length.map(crate::model::event::Length::seconds),
-    })
+    object::text(&object!(
+        event;
+        type = "event",
+        number,
+        at,
+        event = event.kind,
+        severity,
+        text = event.text(),
+        seconds = event.length.map(Length::seconds),
+    ))
 }
 
 pub fn link(link: &Link) -> Result<String, serde_json::Error> {
     let (state, reason) = match link {
         Link::Connecting => ("connecting", None),
         Link::Live => ("live", None),
-        Link::Down { reason, .. } => ("down", Some(&**reason)),
+        Link::Down { reason, .. } => ("down", Some(reason)),
     };
-    harmless::to_string(&LinkLine { kind: "link", state, reason })
+    object::text(&object!(type = "link", state, reason))
 }
 
 /// Hash of a snapshot without its times: who waits for whom, the states of tasks, leases and items, and the findings.

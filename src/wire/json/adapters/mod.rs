@@ -1,5 +1,5 @@
 mod rows;
 mod survey;
 
-pub(super) use rows::{InstallationDocument, installations, lease_of, name, queue};
+pub(super) use rows::{installations, lease_of, name, queue};
 pub use survey::adapters;
