@@ -1,26 +1,113 @@
-//! The shared lock table: once it is full, any session that requests one more lock fails with "out of shared memory", even if it has few
-//! locks itself.
+//! Locks of idle sessions, and the size of the lock table.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::check_input::CheckInput;
-use super::{Finding, Severity, Subject};
+use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
+use crate::model::lock_key::LockKey;
 use crate::model::observed::Observed;
 use crate::model::snapshot::Server;
+use crate::model::task::{TaskRow, TaskState};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
-use crate::model::words;
+use crate::model::{Timestamp, namespace, words};
 use crate::text::count;
 
-const CHECK: &str = "lock_table";
+const IDLE_SESSION_LOCK: &str = "idle_session_lock";
+
+/// Idle sessions that hold session-level locks.
+///
+/// A backend that is idle outside a transaction can hold advisory locks only at session level. It has held them since
+/// before it became idle, so its idle time is a lower bound. Workers that elect a leader do this for days, so it is only
+/// informational. A backend that blocks others is a root, and not reported twice.
+pub(super) fn idle_locks(look: &CheckInput<'_>) -> Vec<Finding> {
+    // State and locks must be from the same poll.
+    let (Observed::Read(backends), Observed::Read(locks)) =
+        (look.snapshot.backends.observed(), look.snapshot.locks.observed())
+    else {
+        return Vec::new();
+    };
+    let mut idle = idle_sessions(look, backends);
+    if idle.is_empty() {
+        return Vec::new();
+    }
+    let told: FxHashSet<LockTag> = look.tasks.rows.iter().filter_map(task_lock).collect();
+    for lock in locks.iter().filter(|lock| lock.granted && lock.tag.locktype() == LockType::Advisory) {
+        if told.contains(&lock.tag) || is_name(&lock.tag) {
+            continue;
+        }
+        if let Some(holder) = lock.pid.and_then(|pid| idle.get_mut(&pid)) {
+            holder.first.get_or_insert(lock);
+            holder.locks += 1;
+        }
+    }
+    let mut holders: Vec<_> = idle.into_values().filter(|holder| holder.locks > 0).collect();
+    holders.sort_by_key(|holder| (holder.since, holder.backend.pid));
+    let left_out = holders.len().saturating_sub(LIMIT);
+    let listed = holders.into_iter().take(LIMIT).filter_map(|holder| holder.finding(look));
+    listed.chain(Finding::more(IDLE_SESSION_LOCK, left_out)).collect()
+}
+
+/// The lock on a worker's name is held as long as the worker is alive, also while it is idle.
+fn is_name(tag: &LockTag) -> bool {
+    matches!(tag.advisory_key(), Some(LockKey::Bigint(key)) if namespace::id_in(namespace::WORKERS, key).is_some())
+}
+
+/// The lock of a running task is expected, and a leaked one is reported separately.
+fn task_lock(row: &TaskRow) -> Option<LockTag> {
+    row.tag.filter(|_| row.execution.is_some() || row.state == TaskState::Leaked)
+}
+
+struct Holder<'a> {
+    backend: &'a Backend,
+    since: Timestamp,
+    first: Option<&'a Lock>,
+    locks: usize,
+}
+
+impl Holder<'_> {
+    fn finding(self, look: &CheckInput<'_>) -> Option<Finding> {
+        let pid = self.backend.pid;
+        let age = look.age_text(Some(self.since));
+        let target = look.target(&self.first?.tag, Some(pid));
+        let more = if self.locks > 1 { format!(" and {} more", self.locks - 1) } else { String::new() };
+        let summary = format!("{pid} idle{age} holds {target}{more}, no waiters");
+        let finding =
+            Finding::new(IDLE_SESSION_LOCK, Severity::Info, summary, Subject::Backend(self.backend.id()));
+        let finding = finding.short(format!("{pid} idle{age} holds {target}{more}"));
+        let finding = finding.about(look.about(pid, None)).running(look.statement(pid));
+        Some(Finding { since: Some(self.since), help: Some("terminate"), ..finding })
+    }
+}
+
+fn idle_sessions<'a>(look: &CheckInput<'a>, backends: &'a [Backend]) -> FxHashMap<i32, Holder<'a>> {
+    let holder = |backend: &'a Backend| {
+        let since = backend.state_change.filter(|_| backend.state == Some(State::Idle))?;
+        let long = look.age(since) >= look.thresholds.idle_lock;
+        long.then_some((backend.pid, Holder { backend, since, first: None, locks: 0 }))
+    };
+    let mut idle: FxHashMap<_, _> = backends.iter().filter_map(holder).collect();
+    for root in &look.graph.roots {
+        if let Party::Backend(pid) = root.party {
+            idle.remove(&pid);
+        }
+    }
+    idle
+}
+
+const LOCK_TABLE: &str = "lock_table";
 
 const FILLING: f64 = 0.5;
 const NEARLY_FULL: f64 = 0.75;
 
+/// The shared lock table: once it is full, any session that requests one more lock fails with "out of shared memory", even if it has few
+/// locks itself.
+///
 /// Compares the locks that are certainly in the table with its guaranteed capacity; unused shared memory can hold some
 /// more.
-pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn lock_table(look: &CheckInput<'_>) -> Vec<Finding> {
     let (Some(server), Observed::Read(locks)) = (look.snapshot.server(), look.snapshot.locks.observed())
     else {
         return Vec::new();
@@ -49,7 +136,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let summary =
         format!("lock table has at least {} locks, {percent:.0}% of the guaranteed {of}{by}", number(taken));
     let subject = most.as_ref().map_or(Subject::Server, |(party, ..)| look.subject(*party));
-    let mut finding = Finding::new(CHECK, severity, summary, subject)
+    let mut finding = Finding::new(LOCK_TABLE, severity, summary, subject)
         .short(format!("lock table has ≥{percent:.0}% of its guaranteed locks{by}"))
         .about("when it is full, statements fail with \"out of shared memory\" (53200): max_locks_per_transaction");
     if let Some((Party::Backend(pid), _, has)) = most {
@@ -63,7 +150,7 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
 /// How much of its guaranteed size the table uses, and which party has most: `lock table: 3% of 33,408 entries in use ·
 /// most: 9508 app@report with 200`. If `pg_locks` does not show whether a lock is in the table, both bounds: `3% to 5%`.
 /// None if not known.
-pub fn fill(view: SnapshotView<'_>) -> Option<String> {
+pub fn table_fill(view: SnapshotView<'_>) -> Option<String> {
     let (Some(server), Observed::Read(locks)) = (view.snapshot.server(), view.snapshot.locks.observed())
     else {
         return None;

@@ -1,20 +1,95 @@
+//! Workers of the schema: those without heartbeats, and work that none of them takes.
+
 use std::collections::BTreeMap;
 
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::Timestamp;
 use crate::model::takers::{Takers, Work};
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::work_queue::{ItemRow, ItemState};
 use crate::text;
 
-/// Maximum characters of a type (`SHORT`), and of all types that workers take (`TYPES`).
+/// Maximum characters of a name (`SHORT`), and of all types that workers take (`TYPES`).
 const SHORT: usize = 40;
 const TYPES: usize = 200;
 
+struct Silent<'a> {
+    what: String,
+    subject: Subject,
+    worker: Option<&'a str>,
+    pid: Option<i32>,
+    beat: Timestamp,
+}
+
+/// Workers without heartbeats whose session is connected: stopped, swapped out, or hung.
+///
+/// A stopped process keeps its connection, and with it the lock: for the server the task runs. Workers of the schema send a
+/// heartbeat every few seconds; one without a heartbeat for the grace period of an orphan is reported, but never as an
+/// orphan.
+pub(super) fn silent_workers(look: &CheckInput<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> =
+        silent_tasks(look).chain(silent_items(look)).map(|one| silent_finding(look, &one)).collect();
+    let more = Finding::more("silent_worker", findings.len().saturating_sub(LIMIT));
+    findings.truncate(LIMIT);
+    findings.extend(more);
+    findings
+}
+
+fn silent_since(look: &CheckInput<'_>, beat: Option<Timestamp>) -> Option<Timestamp> {
+    beat.filter(|beat| look.age(*beat) >= look.thresholds.orphan_grace)
+}
+
+fn silent_tasks<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
+    let snapshot = look.snapshot;
+    let running = look.tasks.rows.iter().filter(|row| row.state == TaskState::Running);
+    running.filter_map(move |row| {
+        let execution = row.execution(snapshot)?;
+        row.set(snapshot).filter(|set| set.tables.own_keys)?;
+        Some(Silent {
+            what: text::one_line_prefix(&row.name(snapshot), SHORT * 2).into_owned(),
+            subject: Subject::Task(row.task),
+            worker: execution.worker.as_deref(),
+            pid: row.holder,
+            beat: silent_since(look, execution.heartbeat_at)?,
+        })
+    })
+}
+
+fn silent_items<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
+    let snapshot = look.snapshot;
+    let running = look.queue.rows.iter().filter(|row| row.state == ItemState::Running);
+    running.filter_map(move |row| {
+        let item = row.item(snapshot)?;
+        snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys)?;
+        Some(Silent {
+            what: format!("queue {}", text::one_line_prefix(&row.name(snapshot), SHORT * 2)),
+            subject: Subject::Item(row.id),
+            worker: item.worker.as_deref(),
+            pid: row.pid,
+            beat: silent_since(look, item.heartbeat_at)?,
+        })
+    })
+}
+
+/// `long job runs on w3, without a heartbeat for 5m44s: stopped or hung`
+fn silent_finding(look: &CheckInput<'_>, one: &Silent<'_>) -> Finding {
+    let what = text::fit(&one.what, SHORT);
+    let worker = text::one_line_prefix(one.worker.unwrap_or("its worker"), SHORT * 2);
+    let worker = text::fit(&worker, SHORT);
+    let age = text::duration(look.age(one.beat));
+    let summary = format!("{what} runs on {worker}, without a heartbeat for {age}: stopped or hung");
+    let pid = one.pid.map_or_else(|| "its session".to_owned(), |pid| format!("its session {pid}"));
+    let about =
+        format!("{pid} is alive and holds its lock: no other worker can run it until that session ends");
+    let finding = Finding::new("silent_worker", Severity::Warning, summary, one.subject);
+    Finding { since: Some(one.beat), ..finding.short(format!("{what}: {worker} silent {age}")).about(about) }
+}
+
 /// One finding for each type of task and of item that is due and that none of the schema's workers takes.
-pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
-    let mut findings = tasks(look);
-    findings.extend(items(look));
+pub(super) fn unserved_types(look: &CheckInput<'_>) -> Vec<Finding> {
+    let mut findings = unserved_tasks(look);
+    findings.extend(unserved_items(look));
     let more = Finding::more("unserved_type", findings.len().saturating_sub(LIMIT));
     findings.truncate(LIMIT);
     findings.extend(more);
@@ -37,7 +112,7 @@ fn kind_of<'a>(look: &CheckInput<'a>, row: &TaskRow) -> Option<&'a str> {
     row.schedule(look.snapshot).and_then(|task| task.kind.as_deref())
 }
 
-fn tasks(look: &CheckInput<'_>) -> Vec<Finding> {
+fn unserved_tasks(look: &CheckInput<'_>) -> Vec<Finding> {
     let snapshot = look.snapshot;
     let mut overdue = look.tasks.rows.iter().filter(|row| row.state == TaskState::Overdue).peekable();
     if overdue.peek().is_none() {
@@ -62,12 +137,12 @@ fn tasks(look: &CheckInput<'_>) -> Vec<Finding> {
             }
         };
         let takers = takers.get(set)?.as_ref()?;
-        Some(new(summary, Subject::Task(first.task), since, (kind, takers)))
+        Some(unserved_finding(summary, Subject::Task(first.task), since, (kind, takers)))
     };
     groups.into_iter().filter_map(finding).collect()
 }
 
-fn items(look: &CheckInput<'_>) -> Vec<Finding> {
+fn unserved_items(look: &CheckInput<'_>) -> Vec<Finding> {
     let snapshot = look.snapshot;
     let since = |row: &ItemRow| row.item(snapshot).and_then(|item| item.due_at.or(item.created_at));
     let is_late = |row: &&ItemRow| {
@@ -103,7 +178,8 @@ fn items(look: &CheckInput<'_>) -> Vec<Finding> {
             };
             // An idle worker of the application's own that has not registered its types may take them: it is visible only while it
             // works.
-            let finding = new(summary, Subject::Item(id), since(first), (kind.as_deref(), &takers));
+            let finding =
+                unserved_finding(summary, Subject::Item(id), since(first), (kind.as_deref(), &takers));
             findings.push(Finding { severity: Severity::Info, ..finding });
         }
     }
@@ -117,7 +193,7 @@ fn type_text(kind: Option<&str>) -> String {
     }
 }
 
-fn new(
+fn unserved_finding(
     summary: String,
     subject: Subject,
     since: Option<crate::model::Timestamp>,
