@@ -5,7 +5,7 @@ use locktop_tasks::recovery::Order;
 use tokio_postgres::Client;
 
 use super::{Settings, not_tried, recovery};
-use crate::action::lines::Lines;
+use crate::action::Lines;
 use crate::action::record::{Progress, Record, Recorder};
 use crate::action::session::{self, Asking, Pending};
 use crate::action::{adapter, published, redis_lease, table};

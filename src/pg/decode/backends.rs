@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::DecodeError;
 use super::copy::{CopyReader, Fields};
-use super::encoding::{Encoding, Encodings};
 use super::texts::Texts;
+use super::texts::{Encoding, Encodings};
 use super::value::{inet, int4, int8, oid, text, timestamp};
 use crate::model::backend::{Backend, State};
 use crate::model::{QueryText, Text};

@@ -1,8 +1,3 @@
-mod detail;
-mod help;
-mod related;
-mod sort;
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::Clear;
@@ -10,9 +5,11 @@ use ratatui::widgets::Clear;
 use super::draw_line;
 use super::theme::Theme;
 use super::viewport::Viewport;
-use crate::app::App;
 use crate::app::line::{Line, Tone};
 use crate::app::page::Page;
+use crate::app::panes::{Pane, RowId};
+use crate::app::related::Related;
+use crate::app::{App, detail, help};
 
 pub(super) fn render_full(
     frame: &mut Frame<'_>,
@@ -24,10 +21,10 @@ pub(super) fn render_full(
     let full = app.pages.iter().rev().find(|page| !matches!(page, Page::Sort { .. } | Page::Related { .. }));
     match full {
         Some(Page::Help { scroll, search }) => {
-            help::render(frame, area, app, (*scroll, search), viewport, theme);
+            render_help(frame, area, app, (*scroll, search), viewport, theme);
         }
         Some(Page::Detail { subject, scroll }) => {
-            detail::render(frame, area, app, (*subject, *scroll), viewport, theme);
+            render_detail(frame, area, app, (*subject, *scroll), viewport, theme);
         }
         Some(Page::Sort { .. } | Page::Related { .. }) | None => return false,
     }
@@ -44,11 +41,11 @@ pub(super) fn render_popup(
     match app.pages.last() {
         Some(Page::Sort { pane, selected }) => {
             viewport.page_rows = 5;
-            sort::render(frame, area, app, (*pane, *selected), theme);
+            render_sort(frame, area, app, (*pane, *selected), theme);
         }
         Some(Page::Related { links, at }) => {
             viewport.page_rows = 5;
-            related::render(frame, area, (links, *at), theme);
+            render_related(frame, area, (links, *at), theme);
         }
         _ => {}
     }
@@ -124,4 +121,71 @@ pub(super) fn boxed(frame: &mut Frame<'_>, area: Rect, title: &str, theme: &Them
     let bottom = Line::new().with(format!("└{}┘", "─".repeat(inner)), Tone::Dim);
     draw_line(frame, Rect { y: area.bottom() - 1, height: 1, ..area }, &bottom, theme);
     Rect { x: area.x + 1, y: area.y + 1, width: area.width - 2, height: area.height - 2 }
+}
+
+fn render_help(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    (scroll, search): (usize, &str),
+    viewport: &mut Viewport,
+    theme: &Theme,
+) {
+    viewport.page_rows = usize::from(area.height.saturating_sub(1));
+    let lines = help::lines(app, usize::from(area.width), search);
+    let title = if search.is_empty() { "Help".to_owned() } else { format!("Help · /{search}") };
+    scrolled(frame, area, &title, &lines, scroll, theme);
+}
+
+fn render_detail(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    (subject, scroll): (RowId, usize),
+    viewport: &mut Viewport,
+    theme: &Theme,
+) {
+    viewport.page_rows = usize::from(area.height.saturating_sub(1));
+    let Some(context) = app.context() else { return };
+    let title = detail::title(&context, subject);
+    let lines = app.detail_lines(subject, usize::from(area.width)).unwrap_or_else(gone);
+    scrolled(frame, area, &title, &lines, scroll, theme);
+}
+
+fn gone() -> Vec<Line> {
+    vec![Line::new(), Line::new().with("  No longer exists. Esc returns.", Tone::Warning)]
+}
+
+fn render_sort(frame: &mut Frame<'_>, area: Rect, app: &App, (pane, selected): (Pane, usize), theme: &Theme) {
+    let current = app.pane(pane).sort;
+    let line = |(title, name): (&str, &str)| {
+        let arrow = match current.filter(|sort| sort.column == name) {
+            Some(sort) if sort.descending => " ↓",
+            Some(_) => " ↑",
+            None => "",
+        };
+        Line::new().with(format!("{title}{arrow}"), Tone::Plain)
+    };
+    let headings = pane.table().headings();
+    let columns = headings.iter().map(|column| line((column.title, column.name)));
+    let usual = Line::new().with("default (worst first)", Tone::Plain);
+    let lines: Vec<Line> = columns.chain([usual]).collect();
+    choices(frame, area, &format!("Sort {}", pane.title()), (&lines, selected), theme);
+}
+
+const LABEL: usize = 60;
+
+fn render_related(frame: &mut Frame<'_>, area: Rect, (related, at): (&[Related], usize), theme: &Theme) {
+    let room = usize::from(area.width).saturating_sub(28).min(LABEL);
+    let widest = related.iter().map(|link| crate::text::width(&link.label)).max().unwrap_or(0).min(room);
+    let line = |link: &Related| {
+        let label = crate::text::fit(&link.label, widest);
+        let rest = widest.saturating_sub(crate::text::width(&label));
+        Line::new()
+            .with(format!("{:<10}", link.what), Tone::Dim)
+            .with(format!("{label}{}", " ".repeat(rest)), Tone::Plain)
+            .with(format!("  {}", link.screen.definition().title), Tone::Dim)
+    };
+    let lines: Vec<Line> = related.iter().map(line).collect();
+    choices(frame, area, "Go to", (&lines, at), theme);
 }
