@@ -9,8 +9,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::theme::Theme;
-use super::widgets;
-use super::{draw_ends, draw_line};
+use super::{draw_ends, draw_line, widgets};
 use crate::app::App;
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};

@@ -7,9 +7,8 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::draw_ends;
 use super::theme::Theme;
-use super::widgets;
+use super::{draw_ends, widgets};
 use crate::app::App;
 use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};

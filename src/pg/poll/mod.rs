@@ -26,8 +26,7 @@ use std::time::Duration;
 
 pub use super::section_error::SectionError;
 pub(crate) use link::silence;
-pub use opening::OpenError;
-pub use opening::{open_beside, open_plain};
+pub use opening::{OpenError, open_beside, open_plain};
 pub(crate) use pg_connect::message;
 pub use pooler::is_own;
 pub(crate) use pooler::take_back;

@@ -4,8 +4,7 @@
 
 use std::fmt::Write;
 
-use super::block::time;
-use super::block::{escape, text};
+use super::block::{escape, text, time};
 use super::content::Content;
 use super::episodes::{ended, party};
 use super::series::Stack;

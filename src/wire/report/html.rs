@@ -1,7 +1,6 @@
 //! An HTML page without scripts, fonts and links. Every text of the recording is escaped.
 
-use super::block::Block;
-use super::block::{escape, text};
+use super::block::{Block, escape, text};
 use super::content::{Content, Part};
 use super::series::Stack;
 use super::{chart, tree};

@@ -66,7 +66,7 @@ fn block(content: &Content<'_>, block: &Block) -> String {
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// A bar for each column, or the sign of its event, or a blank if it is not known; at most `room` of them.
-pub(super) fn bars(columns: &[Column], room: usize) -> String {
+fn bars(columns: &[Column], room: usize) -> String {
     let room = room.min(columns.len()).max(1);
     let most = columns.iter().map(|column| column.waiting).max().unwrap_or_default().max(1);
     let of = |place: usize| place * columns.len() / room;

@@ -7,8 +7,7 @@ use super::frees::{Gone, Stays, freed};
 use super::index::Index;
 use super::lists::{List, Lists};
 use super::modes::{PerMode, stopped_by};
-use super::net::Net;
-use super::net::{Search, count};
+use super::net::{Net, Search, count};
 use super::{Party, Queue};
 use crate::lock::{LockMode, LockModes, LockType};
 
