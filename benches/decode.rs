@@ -16,9 +16,8 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use locktop::model::backend::Backend;
 use locktop::pg::decode::backends::{Backends, KnownBackends};
-use locktop::pg::decode::encoding::Encodings;
 use locktop::pg::decode::locks::{KnownLocks, Locks, Reader};
-use locktop::pg::decode::texts::Texts;
+use locktop::pg::decode::texts::{Encodings, Texts};
 
 /// The number of the poll.
 const POLL: &str = "1";

@@ -11,7 +11,7 @@ use super::panes::{RowId, findings, locks, query};
 use super::subject;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::{self, Effect};
-use crate::model::finding::{Finding, wait_event};
+use crate::model::finding::{Finding, waits};
 use crate::model::lease::LeaseState;
 use crate::model::lock::LockType;
 use crate::model::output::{Channel, shown};
@@ -145,7 +145,7 @@ impl Strip<'_> {
     fn cause(&self, party: Party, backend: &Backend) -> Option<Line> {
         let kept = self.context.snapshot_view().kept_key(party).map(|_| consequence::KEPT.to_owned());
         let itself = kept.or_else(|| self.context.snapshot_view().waits_for_itself(party));
-        let cause = itself.or_else(|| wait_event::unnamed_wait(self.context.snapshot, backend))?;
+        let cause = itself.or_else(|| waits::unnamed_wait(self.context.snapshot, backend))?;
         Some(Line::new().with("cause: ", Tone::Dim).with(cause, Tone::Plain))
     }
 

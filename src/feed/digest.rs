@@ -12,7 +12,7 @@ use crate::model::adapter;
 use crate::model::blame::{Blame, Counter};
 use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::expected::ExpectedBlocker;
-use crate::model::finding::{self, CheckInput, Severity, Subject, lock_name_query};
+use crate::model::finding::{self, CheckInput, Severity, Subject, server};
 use crate::model::held;
 use crate::model::lease;
 use crate::model::lock_name::LockNames;
@@ -214,7 +214,7 @@ impl Digest {
         let input = CheckInput { view: look, deadlocks, new_roots, thresholds: &self.thresholds };
         let mut findings = finding::find(&input);
         // These are the least important findings, so they come last.
-        findings.extend(lock_name_query::findings(&self.notes));
+        findings.extend(server::lock_name_notes(&self.notes));
         let events = self.diff.as_mut().map(|diff| {
             let was_down = matches!(self.view.link, Link::Down { .. });
             let drafts = diff.look(&Change::new(self.view.with_snapshot(), look, was_down, deadlocks));

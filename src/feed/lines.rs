@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-pub use super::line::Line;
+pub use super::spare::Line;
 use super::spare::Spare;
 use crate::action;
 use crate::model::snapshot::Pooling;

@@ -7,7 +7,6 @@ pub mod event_sender;
 pub mod history;
 mod journal;
 pub mod learn;
-mod line;
 pub mod lines;
 pub mod live;
 pub mod once;

@@ -6,18 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pg_connect::Backoff;
+use pg_connect::connect::Connection;
+use pg_connect::conninfo::ConnInfo;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::line::Line;
 use crate::clock;
 use crate::model::snapshot::Pooling;
 use crate::model::view::{Link, View};
-use crate::pg::poll::{Limits, message, open_beside, silence};
-use pg_connect::Backoff;
-use pg_connect::connect::Connection;
-use pg_connect::conninfo::ConnInfo;
+use crate::pg::poll::{Limits, Session, message, open_beside, silence};
 
 /// A connection that lasted this long resets the backoff.
 const LASTING: Duration = Duration::from_secs(10);
@@ -165,5 +164,22 @@ async fn keep(
             }
         }
         tokio::time::sleep(backoff.failed(silent)).await;
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Line {
+    pub client: Arc<Client>,
+    /// The process id. `None` if unknown, or if it changes each time.
+    pub pid: Option<i32>,
+    /// The mode of the pooler between locktop and the server, if any.
+    pub pooling: Pooling,
+}
+
+impl Line {
+    /// The poll's connection, if others may use it.
+    pub(super) fn of(session: &Session) -> Option<Self> {
+        let server = session.server();
+        Some(Self { client: session.client()?, pid: Some(server.own_pid), pooling: server.pooling })
     }
 }

@@ -1,6 +1,6 @@
 use tokio_postgres::Row;
 
-use super::decode::encoding::Encoding;
+use super::decode::texts::Encoding;
 use super::decode::value::text;
 use super::poll::raw;
 use crate::model::Text;

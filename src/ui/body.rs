@@ -6,8 +6,7 @@ use ratatui::layout::Rect;
 use super::layout::Place;
 use super::theme::Theme;
 use super::viewport::Viewport;
-use super::widgets::table;
-use super::{draw_ends, draw_line, header, layout, pages, split_bottom, split_top};
+use super::{draw_ends, draw_line, header, layout, pages, split_bottom, split_top, widgets};
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::{Fact, Pane, Total, findings};
@@ -81,8 +80,8 @@ fn draw_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Vi
         let used = u16::try_from(down.len()).unwrap_or(u16::MAX).min(rest.height);
         (_, above) = split_top(rest, used);
         if app.context().is_some() && above.height > 0 {
-            let offset = table::offset(above, Pane::Findings, app, viewport);
-            table::render(frame, above, (Pane::Findings, offset), app, viewport, theme);
+            let offset = widgets::offset(above, Pane::Findings, app, viewport);
+            widgets::render(frame, above, (Pane::Findings, offset), app, viewport, theme);
         }
     } else {
         draw(frame, above, Pane::Findings, app, viewport, theme);
@@ -115,7 +114,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
         draw_line(frame, line, &above(&context), theme);
         rest = below;
     }
-    let offset = table::offset(rest, pane, app, viewport);
+    let offset = widgets::offset(rest, pane, app, viewport);
     let out = scrolled_out(&context, (pane, offset), usize::from(rest.height), app);
     draw_title(frame, title, (pane, facts(pane, app)), out, app, theme);
     let is_quiet = pane == Pane::Findings && app.pane(pane).filter.is_empty();
@@ -137,7 +136,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
         }
         return;
     }
-    table::render(frame, rest, (pane, offset), app, viewport, theme);
+    widgets::render(frame, rest, (pane, offset), app, viewport, theme);
 }
 
 fn nothing(pane: Pane, app: &App, context: &Context<'_>, room: usize) -> Cow<'static, str> {

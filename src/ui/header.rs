@@ -9,8 +9,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::theme::Theme;
-use super::widgets::sparkline;
-use super::{draw_ends, draw_line};
+use super::{draw_ends, draw_line, widgets};
 use crate::app::App;
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
@@ -256,7 +255,7 @@ fn waiting_line(app: &App, width: u16) -> Line {
         0 => Tone::Plain,
         _ => Tone::Warning,
     };
-    let bars = sparkline::bars(&counts, columns);
+    let bars = widgets::bars(&counts, columns);
     let mut line = Line::new().with("waiting ", Tone::Dim);
     // The last bar is the current one.
     let last = bars.char_indices().next_back().map_or(0, |(at, _)| at);

@@ -7,9 +7,8 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::draw_ends;
 use super::theme::Theme;
-use super::widgets::sparkline;
+use super::{draw_ends, widgets};
 use crate::app::App;
 use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
@@ -84,7 +83,7 @@ fn bars(past: &PastView, room: usize) -> (Vec<Bar>, usize) {
             *sign = moment.trouble.max(*sign);
         }
     }
-    let heights = sparkline::bars(&most, columns);
+    let heights = widgets::bars(&most, columns);
     let bars = heights.chars().zip(most).zip(signs).map(|((bar, most), sign)| match (sign, most) {
         (Some(trouble), _) => Bar::Sign(trouble.sign()),
         (None, 0) => Bar::Calm,

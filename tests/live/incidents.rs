@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::once::once;
-use locktop::model::finding::wait_event::unnamed_wait;
+use locktop::model::finding::waits::unnamed_wait;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::Verb;
 use locktop::model::thresholds::Thresholds;

@@ -18,10 +18,9 @@ use locktop::keys::Key;
 use locktop::model::{fingerprint, output, statement};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::decode::backends::{Backends, KnownBackends};
-use locktop::pg::decode::encoding::Encodings;
 use locktop::pg::decode::locks::{KnownLocks, Locks, Reader};
 use locktop::pg::decode::prepared::PreparedRows;
-use locktop::pg::decode::texts::Texts;
+use locktop::pg::decode::texts::{Encodings, Texts};
 use locktop::pg::server_log;
 use locktop::redis::parse_list;
 

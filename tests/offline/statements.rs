@@ -87,7 +87,7 @@ const READERS: [(&str, usize); 22] = [
     ("model/blame/statements.rs", 2),
     ("model/consequence.rs", 1),
     ("model/expected.rs", 1),
-    ("model/finding/convoy.rs", 1),
+    ("model/finding/blockers.rs", 1),
     ("model/kept_key.rs", 1),
     ("model/lock_name/mod.rs", 1),
     ("model/lock_of/meeting.rs", 1),

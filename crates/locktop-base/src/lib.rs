@@ -5,14 +5,13 @@ pub mod clock;
 pub mod encoding;
 #[cfg(feature = "files")]
 pub mod file;
-mod lock_key;
 pub mod namespace;
 #[cfg(feature = "files")]
 pub mod place;
 mod query_text;
 pub mod text;
 
-pub use lock_key::LockKey;
+pub use namespace::LockKey;
 pub use query_text::QueryText;
 
 /// Text from the server: shared, immutable, valid UTF-8 (invalid bytes were replaced when it was decoded), and otherwise

@@ -10,8 +10,7 @@
 
 pub mod contest;
 mod install;
-mod language;
-mod open_question;
+mod operator;
 mod owned;
 pub mod postgres;
 mod process;
@@ -22,7 +21,6 @@ pub mod scenario;
 pub mod tasks;
 mod workers;
 
-pub use language::Language;
-pub use open_question::OpenQuestion;
+pub use operator::{Language, OpenQuestion};
 pub use process::LaunchError;
 pub use run::{Demo, DemoError, DemoOptions, run};

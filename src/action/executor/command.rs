@@ -5,10 +5,9 @@ use locktop_tasks::recovery::Order;
 use tokio_postgres::Client;
 
 use super::{Settings, not_tried, recovery};
-use crate::action::lines::Lines;
 use crate::action::record::{Progress, Record, Recorder};
 use crate::action::session::{self, Asking, Pending};
-use crate::action::{adapter, published, redis_lease, table};
+use crate::action::{Lines, adapter, published, redis_lease, table};
 use crate::model::plan::{
     ActionCommand, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Report, Request, Target,
     TargetKind, TargetResult, Verb,

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::Lines;
 use super::actor::Actor;
-use super::lines::Lines;
 use super::record::Record;
 use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, Request, TargetResult};
 use crate::model::view::TargetId;

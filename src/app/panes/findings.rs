@@ -13,7 +13,7 @@ use crate::app::context::Context;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
 use crate::model::attempts;
-use crate::model::finding::{self, Finding, Severity, lock_table};
+use crate::model::finding::{self, Finding, Severity, locks};
 use crate::model::refusals;
 use crate::text;
 
@@ -136,7 +136,7 @@ pub fn quiet(context: &Context<'_>) -> Vec<Line> {
     let view = context.snapshot_view();
     let attempts = context.index.attempts.get_or_init(|| attempts::seen(view)).clone();
     let refused = refusals::line(&context.view.series.refusals);
-    let facts = [lock_table::fill(view), deadlocks, refused, attempts, next];
+    let facts = [locks::table_fill(view), deadlocks, refused, attempts, next];
     let info = |fact: String| Line::new().with(format!("  info        {fact}"), Tone::Dim);
     let ok = Line::new().with("  ok  ", Tone::Good).with("        no problems found", Tone::Dim);
     let ok = findings.is_empty().then_some(ok);

@@ -1,3 +1,5 @@
+//! Deadlocks: those that the server has not broken yet, and those that it has.
+
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -162,7 +164,7 @@ impl Deadlocks {
 
 /// Names the parties if their cycle was in one of the earlier snapshots; a deadlock between two snapshots leaves only its
 /// count.
-pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn broken_deadlocks(look: &CheckInput<'_>) -> Vec<Finding> {
     let broken = &look.deadlocks.broken;
     let Some(first) = broken.first() else { return Vec::new() };
     let rise: u64 = broken.iter().map(|broken| broken.rise).sum();
@@ -178,4 +180,20 @@ pub(super) fn check(look: &CheckInput<'_>) -> Vec<Finding> {
     let finding = Finding::new("deadlocks", Severity::Warning, summary, subject).short(short);
     let details = all.iter().flat_map(|victims| victims.said.iter().cloned()).collect();
     vec![Finding { since: Some(first.since), details, ..finding }]
+}
+
+/// A cycle of the wait graph: a deadlock that the server has not broken yet (it checks after `deadlock_timeout`).
+pub(super) fn cycles(look: &CheckInput<'_>) -> Vec<Finding> {
+    let cycles = &look.graph.cycles;
+    let listed = cycles.iter().take(LIMIT).filter_map(|cycle| {
+        let parties = parties_text(cycle);
+        let subject = look.subject(*cycle.first()?);
+        let summary = format!("deadlock: {parties} wait for each other");
+        let finding = Finding::new("cycle", Severity::Critical, summary, subject);
+        let blocked = u32::try_from(cycle.len()).unwrap_or(u32::MAX);
+        let who = cycle.iter().filter_map(|party| Some(words::who(look.backend(party.pid())?)));
+        let finding = finding.about(who.take(4).collect::<Vec<_>>().join(" and "));
+        Some(Finding { blocked, help: Some("cancel"), ..finding })
+    });
+    listed.chain(Finding::more("cycle", cycles.len().saturating_sub(LIMIT))).collect()
 }

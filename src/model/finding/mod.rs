@@ -1,43 +1,20 @@
 //! Small checks over a snapshot: what is wrong, how bad, and which shortcut helps.
 //!
-//! Each check is a function in its own file that reads a [`CheckInput`] and returns its findings. A check reads the locks
+//! Each check is a function that reads a [`CheckInput`] and returns its findings. A check reads the locks
 //! at most once, and returns at most a hundred findings.
 
-mod adapter;
-mod adapter_leader;
-mod adapter_limit;
-mod adapter_stuck;
+mod adapters;
+mod blockers;
 mod check_input;
-mod connections;
-mod convoy;
-mod cycle;
 pub(crate) mod deadlocks;
-mod expected;
-mod forgotten;
-mod generator;
-mod growth;
-mod hidden;
-mod idle_lock;
-mod lease;
-mod limit;
-pub mod lock_name_query;
-pub mod lock_table;
-mod long_running;
-mod new_roots;
-mod pile_up;
-mod prepared;
-mod queue;
-mod redis_lock;
-mod rights;
-mod root_blocker;
+mod leases;
+pub mod locks;
 mod row;
-mod silent;
-mod stale;
-mod target;
-mod task;
-mod unserved;
-mod wait;
-pub mod wait_event;
+pub mod server;
+mod tasks;
+mod transactions;
+pub mod waits;
+mod workers;
 
 #[cfg(test)]
 mod tests;
@@ -58,10 +35,10 @@ use super::task::TaskId;
 use super::wait_graph::Party;
 use super::work_queue::ItemId;
 use super::{QueryText, Text, Timestamp};
+pub use blockers::NewRoots;
 pub use check_input::CheckInput;
 pub(crate) use check_input::parties_text;
 pub use deadlocks::Deadlocks;
-pub use new_roots::NewRoots;
 pub use row::RowWords;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -136,34 +113,34 @@ type Check = fn(&CheckInput<'_>) -> Vec<Finding>;
 
 /// All checks, and whether each needs the locks. Among findings of equal rank, those of an earlier check come first.
 const CHECKS: &[(Check, bool)] = &[
-    (cycle::check, true),
-    (root_blocker::check, true),
-    (prepared::check, true),
-    (convoy::check, true),
-    (wait::check, true),
-    (wait_event::check, false),
-    (connections::check, false),
-    (lock_table::check, true),
-    (pile_up::check, false),
-    (deadlocks::check, false),
-    (task::check, false),
-    (silent::check, false),
-    (unserved::check, false),
-    (lease::check, false),
-    (redis_lock::check, false),
-    (queue::check, false),
-    (adapter::check, false),
-    (adapter_stuck::check, false),
-    (adapter_limit::check, false),
-    (generator::check, false),
-    (limit::check, false),
-    (stale::check, false),
-    (idle_lock::check, true),
-    (forgotten::check, true),
-    (long_running::check, true),
-    (rights::check, false),
-    (growth::check, false),
-    (hidden::check, false),
+    (deadlocks::cycles, true),
+    (blockers::root_blockers, true),
+    (transactions::blocking_prepared, true),
+    (blockers::convoys, true),
+    (waits::long_waits, true),
+    (waits::wait_events, false),
+    (server::connections, false),
+    (locks::lock_table, true),
+    (waits::pile_ups, false),
+    (deadlocks::broken_deadlocks, false),
+    (tasks::tasks, false),
+    (workers::silent_workers, false),
+    (workers::unserved_types, false),
+    (leases::leases, false),
+    (leases::redis_locks, false),
+    (tasks::queue_items, false),
+    (adapters::adapters, false),
+    (adapters::stuck_adapters, false),
+    (adapters::adapter_limits, false),
+    (leases::generators_ahead, false),
+    (leases::full_limits, false),
+    (server::stale_sections, false),
+    (locks::idle_locks, true),
+    (transactions::forgotten, true),
+    (transactions::long_running, true),
+    (server::hidden_activity, false),
+    (server::growth, false),
+    (server::hidden_tables, false),
 ];
 
 pub fn checks(has_locks: bool) -> usize {
@@ -176,7 +153,7 @@ pub fn find(look: &CheckInput<'_>) -> Vec<Finding> {
     let has_locks = look.snapshot.locks.is_known();
     let checks = CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks);
     let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(look)).collect();
-    convoy::one_for_each(&mut findings, look);
+    blockers::one_for_each(&mut findings, look);
     findings.sort_by(|a, b| {
         let worst = b.severity.cmp(&a.severity).then(b.blocked.cmp(&a.blocked));
         // An earlier start is longer; an unknown one is shorter than any.

@@ -4,8 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::DecodeError;
 use super::copy::{CopyReader, Fields};
-use super::encoding::{Encoding, Encodings};
-use super::texts::Texts;
+use super::texts::{Encoding, Encodings, Texts};
 use super::value::{inet, int4, int8, oid, text, timestamp};
 use crate::model::backend::{Backend, State};
 use crate::model::{QueryText, Text};

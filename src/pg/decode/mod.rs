@@ -7,7 +7,6 @@
 
 pub mod backends;
 pub mod copy;
-pub mod encoding;
 pub mod locks;
 pub mod prepared;
 pub(super) mod row;

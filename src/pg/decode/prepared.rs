@@ -1,6 +1,6 @@
 use super::DecodeError;
 use super::copy::CopyReader;
-use super::encoding::Encodings;
+use super::texts::Encodings;
 use super::value::{oid, timestamp};
 use crate::model::Text;
 use crate::model::lock::Prepared;

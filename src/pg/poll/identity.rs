@@ -3,7 +3,7 @@
 use super::sections::raw;
 use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::encoding::Encoding;
+use crate::pg::decode::texts::Encoding;
 use crate::pg::decode::value::{boolean, float8, int4, oid, text, timestamp};
 use crate::text::parse_duration;
 

@@ -8,17 +8,14 @@
 //! Behind a pooler in transaction mode the whole poll is one transaction, including the look-ups (the module `loan`).
 
 mod announced;
-mod beside;
 mod identity;
 mod known;
 mod link;
 mod loan;
 mod names;
-mod open_error;
 mod opening;
 mod pooler;
 mod prepare;
-mod pulse;
 mod safe_snapshot;
 mod scan;
 mod sections;
@@ -28,12 +25,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::section_error::SectionError;
-pub use beside::{open_beside, open_plain};
-pub use open_error::OpenError;
+pub(crate) use link::silence;
+pub use opening::{OpenError, open_beside, open_plain};
 pub(crate) use pg_connect::message;
 pub use pooler::is_own;
 pub(crate) use pooler::take_back;
-pub(crate) use pulse::silence;
 pub(in crate::pg) use sections::raw;
 pub use session::Session;
 

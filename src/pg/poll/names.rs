@@ -17,7 +17,7 @@ use crate::model::Text;
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
 use crate::pg::background::{Background, Brought, RENEW, REST, rest};
-use crate::pg::decode::encoding::{Encoding, Encodings};
+use crate::pg::decode::texts::{Encoding, Encodings};
 use crate::pg::decode::value::{boolean, oid, text};
 use crate::pg::rights::rights_of;
 use crate::pg::section_error::SectionError;

@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use postgres_protocol::escape::escape_literal;
-use tokio::task::AbortHandle;
-use tokio_postgres::{Client, Error};
-
-use super::{Limits, OpenError, pooler};
-use crate::model::snapshot::Pooling;
-use crate::pg::scope::Scope;
-use crate::pg::sql;
+use futures_util::future::join;
 use locktop_tasks::sql::PATH;
 use pg_connect::connect::{Connection, Place, SearchPath, connect_somewhere, pin};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
 use pg_connect::message;
+use postgres_protocol::escape::escape_literal;
+use tokio::task::AbortHandle;
+use tokio_postgres::{Client, Error};
+
+use super::{Limits, pooler};
+use crate::model::snapshot::Pooling;
+use crate::pg::scope::Scope;
+use crate::pg::sql;
 
 /// Longest time for a cancel request.
 const CANCEL: Duration = Duration::from_secs(1);
@@ -127,4 +128,78 @@ pub(super) async fn settings(
     )
     .await;
     timeouts.and(settings).and(kept)
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Connected, but the server refuses what locktop needs first.
+    #[error("the server accepted the connection and then failed: {0}")]
+    Setup(String),
+    /// Connected, but the server does not answer.
+    #[error("the server accepted the connection and does not answer")]
+    Silent,
+    /// An unusable pooler, with a remedy.
+    #[error("{0}")]
+    Pooler(String),
+    /// The session has statements that locktop prepared in another session: a pooler passes sessions to other clients without
+    /// a reset.
+    #[error("a pooler passes sessions to other clients without a reset")]
+    Lent,
+    /// A server without the features that locktop reads.
+    #[error("PostgreSQL {0}: locktop needs 14 or later")]
+    TooOld(String),
+}
+
+impl OpenError {
+    /// Whether the error may be temporary: too many connections, or starting up (SQLSTATE 53300, 57P03).
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Connect(error) if error.is_waitable())
+    }
+
+    /// Whether the server accepted the connection and then did not answer. Each further attempt may leave a process there
+    /// that waits for whatever blocks the server.
+    pub fn is_silence(&self) -> bool {
+        match self {
+            Self::Silent => true,
+            Self::Connect(error) => error.is_silence(),
+            Self::Setup(_) | Self::Pooler(_) | Self::Lent | Self::TooOld(_) => false,
+        }
+    }
+}
+
+/// A connection with the settings of a session only.
+///
+/// # Errors
+/// Also if a pooler keeps no session for it.
+pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
+    match Box::pin(open_beside(info, limits, std::future::ready(None))).await? {
+        (_, Pooling::Transactions) => Err(pooler::no_session()),
+        (connection, _) => Ok(connection),
+    }
+}
+
+/// The same next to a polling connection that was made with the same `info`; `known` is the pooling found for that one.
+/// If a pooler is in transaction mode, nothing is set: each message must include what it needs.
+pub async fn open_beside(
+    info: &ConnInfo,
+    limits: &Limits,
+    known: impl Future<Output = Option<Pooling>>,
+) -> Result<(Connection, Pooling), OpenError> {
+    let opening = Box::pin(Opening::connect(info)).await?;
+    let pooling = Box::pin(opening.pooling(info, limits, known)).await?;
+    if pooling == Pooling::Transactions {
+        return Ok((opening.ready(), pooling));
+    }
+    let setup = async {
+        let client = opening.client();
+        let path = pinned(client).await?;
+        let (set, words) =
+            join(settings(client, limits, &path, Scope::Own), client.batch_execute(sql::WORDS)).await;
+        let set = set.and(words);
+        set.map_err(|error| OpenError::Setup(message(&error)))
+    };
+    opening.within(limits.poll_timeout, setup).await?;
+    Ok((opening.ready(), pooling))
 }

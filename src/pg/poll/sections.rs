@@ -12,9 +12,9 @@ use crate::model::backend::Backend;
 use crate::model::snapshot::Replay;
 use crate::model::wait_graph::Answer;
 use crate::pg::decode::backends::Backends;
-use crate::pg::decode::encoding::Encodings;
 use crate::pg::decode::locks::{KnownLocks, Locks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
+use crate::pg::decode::texts::Encodings;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
 use crate::pg::section_error::SectionError;
 

@@ -14,7 +14,7 @@ use pg_connect::message;
 
 use super::scan::Scan;
 use super::sections::{self, Blocking, Tick};
-use super::{Limits, OpenError, PollError, pooler, pulse, safe_snapshot, waiters};
+use super::{Limits, OpenError, PollError, link, pooler, safe_snapshot, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::adapter::{self, Parts};
@@ -245,7 +245,7 @@ impl Session {
     pub async fn silence(&self) -> PollError {
         // One reference is the session's, and one is kept for callers without a connection: [`crate::feed::lines`].
         let mine = || 2 + self.lookups();
-        pulse::silence(&self.client, || Arc::strong_count(&self.client) > mine()).await
+        link::silence(&self.client, || Arc::strong_count(&self.client) > mine()).await
     }
 
     /// Look-ups in progress next to the poll. If the server is silent, they wait as well.

@@ -4,10 +4,9 @@
 
 use std::fmt::Write;
 
-use super::block::time;
+use super::block::{escape, text, time};
 use super::content::Content;
 use super::episodes::{ended, party};
-use super::escape::{escape, text};
 use super::series::Stack;
 use super::{Column, Mark, Report, Style, axis};
 use crate::text::{count, duration, one_line_prefix};

@@ -1,8 +1,7 @@
 //! An HTML page without scripts, fonts and links. Every text of the recording is escaped.
 
-use super::block::Block;
+use super::block::{Block, escape, text};
 use super::content::{Content, Part};
-use super::escape::{escape, text};
 use super::series::Stack;
 use super::{chart, tree};
 

@@ -5,12 +5,10 @@ mod block;
 mod chart;
 mod content;
 mod episodes;
-mod escape;
 mod html;
 mod json;
 mod log;
 mod markdown;
-mod picture;
 mod series;
 mod tree;
 

@@ -1,7 +1,6 @@
 //! The lock tree of the worst moment: as text, and as a drawing that needs no horizontal scrolling.
 
-use super::block::LONG;
-use super::escape::text;
+use super::block::{LONG, text};
 use super::series::Stack;
 use super::{Branch, Report};
 use crate::text::fit;

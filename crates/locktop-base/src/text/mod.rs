@@ -3,12 +3,9 @@
 //! Text from the server goes through [`one_line`] (or [`lines`] if it may take several) before it is measured, cut or
 //! drawn. All widths are those of `ratatui`'s buffer: the sum over the graphemes, see [`width`].
 
-mod ascii;
-mod count;
-mod duration;
 mod hostile;
+mod numbers;
 mod one_line;
-mod place;
 mod sql;
 mod width;
 mod wrap;
@@ -16,12 +13,9 @@ mod wrap;
 #[cfg(test)]
 mod tests;
 
-pub use ascii::ascii;
-pub use count::{count, count_short};
-pub use duration::{age, duration, parse_duration, seconds_in};
 pub use hostile::is_unseen;
+pub use numbers::{age, count, count_short, duration, parse_duration, seconds_in};
 pub use one_line::{one_line, one_line_prefix};
-pub use place::place;
-pub use sql::{identifier, literal};
-pub use width::{ASCII_ELLIPSIS, Align, ELLIPSIS, fit, fit_middle, fit_pad, fit_with, width};
+pub use sql::{identifier, literal, place};
+pub use width::{ASCII_ELLIPSIS, Align, ELLIPSIS, ascii, fit, fit_middle, fit_pad, fit_with, width};
 pub use wrap::lines;

@@ -1,3 +1,5 @@
+//! Quoted SQL, and the name of a database and its server.
+
 use super::one_line;
 
 /// An SQL string literal on one safe line that means exactly `text`
@@ -34,6 +36,14 @@ fn unicode(character: char, quote: char, prefix: &str, digits: usize) -> String 
         _ if character.is_alphanumeric() => character.to_string(),
         _ => format!("{prefix}{:0digits$X}", u32::from(character)),
     }
+}
+
+/// `app@db.example.com:5432`; `app@/run/postgresql:5432` for a socket in that directory.
+#[must_use]
+pub fn place(database: &str, host: &str, port: u16) -> String {
+    let host =
+        if host.contains(':') && !host.starts_with('/') { format!("[{host}]") } else { host.to_owned() };
+    format!("{database}@{host}:{port}")
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::error::ScenarioError;
-use super::limits;
-use super::running::{Blocker, Running, Wait};
+use super::running::{Blocker, Release, Running, Wait};
 use super::scratch::ScratchSchema;
 use super::session::Session;
 
@@ -45,7 +44,7 @@ impl AdvisoryContention {
     /// # Errors
     /// If the server has too few connections (see [`Self::settings`]) or refuses a statement.
     pub async fn start(self, scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
-        limits::allow_open_files(self.waiters + LOCK_HOLDERS + SPARE);
+        allow_open_files(self.waiters + LOCK_HOLDERS + SPARE);
         let mut running = Running::new(scratch);
         let holder = if self.in_transaction {
             running.begin("scheduler-1", "SELECT pg_advisory_xact_lock(1)").await?
@@ -93,6 +92,49 @@ impl AdvisoryContention {
         }
         scratch.waiting(&pids).await
     }
+}
+
+/// Ensures that this process may open `more` more files, as far as the system allows: the usual limit of 1,024 is less
+/// than 1,000 sessions need.
+fn allow_open_files(more: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    // A generous allowance for the other open files of the process.
+    let wanted = u64::try_from(more).unwrap_or(u64::MAX).saturating_add(512);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        // Without it, opening the sessions fails and reports why.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum });
+    }
+}
+
+/// The first number of the demo's keys, which no other software uses.
+const CLASS: i32 = 0x6c6b_7470;
+
+pub const EXPORT_KEY: (i32, i32) = (CLASS, 1);
+
+/// The key of the advisory lock in the chain.
+pub const PAYOUT_KEY: (i32, i32) = (CLASS, 2);
+
+const WAITERS: [&str; 2] = ["export-1", "export-2"];
+
+/// An idle session holds an advisory lock, and two others wait for it.
+pub(super) async fn session_lock(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+    let lock = format!("SELECT pg_advisory_lock({}, {})", EXPORT_KEY.0, EXPORT_KEY.1);
+    let mut running = Running::new(scratch);
+    running.release = Release::End;
+    let holder = running.open("nightly-export").await?;
+    holder.run(&lock).await?;
+    let root = Blocker::Backend(holder.pid);
+    running.facts.roots.push(root.clone());
+    let mut ahead = Vec::new();
+    for name in WAITERS {
+        let session = running.open(name).await?;
+        running.wait(&session, &lock).await?;
+        let wait = Wait { waiter: session.pid, holders: vec![root.clone()], ahead: Some(ahead.clone()) };
+        running.facts.waits.push(wait);
+        ahead.push(session.pid);
+    }
+    Ok(running)
 }
 
 #[cfg(test)]

@@ -5,27 +5,18 @@
 //! which block all others. Everything is created in a separate schema (see [`ScratchSchema`]).
 
 mod advisory;
-mod chain;
-mod convoy;
-mod deadlock;
 mod error;
-mod limits;
-mod other_database;
-mod parallel;
-mod prepared;
-mod queue;
+mod rows;
 mod running;
 mod scratch;
 mod session;
-mod session_lock;
+mod tables;
 mod traffic;
-mod tuple;
 
-pub use advisory::AdvisoryContention;
+pub use advisory::{AdvisoryContention, EXPORT_KEY, PAYOUT_KEY};
 pub use error::ScenarioError;
 pub use running::{Blocker, Facts, Running, Timing, Wait};
 pub use scratch::{SCHEMA, ScratchSchema};
-pub use session_lock::{EXPORT_KEY, PAYOUT_KEY};
 pub use traffic::{Traffic, TrafficOptions};
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
@@ -69,22 +60,22 @@ impl Scenario {
     /// If the server refuses a session or a statement, or the state does not exist within 30 seconds.
     pub async fn start(self, scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
         match self {
-            Self::Chain => chain::start(scratch, timing).await,
-            Self::Convoy => convoy::start(scratch, timing).await,
-            Self::Deadlock => deadlock::start(scratch, timing).await,
+            Self::Chain => rows::chain(scratch, timing).await,
+            Self::Convoy => tables::convoy(scratch, timing).await,
+            Self::Deadlock => rows::deadlock(scratch, timing).await,
             Self::AdvisoryIdle => AdvisoryContention::default().start(scratch).await,
             Self::AdvisoryInTransaction => {
                 AdvisoryContention { waiters: 20, in_transaction: true, ..AdvisoryContention::default() }
                     .start(scratch)
                     .await
             }
-            Self::SessionLock => session_lock::start(scratch).await,
-            Self::Prepared => prepared::start(scratch).await,
-            Self::QueuedDdl => queue::ddl(scratch).await,
-            Self::InnocentHolder => queue::innocent(scratch).await,
-            Self::TupleLocks => tuple::start(scratch).await,
-            Self::ParallelHolder => parallel::start(scratch).await,
-            Self::OtherDatabase => other_database::start(scratch).await,
+            Self::SessionLock => advisory::session_lock(scratch).await,
+            Self::Prepared => tables::prepared(scratch).await,
+            Self::QueuedDdl => tables::ddl(scratch).await,
+            Self::InnocentHolder => tables::innocent(scratch).await,
+            Self::TupleLocks => rows::tuples(scratch).await,
+            Self::ParallelHolder => tables::parallel(scratch).await,
+            Self::OtherDatabase => tables::other_database(scratch).await,
         }
     }
 }

@@ -3,13 +3,12 @@ use rustc_hash::FxHashSet;
 use super::index::Index;
 use super::leaders::Leaders;
 use super::lists::Lists;
-use super::net::Net;
+use super::modes::Sweep;
+use super::net::{Net, count};
 use super::queue::{Draft, Entry, infer};
 use super::reach::{in_cycles, roots};
 use super::release::Ground;
 use super::rows::{Rows, awaited};
-use super::search::count;
-use super::sweep::Sweep;
 use super::{Holder, Input, Queue, WaitGraph, Waiter, cycles, edges, refine, tree};
 use crate::lock::LockModes;
 

@@ -1,7 +1,7 @@
 use rustc_hash::FxHashSet;
 
 use super::index::Index;
-use super::sweep::Sweep;
+use super::modes::Sweep;
 use super::{Edge, EdgeKind, Holder, Queue, Waiter};
 use crate::lock::LockModes;
 

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Queue;
 use super::index::{Index, Members};
-use super::per_mode::{PerMode, stopped_by};
+use super::modes::{PerMode, stopped_by};
 use crate::lock::{LockMode, LockModes, LockType};
 
 /// The locks that groups keep when they end.

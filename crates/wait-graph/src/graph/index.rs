@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::per_mode::{PerMode, stopped_by};
+use super::modes::{PerMode, stopped_by};
 use super::{Party, Queue};
 use crate::lock::LockModes;
 use locktop_base::Timestamp;

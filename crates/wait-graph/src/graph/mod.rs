@@ -15,15 +15,13 @@ mod fronts;
 mod index;
 mod leaders;
 mod lists;
+mod modes;
 mod net;
-mod per_mode;
 mod queue;
 mod reach;
 mod refine;
 mod release;
 mod rows;
-mod search;
-mod sweep;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -33,10 +31,9 @@ use locktop_base::Timestamp;
 pub use self::fronts::Front;
 use self::index::Index;
 use self::lists::Lists;
-use self::net::Net;
+use self::net::{Net, Search};
 use self::release::Ground;
 pub use self::release::{End, Release};
-use self::search::Search;
 use crate::backend::Backend;
 use crate::lock::{Lock, LockMode, LockModes, LockTag, VirtualTransaction};
 
@@ -280,7 +277,7 @@ impl WaitGraph {
     /// The number of groups in [`WaitGraph::blocked_by`], without sorting them.
     #[must_use]
     pub fn blocks(&self, party: Party) -> u32 {
-        search::count(self.behind(&[party]).len())
+        net::count(self.behind(&[party]).len())
     }
 
     fn behind(&self, parties: &[Party]) -> Vec<usize> {

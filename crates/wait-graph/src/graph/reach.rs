@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::Root;
 use super::frees::{Gone, freed};
+use super::net::{Search, count};
 use super::release::{End, Ground, release};
-use super::search::{Search, count};
 
 /// Ranks the groups that block others and do not wait. `blockers` is the number of blockers of each group.
 ///

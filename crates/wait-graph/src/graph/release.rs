@@ -6,9 +6,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::frees::{Gone, Stays, freed};
 use super::index::Index;
 use super::lists::{List, Lists};
-use super::net::Net;
-use super::per_mode::{PerMode, stopped_by};
-use super::search::{Search, count};
+use super::modes::{PerMode, stopped_by};
+use super::net::{Net, Search, count};
 use super::{Party, Queue};
 use crate::lock::{LockMode, LockModes, LockType};
 

@@ -11,9 +11,8 @@ use std::collections::VecDeque;
 
 use super::cycles::Components;
 use super::index::{Index, Members};
-use super::net::Net;
-use super::per_mode::{PerMode, stopped_by};
-use super::search::count;
+use super::modes::{PerMode, stopped_by};
+use super::net::{Net, count};
 use super::{EdgeKind, Party, Queue, Root, Tree, TreeNode};
 use crate::lock::{LockMode, LockModes};
 use locktop_base::Timestamp;

@@ -1,14 +1,9 @@
-//! The keys that act, one file each: words, rows and effect. The keymap, the footer, the help, the dialog, the executor and
+//! The keys that act: words, rows and effect. The keymap, the footer, the help, the dialog, the executor and
 //! the record read the list below.
 
-mod cancel;
-mod enable;
-mod expect;
-mod make_due;
-mod put_off;
 mod recover;
-mod set_aside;
-mod terminate;
+mod schedule;
+mod sessions;
 mod unlock;
 
 use super::chosen::{self, Chosen};
@@ -61,13 +56,13 @@ impl Definition {
     }
 }
 
-/// The list, in the order of the help and the footer: each key with its file and what can be done by it.
+/// The list, in the order of the help and the footer: each key with its command and what can be done by it.
 macro_rules! commands {
-    ($($id:ident = $file:ident { $($(#[$does:meta])* $verb:ident = $definition:ident,)* })*) => {
+    ($($id:ident = $file:ident::$command:ident { $($(#[$does:meta])* $verb:ident = $definition:ident,)* })*) => {
         /// A key that acts, by its name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum CommandId {
-            $(#[doc = concat!("The key of the file `", stringify!($file), "`.")] $id,)*
+            $($id,)*
         }
 
         impl CommandId {
@@ -77,7 +72,7 @@ macro_rules! commands {
             /// Its words, its rows and what it does to them.
             pub fn definition(self) -> &'static Command {
                 match self {
-                    $(Self::$id => const { &$file::COMMAND },)*
+                    $(Self::$id => const { &$file::$command },)*
                 }
             }
         }
@@ -100,43 +95,43 @@ macro_rules! commands {
 }
 
 commands! {
-    Cancel = cancel {
+    Cancel = sessions::CANCEL_COMMAND {
         /// Cancel the query of a session.
         Cancel = CANCEL,
     }
-    Terminate = terminate {
+    Terminate = sessions::TERMINATE_COMMAND {
         /// End the session itself.
         Terminate = TERMINATE,
     }
-    Recover = recover {
+    Recover = recover::RECOVER_COMMAND {
         /// Recover executions of tasks whose worker is gone or slow.
         Recover = RECOVER,
         /// Put an item of the work queue back.
         Requeue = REQUEUE,
     }
-    Unlock = unlock {
+    Unlock = unlock::UNLOCK_COMMAND {
         /// End a lease of somebody else.
         Unlock = UNLOCK,
     }
-    Enable = enable {
+    Enable = schedule::ENABLE_COMMAND {
         /// Let a task be taken again.
         Enable = ENABLE,
         /// Let a task not be taken any more.
         Disable = DISABLE,
     }
-    MakeDue = make_due {
+    MakeDue = schedule::MAKE_DUE_COMMAND {
         /// Make a task due now.
         MakeDue = MAKE_DUE,
     }
-    PutOff = put_off {
+    PutOff = schedule::PUT_OFF_COMMAND {
         /// Have a task or an item be due later.
         PutOff = PUT_OFF,
     }
-    SetAside = set_aside {
+    SetAside = recover::SET_ASIDE_COMMAND {
         /// Set an item of the work queue aside.
         SetAside = SET_ASIDE,
     }
-    Expect = expect {
+    Expect = sessions::EXPECT_COMMAND {
         /// Expect a blocker: locktop alone, and no server, hears of it.
         Expect = EXPECT,
         /// Expect a blocker no more, by taking its entry away.

@@ -1,4 +1,4 @@
-//! `R`: recover work left behind by a worker that disconnected; return an item to the work queue.
+//! Work left behind by a worker: recovered, requeued or set aside.
 
 use super::{Choice, Command, Definition, Verb};
 use crate::model::plan::chosen::{Chosen, RowsOf, items, jobs, tasks};
@@ -7,8 +7,9 @@ use crate::model::plan::rows::{self, ItemVerb, item_state, while_free};
 use crate::model::plan::{ItemTarget, PlanContext, SelectedRow};
 use crate::model::task::TaskState;
 use crate::model::work_queue::ItemState;
+use crate::model::work_queue::ItemState::{Failed, Lost, MaybeLost, Pending, Resting};
 
-pub(super) const COMMAND: Command = Command {
+pub(super) const RECOVER_COMMAND: Command = Command {
     name: "recover",
     keys: &["R"],
     short: "recover",
@@ -79,3 +80,34 @@ fn choose(context: &PlanContext<'_>, chosen: &[SelectedRow]) -> Option<Choice> {
     let jobs = jobs(chosen).map(|jobs| (Verb::Recover, Chosen::Rows(RowsOf::Jobs(jobs))));
     jobs.or_else(|| Some((Verb::Requeue, Chosen::Rows(RowsOf::Items(items(chosen)?)))))
 }
+
+pub(super) const SET_ASIDE_COMMAND: Command = Command {
+    name: "set_aside",
+    keys: &["X"],
+    short: "set aside",
+    help: "set a queue item aside: no worker takes it",
+    purpose: "sets a queue item aside",
+    is_local: false,
+    applies: |context, row| matches!(item_state(context, row), Some(Lost | MaybeLost | Pending | Resting)),
+    choose: |_, rows| items(rows).map(|items| (Verb::SetAside, Chosen::Rows(RowsOf::Items(items)))),
+};
+
+pub(super) const SET_ASIDE: Definition = Definition {
+    item: Some(&ItemVerb {
+        shown: |ItemTarget { id, source, is_own, .. }| {
+            if *is_own {
+                format!("set_aside_queue_item({id})")
+            } else {
+                format!("UPDATE {source} SET status = 'failed'")
+            }
+        },
+        act: |item, _| match item.status.as_deref()? {
+            "processing" | "pending" if item.is_own => Some(RowAct::Call("set_aside_queue_item")),
+            "processing" | "pending" => Some(while_free(item, "status = 'failed'")),
+            _ => None,
+        },
+        told: "set aside as failed",
+        refusal: |state, _| (state == Failed).then_some("has been set aside already; R requeues it"),
+    }),
+    ..Definition::of("set_aside", "set aside", "set aside")
+};

@@ -13,7 +13,7 @@ use crate::model::plan::rows::can_unlock;
 use crate::model::plan::{LeaseTarget, PlanContext, SelectedRow};
 use locktop_tasks::message::{moment, shown};
 
-pub(super) const COMMAND: Command = Command {
+pub(super) const UNLOCK_COMMAND: Command = Command {
     name: "unlock",
     keys: &["U"],
     short: "end lease",

@@ -1,0 +1,348 @@
+//! Sessions that block others: the roots of chains, and requests at the head of a queue.
+
+use rustc_hash::FxHashMap;
+
+use super::check_input::{CheckInput, party_text};
+use super::{Finding, LIMIT, Severity, waits};
+use crate::model::backend::{Backend, State};
+use crate::model::consequence::KEPT;
+use crate::model::held_up::held_up;
+use crate::model::lock::{LockTag, LockType};
+use crate::model::plan::Verb;
+use crate::model::wait_graph::{Party, Queue, Root, WaitGraph, Waiter};
+use crate::model::{Timestamp, statement, words};
+
+const ROOT_BLOCKER: &str = "root_blocker";
+
+/// The words for a root that keeps a session-level lock: its current statement shows nothing about the lock.
+const KEEPS: &str = " runs other statements";
+
+/// Critical if it has been idle in transaction for too long, is idle with a session-level lock, or blocks too many; a
+/// warning if it is idle in transaction, waits for what may never come, or a session has waited for too long.
+pub(super) fn root_blockers(look: &CheckInput<'_>) -> Vec<Finding> {
+    let roots = &look.graph.roots;
+    let held = held_locks(look);
+    let backends = || roots.iter().filter(|root| matches!(root.party, Party::Backend(_)));
+    let listed = backends().take(LIMIT).map(|root| root_finding(look, root, held.get(&root.party).copied()));
+    let left_out = backends().count().saturating_sub(LIMIT);
+    listed.chain(Finding::more(ROOT_BLOCKER, left_out)).collect()
+}
+
+fn held_locks<'a>(look: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {
+    let mut held = FxHashMap::default();
+    for queue in &look.view.view.graph.queues {
+        let waiters = queue.waiters.len();
+        for holder in &queue.holders {
+            let entry = held.entry(holder.party).or_insert((waiters, &queue.tag));
+            if waiters > entry.0 {
+                *entry = (waiters, &queue.tag);
+            }
+        }
+    }
+    held.into_iter().map(|(party, (_, tag))| (party, tag)).collect()
+}
+
+/// The awaited object of a lock; for a transaction the row behind it, if the first waiter's tuple lock shows it.
+fn awaited<'b>(look: &'b CheckInput<'_>, tag: &'b LockTag) -> &'b LockTag {
+    let queue = look.graph.queues.iter().find(|queue| queue.tag == *tag);
+    let waiter = queue.and_then(|queue| queue.waiters.first());
+    waiter.map_or(tag, |waiter| look.awaited(tag, waiter.pid))
+}
+
+fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
+    let pid = root.party.pid();
+    let backend = look.backend(pid);
+    let state = backend.and_then(|backend| backend.state);
+    let keeps = look.view.kept_key(root.party).is_some();
+    let (long, short) = match backend {
+        Some(_) if keeps => (KEEPS.to_owned(), KEEPS.to_owned()),
+        Some(backend) => state_words(look, backend),
+        None => Words::default(),
+    };
+    let promise = look.view.promise(root);
+    let object = held.map(|tag| look.target(awaited(look, tag), Some(pid)));
+    let target = object.clone().filter(|_| keeps || state == Some(State::Idle));
+    // For an idle session the summary contains what it holds.
+    let about = look.about(pid, object.as_deref().filter(|_| target.is_none()));
+    // In the short form the name comes last, so that the numbers are not cut.
+    let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
+    let summary = format!("{pid}{long}{holds}, {}", promise.words());
+    let is_key = held.is_some_and(|tag| tag.locktype() == LockType::Advisory);
+    let (state_words, began) = match backend {
+        Some(_) if keeps => (KEEPS.to_owned(), None),
+        backend => backend.map_or_else(Default::default, state_in_row),
+    };
+    // `holds "nightly-export"`, `holds advisory 1`: the row has room for the kind of lock.
+    let lock_in_row = match holds.strip_prefix(", holds ") {
+        Some(name) if is_key => {
+            let bare = name.strip_prefix("advisory lock ").or_else(|| name.strip_prefix("advisory "));
+            format!(", holds advisory lock {}", bare.unwrap_or(name))
+        }
+        _ => holds.clone(),
+    };
+    let row = format!("{pid}{state_words}{lock_in_row}, {}", promise.words());
+    let remedy = backend.map(|backend| look.view.remedy(backend, is_key));
+    let itself = look.view.waits_for_itself(root.party);
+    let reason =
+        remedy.as_ref().and_then(|remedy| remedy.as_ref().err()).map(|why| format!("no shortcut: {why}"));
+    let kept = keeps.then(|| KEPT.to_owned());
+    let parts = [itself, kept, reason, Some(about).filter(|about| !about.is_empty())];
+    let about = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+    // A session that got its lock a moment ago does what the others waited for: it should not be terminated yet.
+    // If it blocks many, the severity is not reduced.
+    let is_young =
+        look.new_roots.is_young(root.party, look.snapshot.taken_at) && root.blocked < look.thresholds.blocked;
+    let severity = if keeps { Severity::Critical } else { root_severity(look, root, backend) };
+    let severity = if is_young { severity.min(Severity::Info) } else { severity };
+    let finding = Finding::new(ROOT_BLOCKER, severity, summary, look.subject(root.party));
+    Finding {
+        blocked: root.blocked,
+        since: root.longest_wait,
+        help: remedy.and_then(Result::ok).map(verb_name).filter(|_| !is_young),
+        ..finding
+            .short(format!("{pid}{short}, {}{holds}", promise.short()))
+            .in_row(began.or(root.longest_wait), row, &lock_in_row)
+            .about(about)
+            .running(look.statement(pid))
+    }
+    .expected(look.expected(root.party, None, root.longest_wait))
+}
+
+fn verb_name(verb: Verb) -> &'static str {
+    if verb == Verb::Cancel { "cancel" } else { "terminate" }
+}
+
+fn root_severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) -> Severity {
+    let thresholds = look.thresholds;
+    let state = backend.and_then(|backend| backend.state);
+    let idle_since = backend.and_then(|backend| backend.state_change);
+    let in_transaction = state.is_some_and(State::is_idle_in_transaction);
+    let too_long = in_transaction && look.is_older(idle_since, thresholds.idle_in_transaction);
+    if too_long || state == Some(State::Idle) || root.blocked >= thresholds.blocked {
+        Severity::Critical
+    } else if in_transaction
+        || backend.is_some_and(waits::stalls)
+        || look.is_older(root.longest_wait, thresholds.wait)
+    {
+        Severity::Warning
+    } else {
+        Severity::Info
+    }
+}
+
+/// The long and the short form, each with a leading blank.
+type Words = (String, String);
+
+/// What a root does: its kind if it is not a client backend, its state and since when, and its own wait.
+fn state_words(look: &CheckInput<'_>, backend: &Backend) -> Words {
+    let both = |text: String| (text.clone(), text);
+    match backend.backend_type.as_deref() {
+        Some("startup") => return both(" startup process (the cause is on the primary)".to_owned()),
+        Some("autovacuum worker") => {
+            let why = if backend.prevents_wraparound() { " to prevent wraparound" } else { "" };
+            return both(format!(" autovacuum{why}{}", look.age_text(backend.xact_start)));
+        }
+        _ => {}
+    }
+    let kind = match backend.backend_type.as_deref() {
+        None | Some("client backend") => String::new(),
+        Some(kind) => format!(" {kind}"),
+    };
+    let idle = look.age_text(backend.state_change);
+    match backend.state {
+        Some(State::IdleInTransaction) => {
+            (format!("{kind} idle in transaction{idle}"), format!("{kind} idle in xact{idle}"))
+        }
+        Some(State::IdleInTransactionAborted) => (
+            format!("{kind} idle in transaction (aborted){idle}"),
+            format!("{kind} idle in xact (aborted){idle}"),
+        ),
+        Some(State::Idle) => both(format!("{kind} idle{idle}")),
+        Some(State::Active | State::FastpathFunctionCall) => {
+            let active = look.age_text(backend.query_start);
+            (format!("{kind} active{active}{}", own_wait(backend)), format!("{kind} active{active}"))
+        }
+        _ => both(kind),
+    }
+}
+
+/// The state of a root without its age, and the start of that state.
+fn state_in_row(backend: &Backend) -> (String, Option<Timestamp>) {
+    let kind = match backend.backend_type.as_deref() {
+        None | Some("client backend") => String::new(),
+        Some("startup") => return (" startup process (the cause is on the primary)".to_owned(), None),
+        Some("autovacuum worker") => {
+            let why = if backend.prevents_wraparound() { " to prevent wraparound" } else { "" };
+            return (format!(" autovacuum{why}"), backend.xact_start);
+        }
+        Some(kind) => format!(" {kind}"),
+    };
+    match backend.state {
+        Some(State::Active | State::FastpathFunctionCall) => {
+            (format!("{kind} active{}", own_wait(backend)), backend.query_start)
+        }
+        Some(state) if state == State::Idle || state.is_idle_in_transaction() => {
+            (format!("{kind} {}", state.as_str()), backend.state_change)
+        }
+        _ => (kind, None),
+    }
+}
+
+fn own_wait(backend: &Backend) -> String {
+    match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
+        (Some("Lock"), _) => String::new(),
+        (Some(kind), Some(event)) if kind != event => format!(" ({kind} {event})"),
+        (Some(_), Some(event)) => format!(" ({event})"),
+        _ => String::new(),
+    }
+}
+
+/// Seconds before a new root is reported as a problem: a waiter that gets its lock is a root for as long as its work takes.
+const YOUNG: f64 = 5.0;
+
+#[derive(Debug, Clone, Default)]
+pub struct NewRoots {
+    /// None for those that existed at the first poll.
+    pub(crate) since: FxHashMap<Party, Option<Timestamp>>,
+    pub(crate) has_looked: bool,
+}
+
+impl NewRoots {
+    pub fn look(&mut self, graph: &WaitGraph, now: Timestamp) {
+        let first = !self.has_looked;
+        let before = std::mem::take(&mut self.since);
+        let since = |party: Party| match before.get(&party) {
+            Some(since) => *since,
+            None if first => None,
+            None => Some(now),
+        };
+        self.since = graph.roots.iter().map(|root| (root.party, since(root.party))).collect();
+        self.has_looked = true;
+    }
+
+    /// The time without a connection is unknown.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    fn is_young(&self, party: Party, now: Timestamp) -> bool {
+        let since = self.since.get(&party).copied().flatten();
+        since.is_some_and(|since| (now - since).as_seconds_f64() < YOUNG)
+    }
+}
+
+const CONVOY: &str = "convoy";
+
+/// Bytes of a statement that are read.
+const STATEMENT: usize = 400;
+
+/// A request that conflicts with requests behind it which would not conflict with the holders: without it they would not
+/// wait. An `ALTER TABLE` behind a long query does this to every reader of the table.
+pub(super) fn convoys(look: &CheckInput<'_>) -> Vec<Finding> {
+    let least = look.thresholds.convoy.max(1);
+    let mut convoys: Vec<(u32, &Queue, &Waiter)> = Vec::new();
+    for queue in &look.graph.queues {
+        if queue.waiters.len() > least as usize {
+            let found = held_up(queue).into_iter().filter(|(_, behind)| *behind >= least);
+            convoys
+                .extend(found.filter_map(|(place, behind)| Some((behind, queue, queue.waiters.get(place)?))));
+        }
+    }
+    convoys.sort_by_key(|(behind, _, waiter)| (std::cmp::Reverse(*behind), waiter.wait_start, waiter.pid));
+    let left_out = convoys.len().saturating_sub(LIMIT);
+    let listed = convoys.into_iter().take(LIMIT).map(|(behind, queue, waiter)| {
+        let who = party_text(waiter.party);
+        let age = look.age_text(waiter.wait_start);
+        let holder = queue.holders.first().map(|holder| holder.party.pid());
+        let awaited = look.awaited(&queue.tag, waiter.pid);
+        let target = look.target(awaited, holder);
+        let (root, statement) = (root_of(look, waiter.party), statement_words(look, waiter.pid));
+        let root = root.map(|root| format!(" for {}", party_text(root.party))).unwrap_or_default();
+        let promise = look.view.promise_of(Verb::Cancel, &[waiter.party]);
+        let head = format!("{who}{statement} waits{age}{root}");
+        let object = format!(" for {}", words::request(waiter.mode, awaited, &target));
+        let summary = format!("{head}{object}, {}", promise.words());
+        let row = format!("{who}{statement} waits{root}{object}, {}", promise.words());
+        let finding = Finding::new(CONVOY, Severity::Warning, summary, look.subject(waiter.party));
+        // The name at the end is cut, not the numbers.
+        let finding = finding.short(format!("{head}, {} · {target}", promise.short()));
+        let finding = finding.in_row(waiter.wait_start, row, &object);
+        let finding = finding.about(choice(look, waiter.party)).running(look.statement(waiter.party.pid()));
+        Finding {
+            blocked: promise.blocked.max(behind),
+            since: waiter.wait_start,
+            help: Some("cancel"),
+            ..finding
+        }
+        .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))
+    });
+    listed.chain(Finding::more(CONVOY, left_out)).collect()
+}
+
+/// Merges a convoy and the root that it waits for into one finding. If the root is active, and cancelling the request at
+/// the head of the queue frees more sessions at once than ending the root, the finding is that of the request, with the
+/// higher severity of both; otherwise it is that of the root.
+pub(super) fn one_for_each(findings: &mut Vec<Finding>, look: &CheckInput<'_>) {
+    let graph = &look.graph;
+    let works =
+        |party: Party| look.backend(party.pid()).and_then(|backend| backend.state) == Some(State::Active);
+    let is_open = |finding: &Finding, check: &str| finding.check == check && finding.expected.is_none();
+    let mut at = 0;
+    while let Some(finding) = findings.get(at) {
+        let head = finding.pid().filter(|_| is_open(finding, CONVOY)).map(Party::Backend);
+        let root = head.and_then(|head| graph.roots_above(head).first().copied());
+        let of_root = root.and_then(|root| {
+            let is_it = |finding: &Finding| is_open(finding, ROOT_BLOCKER) && finding.is_about(root);
+            Some((root, findings.iter().position(is_it)?))
+        });
+        let (Some(head), Some((root, place))) = (head, of_root) else {
+            at += 1;
+            continue;
+        };
+        let ends = graph.roots.iter().find(|one| one.party == root);
+        let (frees, blocks) = ends.map_or((0, 0), |root| (root.frees, root.blocked));
+        let is_cheaper = works(root)
+            && 2 * finding.blocked >= blocks
+            && look.view.promise_of(Verb::Cancel, &[head]).now > frees;
+        let gone = findings.remove(if is_cheaper { place } else { at });
+        if !is_cheaper {
+            // The wait of the request is not a separate finding either.
+            findings.retain(|finding| finding.check != waits::LONG_WAIT || !finding.is_about(head));
+            continue;
+        }
+        at = if place < at { at - 1 } else { at };
+        if let Some(convoy) = findings.get_mut(at) {
+            convoy.severity = convoy.severity.max(gone.severity);
+        }
+        at += 1;
+    }
+}
+
+fn root_of<'a>(look: &'a CheckInput<'_>, party: Party) -> Option<&'a Root> {
+    let graph = &look.graph;
+    let root = graph.roots_above(party).first().copied()?;
+    graph.roots.iter().find(|one| one.party == root)
+}
+
+/// ` ALTER TABLE`: the first words of the request's statement.
+fn statement_words(look: &CheckInput<'_>, pid: i32) -> String {
+    const WORDS: usize = 2;
+    let query = look.backend(pid).and_then(|backend| backend.query.as_ref());
+    let statement = query.and_then(|query| statement::first(query.unredacted(), STATEMENT));
+    let words =
+        statement.map(|statement| statement.name.split(' ').take(WORDS).collect::<Vec<_>>().join(" "));
+    words.map(|words| format!(" {words}")).unwrap_or_default()
+}
+
+/// `root 4312: 1 continues now, 16 in turn · deploy@ci`: the operator has to choose one of two remedies.
+fn choice(look: &CheckInput<'_>, party: Party) -> String {
+    let root = root_of(look, party);
+    let choice = root
+        .map(|root| format!("root {}: {}", party_text(root.party), look.view.promise(root).numbers(true)));
+    let about = look.about(party.pid(), None);
+    [choice.unwrap_or_default(), about]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" · ")
+}

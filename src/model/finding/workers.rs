@@ -1,0 +1,214 @@
+//! Workers of the schema: those without heartbeats, and work that none of them takes.
+
+use std::collections::BTreeMap;
+
+use super::check_input::CheckInput;
+use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::Timestamp;
+use crate::model::takers::{Takers, Work};
+use crate::model::task::{TaskRow, TaskState};
+use crate::model::work_queue::{ItemRow, ItemState};
+use crate::text;
+
+/// Maximum characters of a name (`SHORT`), and of all types that workers take (`TYPES`).
+const SHORT: usize = 40;
+const TYPES: usize = 200;
+
+struct Silent<'a> {
+    what: String,
+    subject: Subject,
+    worker: Option<&'a str>,
+    pid: Option<i32>,
+    beat: Timestamp,
+}
+
+/// Workers without heartbeats whose session is connected: stopped, swapped out, or hung.
+///
+/// A stopped process keeps its connection, and with it the lock: for the server the task runs. Workers of the schema send a
+/// heartbeat every few seconds; one without a heartbeat for the grace period of an orphan is reported, but never as an
+/// orphan.
+pub(super) fn silent_workers(look: &CheckInput<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> =
+        silent_tasks(look).chain(silent_items(look)).map(|one| silent_finding(look, &one)).collect();
+    let more = Finding::more("silent_worker", findings.len().saturating_sub(LIMIT));
+    findings.truncate(LIMIT);
+    findings.extend(more);
+    findings
+}
+
+fn silent_since(look: &CheckInput<'_>, beat: Option<Timestamp>) -> Option<Timestamp> {
+    beat.filter(|beat| look.age(*beat) >= look.thresholds.orphan_grace)
+}
+
+fn silent_tasks<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
+    let snapshot = look.snapshot;
+    let running = look.tasks.rows.iter().filter(|row| row.state == TaskState::Running);
+    running.filter_map(move |row| {
+        let execution = row.execution(snapshot)?;
+        row.set(snapshot).filter(|set| set.tables.own_keys)?;
+        Some(Silent {
+            what: text::one_line_prefix(&row.name(snapshot), SHORT * 2).into_owned(),
+            subject: Subject::Task(row.task),
+            worker: execution.worker.as_deref(),
+            pid: row.holder,
+            beat: silent_since(look, execution.heartbeat_at)?,
+        })
+    })
+}
+
+fn silent_items<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
+    let snapshot = look.snapshot;
+    let running = look.queue.rows.iter().filter(|row| row.state == ItemState::Running);
+    running.filter_map(move |row| {
+        let item = row.item(snapshot)?;
+        snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys)?;
+        Some(Silent {
+            what: format!("queue {}", text::one_line_prefix(&row.name(snapshot), SHORT * 2)),
+            subject: Subject::Item(row.id),
+            worker: item.worker.as_deref(),
+            pid: row.pid,
+            beat: silent_since(look, item.heartbeat_at)?,
+        })
+    })
+}
+
+/// `long job runs on w3, without a heartbeat for 5m44s: stopped or hung`
+fn silent_finding(look: &CheckInput<'_>, one: &Silent<'_>) -> Finding {
+    let what = text::fit(&one.what, SHORT);
+    let worker = text::one_line_prefix(one.worker.unwrap_or("its worker"), SHORT * 2);
+    let worker = text::fit(&worker, SHORT);
+    let age = text::duration(look.age(one.beat));
+    let summary = format!("{what} runs on {worker}, without a heartbeat for {age}: stopped or hung");
+    let pid = one.pid.map_or_else(|| "its session".to_owned(), |pid| format!("its session {pid}"));
+    let about =
+        format!("{pid} is alive and holds its lock: no other worker can run it until that session ends");
+    let finding = Finding::new("silent_worker", Severity::Warning, summary, one.subject);
+    Finding { since: Some(one.beat), ..finding.short(format!("{what}: {worker} silent {age}")).about(about) }
+}
+
+/// One finding for each type of task and of item that is due and that none of the schema's workers takes.
+pub(super) fn unserved_types(look: &CheckInput<'_>) -> Vec<Finding> {
+    let mut findings = unserved_tasks(look);
+    findings.extend(unserved_items(look));
+    let more = Finding::more("unserved_type", findings.len().saturating_sub(LIMIT));
+    findings.truncate(LIMIT);
+    findings.extend(more);
+    findings
+}
+
+/// For each of the snapshot's task tables, the types that workers take. None if not known.
+pub(super) fn takers_of_tasks(look: &CheckInput<'_>) -> Vec<Option<Takers>> {
+    let of = |name: &str| Takers::of(look.snapshot, &look.index, name, Work::Tasks);
+    let sets = look.snapshot.task_sets.iter();
+    sets.map(|set| set.tables.own_keys.then(|| of(&set.tables.schedules)).flatten()).collect()
+}
+
+pub(super) fn is_unserved(look: &CheckInput<'_>, takers: &[Option<Takers>], row: &TaskRow) -> bool {
+    let takers = takers.get(row.set).and_then(Option::as_ref);
+    row.state == TaskState::Overdue && takers.is_some_and(|takers| !takers.takes(kind_of(look, row)))
+}
+
+fn kind_of<'a>(look: &CheckInput<'a>, row: &TaskRow) -> Option<&'a str> {
+    row.schedule(look.snapshot).and_then(|task| task.kind.as_deref())
+}
+
+fn unserved_tasks(look: &CheckInput<'_>) -> Vec<Finding> {
+    let snapshot = look.snapshot;
+    let mut overdue = look.tasks.rows.iter().filter(|row| row.state == TaskState::Overdue).peekable();
+    if overdue.peek().is_none() {
+        return Vec::new();
+    }
+    let takers = takers_of_tasks(look);
+    let mut groups: BTreeMap<_, Vec<&TaskRow>> = BTreeMap::new();
+    for row in overdue.filter(|row| is_unserved(look, &takers, row)) {
+        groups.entry((row.set, kind_of(look, row))).or_default().push(row);
+    }
+    let due = |row: &TaskRow| row.schedule(snapshot).and_then(|task| task.next_run_at);
+    let finding = |((set, kind), rows): ((usize, _), Vec<&TaskRow>)| {
+        let first = rows.iter().min_by_key(|row| (due(row).is_none(), due(row)))?;
+        let since = due(first);
+        let (name, age) = (text::one_line(&first.name(snapshot)).into_owned(), look.age_text(since));
+        let what = type_text(kind);
+        let summary = match rows.len() {
+            1 => format!("{name} overdue{age}: no worker takes {what}"),
+            count => {
+                let count = text::count(count as u64);
+                format!("{count} tasks of {what} overdue, the first, {name},{age}: no worker takes them")
+            }
+        };
+        let takers = takers.get(set)?.as_ref()?;
+        Some(unserved_finding(summary, Subject::Task(first.task), since, (kind, takers)))
+    };
+    groups.into_iter().filter_map(finding).collect()
+}
+
+fn unserved_items(look: &CheckInput<'_>) -> Vec<Finding> {
+    let snapshot = look.snapshot;
+    let since = |row: &ItemRow| row.item(snapshot).and_then(|item| item.due_at.or(item.created_at));
+    let is_late = |row: &&ItemRow| {
+        row.state == ItemState::Pending && look.is_older(since(row), look.thresholds.task_overdue)
+    };
+    let mut late: BTreeMap<usize, Vec<&ItemRow>> = BTreeMap::new();
+    for row in look.queue.rows.iter().filter(is_late) {
+        late.entry(row.table).or_default().push(row);
+    }
+    // Only the oldest pending items are read.
+    let is_pending = |row: &&ItemRow| matches!(row.state, ItemState::Pending | ItemState::Resting);
+    let (read, pending) = (look.queue.rows.iter().filter(is_pending).count(), look.queue.depth.pending);
+    let is_all = !pending.is_more && pending.count <= read as u64;
+    let mut findings = Vec::new();
+    for (table, rows) in late {
+        let Some(source) = snapshot.systems.items.get(table).map(|table| &table.source) else { continue };
+        let takers = source.own_keys.then(|| Takers::of(snapshot, &look.index, &source.name, Work::Items));
+        let Some(takers) = takers.flatten() else { continue };
+        let kind = |row: &&ItemRow| row.item(snapshot).and_then(|item| item.name.clone());
+        let mut groups: BTreeMap<_, Vec<&ItemRow>> = BTreeMap::new();
+        for row in rows.into_iter().filter(|row| !takers.takes(kind(row).as_deref())) {
+            groups.entry(kind(&row)).or_default().push(row);
+        }
+        for (kind, rows) in groups {
+            let Some(first) = rows.iter().min_by_key(|row| since(row)) else { continue };
+            let (id, what, age) = (first.id, type_text(kind.as_deref()), look.age_text(since(first)));
+            let summary = match rows.len() {
+                1 => format!("queue item {} of {what} due{age}: no worker takes it", id.id),
+                count => {
+                    let more = if is_all { "" } else { " or more" };
+                    format!("{count}{more} queue items of {what} due, the first{age}: no worker takes them")
+                }
+            };
+            // An idle worker of the application's own that has not registered its types may take them: it is visible only while it
+            // works.
+            let finding =
+                unserved_finding(summary, Subject::Item(id), since(first), (kind.as_deref(), &takers));
+            findings.push(Finding { severity: Severity::Info, ..finding });
+        }
+    }
+    findings
+}
+
+fn type_text(kind: Option<&str>) -> String {
+    match kind {
+        Some(kind) => format!("type {}", text::fit(&text::one_line_prefix(kind, SHORT * 2), SHORT)),
+        None => "no type".to_owned(),
+    }
+}
+
+fn unserved_finding(
+    summary: String,
+    subject: Subject,
+    since: Option<crate::model::Timestamp>,
+    (kind, takers): (Option<&str>, &Takers),
+) -> Finding {
+    let types = takers.types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let types = text::fit(&text::one_line_prefix(&types, TYPES * 2), TYPES).into_owned();
+    let about = match takers.workers {
+        1 => format!("the one worker takes {types}"),
+        count => format!("{count} workers take {types}"),
+    };
+    // A type of locktop's own worker, up to 0.1.0.
+    let removed =
+        if kind == Some("http") { "; the type http was removed: use type command with curl" } else { "" };
+    let about = format!("{about}{removed}");
+    let finding = Finding::new("unserved_type", Severity::Warning, summary, subject).about(about);
+    Finding { since, ..finding }
+}

@@ -1,0 +1,188 @@
+//! The schedule of tasks, and when an item is due.
+
+use super::{Command, Definition, Verb};
+use crate::model::plan::chosen::{Chosen, RowsOf, items, schedules};
+use crate::model::plan::row_change::{ColumnKind, FoundTable, Noted, RowAct};
+use crate::model::plan::rows::{self, ItemVerb, NEXT_RUN, TaskVerb, has_schedule, runs};
+use crate::model::plan::{ItemTarget, PlanContext, SelectedRow};
+use crate::model::task::{Schedule, TaskId, TaskRow, TaskState};
+use crate::model::work_queue::ItemState;
+
+pub(super) const ENABLE_COMMAND: Command = Command {
+    name: "enable",
+    keys: &["E"],
+    short: "enable/disable",
+    help: "enable or disable a task",
+    purpose: "enables or disables a task",
+    is_local: false,
+    applies: has_schedule,
+    choose: |context, rows| {
+        let tasks = schedules(rows)?;
+        Some((toggle(context, &tasks), Chosen::Rows(RowsOf::Tasks(tasks))))
+    },
+};
+
+pub(super) const ENABLE: Definition = Definition {
+    task: Some(&TaskVerb {
+        column: "is_enabled",
+        kinds: &[],
+        shown: "is_enabled = true",
+        set: "is_enabled = true",
+        told: "enabled",
+        refusal: |_, schedule, _| refusal(schedule, true),
+        futile: |row, schedule| {
+            let is_due_never =
+                row.schedule_state == Some(TaskState::Disabled) && schedule.next_run_at.is_none();
+            is_due_never.then_some("it has no due time: T makes it due")
+        },
+    }),
+    ..Definition::of("enable", "enable", "enabled")
+};
+
+pub(super) const DISABLE: Definition = Definition {
+    task: Some(&TaskVerb {
+        column: "is_enabled",
+        kinds: &[],
+        shown: "is_enabled = false",
+        set: "is_enabled = false",
+        told: "disabled",
+        refusal: |_, schedule, _| refusal(schedule, false),
+        futile: |row, _| {
+            row.execution.map(|_| match row.state {
+                TaskState::Orphan => "it is recorded as running, but its session has ended: R recovers it",
+                TaskState::Unknown => "if it is running, that run continues; only the next run is prevented",
+                _ => "it is running, and that run continues; only the next run is prevented",
+            })
+        },
+    }),
+    ..Definition::of("disable", "disable", "disabled")
+};
+
+/// One key switches all chosen tasks: off if the first one that can be switched is on, else on.
+fn toggle(context: &PlanContext<'_>, chosen: &[TaskId]) -> Verb {
+    let Some(snapshot) = context.view.snapshot.as_deref() else { return Verb::Enable };
+    let find = |id: &TaskId| context.view.tasks.rows.iter().find(|row| row.task == *id);
+    let enabled = |row: &TaskRow| row.schedule(snapshot)?.enabled;
+    let first = chosen.iter().filter_map(find).find_map(enabled);
+    if first == Some(true) { Verb::Disable } else { Verb::Enable }
+}
+
+fn refusal(schedule: &Schedule, to: bool) -> Option<&'static str> {
+    Some(match schedule.enabled {
+        None => "its table has no column is_enabled: it cannot be enabled or disabled",
+        Some(true) if to => "is enabled already",
+        Some(false) if !to => "is disabled already",
+        Some(_) => return None,
+    })
+}
+
+pub(super) const MAKE_DUE_COMMAND: Command = Command {
+    name: "make_due",
+    keys: &["T"],
+    short: "make due",
+    help: "make a task due now",
+    purpose: "makes a task due",
+    is_local: false,
+    applies: has_schedule,
+    choose: |_, rows| schedules(rows).map(|tasks| (Verb::MakeDue, Chosen::Rows(RowsOf::Tasks(tasks)))),
+};
+
+pub(super) const MAKE_DUE: Definition = Definition {
+    task: Some(&TaskVerb {
+        column: NEXT_RUN,
+        kinds: &[ColumnKind::Zoned, ColumnKind::Time, ColumnKind::Date],
+        shown: "next_run_at = now",
+        set: "next_run_at = clock_timestamp()",
+        told: "due now",
+        refusal: |row, schedule, now| {
+            let is_due = schedule.next_run_at.is_some_and(|next| next <= now);
+            runs(row).or_else(|| is_due.then_some("is due already"))
+        },
+        futile: |_, schedule| {
+            let is_off = schedule.enabled == Some(false);
+            is_off.then_some("it is disabled, so no worker takes it; E enables it")
+        },
+    }),
+    ..Definition::of("make_due", "make due", "made due")
+};
+
+/// `D`: put off a task or an item of the work queue by an hour, for example if it keeps failing and others need the
+/// capacity. It stays enabled, or pending, and becomes due again automatically.
+pub(super) const PUT_OFF_COMMAND: Command = Command {
+    name: "put_off",
+    keys: &["D"],
+    short: "put off",
+    help: "postpone a task or a queue item by an hour",
+    purpose: "postpones a task or a queue item",
+    is_local: false,
+    applies: waits,
+    choose: |_, rows| {
+        let tasks = schedules(rows).map(RowsOf::Tasks);
+        let rows = tasks.or_else(|| items(rows).map(RowsOf::Items))?;
+        Some((Verb::PutOff, Chosen::Rows(rows)))
+    },
+};
+
+const LATER: &str = "due an hour later";
+
+pub(super) const PUT_OFF: Definition = Definition {
+    task: Some(&TaskVerb {
+        column: NEXT_RUN,
+        // A date has no time of day.
+        kinds: &[ColumnKind::Zoned, ColumnKind::Time],
+        shown: "next_run_at = greatest(next_run_at, now) + 1 hour",
+        set: "next_run_at = greatest(t.next_run_at, clock_timestamp()) + interval '1 hour'",
+        told: LATER,
+        refusal: |row, schedule, _| {
+            runs(row).or_else(|| schedule.next_run_at.is_none().then_some("has no due time"))
+        },
+        futile: |_, schedule| {
+            let is_off = schedule.enabled == Some(false);
+            is_off.then_some("it is disabled, so no worker takes it")
+        },
+    }),
+    item: Some(&ItemVerb {
+        shown: |ItemTarget { id, source, .. }| {
+            format!("UPDATE {source} SET not_before = greatest(not_before, now) + 1 hour WHERE id = {id}")
+        },
+        act: later,
+        told: LATER,
+        refusal: |state, is_own| match state {
+            ItemState::Pending | ItemState::Resting if is_own => None,
+            ItemState::Pending | ItemState::Resting => {
+                Some("its table has no due time of items: X sets the item aside")
+            }
+            ItemState::Failed => Some("is set aside: no worker takes it"),
+            _ => Some("its worker's session has ended: R returns it first"),
+        },
+    }),
+    ..Definition::of("put_off", "postpone 1h", "postponed")
+};
+
+fn later(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
+    (item.is_own && item.status.as_deref() == Some("pending")).then(|| RowAct::Set {
+        set: "not_before = greatest(t.not_before, clock_timestamp()) + interval '1 hour'".to_owned(),
+        returning: format!(
+            "{}.queue_lock_key(t.id) AS key, 'item ' || t.id || ' of the work queue: {LATER}' AS detail",
+            table.schema
+        ),
+        noted: Some(Noted { action: "put_off", columns: "lock_id, detail", values: "d.key, d.detail" }),
+    })
+}
+
+/// Whether the row can be taken, now or later.
+fn waits(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+    let Some(snapshot) = context.view.snapshot.as_deref() else { return false };
+    match row {
+        SelectedRow::Task(task, again) => rows::task(context, task, again).is_some_and(|row| {
+            let next = row.schedule(snapshot).and_then(|task| task.next_run_at);
+            next.is_some() && runs(row).is_none()
+        }),
+        SelectedRow::Item(id) => context.view.queue.rows.iter().find(|row| row.id == id).is_some_and(|row| {
+            let table = snapshot.systems.items.get(row.table);
+            matches!(row.state, ItemState::Pending | ItemState::Resting)
+                && table.is_some_and(|table| table.source.own_keys)
+        }),
+        _ => false,
+    }
+}

@@ -1,0 +1,89 @@
+//! Sessions: cancelled, terminated or expected.
+
+use super::{Command, Definition, Verb, of_sessions};
+use crate::model::backend::State;
+use crate::model::plan::chosen::Chosen;
+use crate::model::plan::known::{self, Known};
+use crate::model::plan::{PlanContext, SelectedRow, Signal, rows};
+
+pub(super) const CANCEL_COMMAND: Command = Command {
+    name: "cancel",
+    keys: &["C"],
+    short: "cancel query",
+    help: "cancel the query of a session; its transaction and its locks remain",
+    purpose: "cancels the query of a session",
+    is_local: false,
+    applies: has_query,
+    choose: |_, rows| of_sessions(Verb::Cancel, rows),
+};
+
+pub(super) const CANCEL: Definition = Definition {
+    writes: false,
+    signal: Some(Signal::Cancel),
+    ..Definition::of("cancel", "cancel query", "cancelled")
+};
+
+fn has_query(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+    match row {
+        SelectedRow::Group(..) => true,
+        SelectedRow::Backend(id) | SelectedRow::Holder(id, ..) => {
+            context.backend(id.pid).is_some_and(|backend| backend.state == Some(State::Active))
+        }
+        _ => false,
+    }
+}
+
+pub(super) const TERMINATE_COMMAND: Command = Command {
+    name: "terminate",
+    keys: &["K"],
+    short: "terminate",
+    help: "terminate a session: the selected one, its root, or all that wait behind it",
+    purpose: "terminates a session",
+    is_local: false,
+    applies: has_session,
+    choose: |_, rows| of_sessions(Verb::Terminate, rows),
+};
+
+pub(super) const TERMINATE: Definition = Definition {
+    writes: false,
+    signal: Some(Signal::Terminate),
+    ..Definition::of("terminate", "terminate", "terminated")
+};
+
+fn has_session(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+    let view = context.view;
+    match row {
+        SelectedRow::Group(..) | SelectedRow::Backend(_) | SelectedRow::Holder(..) => true,
+        SelectedRow::Task(task, again) => {
+            rows::task(context, task, again).is_some_and(|row| row.holder.is_some())
+        }
+        SelectedRow::Item(id) => view.queue.rows.iter().any(|row| row.id == id && row.pid.is_some()),
+        SelectedRow::Lease(id) => {
+            let mut leases = view.leases.rows.iter();
+            leases.any(|row| row.id == id && row.owner_alive == Some(true) && row.owner_pid.is_some())
+        }
+        _ => false,
+    }
+}
+
+pub(super) const EXPECT_COMMAND: Command = Command {
+    name: "expect",
+    keys: &["I"],
+    short: "expect",
+    help: "mark a blocker as expected: it is only an info finding; again to undo",
+    purpose: "marks a blocker as expected",
+    is_local: true,
+    // A finding shows this for every blocker: the keys of a row are those that help against it.
+    applies: |context, row| {
+        known::finding(context.view, row).is_some_and(|finding| finding.expected.is_some())
+    },
+    choose: |context, rows| Known::of(context.view, rows).map(|known| (known.verb(), Chosen::Known(known))),
+};
+
+pub(super) const EXPECT: Definition =
+    Definition { writes: false, ..Definition::of("expect", "expect", "expected") };
+
+pub(super) const EXPECT_NO_MORE: Definition = Definition {
+    writes: false,
+    ..Definition::of("expect_no_more", "no longer expect", "no longer expected")
+};

@@ -1,2 +1,0 @@
-pub(super) mod sparkline;
-pub(super) mod table;
