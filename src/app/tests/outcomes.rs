@@ -1,5 +1,5 @@
 //! What each acting shortcut does on each row of each screen: the question that it opens, or why it is refused. Kept in `outcomes.txt`;
-//! LOCKTOP_ACCEPT=1 writes it anew.
+//! `LOCKTOP_ACCEPT=1` writes it again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,13 +15,13 @@ const ACTING: [&str; 9] = ["C", "K", "R", "U", "E", "T", "D", "X", "I"];
 /// Rows of a screen that are tried.
 const ROWS: usize = 12;
 
-fn states() -> [(&'static str, fn(f64) -> Builder); 5] {
+fn states() -> [(&'static str, Builder); 5] {
     [
-        ("incident", sample::incident),
-        ("shared", sample::shared),
-        ("jobs", sample::jobs),
-        ("leases", sample::systems::leases),
-        ("queue", sample::systems::queue),
+        ("incident", sample::incident(0.0)),
+        ("shared", sample::shared(0.0)),
+        ("jobs", sample::jobs(0.0)),
+        ("leases", sample::systems::leases(0.0)),
+        ("queue", sample::systems::queue(0.0)),
     ]
 }
 
@@ -68,8 +68,9 @@ fn table() -> String {
         })
     };
     for (state, builder) in states() {
+        let view = builder.view();
         for (role, rights) in rights() {
-            let mut view = builder(0.0).view();
+            let mut view = view.clone();
             view.rights = rights.map(Arc::new);
             for (screen, row) in ["1", "2", "3", "4", "5", "6", "7"]
                 .iter()
@@ -87,9 +88,8 @@ fn table() -> String {
             }
         }
     }
-    let mut text = String::new();
-    outcomes.iter().enumerate().for_each(|(number, said)| drop(writeln!(text, "{number} {said}")));
-    text + &rows
+    let numbered = outcomes.iter().enumerate().map(|(number, said)| format!("{number} {said}\n"));
+    numbered.collect::<String>() + &rows
 }
 
 #[test]
