@@ -1,4 +1,3 @@
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::keymap::KeyMap;
@@ -22,8 +21,6 @@ pub struct Settings {
     pub history: bool,
     pub notify: Ways,
     pub expected: Arc<[ExpectedBlocker]>,
-    /// The config file, if there is one: entries can be added to it.
-    pub config_file: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -37,7 +34,6 @@ impl Default for Settings {
             history: false,
             notify: Ways::default(),
             expected: Arc::default(),
-            config_file: None,
         }
     }
 }

@@ -23,9 +23,6 @@ pub enum SchemaCommand {
     /// Remove old executions, queue items and audit rows: shows how many, and asks. Keeps what is running or waiting,
     /// and the last ten executions of each task.
     Purge(PurgeArgs),
-    /// Copy the published tables of another schema (tasks with their executions, and the work queue) into locktop's, in one transaction:
-    /// shows what it copies, and asks. The old tables are not changed. Refused while workers use them.
-    Adopt(AdoptArgs),
 }
 
 impl SchemaCommand {
@@ -35,7 +32,6 @@ impl SchemaCommand {
             Self::Install(place) | Self::Status(place) => Some(place),
             Self::Drop(arguments) => Some(&arguments.place),
             Self::Purge(arguments) => Some(&arguments.place),
-            Self::Adopt(arguments) => Some(&arguments.place),
             Self::Print { .. } => None,
         }
     }
@@ -74,27 +70,6 @@ pub struct PurgeArgs {
     /// Only rows of this kind; can be given more than once.
     #[arg(long, value_name = "WHAT")]
     pub only: Vec<LogName>,
-    /// Do not ask for confirmation.
-    #[arg(long)]
-    pub yes: bool,
-}
-
-/// `locktop schema adopt`.
-#[derive(Debug, Clone, Args)]
-pub struct AdoptArgs {
-    /// The schema of the published tables, without quotes, case-sensitive.
-    #[arg(value_name = "SCHEMA")]
-    pub source: SchemaName,
-    /// The schema of locktop, and its target.
-    #[command(flatten)]
-    pub place: SchemaPlace,
-    /// The workers of the old tables have stopped: enable the tasks that are enabled there, and copy the pending items of the queue. Without this
-    /// option tasks are copied as disabled, and pending items stay there.
-    #[arg(long)]
-    pub enable: bool,
-    /// Show what would be done; change nothing.
-    #[arg(long)]
-    pub dry_run: bool,
     /// Do not ask for confirmation.
     #[arg(long)]
     pub yes: bool,

@@ -39,7 +39,6 @@ fn connection_options_are_psqls_before_and_after_a_subcommand() {
         "snapshot -h db -p 99 -U ops app",
         "-h db snapshot -p 99 -U ops app",
         "-h db schema -p 99 install -U ops --schema jobs app",
-        "schema adopt public -h db -p 99 -U ops --schema jobs app",
         "app -h db -p 99 -U ops snapshot --format json",
         "postgres://ops@db:99/app",
         "demo --url postgres://ops@db:99/app",
@@ -89,11 +88,6 @@ fn help_names_the_options_that_a_command_uses() {
         ("recover --help", vec!["--host", "--trust-owner", "--config"], vec!["--redis"]),
         ("worker --help", vec!["--host"], vec!["--redis"]),
         ("schema install --help", vec!["--host"], vec!["--redis"]),
-        (
-            "schema adopt --help",
-            vec!["<SCHEMA>", "--enable", "--dry-run", "--yes", "--host"],
-            vec!["--redis"],
-        ),
         ("schema print --help", vec!["--schema"], vec!["--redis", "--host", "--trust-owner"]),
         ("completions --help", vec!["SHELL"], vec!["--redis", "--host", "--trust-owner"]),
         ("man --help", vec![], vec!["--redis", "--host"]),
@@ -170,9 +164,6 @@ fn bad_flags_exit_with_2() {
         "schema drop --schema pg_jobs",
         "schema purge --keep soon",
         "schema purge --only leases",
-        "schema adopt",
-        "schema adopt pg_jobs",
-        "schema adopt public app other",
         "one two",
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");

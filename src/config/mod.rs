@@ -2,7 +2,6 @@
 //! the screen is touched.
 
 pub mod adapter;
-pub mod append;
 mod error;
 mod expected;
 mod history;

@@ -45,26 +45,13 @@ pub struct Source {
     /// The kept snapshots; `None` if none are kept.
     pub history: Option<History>,
     pub about: About,
-    pub expecting: Expecting,
+    /// Takes all blockers that are expected from now on.
+    pub expect: Box<dyn Fn(Arc<[ExpectedBlocker]>) + Send>,
     pub note: Box<dyn Fn(String) + Send>,
     /// Reports whether a question is open or a confirmed action is not finished.
     pub asking: Box<dyn Fn(bool) + Send>,
     /// Receives the layout of the screens when the operator quits.
     pub leaving: Box<dyn Fn(Layout) + Send>,
-}
-
-/// Takes all blockers that are expected from now on, and those of them to add to the config file.
-type SayExpected = Box<dyn Fn(Arc<[ExpectedBlocker]>, Vec<ExpectedBlocker>) + Send>;
-
-pub struct Expecting {
-    pub say: SayExpected,
-    pub written: mpsc::UnboundedReceiver<String>,
-}
-
-impl Expecting {
-    pub fn nobody() -> Self {
-        Self { say: Box::new(|_, _| {}), written: mpsc::unbounded_channel().1 }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,9 +207,6 @@ impl Loop {
                     };
                     self.message(message)?;
                 }
-                Some(said) = self.source.expecting.written.recv() => {
-                    self.message(Message::Saved(said))?;
-                }
                 _ = ticks.tick() => {
                     let silence = (clock::monotonic() - self.heard).as_secs_f64();
                     self.message(Message::Tick(silence))?;
@@ -275,7 +259,7 @@ impl Loop {
                     }
                 }
                 Effect::Note(text) => (self.source.note)(text),
-                Effect::Expect { expected, written } => (self.source.expecting.say)(expected, written),
+                Effect::Expect(expected) => (self.source.expect)(expected),
                 Effect::Copy(text) => {
                     execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }

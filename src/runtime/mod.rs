@@ -8,4 +8,4 @@ pub mod panics;
 mod signals;
 pub mod terminal;
 
-pub use event_loop::{Exit, Expecting, Source, run};
+pub use event_loop::{Exit, Source, run};

@@ -85,8 +85,10 @@ impl Stage {
                 .unwrap();
         }
         let client = open(&support::conninfo(server).with_dbname("app")).await.client;
-        let published = std::fs::read_to_string(root().join("tests/server/tasks/recipe.sql")).unwrap();
-        client.batch_execute(&published).await.unwrap();
+        for published in ["tests/server/tasks/recipe.sql", "tests/server/systems/printed.sql"] {
+            let sql = std::fs::read_to_string(root().join(published)).unwrap();
+            client.batch_execute(&sql).await.unwrap();
+        }
         client
             .batch_execute(
                 "CREATE TABLE orders (id int PRIMARY KEY, placed_at timestamptz); CREATE TABLE t (id int);

@@ -1,6 +1,5 @@
-use super::known::Expecting;
 use super::search::Search;
-use crate::model::plan::{Ask, Chosen, RowsOf};
+use crate::model::plan::{Ask, Chosen, Known, RowsOf};
 
 #[derive(Debug, Clone)]
 pub enum Kind {
@@ -10,7 +9,7 @@ pub enum Kind {
     /// Rows of one kind: each is changed separately.
     Rows(RowsOf),
     /// Expected blockers: nothing is sent to the server.
-    Known(Box<Expecting>),
+    Known(Box<Known>),
 }
 
 impl From<Chosen> for Kind {
@@ -19,7 +18,7 @@ impl From<Chosen> for Kind {
             Chosen::Sessions(ask) => Self::Sessions(ask),
             Chosen::Executions(tasks) => Self::Executions(Box::new(Search::new(tasks))),
             Chosen::Rows(rows) => Self::Rows(rows),
-            Chosen::Known(known) => Self::Known(Box::new(Expecting::new(known))),
+            Chosen::Known(known) => Self::Known(Box::new(known)),
         }
     }
 }

@@ -25,7 +25,7 @@ impl Dialog {
         };
         match self.plan.rows.as_slice() {
             [] => match &self.order.kind {
-                Kind::Known(expecting) => format!("{verb} {}", expecting.known.name()),
+                Kind::Known(known) => format!("{verb} {}", known.name()),
                 _ => verb,
             },
             [only] => format!("{verb}{of} {}", only.target.name),
@@ -48,7 +48,7 @@ impl Dialog {
         }
         let mut lines = Vec::new();
         if let Kind::Known(known) = &self.order.kind {
-            lines.extend(known.lines());
+            lines.extend(super::known::lines(known));
         }
         if let Kind::Executions(search) = &self.order.kind
             && let Some((word, is_bad)) = search.word()

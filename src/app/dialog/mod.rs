@@ -24,7 +24,6 @@ use crate::model::view::View;
 pub use choice::Choice;
 pub use here::{help, here, is_permitted};
 pub use kind::Kind;
-pub use known::Expecting;
 pub use lines::width;
 pub use order::Order;
 pub use report::Flight;
@@ -133,8 +132,7 @@ impl Dialog {
                 self.plan.offers.iter().map(choice).collect()
             }
             Kind::Executions(search) => search.choices(),
-            Kind::Known(known) => known.choices(),
-            Kind::Rows(_) => Vec::new(),
+            Kind::Rows(_) | Kind::Known(_) => Vec::new(),
         }
     }
 
@@ -228,12 +226,7 @@ impl Dialog {
                     return Step::Nothing;
                 }
             }
-            Kind::Known(known) => {
-                if !known.choose(letter) {
-                    return Step::Nothing;
-                }
-            }
-            Kind::Rows(_) => return Step::Nothing,
+            Kind::Rows(_) | Kind::Known(_) => return Step::Nothing,
         }
         self.scroll = 0;
         Step::Replan

@@ -75,7 +75,7 @@ impl Order {
                 search.look(look);
                 search.why_nothing(look)
             }
-            Kind::Known(expecting) => expecting.known.why_nothing(),
+            Kind::Known(known) => known.why_nothing(),
             Kind::Rows(_) => None,
         };
         why.map_or(Ok(Self { verb, pane, rows, hidden, kind }), Err)

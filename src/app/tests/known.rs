@@ -3,10 +3,10 @@ use super::*;
 use crate::model::expected::ExpectedBlocker;
 use crate::model::finding::Severity;
 
-/// From the effects: all expected blockers from then on, and those to write to the config file.
-fn expected(effects: &[Effect]) -> Option<(Vec<ExpectedBlocker>, Vec<ExpectedBlocker>)> {
+/// From the effects: all expected blockers from then on.
+fn expected(effects: &[Effect]) -> Option<Vec<ExpectedBlocker>> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Expect { expected, written } => Some((expected.to_vec(), written.clone())),
+        Effect::Expect(expected) => Some(expected.to_vec()),
         _ => None,
     })
 }
@@ -47,9 +47,10 @@ fn a_root_is_expected_after_a_question_and_nothing_is_asked_of_the_server() {
             "{keys}: {said}"
         );
         assert!(said.contains("          user = \"app\"\n          database = \"app\"\n"), "{said}");
+        assert!(said.contains("printed at quit, to be copied into the config file\n"), "{said}");
         assert!(app.dialog.as_ref().unwrap().title().starts_with("Expect 4312 app@web-3"));
         let effects = slowly(&mut app, "y");
-        assert_eq!(expected(&effects), Some((vec![known("web-3", "app")], vec![])), "{keys}");
+        assert_eq!(expected(&effects), Some(vec![known("web-3", "app")]), "{keys}");
         assert!(
             effects.contains(&Effect::Refresh)
                 && !effects.iter().any(|effect| matches!(effect, Effect::Act(_)))
@@ -62,7 +63,6 @@ fn a_root_is_expected_after_a_question_and_nothing_is_asked_of_the_server() {
 fn nothing_happens_by_any_other_key() {
     for keys in ["I", "I<esc>", "I<enter>", "Iq", "IY", "II", "Iny", "If<enter>", "jI", "C", "Gk"] {
         let mut app = app(sample::incident(0.0));
-        app.settings.config_file = Some("/x/config.toml".into());
         assert_eq!(expected(&slowly(&mut app, keys)), None, "{keys}");
     }
     let mut app = app(sample::incident(0.0));
@@ -79,37 +79,14 @@ fn who_blocks_nobody_is_said_to() {
 }
 
 #[test]
-fn the_config_file_is_written_only_where_that_was_switched_on() {
-    for (keys, written) in [("Iy", 0), ("Ify", 1), ("Iffy", 0)] {
-        let mut app = app(sample::incident(0.0));
-        app.settings.config_file = Some("/x/config.toml".into());
-        let effects = slowly(&mut app, keys);
-        let (all, into_file) = expected(&effects).unwrap_or_else(|| panic!("{keys}"));
-        assert_eq!((all.len(), into_file.len()), (1, written), "{keys}");
-    }
-    let mut app = app(sample::incident(0.0));
-    slowly(&mut app, "If");
-    assert!(
-        app.dialog.is_none() && dialog_less(&app),
-        "without a file there is no switch: another key is back"
-    );
-}
-
-fn dialog_less(app: &App) -> bool {
-    app.notice.as_ref().is_some_and(|notice| notice.text == "nothing was done")
-}
-
-#[test]
 fn the_same_key_takes_it_back() {
     let (entry, other) = (known("web-3", "app"), known("pg_dump", "backup"));
     let mut app =
         App::new(Settings { expected: [other.clone(), entry.clone()].into(), ..Settings::default() }, 1.0);
     arrive(&mut app, incident(&entry));
-    app.settings.config_file = Some("/x/config.toml".into());
     slowly(&mut app, "I");
     assert!(app.dialog.as_ref().unwrap().title().starts_with("No longer expect 4312"));
-    assert!(app.dialog.as_ref().unwrap().choices().is_empty(), "the file stays as it is");
-    assert_eq!(expected(&slowly(&mut app, "y")), Some((vec![other], vec![])));
+    assert_eq!(expected(&slowly(&mut app, "y")), Some(vec![other]));
 }
 
 #[test]
@@ -117,7 +94,7 @@ fn several_marked_rows_are_one_question() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "7/pid=4312|4977<enter>*I");
     let effects = slowly(&mut app, "y");
-    let (all, _) = expected(&effects).unwrap();
+    let all = expected(&effects).unwrap();
     assert_eq!(all, [known("web-3", "app"), known("prisma", "deploy")]);
 }
 

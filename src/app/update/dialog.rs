@@ -107,7 +107,6 @@ impl App {
         };
         match &mut order.kind {
             Kind::Sessions(ask) => ask.shown = self.shown_parties(pane),
-            Kind::Known(expecting) => expecting.file.clone_from(&self.settings.config_file),
             Kind::Executions(search) if pane == Pane::Tasks => {
                 self.shown_executions().into_iter().for_each(|shown| search.only(shown));
             }
@@ -260,9 +259,9 @@ impl App {
         }
         let number = self.next_number();
         let Some(Dialog { order, plan, seen, .. }) = self.dialog.take() else { return Update::none() };
-        if let Kind::Known(expecting) = &order.kind {
+        if let Kind::Known(known) = &order.kind {
             self.unmark(order.pane, &order.rows);
-            return self.expect(expecting);
+            return self.expect(known);
         }
         let command = plan.command(seen.target, number, WAIT);
         let count = command.targets.len();

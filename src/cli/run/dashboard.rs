@@ -95,7 +95,8 @@ pub(super) async fn show(
     let (views_in, views) = watch::channel(live.view());
     let (interval, mut control) = PollControl::every(settings.refresh);
     let (shown, refresh) = (control.showing(), Arc::clone(&control.refresh));
-    let expecting = expected::expecting(&app, &mut control);
+    let expect = control.expecting(Arc::clone(&app.expected));
+    let expected = expect.subscribe();
     let (spare, executor) = acting(settings, &info, &live, &views);
     let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
     let learning = tokio::spawn(learn(look::learner(settings, &info), way, names_in));
@@ -113,7 +114,10 @@ pub(super) async fn show(
         executor,
         history,
         about,
-        expecting,
+        expect: Box::new(move |entries| {
+            tracing::info!("[[expected]] entries are now: {}", entries.len());
+            expect.send_replace(entries);
+        }),
         note: Box::new(move |text| notes.tell(noted(text))),
         asking: Box::new(move |is_open| question.set_open(is_open)),
         leaving: Box::new(move |left| {
@@ -123,6 +127,7 @@ pub(super) async fn show(
         }),
     };
     let exit = Box::pin(runtime::run(app, theme, source)).await;
+    expected::print(settings, &expected.borrow());
     // A message of the learner ends by setting everything again, so it must stop before `leave`.
     learning.abort();
     let _ = learning.await;
@@ -224,7 +229,6 @@ pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> 
             history: settings.config.history.keep(),
             notify: settings.config.notify,
             expected: settings.thresholds.expected.as_slice().into(),
-            config_file: settings.config.path.clone(),
         },
         settings.refresh.as_secs_f64(),
     );

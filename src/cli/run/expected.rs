@@ -1,49 +1,44 @@
-//! Passes changes of expected blockers to the poll, and adds new entries to the config file on request.
+//! Prints the entries of blockers that were marked as expected.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::io::{self, Write};
 
-use tokio::sync::mpsc;
-
-use crate::app::App;
-use crate::config::append::add_expected;
-use crate::feed::live::PollControl;
+use super::super::settings::Settings;
+use crate::config::locate;
 use crate::model::expected::ExpectedBlocker;
-use crate::runtime::Expecting;
 use crate::text::one_line;
 
-pub(super) fn expecting(app: &App, control: &mut PollControl) -> Expecting {
-    let expected = control.expecting(Arc::clone(&app.expected));
-    let file = app.settings.config_file.clone();
-    let (said, written) = mpsc::unbounded_channel();
-    let say = Box::new(move |entries: Arc<[ExpectedBlocker]>, added: Vec<ExpectedBlocker>| {
-        tracing::info!("[[expected]] entries are now: {}", entries.len());
-        expected.send_replace(entries);
-        if let Some(file) = file.clone().filter(|_| !added.is_empty()) {
-            keep(file, added, said.clone());
-        }
-    });
-    Expecting { say, written }
+/// Prints the entries that still apply and are not in the config. An error is ignored: the terminal may be closed.
+pub(super) fn print(settings: &Settings, expected: &[ExpectedBlocker]) {
+    let Some(entries) = made(&settings.thresholds.expected, expected) else { return };
+    let default = || locate(None, &|name| std::env::var(name).ok()).map(|location| location.path);
+    let file = settings.config.path.clone().or_else(default).unwrap_or_else(|| "config.toml".into());
+    let file = one_line(&file.display().to_string()).into_owned();
+    let mut out = io::stdout().lock();
+    let _ = write!(out, "# add to {file}:\n{entries}").and_then(|()| out.flush());
 }
 
-/// Adds entries to the config file in a separate thread, since a home directory can be on a network. Sends the result.
-fn keep(file: PathBuf, added: Vec<ExpectedBlocker>, said: mpsc::UnboundedSender<String>) {
-    let tell = said.clone();
-    let write = move || {
-        let place = file.display();
-        let text = match add_expected(&file, &added) {
-            Ok(()) => format!("added to {place}"),
-            Err(error) => {
-                let entries: Vec<String> = added.iter().map(ExpectedBlocker::toml).collect();
-                let entries = entries.concat().trim_end().replace('\n', "; ");
-                format!("{place}: {error}; it is expected in this run only. The entry: {entries}")
-            }
-        };
-        tracing::info!("{text}");
-        // The receiver may be dropped.
-        let _ = said.send(one_line(&text).into_owned());
-    };
-    if let Err(error) = std::thread::Builder::new().name("config".to_owned()).spawn(write) {
-        let _ = tell.send(format!("no thread to write the config file: {error}"));
+fn made(config: &[ExpectedBlocker], expected: &[ExpectedBlocker]) -> Option<String> {
+    let made = expected.iter().filter(|entry| !config.contains(entry));
+    let entries: Vec<String> = made.map(ExpectedBlocker::toml).collect();
+    (!entries.is_empty()).then(|| entries.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{Checks, Config};
+
+    #[test]
+    fn only_new_entries_are_printed_and_the_config_reads_them() {
+        let [old, first, second] = ["old", "b \"\u{1b}", "a"]
+            .map(|name| ExpectedBlocker { user: Some(name.into()), ..ExpectedBlocker::default() });
+        let config = [old.clone()];
+        assert_eq!(made(&config, &config), None);
+        assert_eq!(made(&config, &[]), None);
+        let text = made(&config, &[old, first.clone(), second.clone()]).unwrap();
+        let read = Config::parse(&text, Path::new(""), &Checks::default()).unwrap();
+        assert_eq!(read.thresholds.expected, [first, second]);
     }
 }

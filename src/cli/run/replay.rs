@@ -19,7 +19,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::timeline::Step;
 use crate::model::view::{TargetId, View};
 use crate::model::zone::Zone;
-use crate::runtime::{self, Exit, Expecting, Source, panics};
+use crate::runtime::{self, Exit, Source, panics};
 use crate::wire::csv;
 use crate::wire::json::watch as line;
 use crate::wire::record::container::About;
@@ -99,7 +99,7 @@ async fn show(
         executor: None,
         history: Some(history),
         about: About::default(),
-        expecting: Expecting::nobody(),
+        expect: Box::new(|_| {}),
         note: Box::new(|_| {}),
         asking: Box::new(|_| {}),
         leaving: Box::new(|_| {}),

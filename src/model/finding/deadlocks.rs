@@ -53,12 +53,7 @@ pub struct Victims {
 impl Victims {
     /// ` of 4410 and 4466`; `rise` is the increase of the count.
     pub fn names(&self, rise: u64) -> String {
-        let last = if rise == 1 {
-            ""
-        } else {
-            ", the
-        last"
-        };
+        let last = if rise == 1 { "" } else { ", the last" };
         format!("{last} of {}", parties_text(&self.parties))
     }
 

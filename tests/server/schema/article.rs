@@ -10,7 +10,7 @@ pub(crate) fn block(name: &str) -> &'static str {
 }
 
 /// With the columns meant where a column and an output parameter have one name: the least that makes the functions run.
-pub(crate) fn repaired(name: &str) -> String {
+fn repaired(name: &str) -> String {
     block(name).replace("AS $$\n", "AS $$\n#variable_conflict use_column\n")
 }
 

@@ -2,14 +2,15 @@
 //! sessions race.
 
 mod acquire;
-mod adopt;
-mod adopt_refused;
 mod article;
 mod command;
 mod cron;
 mod db;
 mod install;
+mod moved;
 mod notify;
+#[path = "../../support/manual.rs"]
+mod pages;
 mod purge;
 mod race;
 mod recovery;

@@ -9,7 +9,7 @@ use super::looks::command;
 use super::support::wait_until;
 
 /// Those that come to an end by themselves.
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 8] = [
     &["snapshot"],
     &["adapters", "list"],
     &["recover", "--dry-run"],
@@ -17,7 +17,6 @@ const COMMANDS: [&[&str]; 9] = [
     &["schema", "status"],
     &["schema", "install"],
     &["schema", "purge", "--keep", "1d", "--yes"],
-    &["schema", "adopt", "public", "--enable", "--yes"],
     &["schema", "drop", "--yes"],
 ];
 

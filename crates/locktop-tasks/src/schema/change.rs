@@ -204,7 +204,7 @@ async fn begin<'a>(client: &'a mut Client, schema: &SchemaName) -> Result<Transa
 }
 
 /// Makes a transaction, which must be new, the only one that changes this schema.
-pub(super) async fn claim(transaction: &Transaction<'_>, schema: &SchemaName) -> Result<(), SchemaError> {
+async fn claim(transaction: &Transaction<'_>, schema: &SchemaName) -> Result<(), SchemaError> {
     transaction.batch_execute(script::SETTINGS).await?;
     // 0x4C53: locktop's schemas.
     transaction
@@ -227,7 +227,7 @@ async fn execute(transaction: &Transaction<'_>, schema: &SchemaName, sql: &str) 
 }
 
 /// An error that names the objects in one of these states.
-pub(super) fn refuse(
+fn refuse(
     schema: &SchemaName,
     objects: &[Object],
     found: &[Found],

@@ -74,22 +74,6 @@ pub enum SchemaError {
         /// The version that it has (`locktop_schema.version`).
         found: u32,
     },
-    /// The schema to adopt from has nothing that can be adopted.
-    #[error("the tables of the schema {} are not adopted: {reason}", .source_schema.quoted())]
-    Unadoptable {
-        /// The schema that the tables are in.
-        source_schema: SchemaName,
-        /// The problem with them, or that there are none.
-        reason: String,
-    },
-    /// The tables to be adopted are in use.
-    #[error("the tables of the schema {} are in use: {}. Wait until that ends, or stop the workers; then run this again", .source_schema.quoted(), .what.join("; "))]
-    Busy {
-        /// The schema that the tables are in.
-        source_schema: SchemaName,
-        /// The running work, and which sessions hold which keys.
-        what: Vec<String>,
-    },
     /// A server older than PostgreSQL 14; with its version.
     #[error("this server is PostgreSQL {0}: locktop's schema needs 14 or later")]
     TooOld(String),

@@ -7,7 +7,6 @@
 //!
 //! A change is one transaction: it happens completely or not at all. Versions are applied in order, each once.
 
-mod adopt;
 mod change;
 mod error;
 mod place;
@@ -18,7 +17,6 @@ mod state;
 #[cfg(test)]
 mod strict;
 
-pub use adopt::{Adopt, Adopted, Taken, adopt};
 pub use change::{Contents, Installed, contents, install, install_up_to, remove};
 pub use error::SchemaError;
 pub use error::words;

@@ -1,4 +1,3 @@
-mod adopt;
 mod drop;
 mod purge;
 
@@ -35,9 +34,6 @@ pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u
         SchemaCommand::Purge(arguments) => {
             purge::run(client, trusted(&arguments.place.schema), arguments).await?
         }
-        SchemaCommand::Adopt(arguments) => {
-            adopt::run(client, &trusted(&arguments.place.schema), arguments).await?
-        }
         SchemaCommand::Print { schema } => (schema::script(schema), 0),
     };
     if !said.is_empty() {
@@ -52,7 +48,6 @@ fn refuse(settings: &Settings, command: &SchemaCommand) -> Result<(), SettingsEr
     let (what, yes) = match command {
         SchemaCommand::Drop(arguments) => ("drop", arguments.yes),
         SchemaCommand::Purge(arguments) => ("purge", arguments.yes),
-        SchemaCommand::Adopt(arguments) => ("adopt", arguments.yes || arguments.dry_run),
         SchemaCommand::Install(_) | SchemaCommand::Status(_) | SchemaCommand::Print { .. } => return Ok(()),
     };
     if settings.read_only {

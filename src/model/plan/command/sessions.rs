@@ -70,7 +70,7 @@ pub(super) const EXPECT_COMMAND: Command = Command {
     name: "expect",
     keys: &["I"],
     short: "expect",
-    help: "mark a blocker as expected: it is only an info finding; again to undo",
+    help: "mark a blocker as expected: an info finding in this run; again to undo",
     purpose: "marks a blocker as expected",
     is_local: true,
     // A finding shows this for every blocker: the keys of a row are those that help against it.
