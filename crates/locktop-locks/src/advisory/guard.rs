@@ -51,10 +51,11 @@ impl SessionLock {
     }
 
     /// Acquires another lock on the same connection, or the same one again: locks stack. Returns false if it is not granted
-    /// in time; the locks held before are kept.
+    /// in time; the locks held before are kept. If this is dropped while it waits, the connection is closed, and every lock is
+    /// released.
     ///
     /// # Errors
-    /// If the server refuses, or the connection ends.
+    /// If the server refuses, or the connection ends. Without an answer in time the connection is closed, too.
     pub async fn also(&mut self, key: Key, mode: Mode, wait: Wait) -> Result<bool, AdvisoryError> {
         let taken = self.session.lock(key, mode, wait).await?;
         if taken {

@@ -104,7 +104,7 @@ impl Session {
     /// Whether the connection has ended, and with it every lock of the session.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.ended.borrow().is_some() || self.client.is_closed()
+        self.close.state == State::GivenUp || self.ended.borrow().is_some() || self.client.is_closed()
     }
 
     /// Completes, with the reason, when the connection ends.

@@ -25,6 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Lease {
     id: i32,
     token: i64,
+    term: Duration,
     /// The name of the schema, in double quotes.
     schema: String,
     standing: watch::Sender<Standing>,
@@ -78,7 +79,8 @@ impl Lease {
         let standing = watch::Sender::new(Standing::new(request.id, sent, request.term));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(keeper::keep(link, token, standing.clone(), stopped));
-        Self { id: request.id, token, schema: request.schema.quoted(), standing, stop, task }
+        let (id, term, schema) = (request.id, request.term, request.schema.quoted());
+        Self { id, token, term, schema, standing, stop, task }
     }
 
     /// Larger than the token of any earlier owner. For systems outside this database that can compare numbers.
@@ -119,10 +121,10 @@ impl Lease {
     }
 
     /// Runs the work while the lease is held, and drops it midway when the lease is lost. The clock is read before each step,
-    /// so that a process that was suspended does nothing more.
+    /// so that a process that was suspended does nothing more. It is not read after the last step.
     ///
     /// # Errors
-    /// If the lease was, or may have been, lost before the work was done.
+    /// If the lease was, or may have been, lost before the last step.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Loss> {
         let (mut lost, mut work) = (pin!(self.lost()), pin!(work));
         std::future::poll_fn(|context| {
@@ -140,19 +142,23 @@ impl Lease {
     /// Makes a transaction fail unless the lease is still held, and blocks every other owner until it ends: the first
     /// statement of a write that only the holder may make. Renewals continue meanwhile.
     ///
-    /// For this transaction `idle_in_transaction_session_timeout` is at most the time that is left: the server terminates
-    /// the session of a holder that is suspended in it, and the next owner does not wait for it.
+    /// For this transaction `idle_in_transaction_session_timeout` is at most the time that is left, or a third of the term if
+    /// that is longer: the server terminates the session of a holder that is suspended in it, and the next owner waits no
+    /// longer than that after its last statement.
     ///
     /// # Errors
-    /// [`LeaseError::Fenced`] if the lease is, or may be, no longer held. The transaction can then only be rolled back.
+    /// [`LeaseError::Fenced`] if the lease is no longer held. The transaction can then only be rolled back.
     pub async fn fence(&self, transaction: &Transaction<'_>) -> Result<(), LeaseError> {
-        let left = self.check().map_err(|loss| LeaseError::Fenced(loss.to_string()))?;
-        let left = format!("{}ms", left.as_millis().max(1));
+        // The server decides whether it is held. The setting is a number of milliseconds up to `i32::MAX`.
+        let left = self.check().unwrap_or_default().max(self.term / 3);
+        let left = format!("{}ms", left.as_millis().clamp(1, i32::MAX.unsigned_abs().into()));
+        let current =
+            "pg_catalog.current_setting('idle_in_transaction_session_timeout')::pg_catalog.interval";
         let sql = format!(
             "SELECT {}.assert_lease($1, $2),
-                    CASE WHEN (nullif(pg_catalog.current_setting('idle_in_transaction_session_timeout')::pg_catalog.interval, '0')
-                               OPERATOR(pg_catalog.<=) $3::pg_catalog.interval) IS NOT TRUE
-                         THEN pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true) END",
+                    CASE WHEN {current} OPERATOR(pg_catalog.>) interval '0'
+                              AND {current} OPERATOR(pg_catalog.<=) $3::pg_catalog.interval THEN NULL
+                         ELSE pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true) END",
             self.schema
         );
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =

@@ -96,10 +96,10 @@ impl Guard {
     }
 
     /// Runs the work while the lock is held, and drops it midway when the lock is lost. The clock is read before each step,
-    /// so that a process that was suspended does nothing more.
+    /// so that a process that was suspended does nothing more. It is not read after the last step.
     ///
     /// # Errors
-    /// If the lock was, or may have been, lost before the work was done.
+    /// If the lock was, or may have been, lost before the last step.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
         let mut state = self.state.clone();
         let (mut lost, mut work) = (pin!(lost(&mut state)), pin!(work));

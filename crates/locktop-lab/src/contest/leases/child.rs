@@ -89,7 +89,13 @@ impl Node {
             let held = lease.release().await?;
             return if held { Ok(()) } else { self.note(client, token, "release", true).await };
         }
-        let refused = match self.write(client, id, &lease).await {
+        let mut tried = self.write(client, id, &lease).await;
+        if !matches!(tried, Ok(_) | Err(LeaseError::Fenced(_))) {
+            // The server has terminated a session that was suspended in its transaction.
+            *client = connect(&self.info).await?.client;
+            tried = self.write(client, id, &lease).await;
+        }
+        let refused = match tried {
             Ok(_) => false,
             Err(LeaseError::Fenced(_)) => true,
             Err(other) => return Err(other),
