@@ -69,7 +69,7 @@ impl Dialog {
         lines
     }
 
-    /// Why nothing can be confirmed any more, and of several targets what became of each.
+    /// Why nothing can be confirmed any more, and for several targets the change of each.
     fn ended(&self, over: &str) -> Vec<Line> {
         let rows = self.plan.rows.iter().filter(|_| self.plan.rows.len() > 1);
         let each = rows.filter_map(|row| Some(format!("{}: {}", row.target.name, row.change.as_ref()?)));

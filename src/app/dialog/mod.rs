@@ -152,8 +152,11 @@ impl Dialog {
             return Step::Back;
         }
         if self.over.is_some() {
-            let is_back = [Key::plain(Code::Enter), Key::char('q')].contains(&key);
-            return if is_back { Step::Back } else { Step::Nothing };
+            // Any letter may belong to a word that was being typed.
+            return match key.code {
+                Code::Enter if self.armed => Step::Back,
+                code => self.scroll(code, page),
+            };
         }
         if !self.armed {
             return Step::Nothing;

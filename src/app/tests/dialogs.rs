@@ -209,9 +209,10 @@ fn a_question_stays_open_when_its_target_has_ended_and_takes_no_key_but_back() {
             }
             arrive(&mut app, later.view());
             assert_eq!(over(&app), word);
-            assert_eq!(slowly(&mut app, "y1jKt"), []);
+            assert_eq!(drive(&mut app, "<enter>"), [], "it was not drawn yet");
+            assert_eq!(slowly(&mut app, "y1jKtq"), []);
             assert_eq!((over(&app), notice(&app)), (word, ""));
-            assert_eq!(slowly(&mut app, "q"), []);
+            assert_eq!(slowly(&mut app, "<enter>"), []);
             assert!(app.dialog.is_none());
             assert_eq!(notice(&app), word);
             assert_eq!(drive(&mut app, "q"), [Effect::Quit]);

@@ -190,11 +190,12 @@ impl App {
             Kind::Rows(_) => dialog.plan.refreshed(&look),
         };
         dialog.replan(plan, self.next_number());
+        let was_over = dialog.over.is_some();
         dialog.over = match dialog.why_over() {
             Some(why) if dialog.is_new() => return self.insist(why),
             why => why.map(|why| format!("{why}: nothing was done")),
         };
-        if dialog.over.is_some() {
+        if dialog.over.is_some() && !was_over {
             dialog.scroll = 0;
         }
         let number = self.next_number();

@@ -144,7 +144,7 @@ impl ActionPlan {
         self.rows.iter().all(|row| row.change.is_some())
     }
 
-    /// Why nothing is left to do, for the message that replaces the dialog; `None` while a target is left.
+    /// Why nothing is left to do; `None` while a target is left.
     pub fn why_over(&self) -> Option<String> {
         if !self.is_over() {
             return None;

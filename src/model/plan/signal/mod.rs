@@ -62,7 +62,7 @@ pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
 pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let Some(index) = PlanIndex::of(context) else { return plan };
     let offers = choose::offers(&index, ask);
-    // A chosen row that has disappeared has no scopes; the dialog closes automatically.
+    // A chosen row that has disappeared has no scopes; the question is over.
     if offers.is_empty() {
         return plan;
     }
