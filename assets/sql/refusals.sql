@@ -1,5 +1,5 @@
--- The sequences of the columns of one table. Only catalogs are read, and of a sequence its last value: NULL without the right to read it,
--- and on a standby, which has no sequence that is not logged.
+-- The last values of the sequences of one table's columns. NULL without the right to read it, and on a standby, where unlogged
+-- sequences cannot be read.
 SELECT pg_catalog.max(s.value) FILTER (WHERE s.attname OPERATOR(pg_catalog.=) 'rate_limit'),
        pg_catalog.max(s.value) FILTER (WHERE s.attname OPERATOR(pg_catalog.=) 'transfer'),
        pg_catalog.max(s.value) FILTER (WHERE s.attname OPERATOR(pg_catalog.=) 'lease'),

@@ -166,7 +166,7 @@ impl Digest {
         } else {
             (Arc::clone(&before.graph), Arc::clone(&before.series))
         };
-        if !snapshot.systems.refusals.is_empty() {
+        if !(snapshot.systems.refusals.is_empty() && series.refusals.is_empty()) {
             series::refused(Arc::make_mut(&mut series), snapshot.taken_at, &snapshot.systems);
         }
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));

@@ -9,12 +9,14 @@ use crate::model::wait_graph::WaitGraph;
 pub fn refused(series: &mut Series, at: Timestamp, systems: &Systems) {
     let is_recent = |then: Timestamp| then < at && (at - then).as_seconds_f64() <= WINDOW;
     series.refusals.retain(|sample| sample.at.is_some_and(is_recent));
-    let known = systems.refusals.iter().filter_map(|table| match table.section.observed() {
-        Observed::Read(rows) => rows.first(),
+    // A table that is not known this time would look like a counter that started again.
+    let rows = systems.refusals.iter().map(|table| match table.section.observed() {
+        Observed::Read(rows) => rows.first().cloned(),
         _ => None,
     });
-    let sum = known.fold(Refusals::default(), |sum, row| sum.plus(row));
-    series.refusals.extend(sum.is_known().then_some(Refusals { at: Some(at), ..sum }));
+    let rows: Option<Vec<Refusals>> = rows.collect();
+    let sum = rows.into_iter().flatten().reduce(|sum, row| sum.plus(&row));
+    series.refusals.extend(sum.filter(Refusals::is_known).map(|sum| Refusals { at: Some(at), ..sum }));
 }
 
 pub fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32) -> Series {
@@ -37,6 +39,8 @@ fn began(graph: &WaitGraph) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::section::Section;
+    use crate::model::systems::TableRows;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_timestamp(seconds, 0).unwrap()
@@ -57,6 +61,31 @@ mod tests {
         assert_eq!(series.samples.len(), 61);
         assert_eq!(series.samples[0].at, at(139));
         assert_eq!(series.samples[60].at, at(199));
+    }
+
+    #[test]
+    fn refusals_of_a_table_that_is_not_known_are_no_sample_and_old_ones_fall_off() {
+        let table = |count: Option<i64>| TableRows {
+            section: count.map_or_else(Section::default, |count| {
+                Section::fresh(vec![Refusals { rate_limit: Some(count), ..Refusals::default() }], at(0))
+            }),
+            ..TableRows::default()
+        };
+        let systems = |counts: &[Option<i64>]| Systems {
+            refusals: counts.iter().map(|count| table(*count)).collect(),
+            ..Systems::default()
+        };
+        let mut series = Series::default();
+        for (second, counts) in [(0, [Some(5), Some(100)]), (2, [None, Some(100)]), (4, [Some(6), Some(100)])]
+        {
+            refused(&mut series, at(second), &systems(&counts));
+        }
+        let known = |series: &Series| series.refusals.iter().map(|one| one.rate_limit).collect::<Vec<_>>();
+        assert_eq!(known(&series), [Some(105), Some(106)]);
+        refused(&mut series, at(62), &systems(&[]));
+        assert_eq!(known(&series), [Some(106)]);
+        refused(&mut series, at(70), &systems(&[]));
+        assert_eq!(known(&series), []);
     }
 
     #[test]

@@ -214,7 +214,8 @@ pub(super) fn hidden_tables(look: &CheckInput<'_>) -> Vec<Finding> {
         .chain(of(&systems.limits))
         .chain(of(&systems.generators))
         .chain(of(&systems.workers))
-        .chain(of(&systems.contended));
+        .chain(of(&systems.contended))
+        .chain(of(&systems.refusals));
     let hiding: BTreeSet<_> = all
         .filter_map(|(name, owner)| Some((name, owner.stranger.as_deref()?, owner.hides.as_deref()?)))
         .collect();

@@ -59,7 +59,8 @@ async fn a_role_without_the_right_is_refused_all_the_same_and_reads_nothing() {
         .batch_execute(&format!(
             "{ROWS}; {roles}; GRANT SELECT, INSERT, UPDATE ON locktop.rate_limit TO refused_app;
              GRANT SELECT ON locktop.rate_limit, locktop.distlock TO refused_monitor;
-             GRANT SELECT ON locktop.rate_limit TO refused_stranger"
+             GRANT SELECT ON locktop.rate_limit TO refused_stranger;
+             ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC"
         ))
         .await
         .unwrap();

@@ -1,11 +1,11 @@
 -- Requests that were refused instead of waiting are counted. A counter is a sequence: nextval() takes no row lock, survives a rollback and,
--- from PostgreSQL 15 on, writes no WAL here. The table stays empty; a column is a counter. After a crash of the server the counters
--- start again from 0.
+-- from PostgreSQL 15 on, writes no WAL here; there the counters start again from 0 after a crash. The table stays empty; a column is a
+-- counter.
 
 CREATE UNLOGGED TABLE @schema@.refusals (
     -- Requests over a rate limit.
     rate_limit bigserial,
-    -- Transfers of which an account had another version.
+    -- Transfers refused because the version of an account had changed.
     transfer bigserial,
     -- Leases that another owner has.
     lease bigserial,
@@ -13,7 +13,7 @@ CREATE UNLOGGED TABLE @schema@.refusals (
     task bigserial
 );
 COMMENT ON TABLE @schema@.refusals IS
-    'locktop: an empty table; the sequence of each column counts requests that were refused. Counting starts again after a crash';
+    'locktop: an empty table; the sequence of each column counts requests that were refused. Counting may start again after a crash';
 
 -- Never fails: a read-only transaction, and a role without the right, are not counted.
 CREATE FUNCTION @schema@.count_refusal(p_counter regclass)
@@ -29,6 +29,8 @@ END
 $body$;
 COMMENT ON FUNCTION @schema@.count_refusal(regclass) IS
     'Adds 1 to a counter of refusals, if this transaction writes and the role has USAGE on it';
+-- The functions that refuse call it with the rights of their caller, also if new functions are granted to no role by default.
+GRANT EXECUTE ON FUNCTION @schema@.count_refusal(regclass) TO PUBLIC;
 
 -- The functions that refuse, unchanged but for the counting.
 
