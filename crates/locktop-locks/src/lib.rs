@@ -17,6 +17,8 @@
 pub mod advisory;
 #[cfg(feature = "tables")]
 pub mod call;
+#[cfg(any(feature = "tables", feature = "redis"))]
+mod held;
 #[cfg(feature = "tables")]
 pub mod lease;
 #[cfg(feature = "tables")]

@@ -1,5 +1,3 @@
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
@@ -12,6 +10,7 @@ use super::link::Link;
 use super::standing::Standing;
 use super::{Request, SHORTEST, keeper};
 use crate::call::CallError;
+use crate::held;
 use locktop_base::clock;
 use pg_connect::conninfo::ConnInfo;
 
@@ -126,17 +125,7 @@ impl Lease {
     /// # Errors
     /// If the lease was, or may have been, lost before the last step.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Loss> {
-        let (mut lost, mut work) = (pin!(self.lost()), pin!(work));
-        std::future::poll_fn(|context| {
-            if let Err(loss) = self.check() {
-                return Poll::Ready(Err(loss));
-            }
-            if let Poll::Ready(loss) = lost.as_mut().poll(context) {
-                return Poll::Ready(Err(loss));
-            }
-            work.as_mut().poll(context).map(Ok)
-        })
-        .await
+        held::run(work, || self.check().map(drop), self.lost()).await
     }
 
     /// Makes a transaction fail unless the lease is still held, and blocks every other owner until it ends: the first

@@ -1,6 +1,4 @@
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -10,6 +8,7 @@ use super::claim::{Armed, count};
 use super::error::Lost;
 use super::quorum;
 use super::watchdog::{self, State};
+use crate::held;
 use locktop_base::clock;
 
 /// The result of a release, counted over the servers.
@@ -102,17 +101,9 @@ impl Guard {
     /// If the lock was, or may have been, lost before the last step.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
         let mut state = self.state.clone();
-        let (mut lost, mut work) = (pin!(lost(&mut state)), pin!(work));
-        std::future::poll_fn(|context| {
-            if !self.is_held() {
-                return Poll::Ready(Err(self.state.borrow().lost.unwrap_or(Lost::Silent)));
-            }
-            if let Poll::Ready(lost) = lost.as_mut().poll(context) {
-                return Poll::Ready(Err(lost));
-            }
-            work.as_mut().poll(context).map(Ok)
-        })
-        .await
+        let lost_now = || self.state.borrow().lost.unwrap_or(Lost::Silent);
+        let check = || if self.is_held() { Ok(()) } else { Err(lost_now()) };
+        held::run(work, check, lost(&mut state)).await
     }
 
     /// Releases the lock, and returns the servers' answers.
