@@ -267,3 +267,19 @@ pub fn who(backend: &Backend) -> String {
         (None, None) => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lock::LockMode;
+    use crate::sample::{self, Builder};
+
+    #[test]
+    fn any_key_can_be_looked_up_among_the_hashes() {
+        for key in [i64::MIN, -1, 0, i64::MAX] {
+            let mut builder = Builder::default();
+            builder.lock(7, sample::advisory(key), LockMode::Exclusive, None);
+            assert_eq!(hashed_name(&builder.snapshot(), &sample::advisory(key)), None, "{key}");
+        }
+    }
+}

@@ -171,6 +171,29 @@ fn waits_are_understood() {
     }
 }
 
+/// Translations of PostgreSQL 17.
+#[test]
+fn a_lock_timeout_and_nowait_differ_in_every_language() {
+    let of = |message: &str| match said(&entry("55P03", message, "", "")) {
+        Some(Said::Ended(ended)) => ended,
+        other => panic!("{message}: {other:?}"),
+    };
+    for message in [
+        "canceling statement due to lock timeout",
+        "storniere Anfrage wegen Zeitüberschreitung einer Sperre",
+        "annulation de la requête à cause du délai écoulé pour l'obtention des verrous",
+    ] {
+        assert_eq!(of(message), Ended::LockTimeout, "{message}");
+    }
+    for message in [
+        "could not obtain lock on row in relation \"accounts\"",
+        "konnte Sperre für Zeile in Relation »accounts« nicht setzen",
+        "n'a pas pu obtenir un verrou sur la ligne dans la relation « accounts »",
+    ] {
+        assert_eq!(of(message), Ended::NoWait, "{message}");
+    }
+}
+
 /// `jsonlog` leaves out empty values and `00000`.
 #[test]
 fn a_line_of_json_has_what_a_record_has() {
