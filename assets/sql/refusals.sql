@@ -3,8 +3,7 @@
 SELECT pg_catalog.max(s.value) FILTER (WHERE s.attname OPERATOR(pg_catalog.=) 'rate_limit'),
        pg_catalog.max(s.value) FILTER (WHERE s.attname OPERATOR(pg_catalog.=) 'transfer'),
        pg_catalog.max(s.value) FILTER (WHERE s.attname OPERATOR(pg_catalog.=) 'lease'),
-       pg_catalog.max(s.value) FILTER (WHERE s.attname OPERATOR(pg_catalog.=) 'task'),
-       pg_catalog.clock_timestamp()
+       pg_catalog.max(s.value) FILTER (WHERE s.attname OPERATOR(pg_catalog.=) 'task')
   FROM (SELECT a.attname,
                CASE WHEN NOT pg_catalog.pg_is_in_recovery()
                          AND pg_catalog.has_sequence_privilege(c.oid, 'SELECT, USAGE')

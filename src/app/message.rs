@@ -30,7 +30,7 @@ pub enum Message {
     Reported(Arc<Report>),
     /// The view after a step in time; `None` for the live view. An error has the reason in one line.
     Past(Result<Option<Arc<PastView>>, String>),
-    /// What was written and where, or why not.
+    /// The result of saving a file: its path, or why it was not written.
     Saved(String),
     /// A frame was on the screen long enough to be seen; the revision of the dialog in it.
     Drawn(Option<u64>),

@@ -9,7 +9,7 @@ pub const WINDOW: f64 = 60.0;
 /// The counters at one moment. `None`: not known, for lack of a right or on a standby.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// When the server read them; none for a table that is not read, and then no counter is known.
+    /// The time of the snapshot, in a sum over all tables; `None` in a row of one table.
     pub at: Option<Timestamp>,
     /// Requests over a rate limit.
     pub rate_limit: Option<i64>,
@@ -53,8 +53,8 @@ impl Refusals {
     }
 }
 
-/// Of the samples of the last minute, oldest first: `refused in 1m: rate limit 5,647, transfer 82`; none if nothing was refused, or if
-/// it is not known. A counter that started again counts from there.
+/// `refused in 1m: rate limit 5,647, transfer 82`, from the samples of the last minute, oldest first. `None` if nothing was refused, or
+/// if that is not known. A counter that started again counts from 0.
 pub fn line(samples: &[Refusals]) -> Option<String> {
     let (first, last) = (samples.first()?, samples.last()?);
     let since = last.with(first, |now, then| {

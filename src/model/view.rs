@@ -42,7 +42,7 @@ pub struct Series {
     pub samples: Vec<Sample>,
     /// Since when at least one session has waited at every poll.
     pub waiting_since: Option<Timestamp>,
-    /// What was refused up to each poll of the last minute, oldest first; empty if that is not counted or not known.
+    /// The counters of refusals at each poll of the last minute, oldest first; empty if they do not exist or are not known.
     pub refusals: Vec<super::refusals::Refusals>,
 }
 

@@ -39,11 +39,10 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     };
     let width = dialog::width(area.width);
     let lines = dialog.lines(area.width);
-    let is_over = dialog.over.is_some();
-    let mut options = Vec::new();
-    if !is_over {
-        options = choices(&dialog.choices(), usize::from(width.saturating_sub(4)));
-        options.extend(asked(app, dialog));
+    let mut options = choices(&dialog.choices(), usize::from(width.saturating_sub(4)));
+    options.extend(asked(app, dialog));
+    if dialog.over.is_some() {
+        options.clear();
     }
     let bottom = BESIDE + u16::try_from(options.len()).unwrap_or(0);
     // Below the findings and their strip, if there is room.

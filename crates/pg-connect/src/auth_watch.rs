@@ -176,7 +176,7 @@ impl AuthWatch {
             5 => AuthMethod::Md5,
             2 | 7 | 8 => AuthMethod::Gss,
             9 => AuthMethod::Sspi,
-            // Of the mechanisms in that list, the driver supports only SCRAM.
+            // The driver supports only SCRAM from that list.
             10 => AuthMethod::Scram,
             _ => return Ok(()),
         };

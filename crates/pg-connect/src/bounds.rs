@@ -25,7 +25,7 @@ const MESSAGE: usize = 16 << 20;
 /// Bytes of the rows of one answer, as held in memory: the driver may collect them.
 const ROWS: usize = 32 << 20;
 
-/// What a row, or another message that is kept, takes in addition to its bytes.
+/// Memory of a row, or of another message that is kept, in addition to its bytes.
 const ROW: usize = 128;
 
 /// Bytes of a COPY. Its reader has its own limit, keeps less, and skips the rest.

@@ -266,7 +266,7 @@ fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
 /// The effect on data of one row, and its cautions.
 type Losses<'a> = (Option<OnData>, Vec<(CautionKind, &'a [Stake])>);
 
-/// What is lost, not only whether something is lost: per row the effect on data and the cautions.
+/// The losses of each row: its effect on data, and its cautions.
 fn losses(plan: &ActionPlan) -> Vec<Losses<'_>> {
     let rows = plan.rows.iter().map(|row| {
         let effect = row.consequence.as_ref().map(|consequence| consequence.effect);

@@ -21,8 +21,6 @@ impl Source for Refusals {
         ("lease", ColumnKind::Int),
         ("task", ColumnKind::Int),
     ];
-    /// The time of the answer.
-    const EXTRA: usize = 1;
     const MOST: usize = 1;
     const LACKS: &'static str = "has no columns rate_limit and transfer: not a table of refusals";
     const BESIDE: &'static [&'static str] = BESIDE;
@@ -42,6 +40,6 @@ impl Source for Refusals {
 
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let (rate_limit, transfer, lease, task) = (row.int()?, row.int()?, row.int()?, row.int()?);
-        Ok(Some(Self { rate_limit, transfer, lease, task, at: row.time()? }))
+        Ok(Some(Self { at: None, rate_limit, transfer, lease, task }))
     }
 }

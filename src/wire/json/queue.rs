@@ -102,7 +102,7 @@ pub(super) fn generators(snapshot: &Snapshot) -> impl Iterator<Item = impl Json>
     })
 }
 
-/// What the functions of each schema refused since counting began.
+/// Requests that the functions of each schema have refused since counting began.
 pub(super) fn refusals(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
     let tables = snapshot.systems.refusals.iter().filter(|table| is_read(table));
     tables.flat_map(|table| {

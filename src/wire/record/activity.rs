@@ -90,7 +90,7 @@ columns! {
         3 count: u32,
         4 check: u32,
     }
-    /// What the server says of itself.
+    /// The server.
     Servers of Server {
         1 host: Text,
         2 port: u16,

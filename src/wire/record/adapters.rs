@@ -16,7 +16,7 @@ use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
 columns! {
-    /// What the user may set.
+    /// Settings of the user.
     Settings of Setting {
         1 name: Text,
         2 value: Text,
@@ -30,7 +30,7 @@ flat_rows! {
         1 key: Text,
         2 value: Text,
     }
-    /// What can be known of a worker; a limit is in seconds, or what a setting says.
+    /// How the presence of a worker is known; a limit is in seconds, or the name of a setting.
     Evidences of FlatEvidence {
         1 has_key: bool,
         2 absent_is_lost: bool,
@@ -89,7 +89,7 @@ flat_rows! {
         2 started_at: Option<Timestamp>,
         3 since: Timestamp,
     }
-    /// What must stay the same.
+    /// Values that must be unchanged.
     JobEpochs of Epoch {
         1 own_pid: i32,
         2 started_at: Option<Timestamp>,

@@ -90,7 +90,7 @@ flat_rows! {
         13 note: Text,
         14 ran: Vec<Ran>,
     }
-    /// What was counted, without its tables.
+    /// The counts, without their tables.
     BlameHeads of #[derive(Default)] BlameHead {
         1 looks: u64,
         2 since: Option<Timestamp>,
@@ -111,7 +111,7 @@ flat_rows! {
         2 key: u32,
         3 sums: Sums,
     }
-    /// What a look adds, without its tables.
+    /// The additions of one snapshot, without their tables.
     TickHeads of TickHead {
         1 at: Timestamp,
         2 missing: f64,

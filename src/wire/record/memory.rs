@@ -24,7 +24,7 @@ columns! {
         1 proved: Timestamp,
         2 seen: Timestamp,
     }
-    /// What must stay the same.
+    /// Values that must be unchanged.
     Epochs of Epoch {
         1 own_pid: i32,
         2 started_at: Option<Timestamp>,
@@ -71,7 +71,7 @@ flat_rows! {
         5 objsubid: u16,
         6 time: u32,
     }
-    /// What a holder was doing, and when it began.
+    /// The state of a holder, and when it began.
     Holders of Holder {
         1 pid: i32,
         2 backend_start: Option<Timestamp>,
@@ -109,7 +109,7 @@ flat_rows! {
         5 parties: Vec<Party>,
         6 said: Vec<Text>,
     }
-    /// Who was a root, and since when.
+    /// Roots, and since when they are roots.
     Roots of NewRoot {
         1 party: Party,
         2 since: Option<Timestamp>,
@@ -123,7 +123,7 @@ flat_rows! {
 }
 
 lists! {
-    /// Who waits for each other.
+    /// Parties that wait for each other.
     PartyLists of Party;
 }
 

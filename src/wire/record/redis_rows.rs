@@ -77,7 +77,7 @@ lists! {
     RedisLists of RedisLease;
     ServerLists of ServerState;
     SizeLists of usize;
-    /// Where a key is.
+    /// The server of a key.
     PlaceLists of ServerKey;
     /// Fields of a hash.
     FieldLists of Bytes;

@@ -61,7 +61,7 @@ columns! {
         12 heartbeat_at: Option<Timestamp>,
         13 recovered_by: Option<Text>,
     }
-    /// Whose a table is.
+    /// The owner of a table.
     Owners of Owner {
         1 name: Text,
         2 stranger: Option<Text>,
@@ -136,7 +136,7 @@ columns! {
         2 sequence: Option<i64>,
         3 last_timestamp: Option<i64>,
     }
-    /// Where a table of a lock system is from.
+    /// The table of a lock system.
     Sources of Source {
         1 table: u32,
         2 name: Text,

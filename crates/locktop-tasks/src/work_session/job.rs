@@ -56,7 +56,7 @@ pub struct Requeued {
     pub id: i64,
     /// False if it was set aside after its last attempt.
     pub again: bool,
-    /// What the server reported about the session that had it, in one line.
+    /// The server's report on the session that had it, in one line.
     pub detail: String,
 }
 

@@ -28,7 +28,7 @@ impl Source {
         self.into()
     }
 
-    /// What it contains, in the plural, for messages.
+    /// Its rows in the plural, for messages.
     #[must_use]
     pub fn plural(self) -> &'static str {
         match self {

@@ -273,7 +273,7 @@ impl Ground<'_> {
     /// A waiter for a transaction without a place in line: it inserts a unique key, or has already locked the row itself.
     fn unplaced(&self, queue: &Queue, waiter: Party, holders: &[Party]) -> List {
         let mut list = self.omitted();
-        // Of several that insert one key, the first to continue gets it.
+        // If several insert one key, the first to continue gets it.
         let others = queue.waiters.iter().map(|other| other.party).filter(|other| *other != waiter);
         list.may.extend(others.filter(|other| !self.held.places.contains_key(other)).take(MOST + 1));
         let row_share = LockModes::of(LockMode::RowShare);

@@ -99,7 +99,7 @@ pub(in crate::tasks) fn overlaps(runs: &[Run], stops: &[PauseInterval]) -> Vec<(
     let mut found = Vec::new();
     for (index, (first, run)) in order.iter().enumerate() {
         let later = order.iter().skip(index + 1);
-        // Of the runs that begin after it, those that begin before its end.
+        // Later runs that begin before its end.
         let near = later.take_while(|(_, other)| other.task == run.task && other.began < run.end());
         let spans = run.spans(&stops);
         for (second, other) in near {
