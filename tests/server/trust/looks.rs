@@ -82,7 +82,7 @@ pub(crate) async fn snapshot(ground: &Ground, role: &str, more: &[&str]) -> Valu
     let arguments = [&["snapshot", "--format", "json"], more].concat();
     let mut left = command(ground, role, &arguments).await;
     // A busy machine may take longer than the program waits.
-    for _ in 0..3 {
+    for _ in 0..9 {
         if !left.err.contains("has not answered for") {
             break;
         }

@@ -40,24 +40,34 @@ fn without_ages(value: &mut Value) {
     }
 }
 
-/// A look that trusts nobody and one that trusts the tables' owner. On a busy server a statement takes longer than it may now and then,
-/// and what it asks for is not there: such looks do not count.
+/// A snapshot that trusts nobody and one that trusts the tables' owner. On a busy server a statement takes longer than it may now and
+/// then, and its rows are missing: such a snapshot is taken again.
 async fn answered(ground: &Ground) -> [Value; 2] {
     let mut looks = [Value::Null, Value::Null];
-    wait_until("two looks at which every statement is answered in time", async || {
-        looks = [
-            snapshot(ground, "monitor", &[]).await,
-            snapshot(ground, "monitor", &["--trust-owner", "app"]).await,
-        ];
-        let [plain, trusted] = looks.each_ref().map(|json| json["sections"].as_object().unwrap());
-        let in_time = |(_, section): (&String, &Value)| !section.to_string().contains("statement timeout");
-        let errors = |look: &serde_json::Map<String, Value>| -> Vec<(String, Value)> {
-            look.iter().map(|(name, section)| (name.clone(), section["error"].clone())).collect()
-        };
-        errors(plain) == errors(trusted) && plain.iter().chain(trusted).all(in_time)
+    wait_until("two snapshots of which every statement is answered in time", async || {
+        for (look, more) in looks.iter_mut().zip([&[][..], &["--trust-owner", "app"]]) {
+            if !is_in_time(look) {
+                *look = snapshot(ground, "monitor", more).await;
+            }
+        }
+        let [plain, trusted] = looks.each_ref().map(errors);
+        let are_in_time = looks.iter().all(is_in_time);
+        if are_in_time && plain != trusted {
+            looks = [Value::Null, Value::Null];
+        }
+        are_in_time && plain == trusted
     })
     .await;
     looks
+}
+
+fn is_in_time(look: &Value) -> bool {
+    look.is_object() && !look["sections"].to_string().contains("statement timeout")
+}
+
+fn errors(look: &Value) -> Vec<(String, Value)> {
+    let sections = look["sections"].as_object().into_iter().flatten();
+    sections.map(|(name, section)| (name.clone(), section["error"].clone())).collect()
 }
 
 /// The same, but for the rows of `more`, of which a copy may show more, and for the numbers of `exact`, which it knows better.
@@ -193,7 +203,7 @@ async fn of_many_rows_the_same_are_shown() {
         ground.tables("app").await;
         ground.run("app", MANY).await;
         let json = same(&ground, &["executions"], &["queue"]).await;
-        assert_eq!(counts(&json), [6001, 6001, 6001, 6001], "{}", json["queue"]);
+        assert_eq!(counts(&json), [2001, 2001, 2001, 2001], "{}", json["queue"]);
         assert_eq!(json["leases"].as_array().map(Vec::len), Some(1000));
     }
 }
