@@ -170,8 +170,10 @@ impl Loop {
                 },
                 event = events.next() => match event {
                     Some(Ok(event)) => {
-                        if matches!(event, Event::Resize(..)) {
-                            terminal::read_again();
+                        match event {
+                            Event::Resize(..) => terminal::read_again(),
+                            Event::Key(_) if self.app.is_asking() => self.measure()?,
+                            _ => {}
                         }
                         if let Some(message) = input::message(event, &self.viewport)
                             && let Some(exit) = self.message(message)?
@@ -278,6 +280,15 @@ impl Loop {
             }
         }
         Ok(None)
+    }
+
+    /// A key may overtake the signal of a new size, in which its question was not seen: then it is no answer.
+    fn measure(&mut self) -> io::Result<()> {
+        let size = self.screen.size()?;
+        if (size.width, size.height) != self.app.size {
+            self.message(Message::Resize(size.width, size.height))?;
+        }
+        Ok(())
     }
 
     fn order(&mut self, order: Order) -> io::Result<()> {
