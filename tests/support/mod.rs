@@ -83,7 +83,7 @@ pub(crate) async fn start(version: Option<u32>) -> EmbeddedServer {
 
 /// How to get to the superuser's database of a server.
 pub(crate) fn conninfo(server: &EmbeddedServer) -> ConnInfo {
-    ConnInfo::parse(&server.conninfo()).unwrap()
+    ConnInfo::parse(&server.conninfo()).unwrap().with_application_name("locktop")
 }
 
 /// A new database on a server, so that the locks of one test are not those of another.

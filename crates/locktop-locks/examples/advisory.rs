@@ -4,10 +4,9 @@
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
 
 use std::error::Error;
-
 use std::time::Duration;
 
-use locktop_locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait};
+use locktop_locks::advisory::{Locks, Wait};
 use pg_connect::conninfo::ConnInfo;
 
 #[tokio::main(flavor = "current_thread")]
@@ -18,14 +17,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// # Errors
 /// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
-    let session = Session::open(&ConnInfo::parse(conninfo)?).await?;
-    let key = Key::Bigint(10_001);
-    match SessionLock::acquire(session, key, Mode::Exclusive, Wait::AtMost(Duration::from_secs(5))).await? {
-        Acquired::Busy(_) => println!("somebody else has it"),
-        Acquired::Held(lock) => {
-            println!("we are the only one");
-            lock.release().await?;
-        }
+    let locks = Locks::new(ConnInfo::parse(conninfo)?);
+    let work = async { println!("we are the only one") };
+    if locks.with("monthly report", Wait::AtMost(Duration::from_secs(5)), work).await?.is_none() {
+        println!("somebody else has it");
     }
     Ok(())
 }

@@ -17,7 +17,6 @@
 pub mod advisory;
 #[cfg(feature = "tables")]
 pub mod call;
-#[cfg(any(feature = "tables", feature = "redis"))]
 mod held;
 #[cfg(feature = "tables")]
 pub mod lease;

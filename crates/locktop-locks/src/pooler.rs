@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::Client;
 
+use crate::advisory::source::{self, Refusal};
 use pg_connect::connect::listen;
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
-use pg_connect::message;
 
 /// Longest wait for one answer. A pool without a free connection makes its client wait forever.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,15 +48,32 @@ pub enum PoolerError {
 /// If it is not, or if that cannot be determined.
 pub async fn refuse_transaction_mode(first: &Client, info: &ConnInfo) -> Result<(), PoolerError> {
     let second = listen(info).await.map_err(PoolerError::Second)?;
+    let answer = refuse(&mut &*first, &mut &second.client).await;
+    second.close(Duration::from_secs(1)).await;
+    answer
+}
+
+/// The same for two connections of the same source.
+pub(crate) async fn refuse(first: &mut impl Ask, second: &mut impl Ask) -> Result<(), PoolerError> {
     let mut seen = Servers::default();
     for _ in 0..TRIES {
-        attempt(first, &second.client, &mut seen).await?;
+        attempt(first, second, &mut seen).await?;
         if seen.is_lent() {
-            break;
+            return Err(PoolerError::Transactions);
         }
     }
-    second.close(Duration::from_secs(1)).await;
-    if seen.is_lent() { Err(PoolerError::Transactions) } else { Ok(()) }
+    Ok(())
+}
+
+/// A connection that can be asked.
+pub(crate) trait Ask {
+    async fn ask(&mut self, sql: &str) -> Result<Option<String>, Refusal>;
+}
+
+impl Ask for &Client {
+    async fn ask(&mut self, sql: &str) -> Result<Option<String>, Refusal> {
+        source::ask(self, sql).await
+    }
 }
 
 /// The processes that served the two connections.
@@ -78,51 +95,49 @@ impl Servers {
 /// Queries both connections. The number of polls is random: otherwise a pool with that number of connections, used in
 /// turn, would give each of the two the same one every time. All in the simple protocol, which leaves nothing behind on a
 /// pool's connection.
-async fn attempt(first: &Client, second: &Client, seen: &mut Servers) -> Result<(), PoolerError> {
+async fn attempt(first: &mut impl Ask, second: &mut impl Ask, seen: &mut Servers) -> Result<(), PoolerError> {
     let chance = RandomState::new().hash_one(0);
     let mark = format!("locktop {chance:016x}");
     let question = format!(
-        "/* {mark} */ SELECT pid, extract(epoch FROM backend_start) \
+        "/* {mark} */ SELECT pg_catalog.concat(pid, ' ', extract(epoch FROM backend_start)) \
          FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
     );
-    let [own, start] = ask(first, &question).await?;
-    let (Some(own), Some(start)) = (own, start) else {
+    let own = ask(first, &question).await?;
+    let Some((own, start)) = own.split_once(' ').filter(|(_, start)| !start.is_empty()) else {
         return Err(PoolerError::Unknown("the role cannot see its own session".to_owned()));
     };
     // The last query of the process that serves the first connection; nothing if the server does not track it. The start of
     // the process is compared, since the second connection may be to another server.
     let look = format!(
-        "BEGIN; SELECT pg_catalog.pg_backend_pid(), (SELECT a.query FROM pg_catalog.pg_stat_get_activity({own}) a \
+        "BEGIN; SELECT pg_catalog.concat(pg_catalog.pg_backend_pid(), ' ', (SELECT a.query FROM pg_catalog.pg_stat_get_activity({own}) a \
          WHERE (extract(epoch FROM a.backend_start) OPERATOR(pg_catalog.=) {start}) \
-           AND (a.state OPERATOR(pg_catalog.<>) 'disabled') AND (a.query OPERATOR(pg_catalog.<>) ''))"
+           AND (a.state OPERATOR(pg_catalog.<>) 'disabled') AND (a.query OPERATOR(pg_catalog.<>) '')))"
     );
     let looks = 2 + chance % 3;
     for at in 1..=looks {
-        let [theirs, query] = ask(second, &look).await?;
-        let theirs = theirs.unwrap_or_default();
-        seen.shared |= theirs == own || query.is_some_and(|query| !query.contains(&mark));
-        seen.second.insert(theirs);
+        let answer = ask(second, &look).await?;
+        let (theirs, query) = answer.split_once(' ').unwrap_or((&answer, ""));
+        seen.shared |= theirs == own || (!query.is_empty() && !query.contains(&mark));
+        seen.second.insert(theirs.to_owned());
         // While the second connection has its transaction open, the first is served by another process, if by any.
         if at == looks && !seen.is_lent() {
-            let [again, _] = ask(first, &question).await?;
-            seen.first.extend(again);
+            let again = ask(first, &question).await?;
+            seen.first.extend(again.split_once(' ').map(|(pid, _)| pid.to_owned()));
         }
-        let [_, _] = ask(second, "ROLLBACK").await?;
+        ask(second, "ROLLBACK").await?;
     }
-    seen.first.insert(own);
+    seen.first.insert(own.to_owned());
     Ok(())
 }
 
-/// The first two columns of the first row, if present.
-async fn ask(client: &Client, question: &str) -> Result<[Option<String>; 2], PoolerError> {
-    let answer = tokio::time::timeout(TIMEOUT, client.simple_query(question)).await;
-    let answer = answer
-        .map_err(|_| PoolerError::Unknown(format!("no answer within {} s", TIMEOUT.as_secs())))?
-        .map_err(|error| PoolerError::Unknown(message(&error)))?;
-    let row = answer.iter().find_map(|part| match part {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
-    });
-    let column = |index| row.and_then(|row| row.try_get(index).ok().flatten()).map(str::to_owned);
-    Ok([column(0), column(1)])
+/// The first column of the last row; empty if there is none.
+async fn ask(of: &mut impl Ask, question: &str) -> Result<String, PoolerError> {
+    let answer = tokio::time::timeout(TIMEOUT, of.ask(question)).await;
+    match answer.map_err(|_| PoolerError::Unknown(format!("no answer within {} s", TIMEOUT.as_secs())))? {
+        Ok(answer) => Ok(answer.unwrap_or_default()),
+        Err(Refusal::Server { sqlstate, message }) => {
+            Err(PoolerError::Unknown(format!("{message} (SQLSTATE {sqlstate})")))
+        }
+        Err(Refusal::Lost(reason)) => Err(PoolerError::Unknown(reason)),
+    }
 }

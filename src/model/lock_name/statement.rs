@@ -3,6 +3,7 @@
 use super::LockName;
 use super::hash::{hashtext, hashtextextended};
 use crate::model::lock_key::LockKey;
+use locktop_locks::advisory::Key;
 
 /// Bytes of a statement that are read.
 const LONGEST: usize = 8 * 1024;
@@ -12,6 +13,9 @@ const LONGEST: usize = 8 * 1024;
 pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
     let end = (0..=LONGEST.min(statement.len())).rev().find(|end| statement.is_char_boundary(*end))?;
     let statement = statement.get(..end)?;
+    if let Some(name) = tags(statement).find(|name| Key::named(name).number() == key) {
+        return Some(named(name.to_owned(), false, "name in the statement, of locktop's library"));
+    }
     for (literal, rest) in literals(statement, "hashtextextended") {
         let seed: i64 = rest.strip_prefix(',')?.split([')', ':']).next()?.trim().parse().unwrap_or_default();
         if is_hash(key, hashtextextended(literal.as_bytes(), seed)) {
@@ -30,6 +34,15 @@ pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
         }
         _ => None,
     }
+}
+
+/// The names in the comments that [`locktop_locks::advisory`] sends before a statement: `/* lock invoice:7 */ SELECT …`.
+fn tags(mut statement: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (name, rest) = statement.strip_prefix("/* lock ")?.split_once(" */ ")?;
+        statement = rest;
+        Some(name)
+    })
 }
 
 fn named(literal: String, uncertain: bool, origin: &str) -> LockName {
@@ -106,6 +119,9 @@ mod tests {
                 Some("invoice:7"),
             ),
             (LockKey::Bigint(5), "SELECT pg_advisory_lock(hashtext('invoice:7'))", None),
+            (Key::named("b").number(), "/* lock a */ /* lock b */ SELECT 1", Some("b")),
+            (Key::named("b").number(), "/* lock bb */ SELECT 'lock b'", None),
+            (Key::named("b").number(), "/* lock b", None),
             (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext('invoice:' || 7))", None),
             (LockKey::Bigint(hash), "SELECT my_hashtext('invoice:7')", None),
             (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext($1))", None),

@@ -2,46 +2,42 @@
 
 use std::collections::BTreeSet;
 
-use locktop::locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait, xact_lock};
+use locktop::locks::advisory::{Key, Locks, Mode, Wait, xact_lock};
 use locktop::pg::conninfo::ConnInfo;
 
-use super::look::Eye;
-use super::support::{database, server_of, versions, wait_until};
+use super::look::{Eye, is_free, take};
+use super::support::{database, open, server_of, versions, wait_until};
 
-/// Everything the library can be asked for, on one session; its process id.
-async fn ask_for_everything(info: &ConnInfo) -> i32 {
-    let mut session = Session::open(info).await.unwrap();
-    let pid = session.pid();
+/// Everything the library can be asked for.
+async fn ask_for_everything(info: &ConnInfo) {
+    let locks = Locks::new(info.clone());
     for key in [Key::Bigint(21), Key::Pair(2, 1)] {
         for mode in [Mode::Exclusive, Mode::Shared] {
             for wait in [Wait::Forever, Wait::Never] {
-                let Acquired::Held(lock) = SessionLock::acquire(session, key, mode, wait).await.unwrap()
-                else {
-                    panic!("it is free")
+                let guard = match mode {
+                    Mode::Exclusive => locks.try_lock(&key, wait).await,
+                    Mode::Shared => locks.shared(&key, wait).await,
                 };
-                let released = lock.release().await.unwrap();
-                assert!(released.held, "{key:?} {mode:?} {wait:?}");
-                session = released.session;
-                let transaction = session.client_mut().transaction().await.unwrap();
-                assert!(xact_lock(&transaction, key, mode, wait).await.unwrap());
+                guard.unwrap().expect("it is free").release().await.unwrap();
+                let mut connection = open(info).await;
+                let transaction = connection.client.transaction().await.unwrap();
+                assert!(xact_lock(&transaction, &key, mode, wait).await.unwrap());
                 transaction.commit().await.unwrap();
             }
         }
     }
-    session.into_connection().await.unwrap();
-    pid
+    let _holder = take(info, 2, Mode::Exclusive).await;
+    assert!(locks.all(&[Key::Bigint(1), Key::Bigint(2)], Wait::Never).await.unwrap().is_none());
+    assert!(is_free(info, 1).await, "of all or none it is none");
 }
 
-/// `name(types)` of each call in the log of one backend.
-fn calls(log: &str, pid: i32) -> BTreeSet<String> {
-    let of_backend = format!("[{pid}] LOG:  statement: ");
-    let statements =
-        log.lines().filter_map(|line| line.split_once(&of_backend)).flat_map(|(_, text)| text.split("; "));
-    statements
-        .filter_map(|statement| statement.strip_prefix("SELECT pg_catalog."))
-        .filter(|call| call.contains("advisory"))
-        .map(|call| {
-            let (name, arguments) = call.strip_suffix(')').unwrap().split_once('(').unwrap();
+/// `name(types)` of each call in the log.
+fn calls(log: &str) -> BTreeSet<String> {
+    let all = log.match_indices("pg_catalog.pg_").map(|(at, text)| &log[at + text.len() - 3..]);
+    all.filter_map(|call| call.split_once(')'))
+        .filter(|(call, _)| call.contains("advisory"))
+        .map(|(call, _)| {
+            let (name, arguments) = call.split_once('(').unwrap();
             let types: Vec<&str> = arguments
                 .split(", ")
                 .filter(|argument| !argument.is_empty())
@@ -67,7 +63,7 @@ async fn all_twenty_one_are_reached() {
             "ALTER DATABASE {name} SET log_statement = 'all'; ALTER DATABASE {name} SET log_min_messages = 'log'"
         ))
         .await;
-        let pid = ask_for_everything(&info).await;
+        ask_for_everything(&info).await;
         let all: BTreeSet<String> = eye
             .ask("SELECT oid::regprocedure FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory_'")
             .await
@@ -78,7 +74,7 @@ async fn all_twenty_one_are_reached() {
         let mut found = BTreeSet::new();
         wait_until("the log to be written", async || {
             let log = std::fs::read(server.socket_dir().join("log")).unwrap();
-            found = calls(&String::from_utf8_lossy(&log), pid);
+            found = calls(&String::from_utf8_lossy(&log));
             found.contains("pg_advisory_unlock_all()")
         })
         .await;

@@ -1,6 +1,9 @@
 //! Looking at locks from outside, and short words for what the tests do.
 
-use locktop::locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait};
+use std::sync::Arc;
+
+use locktop::locks::advisory::source::{self, Refusal};
+use locktop::locks::advisory::{AdvisoryError, Conn, Guard, Key, Locks, Mode, Source, Wait};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::SimpleQueryMessage;
@@ -60,27 +63,67 @@ pub(crate) async fn ask(client: &tokio_postgres::Client, sql: &str) -> String {
 }
 
 /// A lock that is free.
-pub(crate) async fn take(info: &ConnInfo, key: Key, mode: Mode) -> SessionLock {
-    let session = Session::open(info).await.unwrap();
-    match SessionLock::acquire(session, key, mode, Wait::Never).await.unwrap() {
-        Acquired::Held(lock) => lock,
-        Acquired::Busy(_) => panic!("{key:?} is not free"),
-    }
+pub(crate) async fn take(info: &ConnInfo, key: impl Into<Key>, mode: Mode) -> Guard {
+    let (locks, key) = (Locks::new(info.clone()).without_pooler_test(), key.into());
+    let guard = match mode {
+        Mode::Exclusive => locks.try_lock(&key, Wait::Never).await,
+        Mode::Shared => locks.shared(&key, Wait::Never).await,
+    };
+    guard.unwrap().unwrap_or_else(|| panic!("{key} is not free"))
 }
 
 /// Whether a session gets a lock at once; it is given back.
-pub(crate) async fn gets(session: Session, key: Key, mode: Mode) -> (bool, Session) {
-    match SessionLock::acquire(session, key, mode, Wait::Never).await.unwrap() {
-        Acquired::Busy(session) => (false, session),
-        Acquired::Held(lock) => {
-            let released = lock.release().await.unwrap();
-            assert!(released.held);
-            (true, released.session)
-        }
-    }
+pub(crate) async fn gets<S: Source>(locks: &Locks<S>, key: impl Into<Key>, mode: Mode) -> bool {
+    let guard = match mode {
+        Mode::Exclusive => locks.try_lock(key, Wait::Never).await,
+        Mode::Shared => locks.shared(key, Wait::Never).await,
+    };
+    let Some(guard) = guard.unwrap() else { return false };
+    guard.release().await.unwrap();
+    true
 }
 
 /// Whether nobody has a key.
-pub(crate) async fn is_free(info: &ConnInfo, key: Key) -> bool {
-    gets(Session::open(info).await.unwrap(), key, Mode::Exclusive).await.0
+pub(crate) async fn is_free(info: &ConnInfo, key: impl Into<Key>) -> bool {
+    gets(&Locks::new(info.clone()).without_pooler_test(), key, Mode::Exclusive).await
+}
+
+/// One connection, lent again and again, with which a test does what no guard knows of.
+#[derive(Clone)]
+pub(crate) struct Shared(pub(crate) Arc<Connection>);
+
+impl Shared {
+    pub(crate) async fn open(info: &ConnInfo) -> (Self, Locks<Self>) {
+        let shared = Self(Arc::new(open(info).await));
+        (shared.clone(), Locks::new(shared).without_pooler_test())
+    }
+
+    pub(crate) async fn run(&self, sql: &str) -> String {
+        ask(&self.0.client, sql).await
+    }
+}
+
+impl Source for Shared {
+    type Conn = Self;
+
+    async fn get(&self) -> Result<Self, AdvisoryError> {
+        Ok(self.clone())
+    }
+}
+
+impl Conn for Shared {
+    async fn ask(&mut self, sql: &str) -> Result<Option<String>, Refusal> {
+        source::ask(&self.0.client, sql).await
+    }
+
+    async fn ended(&mut self) -> String {
+        while !self.0.client.is_closed() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        "it is closed".to_owned()
+    }
+
+    fn discard(self) {
+        self.0.driver.abort();
+    }
 }

@@ -1,9 +1,10 @@
 //! Connections that end, and what becomes of their locks.
 
-use locktop::locks::advisory::{AdvisoryError, Key, Mode, Session};
+use locktop::locks::advisory::source::Direct;
+use locktop::locks::advisory::{AdvisoryError, Conn, Key, Lost, Mode, Source};
 use locktop::pg::conninfo::ConnInfo;
 
-use super::look::{Eye, ask, is_free, take};
+use super::look::{Eye, is_free, take};
 use super::support::{database, server_of, versions};
 
 const KEY: Key = Key::Bigint(-4_242);
@@ -14,7 +15,7 @@ async fn a_dropped_guard_takes_its_backend_with_it() {
         let info = database(server_of(version).await).await;
         let eye = Eye::open(&info).await;
         let lock = take(&info, KEY, Mode::Exclusive).await;
-        let pid = lock.session().pid();
+        let pid = lock.pid();
         assert_eq!(eye.rows(pid).await, "1");
         drop(lock);
         eye.until_gone(pid).await;
@@ -29,19 +30,19 @@ async fn a_holder_is_told_that_its_connection_is_gone() {
         let eye = Eye::open(&info).await;
         let lock = take(&info, KEY, Mode::Exclusive).await;
         let lost = lock.lost();
-        assert!(!lock.is_lost());
-        eye.ask(&format!("SELECT pg_terminate_backend({})", lock.session().pid())).await;
+        assert_eq!(lock.check(), Ok(()));
+        eye.ask(&format!("SELECT pg_terminate_backend({})", lock.pid())).await;
         let reason = lost.await;
         assert!(
-            reason.contains("terminating connection due to administrator command"),
+            reason.to_string().contains("terminating connection due to administrator command"),
             "{version}: {reason}"
         );
-        assert!(lock.is_lost());
+        assert_eq!(lock.check(), Err(reason.clone()));
         assert_eq!(lock.lost().await, reason, "also who asks later");
-        eye.until_gone(lock.session().pid()).await;
+        eye.until_gone(lock.pid()).await;
         assert!(is_free(&info, KEY).await, "{version}");
         let error = lock.release().await.unwrap_err();
-        assert!(matches!(error, AdvisoryError::Lost { .. }), "{version}: {error}");
+        assert!(matches!(error, AdvisoryError::NotHeld(Lost::Ended(_))), "{version}: {error}");
     }
 }
 
@@ -69,16 +70,16 @@ async fn a_connection_of_its_own_may_idle_and_is_watched_from_the_servers_side()
         let tcp = ConnInfo::parse(&format!(
             "host=127.0.0.1 port={port} user=postgres dbname=postgres sslmode=disable"
         ));
-        let session = Session::open(&tcp.unwrap()).await.unwrap();
+        let mut connection = tcp.unwrap().get().await.unwrap();
         for (name, expected) in [
             ("idle_session_timeout", "0"),
-            ("client_connection_check_interval", "5s"),
             // What the kernel says of the socket.
             ("tcp_keepalives_idle", "30"),
             ("tcp_keepalives_interval", "10"),
             ("tcp_keepalives_count", "3"),
         ] {
-            assert_eq!(ask(session.client(), &format!("SHOW {name}")).await, expected, "{version}: {name}");
+            let setting = connection.ask(&format!("{}SHOW {name}", Direct::SETTINGS)).await.unwrap();
+            assert_eq!(setting.as_deref(), Some(expected), "{version}: {name}");
         }
     }
 }

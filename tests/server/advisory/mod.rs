@@ -1,9 +1,13 @@
 //! Advisory locks on real servers of every version, and behind a real pooler.
 
 mod functions;
+mod leader;
 mod look;
 mod loss;
+mod names;
+mod permits;
 mod pooled;
+mod pools;
 mod rules;
 mod silent;
 mod stack;

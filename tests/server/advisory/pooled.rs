@@ -1,7 +1,7 @@
 //! Behind a pooler.
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::locks::advisory::{AdvisoryError, Key, Mode, Session, Wait, xact_lock};
+use locktop::locks::advisory::{AdvisoryError, Key, Locks, Mode, Wait, xact_lock};
 use locktop::locks::pooler::PoolerError;
 use locktop::pg::conninfo::ConnInfo;
 
@@ -37,7 +37,7 @@ async fn a_session_lock_behind_a_pooler_in_transaction_mode_is_a_strangers_and_i
             "the stranger unlocks it"
         );
         for _ in 0..3 {
-            let error = Session::open(&info).await.unwrap_err();
+            let error = Locks::new(info.clone()).lock(KEY).await.unwrap_err();
             assert!(matches!(error, AdvisoryError::Pooler(PoolerError::Transactions)), "{more}: {error}");
             assert!(error.to_string().contains("a pooler in transaction mode"), "{error}");
         }
@@ -61,7 +61,7 @@ async fn a_pooler_in_transaction_mode_that_others_use_is_told_too() {
         }
         others[0].client.batch_execute("COMMIT").await.unwrap();
         others[1].client.batch_execute("COMMIT").await.unwrap();
-        let error = Session::open(&info).await.unwrap_err();
+        let error = Locks::new(info.clone()).lock(KEY).await.unwrap_err();
         assert!(matches!(error, AdvisoryError::Pooler(PoolerError::Transactions)), "{more}: {error}");
     }
 }
@@ -70,7 +70,7 @@ async fn a_pooler_in_transaction_mode_that_others_use_is_told_too() {
 async fn a_pooler_in_statement_mode_is_refused_with_its_own_words() {
     let (server, direct, _) = place().await;
     let pooler = Pooler::start(server, "statement");
-    let error = Session::open(&through(&pooler, &direct)).await.unwrap_err();
+    let error = Locks::new(through(&pooler, &direct)).lock(KEY).await.unwrap_err();
     assert!(matches!(error, AdvisoryError::Pooler(PoolerError::Unknown(_))), "{error}");
     assert!(error.to_string().contains("statement pooling"), "{error}");
 }
@@ -80,10 +80,10 @@ async fn behind_a_pooler_in_session_mode_a_session_is_ones_own() {
     let (server, direct, eye) = place().await;
     let pooler = Pooler::start(server, "session");
     let info = through(&pooler, &direct);
-    let lock = take(&info, KEY, Mode::Exclusive).await;
-    assert_eq!(eye.rows(lock.session().pid()).await, "1");
+    let lock = Locks::new(info.clone()).lock(KEY).await.unwrap();
+    assert_eq!(eye.rows(lock.pid()).await, "1");
     assert!(!is_free(&direct, KEY).await);
-    assert!(lock.release().await.unwrap().held);
+    lock.release().await.unwrap();
     assert!(is_free(&direct, KEY).await);
     // The pooler keeps the server's connection, and clears it of its locks before anybody else has it.
     let lock = take(&info, KEY, Mode::Exclusive).await;

@@ -1,9 +1,11 @@
 //! Who keeps whom out, for every pair of level, mode and kind of key.
 
-use locktop::locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait, xact_lock};
+use locktop::locks::advisory::{Key, Locks, Mode, Wait, xact_lock};
+use locktop::pg::connect::Connection;
+use locktop::pg::conninfo::ConnInfo;
 
-use super::look::{Eye, gets, take};
-use super::support::{database, server_of, versions};
+use super::look::{Eye, Shared, gets, is_free, take};
+use super::support::{database, open, server_of, versions};
 
 const MODES: [Mode; 2] = [Mode::Exclusive, Mode::Shared];
 
@@ -19,18 +21,29 @@ fn keys() -> Vec<(Key, Key)> {
     keys
 }
 
-/// What somebody else gets while a lock is held: exclusive and shared, of a session and of a transaction.
-async fn others_get(mut other: Session, key: Key) -> (Vec<(Mode, bool)>, Session) {
-    let mut got = Vec::new();
-    for mode in MODES {
-        let (by_session, session) = gets(other, key, mode).await;
-        other = session;
-        let transaction = other.client_mut().transaction().await.unwrap();
-        let by_transaction = xact_lock(&transaction, key, mode, Wait::Never).await.unwrap();
-        transaction.rollback().await.unwrap();
-        got.extend([(mode, by_session), (mode, by_transaction)]);
+/// Somebody else, with a connection for sessions and one for transactions.
+struct Other {
+    locks: Locks<Shared>,
+    connection: Connection,
+}
+
+impl Other {
+    async fn open(info: &ConnInfo) -> Self {
+        Self { locks: Shared::open(info).await.1, connection: open(info).await }
     }
-    (got, other)
+
+    /// What it gets while a lock is held: exclusive and shared, of a session and of a transaction.
+    async fn gets(&mut self, key: &Key) -> Vec<(Mode, bool)> {
+        let mut got = Vec::new();
+        for mode in MODES {
+            let by_session = gets(&self.locks, key, mode).await;
+            let transaction = self.connection.client.transaction().await.unwrap();
+            let by_transaction = xact_lock(&transaction, key, mode, Wait::Never).await.unwrap();
+            transaction.rollback().await.unwrap();
+            got.extend([(mode, by_session), (mode, by_transaction)]);
+        }
+        got
+    }
 }
 
 fn expected(held: Mode) -> Vec<(Mode, bool)> {
@@ -41,34 +54,30 @@ fn expected(held: Mode) -> Vec<(Mode, bool)> {
 async fn exclusive_keeps_everybody_out_and_shared_the_exclusive_at_either_level() {
     for version in versions() {
         let info = database(server_of(version).await).await;
-        let mut holder = Session::open(&info).await.unwrap();
-        let mut other = Session::open(&info).await.unwrap();
+        let mut holder = open(&info).await;
+        let mut other = Other::open(&info).await;
         for (key, same_bits) in keys() {
             for mode in MODES {
-                let Acquired::Held(lock) =
-                    SessionLock::acquire(holder, key, mode, Wait::Forever).await.unwrap()
-                else {
-                    panic!("{key:?} is free")
-                };
-                let (got, session) = others_get(other, key).await;
-                assert_eq!(got, expected(mode), "{version}: {mode:?} {key:?} of a session");
-                let (got, session) = others_get(session, same_bits).await;
+                let guard = take(&info, &key, mode).await;
+                assert_eq!(other.gets(&key).await, expected(mode), "{version}: {mode:?} {key} of a session");
+                let got = other.gets(&same_bits).await;
                 assert!(got.iter().all(|(_, got)| *got), "{version}: {key:?} and {same_bits:?} are two keys");
-                let released = lock.release().await.unwrap();
-                assert!(released.held);
-                (holder, other) = (released.session, session);
+                guard.release().await.unwrap();
 
-                let transaction = holder.client_mut().transaction().await.unwrap();
-                assert!(xact_lock(&transaction, key, mode, Wait::Forever).await.unwrap());
-                let (got, session) = others_get(other, key).await;
-                assert_eq!(got, expected(mode), "{version}: {mode:?} {key:?} of a transaction");
-                let (got, session) = others_get(session, same_bits).await;
+                let transaction = holder.client.transaction().await.unwrap();
+                assert!(xact_lock(&transaction, &key, mode, Wait::Forever).await.unwrap());
+                assert_eq!(
+                    other.gets(&key).await,
+                    expected(mode),
+                    "{version}: {mode:?} {key} of a transaction"
+                );
+                let got = other.gets(&same_bits).await;
                 assert!(got.iter().all(|(_, got)| *got), "{version}: {key:?} and {same_bits:?} are two keys");
-                other = session;
                 transaction.commit().await.unwrap();
-                let (free, session) = gets(other, key, Mode::Exclusive).await;
-                assert!(free, "{version}: the transaction has ended");
-                other = session;
+                assert!(
+                    gets(&other.locks, &key, Mode::Exclusive).await,
+                    "{version}: the transaction has ended"
+                );
             }
         }
     }
@@ -80,7 +89,7 @@ async fn the_lock_manager_has_the_key_that_was_asked_for() {
         let info = database(server_of(version).await).await;
         let eye = Eye::open(&info).await;
         for (key, _) in keys() {
-            let lock = take(&info, key, Mode::Shared).await;
+            let lock = take(&info, &key, Mode::Shared).await;
             let sql =
                 "SELECT classid, objid, objsubid, mode FROM pg_locks WHERE locktype = 'advisory' AND pid = ";
             let expected = match key {
@@ -91,12 +100,9 @@ async fn the_lock_manager_has_the_key_that_was_asked_for() {
                 Key::Pair(first, second) => {
                     format!("{}|{}|2|ShareLock", first.cast_unsigned(), second.cast_unsigned())
                 }
+                key => panic!("{key}"),
             };
-            assert_eq!(
-                eye.ask(&format!("{sql}{}", lock.session().pid())).await,
-                expected,
-                "{version}: {key:?}"
-            );
+            assert_eq!(eye.ask(&format!("{sql}{}", lock.pid())).await, expected, "{version}: {key:?}");
         }
     }
 }
@@ -112,7 +118,7 @@ async fn a_session_never_keeps_itself_out() {
                     lock.also(Key::Bigint(5), asked, Wait::Never).await.unwrap(),
                     "{version}: {held:?} {asked:?}"
                 );
-                assert!(lock.release().await.unwrap().held);
+                lock.release().await.unwrap();
             }
         }
     }
@@ -123,23 +129,19 @@ async fn a_transaction_gives_its_lock_back_at_its_end_or_at_an_older_savepoint_o
     for version in versions() {
         let info = database(server_of(version).await).await;
         let key = Key::Bigint(9);
-        let mut holder = Session::open(&info).await.unwrap();
-        let mut other = Session::open(&info).await.unwrap();
+        let mut holder = open(&info).await;
         for ends in ["COMMIT", "ROLLBACK", "ROLLBACK TO SAVEPOINT before"] {
-            let transaction = holder.client_mut().transaction().await.unwrap();
+            let transaction = holder.client.transaction().await.unwrap();
             transaction.batch_execute("SAVEPOINT before").await.unwrap();
-            assert!(xact_lock(&transaction, key, Mode::Exclusive, Wait::Never).await.unwrap());
+            assert!(xact_lock(&transaction, &key, Mode::Exclusive, Wait::Never).await.unwrap());
             // There is no unlock for it.
             transaction
                 .batch_execute("SELECT pg_advisory_unlock(9), pg_advisory_unlock_all()")
                 .await
                 .unwrap();
-            let (free, session) = gets(other, key, Mode::Exclusive).await;
-            assert!(!free, "{version}");
+            assert!(!is_free(&info, &key).await, "{version}");
             transaction.batch_execute(ends).await.unwrap();
-            let (free, session) = gets(session, key, Mode::Exclusive).await;
-            assert!(free, "{version}: {ends}");
-            other = session;
+            assert!(is_free(&info, &key).await, "{version}: {ends}");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use locktop::locks::advisory::{Acquired, AdvisoryError, Key, Mode, Session, SessionLock, Wait, xact_lock};
+use locktop::locks::advisory::{AdvisoryError, Key, Locks, Lost, Mode, Wait, xact_lock};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::look::{Eye, is_free, take};
+use super::look::{Eye, Shared, is_free, take};
 use super::support::{TIMEOUT, database, oldest, open, server_of, versions};
 
 const KEY: Key = Key::Bigint(9_191);
@@ -39,38 +39,41 @@ async fn a_server_that_does_not_answer_is_given_up() {
     let info = database(server_of(oldest()).await).await;
     let held = take(&info, Key::Bigint(1), Mode::Exclusive).await;
     let also = take(&info, Key::Bigint(2), Mode::Exclusive).await;
-    let tries = Session::open(&info).await.unwrap();
-    let waits = Session::open(&info).await.unwrap();
-    let returns = Session::open(&info).await.unwrap();
+    let (tries, try_locks) = Shared::open(&info).await;
+    let (waits, wait_locks) = Shared::open(&info).await;
     let mut client = open(&info).await.client;
     let transaction = client.transaction().await.unwrap();
     let row = transaction.query_one("SELECT pg_backend_pid()", &[]).await.unwrap();
-    let pids =
-        [held.session().pid(), also.session().pid(), tries.pid(), waits.pid(), returns.pid(), row.get(0)];
-    let stopped = pids.map(Stopped::new);
+    let mut pids = vec![held.pid(), also.pid()];
+    for shared in [&tries, &waits] {
+        pids.push(shared.run("SELECT pg_backend_pid()").await.parse().unwrap());
+    }
+    pids.push(row.get(0));
+    let stopped: Vec<Stopped> = pids.iter().copied().map(Stopped::new).collect();
     let (mode, never) = (Mode::Exclusive, Wait::Never);
-    let at_most = Wait::AtMost(Duration::from_millis(100));
     let again = async move {
         let mut also = also;
         silent("another lock", also.also(KEY, mode, never)).await;
         let error = also.release().await.unwrap_err();
-        assert!(matches!(error, AdvisoryError::GivenUp), "what it holds is not known: {error}");
+        assert!(
+            matches!(error, AdvisoryError::NotHeld(Lost::GivenUp)),
+            "what it holds is not known: {error}"
+        );
     };
     tokio::join!(
         silent("a release", held.release()),
         again,
-        silent("a try", SessionLock::acquire(tries, KEY, mode, never)),
-        silent("a wait", SessionLock::acquire(waits, KEY, mode, at_most)),
-        silent("a return", returns.into_connection()),
+        silent("a try", try_locks.try_lock(KEY, never)),
+        silent("a wait", wait_locks.try_lock(KEY, Wait::AtMost(Duration::from_millis(100)))),
         silent("a transaction's try", xact_lock(&transaction, KEY, mode, never)),
     );
     drop(stopped);
     // Once it runs again it finds that nobody is there.
     let eye = Eye::open(&info).await;
-    for pid in &pids[..5] {
+    for pid in &pids[..4] {
         eye.until_gone(*pid).await;
     }
-    assert!(is_free(&info, Key::Bigint(1)).await);
+    assert!(is_free(&info, 1).await);
 }
 
 /// The server's word for it is an error, and it is not a refusal: the locks are gone.
@@ -80,20 +83,17 @@ async fn a_session_that_is_ended_while_it_waits_is_lost() {
         let info = database(server_of(version).await).await;
         let eye = Eye::open(&info).await;
         let _holder = take(&info, KEY, Mode::Exclusive).await;
-        let session = Session::open(&info).await.unwrap();
+        let locks = Locks::new(info.clone()).without_pooler_test();
         let end = async {
             let pid = eye.waiting().await;
             eye.ask(&format!("SELECT pg_terminate_backend({pid})")).await;
         };
-        let wait = SessionLock::acquire(session, KEY, Mode::Exclusive, Wait::Forever);
-        let (answer, ()) = tokio::join!(wait, end);
-        match answer {
+        match tokio::join!(locks.lock(KEY), end).0 {
             Err(error @ AdvisoryError::Lost { .. }) => {
                 assert!(error.to_string().contains("57P01"), "{version}: {error}");
                 assert_eq!(error.sqlstate(), None);
             }
-            Err(error) => panic!("{version}: {error}"),
-            Ok(Acquired::Held(_) | Acquired::Busy(_)) => panic!("{version}: it was ended"),
+            answer => panic!("{version}: it was ended, {answer:?}"),
         }
     }
 }

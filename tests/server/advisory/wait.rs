@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use locktop::locks::advisory::{Acquired, AdvisoryError, Key, Mode, Session, SessionLock, Wait, xact_lock};
+use locktop::locks::advisory::{AdvisoryError, Key, Locks, Lost, Mode, Wait, xact_lock};
 
-use super::look::{Eye, ask, is_free, take};
-use super::support::{database, oldest, server_of, versions};
+use super::look::{Eye, Shared, ask, is_free, take};
+use super::support::{TIMEOUT, database, oldest, open, server_of, versions};
 
 const KEY: Key = Key::Pair(-1, i32::MIN);
 const SOON: Wait = Wait::AtMost(Duration::from_millis(50));
@@ -17,21 +17,19 @@ async fn a_session_waits_no_longer_than_asked_and_keeps_no_setting_of_it() {
     for version in versions() {
         let info = database(server_of(version).await).await;
         let holder = take(&info, KEY, Mode::Exclusive).await;
-        let session = Session::open(&info).await.unwrap();
-        ask(session.client(), "SET lock_timeout = '7s'; SET statement_timeout = '45s'").await;
-        let Acquired::Busy(session) = SessionLock::acquire(session, KEY, Mode::Shared, SOON).await.unwrap()
-        else {
-            panic!("{version}: somebody has it")
-        };
-        assert_eq!(ask(session.client(), TIMEOUTS).await, "7s|45s", "{version}");
-        assert!(holder.release().await.unwrap().held);
-        let Acquired::Held(lock) = SessionLock::acquire(session, KEY, Mode::Shared, LONG).await.unwrap()
-        else {
-            panic!("{version}: it is free")
-        };
-        assert_eq!(ask(lock.session().client(), TIMEOUTS).await, "7s|45s", "{version}");
+        let (shared, locks) = Shared::open(&info).await;
+        shared.run("SET lock_timeout = '7s'; SET statement_timeout = '45s'").await;
+        let settings =
+            "SELECT name, setting FROM pg_settings WHERE source NOT IN ('default', 'override') ORDER BY 1";
+        let before = shared.run(settings).await;
+        assert!(locks.shared(KEY, SOON).await.unwrap().is_none(), "{version}: somebody has it");
+        assert_eq!(shared.run(TIMEOUTS).await, "7s|45s", "{version}");
+        holder.release().await.unwrap();
+        let guard = locks.shared(KEY, LONG).await.unwrap().expect("it is free");
+        assert_eq!(shared.run(TIMEOUTS).await, "7s|45s", "{version}");
         assert!(!is_free(&info, KEY).await, "{version}: it outlives the message that it was taken in");
-        assert!(lock.release().await.unwrap().held);
+        guard.release().await.unwrap();
+        assert_eq!(shared.run(settings).await, before, "{version}: no setting is left");
     }
 }
 
@@ -42,20 +40,18 @@ async fn a_session_that_waits_gets_it_and_no_time_limit_for_statements_is_in_its
         let eye = Eye::open(&info).await;
         for wait in [Wait::Forever, LONG] {
             let holder = take(&info, KEY, Mode::Exclusive).await;
-            let session = Session::open(&info).await.unwrap();
-            ask(session.client(), "SET statement_timeout = '20ms'; SET lock_timeout = '20ms'").await;
-            let waiter = tokio::spawn(SessionLock::acquire(session, KEY, Mode::Exclusive, wait));
+            let (shared, locks) = Shared::open(&info).await;
+            shared.run("SET statement_timeout = '20ms'; SET lock_timeout = '20ms'").await;
+            let waiter = tokio::spawn(async move { locks.try_lock(KEY, wait).await });
             let pid = eye.waiting().await;
             let longer = format!(
                 "SELECT clock_timestamp() > query_start + interval '100 ms' FROM pg_stat_activity WHERE pid = {pid}"
             );
             eye.until("the wait to be longer than both limits", &longer).await;
-            assert!(holder.release().await.unwrap().held);
-            let Acquired::Held(lock) = waiter.await.unwrap().unwrap() else {
-                panic!("{version}: it became free")
-            };
-            assert_eq!(lock.session().pid(), pid);
-            assert!(lock.release().await.unwrap().held);
+            holder.release().await.unwrap();
+            let guard = waiter.await.unwrap().unwrap().expect("it became free");
+            assert_eq!(guard.pid(), pid, "{version}");
+            guard.release().await.unwrap();
         }
     }
 }
@@ -65,24 +61,24 @@ async fn a_transaction_that_waited_in_vain_goes_on() {
     for version in versions() {
         let info = database(server_of(version).await).await;
         let holder = take(&info, KEY, Mode::Exclusive).await;
-        let mut session = Session::open(&info).await.unwrap();
-        ask(session.client(), "CREATE TABLE done (what text)").await;
-        let transaction = session.client_mut().transaction().await.unwrap();
+        let mut client = open(&info).await.client;
+        ask(&client, "CREATE TABLE done (what text)").await;
+        let transaction = client.transaction().await.unwrap();
         transaction
             .batch_execute("SET LOCAL lock_timeout = '11s'; INSERT INTO done VALUES ('before')")
             .await
             .unwrap();
         assert!(!xact_lock(&transaction, KEY, Mode::Shared, SOON).await.unwrap(), "{version}");
         assert_eq!(ask(transaction.client(), "SHOW lock_timeout").await, "11s", "{version}");
-        assert!(holder.release().await.unwrap().held);
+        holder.release().await.unwrap();
         assert!(xact_lock(&transaction, KEY, Mode::Exclusive, LONG).await.unwrap(), "{version}");
         assert_eq!(ask(transaction.client(), "SHOW lock_timeout").await, "11s", "{version}");
         assert!(!is_free(&info, KEY).await, "{version}: the savepoint's end does not give it back");
         transaction.batch_execute("INSERT INTO done VALUES ('after')").await.unwrap();
         transaction.commit().await.unwrap();
         assert!(is_free(&info, KEY).await, "{version}");
-        assert_eq!(ask(session.client(), "SELECT what FROM done").await, "before\nafter", "{version}");
-        assert_eq!(ask(session.client(), "SHOW lock_timeout").await, "0", "{version}");
+        assert_eq!(ask(&client, "SELECT what FROM done").await, "before\nafter", "{version}");
+        assert_eq!(ask(&client, "SHOW lock_timeout").await, "0", "{version}");
     }
 }
 
@@ -92,15 +88,13 @@ async fn a_wait_that_is_dropped_is_taken_back() {
         let info = database(server_of(version).await).await;
         let eye = Eye::open(&info).await;
         let holder = take(&info, KEY, Mode::Exclusive).await;
-        let session = Session::open(&info).await.unwrap();
-        // Without it only our own cancel can get the backend out of the queue.
-        ask(session.client(), "SET client_connection_check_interval = 0").await;
-        let waiter = tokio::spawn(SessionLock::acquire(session, KEY, Mode::Exclusive, Wait::Forever));
+        let locks = Locks::new(info.clone()).without_pooler_test();
+        let waiter = tokio::spawn(async move { locks.lock(KEY).await });
         let pid = eye.waiting().await;
         waiter.abort();
         eye.until_gone(pid).await;
         assert!(!is_free(&info, KEY).await, "{version}: the holder has it all the time");
-        assert!(holder.release().await.unwrap().held);
+        holder.release().await.unwrap();
         assert!(is_free(&info, KEY).await, "{version}: no ghost took it");
     }
 }
@@ -111,17 +105,18 @@ async fn a_guard_of_which_a_call_was_dropped_does_not_give_its_connection_back()
     let eye = Eye::open(&info).await;
     let holder = take(&info, KEY, Mode::Exclusive).await;
     let mut lock = take(&info, Key::Bigint(1), Mode::Exclusive).await;
-    let pid = lock.session().pid();
+    let pid = lock.pid();
     tokio::select! {
         _ = lock.also(KEY, Mode::Exclusive, Wait::Forever) => panic!("somebody has it"),
         waiting = eye.waiting() => assert_eq!(waiting, pid),
     }
     // What it asked for may be granted later: so the guard holds nothing from now on, and says so.
-    lock.lost().await;
+    let lost = tokio::time::timeout(TIMEOUT, lock.lost()).await.expect("it is lost");
+    assert_eq!(lost, Lost::GivenUp);
     eye.until_gone(pid).await;
-    assert!(holder.release().await.unwrap().held);
-    assert!(is_free(&info, KEY).await && is_free(&info, Key::Bigint(1)).await);
-    assert!(matches!(lock.release().await, Err(AdvisoryError::GivenUp)));
+    holder.release().await.unwrap();
+    assert!(is_free(&info, KEY).await && is_free(&info, 1).await);
+    assert!(matches!(lock.release().await, Err(AdvisoryError::NotHeld(Lost::GivenUp))));
 }
 
 #[tokio::test]
@@ -130,8 +125,8 @@ async fn a_cancelled_wait_and_a_deadlock_are_errors_that_close_the_connection() 
         let info = database(server_of(version).await).await;
         let eye = Eye::open(&info).await;
         let mut holder = take(&info, KEY, Mode::Exclusive).await;
-        let session = Session::open(&info).await.unwrap();
-        let waiter = tokio::spawn(SessionLock::acquire(session, KEY, Mode::Exclusive, Wait::Forever));
+        let locks = Locks::new(info.clone()).without_pooler_test();
+        let waiter = tokio::spawn(async move { locks.lock(KEY).await });
         let pid = eye.waiting().await;
         eye.ask(&format!("SELECT pg_cancel_backend({pid})")).await;
         let error = waiter.await.unwrap().unwrap_err();
@@ -139,10 +134,10 @@ async fn a_cancelled_wait_and_a_deadlock_are_errors_that_close_the_connection() 
         eye.until_gone(pid).await;
 
         let other_key = Key::Bigint(2);
-        let mut other = take(&info, other_key, Mode::Exclusive).await;
+        let mut other = take(&info, &other_key, Mode::Exclusive).await;
         // Whoever is done lets go.
         let first = async {
-            let got = holder.also(other_key, Mode::Exclusive, Wait::Forever).await;
+            let got = holder.also(&other_key, Mode::Exclusive, Wait::Forever).await;
             drop(holder);
             got
         };

@@ -53,7 +53,9 @@ pub(crate) fn info(server: &EmbeddedServer) -> ConnInfo {
 
 /// The same server for another role.
 pub(crate) fn info_of(server: &EmbeddedServer, role: &str) -> ConnInfo {
-    ConnInfo::parse(&server.conninfo().replace("user=postgres", &format!("user={role}"))).unwrap()
+    ConnInfo::parse(&server.conninfo().replace("user=postgres", &format!("user={role}")))
+        .unwrap()
+        .with_application_name("locktop")
 }
 
 pub(crate) async fn client(info: &ConnInfo) -> Client {

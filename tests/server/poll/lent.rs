@@ -71,7 +71,7 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
 
         let limits = patient();
         let pooler = Pooler::start_with(server, "transaction", "server_round_robin = 1");
-        let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+        let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
         let mut own = Session::open(&info, limits.clone()).await.unwrap();
         let mut lent = Session::open(&pool, limits.clone()).await.unwrap();
         assert_eq!((own.server().pooling, lent.server().pooling), (Pooling::None, Pooling::Transactions));
@@ -119,7 +119,7 @@ async fn a_session_that_turns_out_to_be_lent_is_had_by_the_transaction() {
     let server = support::server().await;
     let info = support::database(server).await;
     let pooler = Pooler::start_with(server, "transaction", "default_pool_size = 1");
-    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
     let open_behind = async |pooling| Session::open_behind(&pool, patient(), Some(pooling)).await;
     let misjudged = open_behind(Pooling::Sessions).await.unwrap();
     misjudged.close();
@@ -146,7 +146,7 @@ async fn giving_back_has_the_time_of_a_poll() {
     let server = support::server().await;
     let info = support::database(server).await;
     let pooler = Pooler::start(server, "transaction");
-    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
     let limits = Limits { name_timeout: std::time::Duration::ZERO, ..Limits::default() };
     let mut lent = Session::open(&pool, limits).await.unwrap();
     assert_eq!(lent.server().pooling, Pooling::Transactions);
@@ -161,7 +161,7 @@ async fn another_process_than_before_is_told() {
     let server = support::server().await;
     let info = support::database(server).await;
     let pooler = Pooler::start_with(server, "session", "admin_users = postgres");
-    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
     let mut session = Session::open(&pool, Limits::default()).await.unwrap();
     assert_eq!(session.server().pooling, Pooling::Sessions);
     let before = poll(&mut session, None).await;

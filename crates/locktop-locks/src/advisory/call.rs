@@ -1,4 +1,6 @@
-use super::{Key, Mode};
+use locktop_base::LockKey;
+
+use super::Mode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
@@ -10,18 +12,18 @@ pub(super) enum Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     /// `pg_advisory_[xact_]lock[_shared]`: waits until the lock is granted; returns nothing.
-    Lock(Level, Mode, Key),
+    Lock(Level, Mode, LockKey),
     /// `pg_try_advisory_[xact_]lock[_shared]`: does not wait; returns whether the lock was granted.
-    Try(Level, Mode, Key),
+    Try(Level, Mode, LockKey),
     /// `pg_advisory_unlock[_shared]`: releases a lock of the session once; returns whether it was held.
-    Unlock(Mode, Key),
+    Unlock(Mode, LockKey),
     /// `pg_advisory_unlock_all`: releases all locks of the session; returns nothing.
     UnlockAll,
 }
 
 impl Call {
-    /// The statement. It contains the keys as text, so that it can be in one message with its settings.
-    pub(super) fn sql(self) -> String {
+    /// The call, for a statement. It contains the keys as text, so that it can be in one message with its settings.
+    pub(super) fn call(self) -> String {
         let (name, key) = match self {
             Self::Lock(level, mode, key) => {
                 (format!("pg_advisory_{}lock{}", xact(level), shared(mode)), Some(key))
@@ -32,7 +34,7 @@ impl Call {
             Self::Unlock(mode, key) => (format!("pg_advisory_unlock{}", shared(mode)), Some(key)),
             Self::UnlockAll => ("pg_advisory_unlock_all".to_owned(), None),
         };
-        format!("SELECT pg_catalog.{name}({})", key.map(arguments).unwrap_or_default())
+        format!("pg_catalog.{name}({})", key.map(arguments).unwrap_or_default())
     }
 }
 
@@ -52,10 +54,10 @@ fn shared(mode: Mode) -> &'static str {
 
 /// Quoted, since the smallest number cannot be written without quotes: its digits alone are out of range, and the sign is
 /// applied afterwards.
-fn arguments(key: Key) -> String {
+fn arguments(key: LockKey) -> String {
     match key {
-        Key::Bigint(key) => format!("'{key}'::pg_catalog.int8"),
-        Key::Pair(first, second) => format!("'{first}'::pg_catalog.int4, '{second}'::pg_catalog.int4"),
+        LockKey::Bigint(key) => format!("'{key}'::pg_catalog.int8"),
+        LockKey::Pair(first, second) => format!("'{first}'::pg_catalog.int4, '{second}'::pg_catalog.int4"),
     }
 }
 
@@ -67,12 +69,12 @@ mod tests {
 
     #[test]
     fn there_are_twenty_one() {
-        let mut all = BTreeSet::from([Call::UnlockAll.sql()]);
-        for key in [Key::Bigint(1), Key::Pair(1, 2)] {
+        let mut all = BTreeSet::from([Call::UnlockAll.call()]);
+        for key in [LockKey::Bigint(1), LockKey::Pair(1, 2)] {
             for mode in [Mode::Exclusive, Mode::Shared] {
-                all.insert(Call::Unlock(mode, key).sql());
+                all.insert(Call::Unlock(mode, key).call());
                 for level in [Level::Session, Level::Transaction] {
-                    all.extend([Call::Lock(level, mode, key).sql(), Call::Try(level, mode, key).sql()]);
+                    all.extend([Call::Lock(level, mode, key).call(), Call::Try(level, mode, key).call()]);
                 }
             }
         }

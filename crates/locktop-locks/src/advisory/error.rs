@@ -12,10 +12,17 @@ const MESSAGE: usize = 300;
 /// Why there is no lock, or no longer one. If a connection was part of the call it is closed, since it is uncertain what
 /// it holds; so the server releases whatever it held.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AdvisoryError {
     /// No connection to the server could be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// The pool has no connection for it; its own message.
+    #[error("no connection from the pool: {0}")]
+    Pool(String),
+    /// A request that no server could grant, such as a semaphore without permits.
+    #[error("{0}")]
+    Request(&'static str),
     /// A pooler is between the client and the server, or that cannot be determined.
     #[error(transparent)]
     Pooler(#[from] PoolerError),
@@ -45,24 +52,31 @@ pub enum AdvisoryError {
         /// How long the call waited for an answer: 10 s beyond the wait for the lock.
         limit: Duration,
     },
-    /// A call was abandoned before the server answered it, so it is not known what the session holds.
-    #[error(
-        "an earlier call on this connection was abandoned: the connection is closed, and its locks are released"
-    )]
-    GivenUp,
+    /// The lock that the work needs is no longer held.
+    #[error(transparent)]
+    NotHeld(#[from] Lost),
 }
 
 impl AdvisoryError {
-    /// The error of this statement: [`Self::Server`] if the server refused, otherwise [`Self::Lost`].
-    pub(super) fn of(what: &str, error: &tokio_postgres::Error) -> Self {
+    /// The error of this statement.
+    pub(super) fn of(what: &str, refusal: Refusal) -> Self {
         let what = what.to_owned();
-        match refusal(error) {
-            Some(db) => Self::Server {
-                what,
-                sqlstate: db.code().code().to_owned(),
-                message: one_line_prefix(db.message(), MESSAGE).into_owned(),
-            },
-            None => Self::Lost { what, reason: message(error) },
+        match refusal {
+            Refusal::Server { sqlstate, message } => Self::Server { what, sqlstate, message },
+            Refusal::Lost(reason) => Self::Lost { what, reason },
+        }
+    }
+
+    /// Whether the same request may succeed later: the server is out of reach, or out of resources (class 53), shutting down
+    /// (57), or chose this request as the victim of a deadlock (40).
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Lost { .. } | Self::Silent { .. } | Self::Pool(_) => true,
+            Self::Connect(_) | Self::Server { .. } => self
+                .sqlstate()
+                .is_none_or(|state| ["08", "40", "53", "57"].iter().any(|class| state.starts_with(class))),
+            _ => false,
         }
     }
 
@@ -73,6 +87,47 @@ impl AdvisoryError {
             Self::Server { sqlstate, .. } => Some(sqlstate),
             Self::Connect(error) => error.sqlstate(),
             _ => None,
+        }
+    }
+}
+
+/// Why a lock is no longer held.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Lost {
+    /// Its connection ended, for this reason.
+    #[error("the lock is lost, its connection ended: {0}")]
+    Ended(String),
+    /// A call on the guard was dropped, or had no answer, so it is not known what the session holds.
+    #[error("the lock is released: an earlier call on it was abandoned, and its connection is closed")]
+    GivenUp,
+    /// At its release the server had it no longer: it was unlocked on this connection without the guard.
+    #[error("the lock was not held to the end: it was unlocked without the guard")]
+    Unlocked,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The server refused, and the session continues.
+    Server {
+        /// Its SQLSTATE, five characters (appendix "PostgreSQL Error Codes").
+        sqlstate: String,
+        /// Its error message, in one line of at most 300 characters.
+        message: String,
+    },
+    /// The connection has ended, for this reason.
+    Lost(String),
+}
+
+impl From<&tokio_postgres::Error> for Refusal {
+    fn from(error: &tokio_postgres::Error) -> Self {
+        match refusal(error) {
+            Some(db) => Self::Server {
+                sqlstate: db.code().code().to_owned(),
+                message: one_line_prefix(db.message(), MESSAGE).into_owned(),
+            },
+            None => Self::Lost(message(error)),
         }
     }
 }

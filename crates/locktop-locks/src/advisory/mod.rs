@@ -1,33 +1,38 @@
 //! PostgreSQL's advisory locks: all 21 functions behind a key, a mode, a level and a wait.
 //!
-//! A *session* lock is a guard that owns its connection ([`SessionLock`]). A *transaction* lock can only be acquired
-//! through a transaction, and ends with it ([`xact_lock`]). Both levels and both kinds of key share one lock manager: a
-//! session's exclusive lock blocks a transaction's, but a [`Key::Bigint`] never conflicts with a [`Key::Pair`].
+//! A *session* lock is a [`Guard`], taken by [`Locks`] on a connection of its own, from a pool or not. A *transaction* lock
+//! can only be acquired through a transaction, and ends with it ([`xact_lock`]). Both levels and both kinds of key share
+//! one lock manager: a session's exclusive lock blocks a transaction's, but a [`Key::Bigint`] never conflicts with a
+//! [`Key::Pair`].
 //!
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use locktop_locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait};
+//! use locktop_locks::advisory::{Locks, Wait};
 //! use pg_connect::conninfo::ConnInfo;
 //!
 //! # async fn report() {}
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let session = Session::open(&ConnInfo::parse("host=db.example dbname=shop")?).await?;
+//! let locks = Locks::new(ConnInfo::parse("host=db.example dbname=shop")?);
 //! let wait = Wait::AtMost(Duration::from_secs(5));
-//! match SessionLock::acquire(session, Key::Bigint(10_001), Mode::Exclusive, wait).await? {
-//!     Acquired::Busy(_session) => println!("somebody else has it"),
-//!     Acquired::Held(lock) => {
-//!         tokio::select! {
-//!             () = report() => {}
-//!             reason = lock.lost() => return Err(reason.into()),
-//!         }
-//!         let released = lock.release().await?;
-//!         assert!(released.held, "nobody unlocked it behind our back");
+//! match locks.try_lock("monthly report", wait).await? {
+//!     None => println!("somebody else has it"),
+//!     Some(guard) => {
+//!         // Dropped midway if the lock is lost.
+//!         guard.run(report()).await?;
+//!         guard.release().await?;
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Pools
+//!
+//! [`Locks::new`] takes a [`Source`] of connections: a `ConnInfo`, which connects for each lock, or, with the feature of
+//! its name, a pool of `deadpool` or `bb8`. A released guard gives its connection back, with no lock and no setting of its
+//! own left; a dropped one has it closed, so that no pool ever lends a connection that holds a lock. The pool's own
+//! `idle_session_timeout`, if it has any, ends a lock that is held for longer, and [`Guard::lost`] says so.
 //!
 //! # Server behaviour
 //!
@@ -42,11 +47,11 @@
 //! # When a host vanishes
 //!
 //! The server releases a session's lock when it notices that the connection has ended. A host that loses power sends
-//! nothing, and the system's own TCP keepalive probes after two hours. [`Session::open`] therefore sets
+//! nothing, and the system's own TCP keepalive probes after two hours. A connection of a `ConnInfo` therefore sets
 //! `tcp_keepalives_*` on the server's side, which decide when the lock is free for others, to 30 + 3 × 10 s. The client's
-//! side decides when [`SessionLock::lost`] notifies the holder; a [`ConnInfo`](pg_connect::conninfo::ConnInfo) has the
-//! same values unless its connection string sets others. A Unix socket needs neither, and a pooler between the two has
-//! sockets of its own.
+//! side decides when [`Guard::lost`] notifies the holder; a [`ConnInfo`](pg_connect::conninfo::ConnInfo) has the same
+//! values unless its connection string sets others, and a pool's connection is pinged every 10 s. A Unix socket needs
+//! neither, and a pooler between the two has sockets of its own.
 //!
 //! A server that is connected and does not answer is given up after 10 s ([`AdvisoryError::Silent`]), or 10 s after the
 //! end of a wait; with [`Wait::Forever`] it is never given up.
@@ -54,16 +59,22 @@
 mod call;
 mod error;
 mod guard;
+mod key;
+mod lead;
+mod locks;
+mod permit;
 mod session;
+pub mod source;
 mod transaction;
 
 use std::time::Duration;
 
-pub use error::AdvisoryError;
-pub use guard::{Acquired, Released, SessionLock};
-pub use locktop_base::LockKey as Key;
-pub use session::Session;
+pub use error::{AdvisoryError, Lost};
+pub use guard::Guard;
+pub use key::Key;
+pub use locks::Locks;
 use session::TIMEOUT;
+pub use source::{Conn, Source};
 pub use transaction::xact_lock;
 
 /// The mode of a lock: which other requests it blocks.

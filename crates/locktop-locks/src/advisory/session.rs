@@ -1,264 +1,182 @@
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinHandle};
-use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, SimpleQueryMessage};
-
 use super::call::{Call, Level};
 use super::error::AdvisoryError;
+use super::source::{Conn, Refusal, within};
 use super::{Key, Mode, Wait};
-use crate::pooler;
-use pg_connect::connect::{Canceller, Connection, connect};
-use pg_connect::conninfo::ConnInfo;
-use pg_connect::message;
-
-/// For a connection that this crate opens. It may idle while it holds a lock; a server that checks its client every 5 s
-/// stops waiting for a lock that no client is left to receive; keepalives as in the module's documentation. Each is a
-/// statement of its own: the second one fails on systems that cannot watch a socket.
-const SETTINGS: [&str; 6] = [
-    "SET idle_session_timeout = 0",
-    "SET client_connection_check_interval = '5s'",
-    "SET tcp_keepalives_idle = 30",
-    "SET tcp_keepalives_interval = 10",
-    "SET tcp_keepalives_count = 3",
-    "SET tcp_user_timeout = '60s'",
-];
+use crate::pooler::Ask;
+use locktop_base::clock;
 
 /// Longest wait for an answer that nothing on the server delays; for a lock, in addition to its own wait.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may take to close.
-const GOODBYE: Duration = Duration::from_secs(1);
-/// Longest attempt to cancel a request for a lock.
-const CANCEL: Duration = Duration::from_secs(5);
+/// Bytes of comments before a statement, of the 1,024 that `pg_stat_activity` keeps of it.
+const SHOWN: usize = 800;
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+const QUERY_CANCELED: &str = "57014";
+const INVALID_PARAMETER_VALUE: &str = "22023";
 
-/// An exclusive connection to one backend. Dropping it closes it, and the server releases what it holds.
-#[derive(Debug)]
-pub struct Session {
-    client: Client,
-    driver: JoinHandle<Result<(), tokio_postgres::Error>>,
-    ended: watch::Receiver<Option<String>>,
-    close: Close,
-    pid: i32,
+/// A connection that may hold locks: dropped, it is closed, unless it is given back.
+pub(super) struct Session<C: Conn>(Option<C>);
+
+impl<C: Conn> Drop for Session<C> {
+    fn drop(&mut self) {
+        if let Some(conn) = self.0.take() {
+            conn.discard();
+        }
+    }
 }
 
-impl Session {
-    /// Connects, with settings that let the connection idle and make its loss noticed on both sides.
-    ///
-    /// # Errors
-    /// If no connection can be made, or a pooler would lend it to other clients.
-    pub async fn open(info: &ConnInfo) -> Result<Self, AdvisoryError> {
-        let mut session = Self::adopt(connect(info).await?, info).await?;
-        for setting in SETTINGS {
-            match session.ask(setting).await {
-                Ok(_) | Err(AdvisoryError::Server { .. }) => {}
-                Err(error) => return Err(error),
-            }
+impl<C: Conn> Ask for Session<C> {
+    async fn ask(&mut self, sql: &str) -> Result<Option<String>, Refusal> {
+        match &mut self.0 {
+            Some(conn) => conn.ask(sql).await,
+            None => Err(Refusal::Lost("it was released".to_owned())),
         }
-        Ok(session)
+    }
+}
+
+impl<C: Conn> Session<C> {
+    pub(super) fn new(conn: C) -> Self {
+        Self(Some(conn))
     }
 
-    /// Takes over an open connection, such as one from a pool; its settings are not changed. `info` must lead to the same
-    /// place: a second connection is opened there to detect a pooler.
-    ///
-    /// # Errors
-    /// As for [`Self::open`].
-    pub async fn adopt(connection: Connection, info: &ConnInfo) -> Result<Self, AdvisoryError> {
-        pooler::refuse_transaction_mode(&connection.client, info).await?;
-        let Connection { client, canceller, driver } = connection;
-        let (sender, ended) = watch::channel(None);
-        let close = Close { driver: driver.abort_handle(), canceller, state: State::Idle };
-        let driver = tokio::spawn(async move {
-            let outcome = driver.await;
-            let reason = match &outcome {
-                Ok(Ok(())) => "the connection was closed".to_owned(),
-                Ok(Err(error)) => message(error),
-                Err(_) => "its task was stopped".to_owned(),
-            };
-            let _ = sender.send(Some(reason));
-            outcome.unwrap_or(Ok(()))
-        });
-        let mut session = Self { client, driver, ended, close, pid: 0 };
-        let pid = session.ask("SELECT pg_catalog.pg_backend_pid()").await?;
-        session.pid = pid.and_then(|pid| pid.parse().ok()).unwrap_or_default();
-        Ok(session)
+    /// It holds nothing any more.
+    pub(super) fn give_back(mut self) {
+        drop(self.0.take());
     }
 
-    /// The process id of its backend.
-    #[must_use]
-    pub fn pid(&self) -> i32 {
-        self.pid
-    }
-
-    /// The client, for other statements on this connection, such as a worker's heartbeats.
-    #[must_use]
-    pub fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// The client, for transactions on this connection, which need exclusive access.
-    pub fn client_mut(&mut self) -> &mut Client {
-        &mut self.client
-    }
-
-    /// Whether the connection has ended, and with it every lock of the session.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        self.close.state == State::GivenUp || self.ended.borrow().is_some() || self.client.is_closed()
-    }
-
-    /// Completes, with the reason, when the connection ends.
-    pub fn lost(&self) -> impl Future<Output = String> + Send + use<> {
-        let mut ended = self.ended.clone();
-        async move {
-            match ended.wait_for(Option::is_some).await {
-                Ok(reason) => reason.clone().unwrap_or_default(),
-                Err(_) => "its task was stopped".to_owned(),
-            }
+    /// See [`Conn::ended`].
+    pub(super) async fn ended(&mut self) -> String {
+        match &mut self.0 {
+            Some(conn) => conn.ended().await,
+            None => std::future::pending().await,
         }
     }
 
-    /// Releases every lock of this session and returns the connection, so that a pool may have it.
-    ///
-    /// # Errors
-    /// If the connection is lost, or it is uncertain what it holds; it is closed then.
-    pub async fn into_connection(mut self) -> Result<Connection, AdvisoryError> {
-        self.ask(&Call::UnlockAll.sql()).await?;
-        self.close.state = State::GivenAway;
-        Ok(Connection { client: self.client, canceller: self.close.canceller.clone(), driver: self.driver })
-    }
-
-    /// Acquires a session lock; false if it is not granted in time.
-    pub(super) async fn lock(&mut self, key: Key, mode: Mode, wait: Wait) -> Result<bool, AdvisoryError> {
-        let Some(lock_timeout) = wait.lock_timeout() else {
-            return self.say(Call::Try(Level::Session, mode, key)).await;
+    /// Takes all the locks in this order, or none; the process id of the backend that has them, or `None` if they are not
+    /// granted in time. If this is dropped, or fails without a server's error, the connection can only be closed.
+    pub(super) async fn lock(
+        &mut self,
+        locks: &[(Key, Mode)],
+        wait: Wait,
+    ) -> Result<Option<i32>, AdvisoryError> {
+        let granted = match wait.lock_timeout() {
+            None => self.ask(Some(TIMEOUT), &try_all::<C>(locks)).await?,
+            Some(limit) => {
+                let start = clock::monotonic();
+                match self.wait(locks, wait, limit).await {
+                    Ok(pid) => pid,
+                    Err(error) if is_late(&error, wait, start.elapsed()) => None,
+                    Err(error) => return Err(error),
+                }
+            }
         };
-        // Several statements in one message are one transaction: the settings end with it, even if it fails, and the lock does
-        // not (protocol: "Multiple Statements in a Simple Query"). The message is only for the wait, so the session's
-        // statement_timeout must not cut it short.
-        let call = Call::Lock(Level::Session, mode, key).sql();
-        let sql = format!("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {lock_timeout}; {call}");
-        match self.ask_within(wait.timeout(), &sql).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.sqlstate() == Some(SqlState::LOCK_NOT_AVAILABLE.code()) => Ok(false),
-            Err(error) => Err(error),
+        if granted.is_none() && locks.len() > 1 {
+            self.unlock_all().await?;
+        }
+        Ok(granted.map(|pid| pid.parse().unwrap_or_default()))
+    }
+
+    /// Several statements in one message are one transaction: the settings end with it, even if it fails, and the locks do not
+    /// (protocol: "Multiple Statements in a Simple Query"). A server that checks its client does not grant a lock to nobody;
+    /// some systems cannot watch a socket.
+    async fn wait(
+        &mut self,
+        locks: &[(Key, Mode)],
+        wait: Wait,
+        limit: u32,
+    ) -> Result<Option<String>, AdvisoryError> {
+        let calls: Vec<String> =
+            locks.iter().map(|(key, mode)| Call::Lock(Level::Session, *mode, key.number()).call()).collect();
+        // The limit of a single lock is the server's lock_timeout, which says so; that of all of them together is the statement's.
+        let together = if locks.len() > 1 { limit } else { 0 };
+        let message = |check: &str| {
+            format!(
+                "{}{}SET LOCAL statement_timeout = {together}; SET LOCAL lock_timeout = {limit}; {check}\
+                 SELECT {}; SELECT pg_catalog.pg_backend_pid()",
+                comment(locks),
+                C::SETTINGS,
+                calls.join(", ")
+            )
+        };
+        let sql = message("SET LOCAL client_connection_check_interval = 1000; ");
+        match self.ask(wait.timeout(), &sql).await {
+            Err(error) if error.sqlstate() == Some(INVALID_PARAMETER_VALUE) => {
+                self.ask(wait.timeout(), &message("")).await
+            }
+            answer => answer,
         }
     }
 
-    /// Releases a session lock once; returns whether it was held.
-    pub(super) async fn unlock(&mut self, key: Key, mode: Mode) -> Result<bool, AdvisoryError> {
-        self.say(Call::Unlock(mode, key)).await
+    /// The first of these that is free, exclusively, with the process id of the backend that has it. One statement asks for
+    /// one after the other.
+    pub(super) async fn first_free(&mut self, keys: &[Key]) -> Result<Option<(i32, Key)>, AdvisoryError> {
+        let calls = keys.iter().map(|key| Call::Try(Level::Session, Mode::Exclusive, key.number()).call());
+        let cases: Vec<String> =
+            calls.enumerate().map(|(at, call)| format!("WHEN {call} THEN {at}")).collect();
+        let sql = format!(
+            "{}SELECT pg_catalog.concat(CASE {} END, ' ', pg_catalog.pg_backend_pid())",
+            C::SETTINGS,
+            cases.join(" ")
+        );
+        let answer = self.ask(Some(TIMEOUT), &sql).await?.unwrap_or_default();
+        let (at, pid) = answer.split_once(' ').unwrap_or_default();
+        let key = at.parse().ok().and_then(|at: usize| keys.get(at));
+        Ok(key.map(|key| (pid.parse().unwrap_or_default(), key.clone())))
     }
 
-    async fn say(&mut self, call: Call) -> Result<bool, AdvisoryError> {
-        Ok(self.ask(&call.sql()).await?.as_deref() == Some("t"))
+    /// Releases locks, the last taken first; whether all of them were held. The comment names `shown`, which may be another
+    /// one that is still held.
+    pub(super) async fn unlock(
+        &mut self,
+        locks: &[(Key, Mode)],
+        shown: &[(Key, Mode)],
+    ) -> Result<bool, AdvisoryError> {
+        let calls: Vec<String> =
+            locks.iter().rev().map(|(key, mode)| Call::Unlock(*mode, key.number()).call()).collect();
+        let sql = format!("{}SELECT pg_catalog.concat({})", comment(shown), calls.join(", "));
+        let answer = self.ask(Some(TIMEOUT), &sql).await?.unwrap_or_default();
+        Ok(answer.len() == locks.len() && !answer.contains('f'))
     }
 
-    /// The first column of the answer, for statements that do not wait for a lock.
-    async fn ask(&mut self, sql: &str) -> Result<Option<String>, AdvisoryError> {
-        self.ask_within(Some(TIMEOUT), sql).await
+    pub(super) async fn unlock_all(&mut self) -> Result<(), AdvisoryError> {
+        self.ask(Some(TIMEOUT), &format!("SELECT {}", Call::UnlockAll.call())).await.map(drop)
     }
 
-    /// The first column of the answer. If this is dropped before it completes, or there is no answer in time, the session is
-    /// closed: a lock that is granted later would belong to no guard.
-    async fn ask_within(
+    pub(super) async fn ask(
         &mut self,
         limit: Option<Duration>,
         sql: &str,
     ) -> Result<Option<String>, AdvisoryError> {
-        if self.close.state != State::Idle {
-            return Err(AdvisoryError::GivenUp);
-        }
-        self.close.state = State::Asking;
-        let asking = Asking(&mut self.close);
-        let answer = within(limit, sql, self.client.simple_query(sql)).await;
-        if !matches!(answer, Err(AdvisoryError::Silent { .. })) {
-            asking.0.state = State::Idle;
-        }
-        drop(asking);
-        let rows = answer?;
-        Ok(rows.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
-            _ => None,
-        }))
+        within(limit, sql, Ask::ask(self, sql)).await
     }
 }
 
-/// Waits for an answer; `None` is no limit.
-pub(super) async fn within<T>(
-    limit: Option<Duration>,
-    what: &str,
-    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, AdvisoryError> {
-    let answer = match limit {
-        None => answer.await,
-        Some(limit) => tokio::time::timeout(limit, answer)
-            .await
-            .map_err(|_| AdvisoryError::Silent { what: what.to_owned(), limit })?,
-    };
-    answer.map_err(|error| AdvisoryError::of(what, &error))
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Idle,
-    /// A statement is in progress.
-    Asking,
-    /// A statement had no answer; the connection is closed.
-    GivenUp,
-    /// The connection was handed over to the caller.
-    GivenAway,
-}
-
-#[derive(Debug)]
-struct Close {
-    driver: AbortHandle,
-    canceller: Canceller,
-    state: State,
-}
-
-/// A statement in progress, which is given up with this.
-#[derive(Debug)]
-struct Asking<'a>(&'a mut Close);
-
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        self.0.give_up();
+/// Whether a wait was ended by its own limit. A statement that is cancelled before is an error: somebody else did that.
+fn is_late(error: &AdvisoryError, wait: Wait, waited: Duration) -> bool {
+    match (error.sqlstate(), wait) {
+        (Some(LOCK_NOT_AVAILABLE), _) => true,
+        (Some(QUERY_CANCELED), Wait::AtMost(limit)) => waited >= limit,
+        _ => false,
     }
 }
 
-impl Close {
-    /// Closes the connection and cancels its statement, if one is in progress.
-    fn give_up(&mut self) {
-        if self.state != State::Asking {
-            return;
-        }
-        self.state = State::GivenUp;
-        self.driver.abort();
-        // A backend that waits for a lock does not notice that its client has disconnected.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let canceller = self.canceller.clone();
-            runtime.spawn(async move { canceller.cancel(CANCEL).await });
+/// The names, as far as `pg_stat_activity` keeps them.
+fn comment(locks: &[(Key, Mode)]) -> String {
+    let mut all = String::new();
+    for name in locks.iter().filter_map(|(key, _)| key.comment()) {
+        if all.len() + name.len() < SHOWN {
+            all.push_str(&name);
         }
     }
+    all
 }
 
-impl Drop for Close {
-    fn drop(&mut self) {
-        self.give_up();
-        if self.state != State::Idle {
-            return;
-        }
-        let driver = self.driver.clone();
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            driver.abort();
-            return;
-        };
-        // The driver sends a Terminate message, since a server with TLS would log an error otherwise. But it first waits for the
-        // answers to all other requests on this connection.
-        runtime.spawn(async move {
-            tokio::time::sleep(GOODBYE).await;
-            driver.abort();
-        });
-    }
+/// `CASE` and `AND` ask for one after the other, and stop at the first that is not free ("Expression Evaluation Rules").
+fn try_all<C: Conn>(locks: &[(Key, Mode)]) -> String {
+    let calls: Vec<String> =
+        locks.iter().map(|(key, mode)| Call::Try(Level::Session, *mode, key.number()).call()).collect();
+    let all = calls.join(" AND ");
+    let (comment, settings) = (comment(locks), C::SETTINGS);
+    format!("{comment}{settings}SELECT CASE WHEN {all} THEN pg_catalog.pg_backend_pid() END")
 }

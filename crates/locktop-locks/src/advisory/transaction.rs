@@ -5,7 +5,8 @@ use tokio_postgres::{SimpleQueryMessage, Transaction};
 
 use super::call::{Call, Level};
 use super::error::AdvisoryError;
-use super::session::{TIMEOUT, within};
+use super::session::TIMEOUT;
+use super::source::{Refusal, within};
 use super::{Key, Mode, Wait};
 
 /// Acquires a lock that lasts until the transaction ends; false if it is not granted in time. It cannot be released
@@ -31,14 +32,16 @@ use super::{Key, Mode, Wait};
 /// If the server refuses, does not answer in time or the connection ends. The transaction can then only be rolled back.
 pub async fn xact_lock(
     transaction: &Transaction<'_>,
-    key: Key,
+    key: impl Into<Key>,
     mode: Mode,
     wait: Wait,
 ) -> Result<bool, AdvisoryError> {
-    let call = Call::Lock(Level::Transaction, mode, key).sql();
+    let key = key.into();
+    let (comment, key) = (key.comment().unwrap_or_default(), key.number());
+    let call = format!("{comment}SELECT {}", Call::Lock(Level::Transaction, mode, key).call());
     match wait.lock_timeout() {
         None => {
-            let call = Call::Try(Level::Transaction, mode, key).sql();
+            let call = format!("{comment}SELECT {}", Call::Try(Level::Transaction, mode, key).call());
             Ok(ask(transaction, wait.timeout(), &call).await?.as_deref() == Some("t"))
         }
         Some(0) => ask(transaction, wait.timeout(), &call).await.map(|_| true),
@@ -77,7 +80,8 @@ async fn ask(
     limit: Option<Duration>,
     sql: &str,
 ) -> Result<Option<String>, AdvisoryError> {
-    let rows = within(limit, sql, transaction.simple_query(sql)).await?;
+    let answer = async { transaction.simple_query(sql).await.map_err(|error| Refusal::from(&error)) };
+    let rows = within(limit, sql, answer).await?;
     Ok(rows.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
         _ => None,

@@ -45,7 +45,7 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
             .said("application_name")
             .map(|given| given.value.clone())
             .or_else(|| text("fallback_application_name"))
-            .unwrap_or_else(|| "locktop".to_owned()),
+            .unwrap_or_else(program),
         tls: TlsOptions::resolve(&settings, sources)?,
         require_auth: require_auth(&settings)?,
         channel_binding: choice(
@@ -204,4 +204,11 @@ fn keepalives(settings: &Settings) -> Result<Keepalives, ConnInfoError> {
         user_timeout: number(settings, "tcp_user_timeout")?
             .map(|milliseconds| Duration::from_millis(milliseconds.into())),
     })
+}
+
+/// The name of this program, as the server keeps it: at most 63 bytes (`NAMEDATALEN`).
+fn program() -> String {
+    let path = std::env::args_os().next().map(std::path::PathBuf::from).unwrap_or_default();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    name.chars().filter(char::is_ascii_graphic).take(63).collect()
 }

@@ -113,7 +113,8 @@ impl World {
         let error = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " / ");
         if output.status.success() {
             let facts = String::from_utf8(output.stdout).unwrap().trim().to_owned();
-            return Verdict::In(facts.replacen("|psql|", "|locktop|", 1));
+            let name = Path::new(&std::env::args().next().unwrap()).file_stem().unwrap().to_owned();
+            return Verdict::In(facts.replacen("|psql|", &format!("|{}|", name.display()), 1));
         }
         let asked = ["connection to server", "could not translate host name"];
         if asked.iter().any(|word| error.contains(word)) {

@@ -1,0 +1,132 @@
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+
+use super::error::AdvisoryError;
+use super::guard::Guard;
+use super::session::Session;
+use super::source::Source;
+use super::{Key, Mode, TIMEOUT, Wait};
+use crate::pooler::{self, PoolerError};
+
+/// What is said of a pool that is too small for the test.
+const ALONE: &str = "the pool lends no second connection";
+
+/// Advisory locks of sessions, each on a connection of the source for as long as it is held. Clones share the source.
+#[derive(Debug, Clone)]
+pub struct Locks<S> {
+    source: S,
+    /// Set once it is known that no pooler lends the source's connections to others.
+    tested: Arc<OnceCell<()>>,
+}
+
+impl<S: Source> Locks<S> {
+    /// Locks on connections of this source. Nothing is connected before the first lock, which takes two connections for a
+    /// moment, to detect a [pooler](crate::pooler) in transaction mode.
+    pub fn new(source: S) -> Self {
+        Self { source, tested: Arc::default() }
+    }
+
+    /// The same without the test for a pooler: for a pool with one connection, or where it is certain that there is none.
+    #[must_use]
+    pub fn without_pooler_test(self) -> Self {
+        Self { tested: Arc::new(OnceCell::new_with(Some(()))), ..self }
+    }
+
+    /// Waits for an exclusive lock for as long as it takes.
+    ///
+    /// # Errors
+    /// If there is no connection, it uses a pooler in transaction mode, the server refuses (a deadlock, no room in its lock
+    /// table), or the connection ends. This and every other method may be dropped while it waits: the request is cancelled.
+    pub async fn lock(&self, key: impl Into<Key>) -> Result<Guard, AdvisoryError> {
+        match self.take(vec![(key.into(), Mode::Exclusive)], Wait::Forever).await? {
+            Some(guard) => Ok(guard),
+            None => Err(AdvisoryError::Request("the server has not confirmed the lock")),
+        }
+    }
+
+    /// An exclusive lock; `None` if others have it for the whole wait.
+    ///
+    /// # Errors
+    /// As for [`Self::lock`].
+    pub async fn try_lock(&self, key: impl Into<Key>, wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
+        self.take(vec![(key.into(), Mode::Exclusive)], wait).await
+    }
+
+    /// A shared lock: any number of sessions may have it, none of them exclusively.
+    ///
+    /// # Errors
+    /// As for [`Self::lock`].
+    pub async fn shared(&self, key: impl Into<Key>, wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
+        self.take(vec![(key.into(), Mode::Shared)], wait).await
+    }
+
+    /// All of these, exclusively, or none, in one message. They are taken in the order of their numbers, so that two
+    /// calls never block each other.
+    ///
+    /// # Errors
+    /// As for [`Self::lock`]; or if there is no key.
+    pub async fn all(&self, keys: &[Key], wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
+        let mut keys = keys.to_vec();
+        keys.sort_by_key(Key::number);
+        keys.dedup_by_key(|key| key.number());
+        if keys.is_empty() {
+            return Err(AdvisoryError::Request("no key to lock"));
+        }
+        self.take(keys.into_iter().map(|key| (key, Mode::Exclusive)).collect(), wait).await
+    }
+
+    /// Runs work under an exclusive lock, and releases it. `None` if others have it for the whole wait. The work is dropped
+    /// midway if the lock is lost.
+    ///
+    /// # Errors
+    /// As for [`Self::lock`]; and [`AdvisoryError::NotHeld`] if the lock was not held to the end of the work.
+    pub async fn with<T>(
+        &self,
+        key: impl Into<Key>,
+        wait: Wait,
+        work: impl Future<Output = T>,
+    ) -> Result<Option<T>, AdvisoryError> {
+        let Some(guard) = self.try_lock(key, wait).await? else { return Ok(None) };
+        let done = guard.run(work).await?;
+        guard.release().await?;
+        Ok(Some(done))
+    }
+
+    async fn take(&self, locks: Vec<(Key, Mode)>, wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
+        let mut session = self.session().await?;
+        if let Some(pid) = session.lock(&locks, wait).await? {
+            return Ok(Some(Guard::new(session, pid, locks)));
+        }
+        session.give_back();
+        Ok(None)
+    }
+
+    /// A connection on which a lock may be taken.
+    pub(super) async fn session(&self) -> Result<Session<S::Conn>, AdvisoryError> {
+        let mut first = None;
+        let test = async {
+            // Dropped before the end of the test, they are closed.
+            let mut one = Session::new(self.source.get().await?);
+            let two = tokio::time::timeout(TIMEOUT, self.source.get()).await;
+            let two = two.map_err(|_| PoolerError::Unknown(ALONE.to_owned()))?.map_err(second)?;
+            let mut two = Session::new(two);
+            pooler::refuse(&mut one, &mut two).await?;
+            two.give_back();
+            first = Some(one);
+            Ok::<(), AdvisoryError>(())
+        };
+        self.tested.get_or_try_init(|| test).await?;
+        match first {
+            Some(session) => Ok(session),
+            None => self.source.get().await.map(Session::new),
+        }
+    }
+}
+
+fn second(error: AdvisoryError) -> AdvisoryError {
+    match error {
+        AdvisoryError::Connect(error) => PoolerError::Second(error).into(),
+        error => error,
+    }
+}

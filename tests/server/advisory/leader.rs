@@ -1,0 +1,61 @@
+//! Election of a leader.
+
+use std::sync::Arc;
+
+use locktop::locks::advisory::{AdvisoryError, Locks};
+use locktop::pg::conninfo::ConnInfo;
+use tokio::sync::{Notify, mpsc};
+
+use super::look::{Eye, is_free};
+use super::support::{database, server_of, versions};
+
+const END: &str =
+    "SELECT pg_terminate_backend(l.pid) FROM pg_locks l, pg_database d WHERE d.oid = l.database AND l.granted
+    AND l.locktype = 'advisory' AND d.datname = current_database()";
+
+#[tokio::test]
+async fn there_is_one_leader_and_a_lost_one_runs_for_it_again() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let eye = Eye::open(&info).await;
+        let (told, mut leaders) = mpsc::unbounded_channel();
+        let stop = Arc::new(Notify::new());
+        let mut running = Vec::new();
+        for name in ["a", "b"] {
+            let (locks, told, stop) = (Locks::new(info.clone()), told.clone(), Arc::clone(&stop));
+            running.push(tokio::spawn(async move {
+                let work = || {
+                    told.send(name).unwrap();
+                    std::future::pending()
+                };
+                locks.lead("scheduler", stop.notified(), work).await
+            }));
+        }
+        let first = leaders.recv().await.unwrap();
+        eye.waiting().await;
+        eye.ask(END).await;
+        let second = leaders.recv().await.unwrap();
+        assert_ne!(first, second, "{version}: the other one waited");
+        eye.waiting().await;
+        eye.ask(END).await;
+        assert_eq!(leaders.recv().await.unwrap(), first, "{version}: it runs again");
+        eye.waiting().await;
+        stop.notify_waiters();
+        for running in running {
+            running.await.unwrap().unwrap();
+        }
+        assert!(is_free(&info, "scheduler").await, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn work_that_is_done_ends_it_and_a_wrong_login_is_an_error() {
+    let info = database(super::support::server().await).await;
+    let locks = Locks::new(info.clone());
+    locks.lead("scheduler", std::future::pending(), async || {}).await.unwrap();
+    assert!(is_free(&info, "scheduler").await);
+    let wrong =
+        ConnInfo::parse(&format!("{} user=nobody_here", super::support::server().await.conninfo())).unwrap();
+    let error = Locks::new(wrong).lead("scheduler", std::future::pending(), async || {}).await.unwrap_err();
+    assert!(matches!(error, AdvisoryError::Connect(_)), "{error}");
+}
