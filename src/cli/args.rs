@@ -6,6 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use super::adapters::AdaptersCommand;
 use super::check::CheckArgs;
 use super::demo::DemoArgs;
+use super::lock::{LeadArgs, LockArgs};
 use super::lock_of::{self, LockOfArgs};
 use super::log::LogArgs;
 use super::options::refresh;
@@ -31,6 +32,7 @@ Examples:
   locktop recover prod                 recover tasks whose worker has died
   locktop record incident.ltr prod     record a snapshot per second; locktop replay incident.ltr shows them
   locktop worker --id w1 prod          run the tasks that are due there
+  locktop lock nightly prod -- ./run   run a program while no other machine runs it
   locktop demo                         start a server of its own, with locks to see
 
 The environment variables of libpq (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE, …) and ~/.pgpass count as for psql.
@@ -117,6 +119,10 @@ pub enum Command {
     Recover(RecoverArgs),
     /// Check the server for a monitoring system: exit status 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
     Check(CheckArgs),
+    /// Run a program while an advisory lock, or a lease, is held.
+    Lock(LockArgs),
+    /// Run a program on one machine at a time.
+    Lead(LeadArgs),
     /// Show what a statement would lock, what that blocks and, with a target, which sessions block it now. The statement is not run.
     #[command(after_help = lock_of::HELP)]
     LockOf(LockOfArgs),

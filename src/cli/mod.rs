@@ -4,6 +4,7 @@ mod check;
 mod command;
 mod confirm;
 mod demo;
+mod lock;
 mod lock_of;
 mod log;
 mod options;

@@ -121,6 +121,8 @@ impl Cli {
         let flags = &self.connect;
         let own = match &self.command {
             Some(Command::Adapters(adapters)) => adapters.target(),
+            Some(Command::Lock(lock)) => lock.target.as_deref(),
+            Some(Command::Lead(lead)) => lead.target.as_deref(),
             Some(Command::LockOf(lock_of)) => lock_of.target.as_deref(),
             _ => None,
         };
@@ -147,6 +149,8 @@ impl Cli {
             Some(Command::Snapshot(snapshot)) => snapshot.target.as_deref(),
             Some(Command::Record(record)) => record.target.as_deref(),
             Some(Command::Check(check)) => check.target.as_deref(),
+            Some(Command::Lock(lock)) => lock.target.as_deref(),
+            Some(Command::Lead(lead)) => lead.target.as_deref(),
             Some(Command::LockOf(lock_of)) => lock_of.target.as_deref(),
             Some(Command::Recover(recover)) => recover.target.as_deref(),
             Some(Command::Worker(worker)) => worker.target.as_deref(),

@@ -14,32 +14,16 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
+pub use crate::advisory::PoolerError;
 use crate::advisory::source::{self, Refusal};
 use pg_connect::connect::listen;
 use pg_connect::conninfo::ConnInfo;
-use pg_connect::error::ConnectError;
 
 /// Longest wait for one answer. A pool without a free connection makes its client wait forever.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of attempts: a client of the pool that runs something just then, and nothing after, can make one of them fail.
 const TRIES: usize = 3;
-
-/// Why no session lock can be taken, or why that cannot be determined.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PoolerError {
-    /// The connection uses a pooler in transaction mode.
-    #[error(
-        "the connection uses a pooler in transaction mode, in which a session lock would belong to other clients: connect directly to the server, or to a pool in session mode"
-    )]
-    Transactions,
-    /// The second connection, which the check needs, could not be opened.
-    #[error("the second connection, which detects a pooler, could not be opened: {0}")]
-    Second(ConnectError),
-    /// One of the two connections was refused, or was lost.
-    #[error("not known whether a pooler is between this program and the server: {0}")]
-    Unknown(String),
-}
 
 /// Ensures that `first`, an idle connection made with `info`, is a session of its own. Opens a second connection for
 /// that.

@@ -7,6 +7,7 @@ mod demo;
 mod expected;
 mod hands;
 mod layout;
+mod lock;
 mod lock_of;
 mod look;
 mod record;
@@ -50,6 +51,8 @@ pub(super) enum Failure {
     Io(#[from] io::Error),
     #[error("{0}")]
     Usage(String),
+    #[error("ended by signal {0}")]
+    Signal(u8),
     #[error("{0}")]
     Other(String),
 }
@@ -59,6 +62,7 @@ impl Failure {
         match self {
             Self::Settings(error) => error.exit_status(),
             Self::Usage(_) => 2,
+            Self::Signal(number) => 128 + number,
             Self::Io(_) | Self::Other(_) => 1,
         }
     }
@@ -173,7 +177,9 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             | Command::Snapshot(_)
             | Command::Schema(_)
             | Command::Adapters(_)
+            | Command::Lock(_)
             | Command::LockOf(_)
+            | Command::Lead(_)
             | Command::Recover(_)
             | Command::Record(_)
             | Command::Replay(_)
@@ -241,6 +247,8 @@ fn with_server(cli: &Cli, context: &Context<'_>) -> Result<u8, Failure> {
             Some(Command::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
             Some(Command::Schema(asked)) => schema::run(settings, asked).await,
             Some(Command::Adapters(asked)) => Box::pin(adapters::run(settings, asked)).await,
+            Some(Command::Lock(arguments)) => Box::pin(lock::lock(settings, arguments)).await,
+            Some(Command::Lead(arguments)) => Box::pin(lock::lead(settings, arguments)).await,
             Some(Command::LockOf(arguments)) => Box::pin(lock_of::run(settings, arguments)).await,
             Some(Command::Record(arguments)) => Box::pin(record::run(settings, arguments)).await,
             Some(Command::Replay(arguments)) => Box::pin(replay::run(settings, arguments)).await,

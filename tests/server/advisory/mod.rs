@@ -1,5 +1,6 @@
 //! Advisory locks on real servers of every version, and behind a real pooler.
 
+mod command;
 mod functions;
 mod leader;
 mod look;

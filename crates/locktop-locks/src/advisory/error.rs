@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use crate::pooler::PoolerError;
 use locktop_base::text::one_line_prefix;
 use pg_connect::error::ConnectError;
 use pg_connect::message;
@@ -130,4 +129,20 @@ impl From<&tokio_postgres::Error> for Refusal {
             None => Self::Lost(message(error)),
         }
     }
+}
+
+/// Why no session lock can be taken, or why that cannot be determined.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PoolerError {
+    /// The connection uses a pooler in transaction mode.
+    #[error(
+        "the connection uses a pooler in transaction mode, in which a session lock would belong to other clients: connect directly to the server, or to a pool in session mode"
+    )]
+    Transactions,
+    /// The second connection, which the check needs, could not be opened.
+    #[error("the second connection, which detects a pooler, could not be opened: {0}")]
+    Second(ConnectError),
+    /// One of the two connections was refused, or was lost.
+    #[error("not known whether a pooler is between this program and the server: {0}")]
+    Unknown(String),
 }

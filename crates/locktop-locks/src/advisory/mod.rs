@@ -69,7 +69,7 @@ mod transaction;
 
 use std::time::Duration;
 
-pub use error::{AdvisoryError, Lost};
+pub use error::{AdvisoryError, Lost, PoolerError};
 pub use guard::Guard;
 pub use key::Key;
 pub use locks::Locks;

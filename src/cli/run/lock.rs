@@ -1,0 +1,266 @@
+//! `locktop lock` and `locktop lead`: a program that runs while a lock is held.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::super::lock::{LeadArgs, LockArgs};
+use super::super::session;
+use super::super::settings::Settings;
+use super::{Failure, say};
+use crate::locks::advisory::{AdvisoryError, Guard, Locks, Wait};
+use crate::locks::lease::{Lease, LeaseError, Request};
+use pg_connect::Backoff;
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::error::ConnectError;
+
+/// Of sysexits.h, `EX_TEMPFAIL`: the lock is taken.
+const BUSY: u8 = 75;
+/// The lock was lost.
+const LOST: u8 = 76;
+/// Between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
+
+pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8, Failure> {
+    let mut signals = Signals::new()?;
+    let wait = match arguments.wait {
+        None => Wait::Forever,
+        Some(Duration::ZERO) => Wait::Never,
+        Some(limit) => Wait::AtMost(limit),
+    };
+    let ended = match arguments.lease {
+        Some(term) => {
+            let request = request(arguments, term)?;
+            let take = async |info: ConnInfo| lease(&info, &request, wait).await;
+            let Some(lease) = signals.or(asking(&settings, take)).await?? else { return Ok(busy(arguments)) };
+            let token = lease.token().to_string();
+            let ended = run(&arguments.command, Some(&token), &mut signals, lease.lost()).await?;
+            // What is lost, or cannot be reached, ends with its term.
+            let _ = lease.release().await;
+            ended
+        }
+        None => {
+            let take = async |info: ConnInfo| {
+                let locks = Locks::new(info);
+                if arguments.shared {
+                    locks.shared(arguments.name.as_str(), wait).await
+                } else {
+                    locks.try_lock(arguments.name.as_str(), wait).await
+                }
+            };
+            let Some(guard) = signals.or(asking(&settings, take)).await?? else { return Ok(busy(arguments)) };
+            held(guard, &arguments.command, &mut signals).await?
+        }
+    };
+    Ok(ended.unwrap_or(LOST))
+}
+
+pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8, Failure> {
+    let mut signals = Signals::new()?;
+    let mut backoff = Backoff::default();
+    loop {
+        let take = async |info: ConnInfo| Locks::new(info).lock(arguments.name.as_str()).await;
+        let guard = match signals.or(asking(&settings, take)).await? {
+            Ok(guard) => guard,
+            Err(Refused::Advisory(error)) if error.is_transient() => {
+                say(&error.to_string());
+                let pause = tokio::time::sleep(backoff.failed(matches!(error, AdvisoryError::Silent { .. })));
+                signals.or(pause).await?;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        backoff = Backoff::default();
+        if let Some(status) = held(guard, &arguments.command, &mut signals).await? {
+            return Ok(status);
+        }
+    }
+}
+
+fn busy(arguments: &LockArgs) -> u8 {
+    say(&format!("{} is taken", arguments.name));
+    BUSY
+}
+
+fn request(arguments: &LockArgs, term: Duration) -> Result<Request, Failure> {
+    let id = arguments
+        .name
+        .parse()
+        .map_err(|_| Failure::Usage(format!("--lease: NAME must be a number, not \"{}\"", arguments.name)))?;
+    let host = whoami::hostname().unwrap_or_else(|_| "localhost".to_owned());
+    let owner = format!("{host}:{}", std::process::id());
+    Ok(Request { schema: arguments.schema.clone(), ..Request::new(id, &owner, term) })
+}
+
+async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<Lease>, LeaseError> {
+    match wait {
+        Wait::Never => Lease::acquire(info, request).await,
+        Wait::AtMost(limit) => Lease::acquire_within(info, request, limit).await,
+        Wait::Forever => Lease::acquire_within(info, request, Duration::MAX).await,
+    }
+}
+
+/// Why there is no lock.
+enum Refused {
+    Connect(ConnectError),
+    Advisory(AdvisoryError),
+    Lease(LeaseError),
+}
+
+impl From<AdvisoryError> for Refused {
+    fn from(error: AdvisoryError) -> Self {
+        match error {
+            AdvisoryError::Connect(error) => Self::Connect(error),
+            error => Self::Advisory(error),
+        }
+    }
+}
+
+impl From<LeaseError> for Refused {
+    fn from(error: LeaseError) -> Self {
+        match error {
+            LeaseError::Connect(error) => Self::Connect(error),
+            error => Self::Lease(error),
+        }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(error: Refused) -> Self {
+        Self::Other(match error {
+            Refused::Connect(error) => error.to_string(),
+            Refused::Advisory(error) => error.to_string(),
+            Refused::Lease(error) => error.to_string(),
+        })
+    }
+}
+
+/// Asks for a password, if the server or a key needs one.
+async fn asking<T, E: Into<Refused>>(
+    settings: &Settings,
+    take: impl AsyncFn(ConnInfo) -> Result<T, E>,
+) -> Result<T, Refused> {
+    let Some(info) = settings.conninfo.clone() else {
+        return Err(Refused::Advisory(AdvisoryError::Request("no server to connect to")));
+    };
+    let mut info = session::ask_first(info, settings.prompt).map_err(Refused::Connect)?;
+    loop {
+        match take(info.clone()).await.map_err(Into::into) {
+            Err(Refused::Connect(error)) => {
+                match session::ask_after(&info, settings.prompt, &error).map_err(Refused::Connect)? {
+                    Some(asked) => info = asked,
+                    None => return Err(Refused::Advisory(error.into())),
+                }
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// Runs the program under the lock; `None` if the lock was lost.
+async fn held(guard: Guard, command: &[OsString], signals: &mut Signals) -> Result<Option<u8>, Failure> {
+    let ended = run(command, None, signals, guard.lost()).await?;
+    if ended.is_some()
+        && let Err(error) = guard.release().await
+    {
+        say(&error.to_string());
+    }
+    Ok(ended)
+}
+
+/// Runs the program; its exit status, or `None` if the lock was lost.
+async fn run<L: std::fmt::Display>(
+    command: &[OsString],
+    token: Option<&str>,
+    signals: &mut Signals,
+    lost: impl Future<Output = L>,
+) -> Result<Option<u8>, Failure> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Failure::Usage("no program to run".to_owned()));
+    };
+    let mut start = Command::new(program);
+    start.args(arguments).env_remove("LOCKTOP_TOKEN").kill_on_drop(true);
+    if let Some(token) = token {
+        start.env("LOCKTOP_TOKEN", token);
+    }
+    let mut child = match start.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            say(&format!("{}: {error}", program.to_string_lossy()));
+            return Ok(Some(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }));
+        }
+    };
+    let mut lost = std::pin::pin!(lost);
+    loop {
+        tokio::select! {
+            status = child.wait() => return Ok(Some(code(status?))),
+            signal = signals.next() => send(&child, signal),
+            loss = &mut lost => {
+                say(&loss.to_string());
+                send(&child, Signal::TERM);
+                if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
+                    child.kill().await?;
+                }
+                return Ok(None);
+            }
+        }
+    }
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        // It may have ended just now.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// As a shell has it.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+/// Signals that are passed on to the program.
+struct Signals(mpsc::Receiver<Signal>);
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let (sender, receiver) = mpsc::channel(8);
+        for (kind, passed) in [
+            (SignalKind::terminate(), Signal::TERM),
+            (SignalKind::interrupt(), Signal::INT),
+            (SignalKind::hangup(), Signal::HUP),
+        ] {
+            let (mut signals, sender) = (signal(kind)?, sender.clone());
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() {
+                    let _ = sender.send(passed).await;
+                }
+            });
+        }
+        Ok(Self(receiver))
+    }
+
+    async fn next(&mut self) -> Signal {
+        match self.0.recv().await {
+            Some(signal) => signal,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits for something, which a signal ends.
+    async fn or<T>(&mut self, waiting: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            done = waiting => Ok(done),
+            signal = self.next() => Err(Failure::Signal(u8::try_from(signal.as_raw()).unwrap_or_default())),
+        }
+    }
+}
