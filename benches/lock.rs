@@ -1,14 +1,7 @@
 //! An advisory lock and its release through the library, beside the same statements sent by hand, and how fair contenders are served.
 //!
 //! `cargo bench --bench lock` starts a server of its own (`LOCKTOP_BENCH_ROUNDS`, `LOCKTOP_BENCH_SECONDS` for the contention).
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    missing_docs,
-    reason = "a test may"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs, reason = "a test may")]
 
 use std::time::Duration;
 
@@ -87,24 +80,28 @@ async fn contend<S: Source>(locks: &Locks<S>) {
         .map(|_| {
             let locks = locks.clone();
             tokio::spawn(async move {
-                let mut turns = 0_u32;
+                let (mut turns, mut held) = (0_u32, Duration::ZERO);
                 while start.elapsed() < seconds {
                     let guard = locks.lock("contended").await.unwrap();
+                    let taken = clock::monotonic();
                     tokio::time::sleep(HELD).await;
+                    held += taken.elapsed();
                     guard.release().await.unwrap();
                     turns += 1;
                 }
-                turns
+                (turns, held)
             })
         })
         .collect();
-    let mut turns = Vec::new();
+    let (mut turns, mut held) = (Vec::new(), Duration::ZERO);
     for contender in contenders {
-        turns.push(contender.await.unwrap());
+        let (own, time) = contender.await.unwrap();
+        turns.push(own);
+        held += time;
     }
     let all: u32 = turns.iter().sum();
     let (most, least) = (turns.iter().max().unwrap(), turns.iter().min().unwrap());
-    let used = f64::from(all) * HELD.as_secs_f64() / start.elapsed().as_secs_f64();
+    let used = held.as_secs_f64() / start.elapsed().as_secs_f64();
     println!(
         "{CONTENDERS} contenders: {all} turns, from {least} to {most} each, held {:.1} % of the time",
         used * 100.0

@@ -10,16 +10,21 @@ const HELP: &str = "\
 The lock is a session-level advisory lock: the server releases it when locktop exits for any reason. Its key is a hash of NAME; \
 the dashboard shows NAME. With --lease, the lock is a lease in locktop's tables, which outlasts the connection.
 
-If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later. SIGTERM, SIGINT and SIGHUP are passed on to CMD.
+If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later (with --lease at most a tenth of its time): its process group without a \
+terminal, CMD alone on one. Signals are passed on. If locktop itself is killed (SIGKILL), CMD continues without the lock.
 
 Exit status: that of CMD, or 128 + N if signal N ended it; 75: the lock is taken (see --wait); 76: the lock was lost; 1: an \
 error; 2: wrong usage; 126: CMD cannot be run; 127: CMD not found.";
 
 const LEAD_HELP: &str = "\
 CMD runs on one machine at a time, the holder of the lock NAME. If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later; \
-then locktop waits for the lock again, and for the server if it cannot be reached.
+then locktop waits for the lock again, and for the server if it cannot be reached. A standby has locks of its own: with several hosts, \
+set target_session_attrs=read-write.
 
 Exit status: that of CMD, or 128 + N if signal N ended it; 1: an error; 2: wrong usage; 126: CMD cannot be run; 127: CMD not found.";
+
+const LEASE_HELP: &str =
+    "Take a lease for this time (at least 0.1s) and renew it. CMD gets its fencing token in LOCKTOP_TOKEN";
 
 /// `locktop lock`.
 #[derive(Debug, Clone, Args)]
@@ -35,8 +40,8 @@ pub struct LockArgs {
     /// Share the lock with other holders that use --shared.
     #[arg(long, conflicts_with = "lease")]
     pub shared: bool,
-    /// Take a lease for this time (at least 0.1s) and renew it. CMD gets its fencing token in LOCKTOP_TOKEN.
-    #[arg(long, value_name = "TIME", value_parser = wait)]
+    /// The term of a lease.
+    #[arg(long, value_name = "TIME", value_parser = wait, help = LEASE_HELP)]
     pub lease: Option<Duration>,
     /// The name of the leases' schema: without quotes, case-sensitive.
     #[arg(long, value_name = "NAME", default_value_t, requires = "lease")]

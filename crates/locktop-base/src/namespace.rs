@@ -11,6 +11,18 @@ pub enum LockKey {
 }
 
 impl LockKey {
+    /// `classid`, `objid` and `objsubid` in `pg_locks`.
+    #[must_use]
+    pub fn fields(self) -> (u32, u32, u16) {
+        match self {
+            Self::Bigint(key) => {
+                let half = |bits: u64| u32::try_from(bits & 0xFFFF_FFFF).unwrap_or_default();
+                (half(key.cast_unsigned() >> 32), half(key.cast_unsigned()), 1)
+            }
+            Self::Pair(first, second) => (first.cast_unsigned(), second.cast_unsigned(), 2),
+        }
+    }
+
     /// The key as shown in `pg_locks`. A bigint key is `classid << 32 | objid` with `objsubid` 1; a pair has `objsubid` 2 and
     /// both halves are signed (`src/backend/utils/adt/lockfuncs.c`, `SET_LOCKTAG_INT64` and `SET_LOCKTAG_INT32`). `None` for
     /// other values of `objsubid`, which extensions use.

@@ -1,12 +1,14 @@
 //! `locktop lock` and `locktop lead`: a program that runs while a lock is held.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+use rustix::termios::tcgetpgrp;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -35,29 +37,30 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
         Some(Duration::ZERO) => Wait::Never,
         Some(limit) => Wait::AtMost(limit),
     };
-    let ended = match arguments.lease {
-        Some(term) => {
-            let request = request(arguments, term)?;
-            let take = async |info: ConnInfo| lease(&info, &request, wait).await;
-            let Some(lease) = signals.or(asking(&settings, take)).await?? else { return Ok(busy(arguments)) };
-            let token = lease.token().to_string();
-            let ended = run(&arguments.command, Some(&token), &mut signals, lease.lost()).await?;
-            // What is lost, or cannot be reached, ends with its term.
-            let _ = lease.release().await;
-            ended
-        }
-        None => {
-            let take = async |info: ConnInfo| {
-                let locks = Locks::new(info);
-                if arguments.shared {
-                    locks.shared(arguments.name.as_str(), wait).await
-                } else {
-                    locks.try_lock(arguments.name.as_str(), wait).await
-                }
-            };
-            let Some(guard) = signals.or(asking(&settings, take)).await?? else { return Ok(busy(arguments)) };
-            held(guard, &arguments.command, &mut signals).await?
-        }
+    let ended = if let Some(term) = arguments.lease {
+        let request = request(arguments, term)?;
+        let take = async |info: ConnInfo| lease(&info, &request, wait).await;
+        let answer = signals.or(Box::pin(asking(&settings, take))).await??;
+        let Some(lease) = answer else { return Ok(busy(arguments)) };
+        let token = lease.token().to_string();
+        // A lease is reported as lost a tenth of its term before another owner may have it.
+        let grace = GRACE.min(term / 10);
+        let ended = run(&arguments.command, (Some(&token), grace), &mut signals, lease.lost()).await?;
+        // What is lost, or cannot be reached, ends with its term.
+        let _ = lease.release().await;
+        ended
+    } else {
+        let take = async |info: ConnInfo| {
+            let locks = Locks::new(info);
+            if arguments.shared {
+                locks.shared(arguments.name.as_str(), wait).await
+            } else {
+                locks.try_lock(arguments.name.as_str(), wait).await
+            }
+        };
+        let answer = signals.or(Box::pin(asking(&settings, take))).await??;
+        let Some(guard) = answer else { return Ok(busy(arguments)) };
+        held(guard, &arguments.command, &mut signals).await?
     };
     Ok(ended.unwrap_or(LOST))
 }
@@ -65,9 +68,16 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
 pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8, Failure> {
     let mut signals = Signals::new()?;
     let mut backoff = Backoff::default();
+    // Tested for a pooler once.
+    let known = std::cell::OnceCell::new();
     loop {
-        let take = async |info: ConnInfo| Locks::new(info).lock(arguments.name.as_str()).await;
-        let guard = match signals.or(asking(&settings, take)).await? {
+        let take = async |info: ConnInfo| {
+            let locks = known.get().cloned().unwrap_or_else(|| Locks::new(info));
+            let guard = locks.lock(arguments.name.as_str()).await?;
+            let _ = known.set(locks);
+            Ok::<Guard, AdvisoryError>(guard)
+        };
+        let guard = match signals.or(Box::pin(asking(&settings, take))).await? {
             Ok(guard) => guard,
             Err(Refused::Advisory(error)) if error.is_transient() => {
                 say(&error.to_string());
@@ -166,7 +176,7 @@ async fn asking<T, E: Into<Refused>>(
 
 /// Runs the program under the lock; `None` if the lock was lost.
 async fn held(guard: Guard, command: &[OsString], signals: &mut Signals) -> Result<Option<u8>, Failure> {
-    let ended = run(command, None, signals, guard.lost()).await?;
+    let ended = run(command, (None, GRACE), signals, guard.lost()).await?;
     if ended.is_some()
         && let Err(error) = guard.release().await
     {
@@ -175,10 +185,10 @@ async fn held(guard: Guard, command: &[OsString], signals: &mut Signals) -> Resu
     Ok(ended)
 }
 
-/// Runs the program; its exit status, or `None` if the lock was lost.
+/// Runs the program; its exit status, or `None` if the lock was lost, and the program was ended.
 async fn run<L: std::fmt::Display>(
     command: &[OsString],
-    token: Option<&str>,
+    (token, grace): (Option<&str>, Duration),
     signals: &mut Signals,
     lost: impl Future<Output = L>,
 ) -> Result<Option<u8>, Failure> {
@@ -187,6 +197,11 @@ async fn run<L: std::fmt::Display>(
     };
     let mut start = Command::new(program);
     start.args(arguments).env_remove("LOCKTOP_TOKEN").kill_on_drop(true);
+    // On a terminal it stays in the group that the terminal sends its signals to.
+    let is_group = terminal().is_none();
+    if is_group {
+        start.process_group(0);
+    }
     if let Some(token) = token {
         start.env("LOCKTOP_TOKEN", token);
     }
@@ -201,12 +216,17 @@ async fn run<L: std::fmt::Display>(
     loop {
         tokio::select! {
             status = child.wait() => return Ok(Some(code(status?))),
-            signal = signals.next() => send(&child, signal),
-            loss = &mut lost => {
-                say(&loss.to_string());
-                send(&child, Signal::TERM);
-                if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
-                    child.kill().await?;
+            signal = signals.next() => {
+                if !is_from_terminal(signal) {
+                    send(&child, signal, is_group);
+                }
+            }
+            reason = &mut lost => {
+                say(&reason.to_string());
+                send(&child, Signal::TERM, is_group);
+                if tokio::time::timeout(grace, child.wait()).await.is_err() {
+                    send(&child, Signal::KILL, is_group);
+                    child.wait().await?;
                 }
                 return Ok(None);
             }
@@ -214,12 +234,22 @@ async fn run<L: std::fmt::Display>(
     }
 }
 
-fn send(child: &Child, signal: Signal) {
-    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    if let Some(pid) = pid {
-        // It may have ended just now.
-        let _ = kill_process(pid, signal);
-    }
+/// Sends a signal to the program, or to its process group.
+fn send(child: &Child, signal: Signal, is_group: bool) {
+    let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) else { return };
+    // It may have ended just now.
+    let _ = if is_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+}
+
+/// The terminal of this process.
+fn terminal() -> Option<File> {
+    File::open("/dev/tty").ok()
+}
+
+/// Whether the terminal has sent this signal, as it seems: then the program in the same group has it already.
+fn is_from_terminal(signal: Signal) -> bool {
+    let is_of_terminals = [Signal::INT, Signal::QUIT, Signal::HUP].contains(&signal);
+    is_of_terminals && terminal().and_then(|tty| tcgetpgrp(tty).ok()) == Some(getpgrp())
 }
 
 /// As a shell has it.
@@ -228,17 +258,31 @@ fn code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
+/// The signals that this process ignores since its start, as after `nohup`: signal N is bit N - 1. None where that is not known.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
+}
+
 /// Signals that are passed on to the program.
 struct Signals(mpsc::Receiver<Signal>);
 
 impl Signals {
     fn new() -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(8);
+        let ignored = ignored();
         for (kind, passed) in [
             (SignalKind::terminate(), Signal::TERM),
             (SignalKind::interrupt(), Signal::INT),
             (SignalKind::hangup(), Signal::HUP),
+            (SignalKind::quit(), Signal::QUIT),
+            (SignalKind::user_defined1(), Signal::USR1),
+            (SignalKind::user_defined2(), Signal::USR2),
         ] {
+            if ignored & (1 << (passed.as_raw() - 1)) != 0 {
+                continue;
+            }
             let (mut signals, sender) = (signal(kind)?, sender.clone());
             tokio::spawn(async move {
                 while signals.recv().await.is_some() {

@@ -42,3 +42,21 @@ async fn a_name_is_the_same_key_in_sql_and_is_seen_with_its_holder_and_its_waite
         take(&info, odd, Mode::Exclusive).await.release().await.unwrap();
     }
 }
+
+/// A name that the encoding of the database cannot write is locked all the same, only not shown.
+#[tokio::test]
+async fn a_name_of_other_characters_is_locked_in_any_encoding() {
+    let server = super::support::server().await;
+    let eye = Eye::open(&database(server).await).await;
+    eye.ask("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'").await;
+    let info = database(server).await.with_dbname("latin");
+    for wait in [Wait::Never, Wait::Forever] {
+        let locks = Locks::new(info.clone()).without_pooler_test();
+        let guard = locks.try_lock("договор", wait).await.unwrap().unwrap();
+        assert!(!is_free(&info, Key::named("договор")).await);
+        guard.release().await.unwrap();
+    }
+    let mut connection = open(&info).await;
+    let transaction = connection.client.transaction().await.unwrap();
+    assert!(xact_lock(&transaction, "договор", Mode::Exclusive, Wait::Never).await.unwrap());
+}

@@ -35,9 +35,9 @@ async fn no_more_hold_a_permit_than_there_are_and_who_waits_is_served_in_order()
                 let guard = taken(&locks, Wait::Forever).await.unwrap();
                 served.send((at, guard)).unwrap();
             }));
-            // The first of them waits for a permit, and now and then asks for all; the others wait for the queue.
+            // The first of them has the lock of the queue, and asks now and then for all permits; the others wait for it.
             wait_until("it to wait behind the others", async || {
-                eye.ask(queue).await.parse::<usize>().unwrap() >= at.max(1)
+                !is_free(&info, "reports #queue").await && eye.ask(queue).await == at.to_string()
             })
             .await;
         }

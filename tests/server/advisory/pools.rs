@@ -85,6 +85,21 @@ async fn no_lock_leaks_into_a_pool() {
     }
 }
 
+/// Such a role may not terminate its own session, which the login role began.
+#[tokio::test]
+async fn a_pool_that_sets_a_role_gets_no_lock_either() {
+    let server = server().await;
+    let info = database(server).await;
+    let eye = Eye::open(&info).await;
+    eye.ask("CREATE ROLE tenant").await;
+    let target = format!("{} options='-c role=tenant'", target(server, &info));
+    let guard = Locks::new(bb8(&target, 2).await).lock("a").await.unwrap();
+    let pid = guard.pid();
+    drop(guard);
+    eye.until_gone(pid).await;
+    assert!(is_free(&info, "a").await);
+}
+
 #[tokio::test]
 async fn a_pool_of_one_connection_is_told_what_the_test_needs() {
     let server = server().await;

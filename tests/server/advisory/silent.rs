@@ -97,3 +97,49 @@ async fn a_session_that_is_ended_while_it_waits_is_lost() {
         }
     }
 }
+
+/// The server grants a lock to a session that does not run, and says at the end of its wait that it did not: the lock is held by then.
+#[tokio::test]
+async fn a_lock_that_is_granted_when_its_wait_ends_is_not_left_behind() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let eye = Eye::open(&info).await;
+        let (shared, locks) = Shared::open(&info).await;
+        let wait = Wait::AtMost(Duration::from_millis(500));
+        let over = async |pid: i32| {
+            let stopped = Stopped::new(pid);
+            let late = format!(
+                "SELECT clock_timestamp() > query_start + interval '700 ms' FROM pg_stat_activity WHERE pid = {pid}"
+            );
+            eye.until("the wait to be over", &late).await;
+            drop(stopped);
+        };
+        let holder = take(&info, KEY, Mode::Exclusive).await;
+        let (taken, ()) = tokio::join!(locks.try_lock(KEY, wait), async {
+            let pid = eye.waiting().await;
+            let stopped = Stopped::new(pid);
+            holder.release().await.unwrap();
+            std::mem::forget(stopped);
+            over(pid).await;
+        });
+        if let Some(guard) = taken.unwrap() {
+            guard.release().await.unwrap();
+        }
+        assert!(is_free(&info, KEY).await, "{version}");
+        assert_eq!(shared.run("SELECT 1").await, "1", "{version}: its connection is lent again");
+
+        let holder = take(&info, KEY, Mode::Exclusive).await;
+        let mut guard = locks.lock(1).await.unwrap();
+        let pid = guard.pid();
+        let (taken, ()) = tokio::join!(guard.also(KEY, Mode::Exclusive, wait), async {
+            assert_eq!(eye.waiting().await, pid);
+            let stopped = Stopped::new(pid);
+            holder.release().await.unwrap();
+            std::mem::forget(stopped);
+            over(pid).await;
+        });
+        assert_eq!(is_free(&info, KEY).await, !taken.unwrap(), "{version}: as the guard has it");
+        guard.release().await.unwrap();
+        assert!(is_free(&info, KEY).await && is_free(&info, 1).await, "{version}");
+    }
+}

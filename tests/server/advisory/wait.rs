@@ -42,6 +42,9 @@ async fn a_session_that_waits_gets_it_and_no_time_limit_for_statements_is_in_its
             let holder = take(&info, KEY, Mode::Exclusive).await;
             let (shared, locks) = Shared::open(&info).await;
             shared.run("SET statement_timeout = '20ms'; SET lock_timeout = '20ms'").await;
+            if version >= 17 {
+                shared.run("SET transaction_timeout = '20ms'").await;
+            }
             let waiter = tokio::spawn(async move { locks.try_lock(KEY, wait).await });
             let pid = eye.waiting().await;
             let longer = format!(

@@ -57,9 +57,13 @@ pub enum AdvisoryError {
 }
 
 impl AdvisoryError {
+    pub(super) fn silent(what: &str, limit: Duration) -> Self {
+        Self::Silent { what: one_line_prefix(what, MESSAGE).into_owned(), limit }
+    }
+
     /// The error of this statement.
     pub(super) fn of(what: &str, refusal: Refusal) -> Self {
-        let what = what.to_owned();
+        let what = one_line_prefix(what, MESSAGE).into_owned();
         match refusal {
             Refusal::Server { sqlstate, message } => Self::Server { what, sqlstate, message },
             Refusal::Lost(reason) => Self::Lost { what, reason },
@@ -71,10 +75,14 @@ impl AdvisoryError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Lost { .. } | Self::Silent { .. } | Self::Pool(_) => true,
-            Self::Connect(_) | Self::Server { .. } => self
-                .sqlstate()
-                .is_none_or(|state| ["08", "40", "53", "57"].iter().any(|class| state.starts_with(class))),
+            Self::Lost { .. }
+            | Self::Silent { .. }
+            | Self::Pool(_)
+            | Self::Pooler(PoolerError::Unknown(_)) => true,
+            Self::Connect(error) | Self::Pooler(PoolerError::Second(error)) => {
+                !error.needs_password() && error.sqlstate().is_none_or(is_passing)
+            }
+            Self::Server { sqlstate, .. } => is_passing(sqlstate),
             _ => false,
         }
     }
@@ -88,6 +96,10 @@ impl AdvisoryError {
             _ => None,
         }
     }
+}
+
+fn is_passing(sqlstate: &str) -> bool {
+    ["08", "40", "53", "57"].iter().any(|class| sqlstate.starts_with(class))
 }
 
 /// Why a lock is no longer held.

@@ -13,8 +13,7 @@ use crate::held;
 #[must_use = "dropping it closes the connection and releases the lock"]
 pub struct Guard {
     pid: i32,
-    /// In the order in which they were taken.
-    held: Vec<(Key, Mode)>,
+    held: watch::Receiver<Vec<(Key, Mode)>>,
     calls: mpsc::Sender<Request>,
     lost: watch::Receiver<Option<Lost>>,
 }
@@ -23,14 +22,15 @@ pub struct Guard {
 #[derive(Debug)]
 enum Request {
     Lock(Key, Mode, Wait, oneshot::Sender<Result<bool, AdvisoryError>>),
-    Release(Vec<(Key, Mode)>, oneshot::Sender<Result<bool, AdvisoryError>>),
+    Release(oneshot::Sender<Result<bool, AdvisoryError>>),
 }
 
 impl Guard {
     pub(super) fn new<C: Conn>(session: Session<C>, pid: i32, held: Vec<(Key, Mode)>) -> Self {
         let (calls, requests) = mpsc::channel(1);
-        let (ended, lost) = watch::channel(None);
-        tokio::spawn(keep(session, requests, ended));
+        let (report, lost) = watch::channel(None);
+        let (taken, held) = watch::channel(held);
+        tokio::spawn(keep(session, requests, taken, Report(Some(report))));
         Self { pid, held, calls, lost }
     }
 
@@ -42,8 +42,8 @@ impl Guard {
 
     /// The locks held, as often as they were taken, in the order in which they were taken.
     #[must_use]
-    pub fn held(&self) -> &[(Key, Mode)] {
-        &self.held
+    pub fn held(&self) -> Vec<(Key, Mode)> {
+        self.held.borrow().clone()
     }
 
     /// Whether the connection, and with it the lock, is there, as far as this process has noticed.
@@ -81,23 +81,17 @@ impl Guard {
     /// # Errors
     /// If the server refuses, and then the locks held before are kept; or if the connection ends, or does not answer in time.
     pub async fn also(&mut self, key: impl Into<Key>, mode: Mode, wait: Wait) -> Result<bool, AdvisoryError> {
-        let key = key.into();
         let (reply, answer) = oneshot::channel();
-        let granted = self.ask(Request::Lock(key.clone(), mode, wait, reply), answer).await?;
-        if granted {
-            self.held.push((key, mode));
-        }
-        Ok(granted)
+        self.ask(Request::Lock(key.into(), mode, wait, reply), answer).await
     }
 
     /// Releases all locks and gives the connection back.
     ///
     /// # Errors
     /// If the connection ended before, or the server says that it had one of them no longer; they are released all the same.
-    pub async fn release(mut self) -> Result<(), AdvisoryError> {
+    pub async fn release(self) -> Result<(), AdvisoryError> {
         let (reply, answer) = oneshot::channel();
-        let held = std::mem::take(&mut self.held);
-        let were_held = self.ask(Request::Release(held, reply), answer).await?;
+        let were_held = self.ask(Request::Release(reply), answer).await?;
         if were_held { Ok(()) } else { Err(Lost::Unlocked.into()) }
     }
 
@@ -112,11 +106,36 @@ impl Guard {
     }
 }
 
+/// Reports the loss of the lock, also if its task ends without a word.
+struct Report(Option<watch::Sender<Option<Lost>>>);
+
+impl Report {
+    fn lost(mut self, why: Lost) {
+        if let Some(sender) = self.0.take() {
+            let _ = sender.send(Some(why));
+        }
+    }
+
+    /// The lock was released, or its guard dropped.
+    fn finish(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if let Some(sender) = self.0.take() {
+            let _ = sender.send(Some(Lost::Ended("its task was stopped".to_owned())));
+        }
+    }
+}
+
 /// Has the connection for as long as the guard exists, and notices its end.
 async fn keep<C: Conn>(
     mut session: Session<C>,
     mut requests: mpsc::Receiver<Request>,
-    lost: watch::Sender<Option<Lost>>,
+    held: watch::Sender<Vec<(Key, Mode)>>,
+    report: Report,
 ) {
     let why = loop {
         let request = tokio::select! {
@@ -125,19 +144,21 @@ async fn keep<C: Conn>(
             request = requests.recv() => request,
         };
         match request {
-            None => return,
-            Some(Request::Release(held, reply)) => {
-                let answer = session.unlock(&held, &held).await;
+            None => return report.finish(),
+            Some(Request::Release(reply)) => {
+                let list = held.borrow().clone();
+                let answer = session.release(&list).await;
                 if answer.is_ok() {
                     session.give_back();
                 }
+                report.finish();
                 let _ = reply.send(answer);
                 return;
             }
             Some(Request::Lock(key, mode, wait, mut reply)) => {
-                let locks = [(key, mode)];
+                let lock = (key, mode);
                 let answer = tokio::select! {
-                    answer = session.lock(&locks, wait) => answer,
+                    answer = another(&mut session, &lock, wait, &held) => answer,
                     // It may be granted later: so this session holds nothing from now on.
                     () = reply.closed() => break Lost::GivenUp,
                 };
@@ -146,13 +167,32 @@ async fn keep<C: Conn>(
                     Err(AdvisoryError::Silent { .. }) => Some(Lost::GivenUp),
                     _ => None,
                 };
-                let _ = reply.send(answer.map(|pid| pid.is_some()));
-                if let Some(ended) = ended {
+                let is_told = reply.send(answer).is_ok();
+                if let Some(ended) = ended.or((!is_told).then_some(Lost::GivenUp)) {
                     break ended;
                 }
             }
         }
     };
     drop(session);
-    let _ = lost.send(Some(why));
+    report.lost(why);
+}
+
+/// Takes one more lock. A wait that was ended, by its limit or by anybody, may have been granted at that moment: the server then
+/// keeps the lock, and says that it was not granted (`LockErrorCleanup` in `proc.c`).
+async fn another<C: Conn>(
+    session: &mut Session<C>,
+    lock: &(Key, Mode),
+    wait: Wait,
+    held: &watch::Sender<Vec<(Key, Mode)>>,
+) -> Result<bool, AdvisoryError> {
+    let answer = session.lock(std::slice::from_ref(lock), wait).await;
+    if matches!(answer, Ok(None) | Err(AdvisoryError::Server { .. })) && !held.borrow().contains(lock) {
+        session.unlock_if_held(lock).await?;
+    }
+    let is_granted = answer?.is_some();
+    if is_granted {
+        held.send_modify(|held| held.push(lock.clone()));
+    }
+    Ok(is_granted)
 }

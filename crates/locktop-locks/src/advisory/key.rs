@@ -16,7 +16,8 @@ const SHOWN: usize = 200;
 /// ```
 ///
 /// A statement that locks a name has it in a comment, so it is in `pg_stat_activity.query` of the holder and of those who
-/// wait, and locktop shows it. The comment is left out for a name of more than 200 bytes, or one that would end it.
+/// wait, and in the server's log of a long wait; locktop shows it. The comment is left out for a name of more than 200 bytes, or
+/// one that would end it. So a name must be no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Key {

@@ -10,7 +10,7 @@ use super::{Key, Mode, TIMEOUT, Wait};
 use crate::pooler::{self, PoolerError};
 
 /// What is said of a pool that is too small for the test.
-const ALONE: &str = "the pool lends no second connection";
+const ALONE: &str = "the pool lends no second connection, with which a pooler is detected";
 
 /// Advisory locks of sessions, each on a connection of the source for as long as it is held. Clones share the source.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct Locks<S> {
 
 impl<S: Source> Locks<S> {
     /// Locks on connections of this source. Nothing is connected before the first lock, which takes two connections for a
-    /// moment, to detect a [pooler](crate::pooler) in transaction mode.
+    /// moment, to detect a [pooler](crate::pooler) in transaction mode. Clone it rather than make another one: each is tested.
     pub fn new(source: S) -> Self {
         Self { source, tested: Arc::default() }
     }
@@ -95,7 +95,7 @@ impl<S: Source> Locks<S> {
 
     async fn take(&self, locks: Vec<(Key, Mode)>, wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
         let mut session = self.session().await?;
-        if let Some(pid) = session.lock(&locks, wait).await? {
+        if let Some(pid) = session.lock_or_none(&locks, wait).await? {
             return Ok(Some(Guard::new(session, pid, locks)));
         }
         session.give_back();
@@ -109,7 +109,7 @@ impl<S: Source> Locks<S> {
             // Dropped before the end of the test, they are closed.
             let mut one = Session::new(self.source.get().await?);
             let two = tokio::time::timeout(TIMEOUT, self.source.get()).await;
-            let two = two.map_err(|_| PoolerError::Unknown(ALONE.to_owned()))?.map_err(second)?;
+            let two = two.map_err(|_| AdvisoryError::Request(ALONE))?.map_err(second)?;
             let mut two = Session::new(two);
             pooler::refuse(&mut one, &mut two).await?;
             two.give_back();

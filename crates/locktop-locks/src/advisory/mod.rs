@@ -32,7 +32,11 @@
 //! [`Locks::new`] takes a [`Source`] of connections: a `ConnInfo`, which connects for each lock, or, with the feature of
 //! its name, a pool of `deadpool` or `bb8`. A released guard gives its connection back, with no lock and no setting of its
 //! own left; a dropped one has it closed, so that no pool ever lends a connection that holds a lock. The pool's own
-//! `idle_session_timeout`, if it has any, ends a lock that is held for longer, and [`Guard::lost`] says so.
+//! `idle_session_timeout`, if it has any, ends a lock that is held for longer, and [`Guard::lost`] says so. Each guard and each
+//! waiter has a connection: work under a lock that takes another one of the same pool needs a pool that is larger than the
+//! number of those who wait.
+//!
+//! A standby has locks of its own: with several hosts, `target_session_attrs=read-write` keeps all clients on the primary.
 //!
 //! # Server behaviour
 //!

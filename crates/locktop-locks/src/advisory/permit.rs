@@ -1,4 +1,3 @@
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use super::error::AdvisoryError;
@@ -9,8 +8,8 @@ use super::source::{Conn, Source};
 use super::{Key, Mode, Wait};
 use locktop_base::clock;
 
-/// How long the first in the queue waits for one permit before it tries the others.
-const TURN: Duration = Duration::from_millis(50);
+/// How often the first in the queue asks for all permits.
+const TURN: Duration = Duration::from_millis(20);
 /// Each permit is a lock; a request asks for all of them in one statement.
 const MOST: u32 = 1_000;
 
@@ -26,17 +25,17 @@ impl<S: Source> Locks<S> {
             return Err(AdvisoryError::Request("a semaphore has 1 to 1000 permits"));
         }
         let permits: Vec<Key> = (1..=of).map(|at| Key::named(&format!("{name} #{at}"))).collect();
-        let queue = [(Key::named(&format!("{name} #queue")), Mode::Exclusive)];
+        let queue = (Key::named(&format!("{name} #queue")), Mode::Exclusive);
         let mut session = self.session().await?;
-        let taken = if wait == Wait::Never {
+        let taken = if wait.lock_timeout().is_none() {
             session.first_free(&permits).await?
         } else {
-            let left = Left { wait, start: clock::monotonic() };
-            if session.lock(&queue, wait).await?.is_none() {
+            let start = clock::monotonic();
+            if session.lock_or_none(std::slice::from_ref(&queue), wait).await?.is_none() {
                 session.give_back();
                 return Ok(None);
             }
-            let taken = next_free(&mut session, &permits, &left).await?;
+            let taken = next_free(&mut session, &permits, left(wait, start.elapsed())).await?;
             let shown = taken.iter().map(|(_, permit)| (permit.clone(), Mode::Exclusive));
             session.unlock(&queue, &shown.collect::<Vec<_>>()).await?;
             taken
@@ -49,39 +48,32 @@ impl<S: Source> Locks<S> {
     }
 }
 
-/// What is left of a wait.
-struct Left {
-    wait: Wait,
-    start: std::time::Instant,
-}
-
-impl Left {
-    /// At most a turn of it; `None` if nothing is left.
-    fn turn(&self) -> Option<Wait> {
-        let left = match self.wait {
-            Wait::Never => Duration::ZERO,
-            Wait::AtMost(limit) => limit.saturating_sub(self.start.elapsed()),
-            Wait::Forever => TURN,
-        };
-        (!left.is_zero()).then(|| Wait::AtMost(left.min(TURN)))
+fn left(wait: Wait, waited: Duration) -> Wait {
+    match wait {
+        Wait::AtMost(limit) => Wait::AtMost(limit.saturating_sub(waited)),
+        wait => wait,
     }
 }
 
-/// The next permit that is free. Waits for one of them at a time, chosen at random.
+/// The next permit that is free. Only the first in the queue asks.
 async fn next_free<C: Conn>(
     session: &mut Session<C>,
     permits: &[Key],
-    left: &Left,
+    wait: Wait,
 ) -> Result<Option<(i32, Key)>, AdvisoryError> {
+    let start = clock::monotonic();
     loop {
         if let Some(taken) = session.first_free(permits).await? {
             return Ok(Some(taken));
         }
-        let Some(turn) = left.turn() else { return Ok(None) };
-        let chance = usize::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or_default();
-        let Some(permit) = permits.get(chance % permits.len().max(1)) else { continue };
-        if let Some(pid) = session.lock(&[(permit.clone(), Mode::Exclusive)], turn).await? {
-            return Ok(Some((pid, permit.clone())));
+        let left = match wait {
+            Wait::Never => Duration::ZERO,
+            Wait::AtMost(limit) => limit.saturating_sub(start.elapsed()),
+            Wait::Forever => TURN,
+        };
+        if left.is_zero() {
+            return Ok(None);
         }
+        tokio::time::sleep(left.min(TURN)).await;
     }
 }

@@ -11,16 +11,24 @@ use locktop_base::clock;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of comments before a statement, of the 1,024 that `pg_stat_activity` keeps of it.
 const SHOWN: usize = 800;
+/// A message is a transaction: from 17 on its length may be limited.
+const UNLIMITED: &str = "SELECT pg_catalog.set_config('transaction_timeout', '0', true) \
+     WHERE pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL; ";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 const QUERY_CANCELED: &str = "57014";
+const UNTRANSLATABLE_CHARACTER: &str = "22P05";
 const INVALID_PARAMETER_VALUE: &str = "22023";
 
 /// A connection that may hold locks: dropped, it is closed, unless it is given back.
-pub(super) struct Session<C: Conn>(Option<C>);
+pub(super) struct Session<C: Conn> {
+    conn: Option<C>,
+    /// The database's encoding has not all characters of a name: no comments.
+    is_plain: bool,
+}
 
 impl<C: Conn> Drop for Session<C> {
     fn drop(&mut self) {
-        if let Some(conn) = self.0.take() {
+        if let Some(conn) = self.conn.take() {
             conn.discard();
         }
     }
@@ -28,7 +36,7 @@ impl<C: Conn> Drop for Session<C> {
 
 impl<C: Conn> Ask for Session<C> {
     async fn ask(&mut self, sql: &str) -> Result<Option<String>, Refusal> {
-        match &mut self.0 {
+        match &mut self.conn {
             Some(conn) => conn.ask(sql).await,
             None => Err(Refusal::Lost("it was released".to_owned())),
         }
@@ -37,44 +45,65 @@ impl<C: Conn> Ask for Session<C> {
 
 impl<C: Conn> Session<C> {
     pub(super) fn new(conn: C) -> Self {
-        Self(Some(conn))
+        Self { conn: Some(conn), is_plain: false }
     }
 
     /// It holds nothing any more.
     pub(super) fn give_back(mut self) {
-        drop(self.0.take());
+        drop(self.conn.take());
     }
 
     /// See [`Conn::ended`].
     pub(super) async fn ended(&mut self) -> String {
-        match &mut self.0 {
+        match &mut self.conn {
             Some(conn) => conn.ended().await,
             None => std::future::pending().await,
         }
     }
 
     /// Takes all the locks in this order, or none; the process id of the backend that has them, or `None` if they are not
-    /// granted in time. If this is dropped, or fails without a server's error, the connection can only be closed.
+    /// granted in time: one of them may be held all the same then, see [`Self::lock_or_none`]. If this is dropped, or fails
+    /// without a server's error, the connection can only be closed.
     pub(super) async fn lock(
         &mut self,
         locks: &[(Key, Mode)],
         wait: Wait,
     ) -> Result<Option<i32>, AdvisoryError> {
-        let granted = match wait.lock_timeout() {
-            None => self.ask(Some(TIMEOUT), &try_all::<C>(locks)).await?,
-            Some(limit) => {
-                let start = clock::monotonic();
-                match self.wait(locks, wait, limit).await {
-                    Ok(pid) => pid,
-                    Err(error) if is_late(&error, wait, start.elapsed()) => None,
-                    Err(error) => return Err(error),
-                }
-            }
-        };
-        if granted.is_none() && locks.len() > 1 {
-            self.unlock_all().await?;
+        let mut answer = self.lock_once(locks, wait).await;
+        if !self.is_plain && sqlstate(&answer) == Some(UNTRANSLATABLE_CHARACTER) {
+            self.is_plain = true;
+            answer = self.lock_once(locks, wait).await;
         }
-        Ok(granted.map(|pid| pid.parse().unwrap_or_default()))
+        Ok(answer?.map(|pid| pid.parse().unwrap_or_default()))
+    }
+
+    /// The same for a session that holds nothing else: if they are not granted in time, nothing is held.
+    pub(super) async fn lock_or_none(
+        &mut self,
+        locks: &[(Key, Mode)],
+        wait: Wait,
+    ) -> Result<Option<i32>, AdvisoryError> {
+        let granted = self.lock(locks, wait).await?;
+        if granted.is_none() && (locks.len() > 1 || wait.lock_timeout().is_some()) {
+            self.ask(Some(TIMEOUT), &format!("SELECT {}", Call::UnlockAll.call())).await?;
+        }
+        Ok(granted)
+    }
+
+    async fn lock_once(
+        &mut self,
+        locks: &[(Key, Mode)],
+        wait: Wait,
+    ) -> Result<Option<String>, AdvisoryError> {
+        let Some(limit) = wait.lock_timeout() else {
+            let sql = self.try_all(locks);
+            return self.ask(Some(TIMEOUT), &sql).await;
+        };
+        let start = clock::monotonic();
+        match self.wait(locks, wait, limit).await {
+            Err(error) if is_late(&error, wait, start.elapsed()) => Ok(None),
+            answer => answer,
+        }
     }
 
     /// Several statements in one message are one transaction: the settings end with it, even if it fails, and the locks do not
@@ -90,13 +119,11 @@ impl<C: Conn> Session<C> {
             locks.iter().map(|(key, mode)| Call::Lock(Level::Session, *mode, key.number()).call()).collect();
         // The limit of a single lock is the server's lock_timeout, which says so; that of all of them together is the statement's.
         let together = if locks.len() > 1 { limit } else { 0 };
+        let (comment, settings, calls) = (self.comment(locks), C::SETTINGS, calls.join(", "));
         let message = |check: &str| {
             format!(
-                "{}{}SET LOCAL statement_timeout = {together}; SET LOCAL lock_timeout = {limit}; {check}\
-                 SELECT {}; SELECT pg_catalog.pg_backend_pid()",
-                comment(locks),
-                C::SETTINGS,
-                calls.join(", ")
+                "{comment}{settings}{UNLIMITED}SET LOCAL statement_timeout = {together}; SET LOCAL lock_timeout = {limit}; {check}\
+                 SELECT {calls}; SELECT pg_catalog.pg_backend_pid()"
             )
         };
         let sql = message("SET LOCAL client_connection_check_interval = 1000; ");
@@ -125,22 +152,62 @@ impl<C: Conn> Session<C> {
         Ok(key.map(|key| (pid.parse().unwrap_or_default(), key.clone())))
     }
 
-    /// Releases locks, the last taken first; whether all of them were held. The comment names `shown`, which may be another
-    /// one that is still held.
+    /// Releases one of two locks; the comment names the other one.
     pub(super) async fn unlock(
         &mut self,
-        locks: &[(Key, Mode)],
-        shown: &[(Key, Mode)],
-    ) -> Result<bool, AdvisoryError> {
+        lock: &(Key, Mode),
+        kept: &[(Key, Mode)],
+    ) -> Result<(), AdvisoryError> {
+        let call = Call::Unlock(lock.1, lock.0.number()).call();
+        self.ask(Some(TIMEOUT), &format!("{}SELECT {call}", self.comment(kept))).await.map(drop)
+    }
+
+    /// Releases a lock that may be held; the server warns of an unlock of one that is not.
+    pub(super) async fn unlock_if_held(&mut self, (key, mode): &(Key, Mode)) -> Result<(), AdvisoryError> {
+        let (class, object, kind) = key.number().fields();
+        let name = match mode {
+            Mode::Exclusive => "ExclusiveLock",
+            Mode::Shared => "ShareLock",
+        };
+        let sql = format!(
+            "SELECT {} FROM pg_catalog.pg_locks l, pg_catalog.pg_database d \
+             WHERE l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() AND l.granted \
+               AND l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.mode OPERATOR(pg_catalog.=) '{name}' \
+               AND l.classid OPERATOR(pg_catalog.=) '{class}' AND l.objid OPERATOR(pg_catalog.=) '{object}' \
+               AND l.objsubid OPERATOR(pg_catalog.=) '{kind}' AND d.oid OPERATOR(pg_catalog.=) l.database \
+               AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()",
+            Call::Unlock(*mode, key.number()).call()
+        );
+        self.ask(Some(TIMEOUT), &sql).await.map(drop)
+    }
+
+    /// Releases everything; whether all of these were held, each as often as it is listed.
+    pub(super) async fn release(&mut self, locks: &[(Key, Mode)]) -> Result<bool, AdvisoryError> {
         let calls: Vec<String> =
             locks.iter().rev().map(|(key, mode)| Call::Unlock(*mode, key.number()).call()).collect();
-        let sql = format!("{}SELECT pg_catalog.concat({})", comment(shown), calls.join(", "));
+        let (comment, all) = (self.comment(locks), Call::UnlockAll.call());
+        let sql = format!("{comment}SELECT pg_catalog.concat({}), {all}", calls.join(", "));
         let answer = self.ask(Some(TIMEOUT), &sql).await?.unwrap_or_default();
         Ok(answer.len() == locks.len() && !answer.contains('f'))
     }
 
-    pub(super) async fn unlock_all(&mut self) -> Result<(), AdvisoryError> {
-        self.ask(Some(TIMEOUT), &format!("SELECT {}", Call::UnlockAll.call())).await.map(drop)
+    /// The names, as far as `pg_stat_activity` keeps them.
+    fn comment(&self, locks: &[(Key, Mode)]) -> String {
+        let mut all = String::new();
+        for name in locks.iter().filter_map(|(key, _)| key.comment()) {
+            if !self.is_plain && all.len() + name.len() < SHOWN {
+                all.push_str(&name);
+            }
+        }
+        all
+    }
+
+    /// `CASE` and `AND` ask for one after the other, and stop at the first that is not free ("Expression Evaluation Rules").
+    fn try_all(&self, locks: &[(Key, Mode)]) -> String {
+        let calls: Vec<String> =
+            locks.iter().map(|(key, mode)| Call::Try(Level::Session, *mode, key.number()).call()).collect();
+        let (comment, settings, all) = (self.comment(locks), C::SETTINGS, calls.join(" AND "));
+        format!("{comment}{settings}SELECT CASE WHEN {all} THEN pg_catalog.pg_backend_pid() END")
     }
 
     pub(super) async fn ask(
@@ -152,6 +219,10 @@ impl<C: Conn> Session<C> {
     }
 }
 
+fn sqlstate<T>(answer: &Result<T, AdvisoryError>) -> Option<&str> {
+    answer.as_ref().err().and_then(AdvisoryError::sqlstate)
+}
+
 /// Whether a wait was ended by its own limit. A statement that is cancelled before is an error: somebody else did that.
 fn is_late(error: &AdvisoryError, wait: Wait, waited: Duration) -> bool {
     match (error.sqlstate(), wait) {
@@ -159,24 +230,4 @@ fn is_late(error: &AdvisoryError, wait: Wait, waited: Duration) -> bool {
         (Some(QUERY_CANCELED), Wait::AtMost(limit)) => waited >= limit,
         _ => false,
     }
-}
-
-/// The names, as far as `pg_stat_activity` keeps them.
-fn comment(locks: &[(Key, Mode)]) -> String {
-    let mut all = String::new();
-    for name in locks.iter().filter_map(|(key, _)| key.comment()) {
-        if all.len() + name.len() < SHOWN {
-            all.push_str(&name);
-        }
-    }
-    all
-}
-
-/// `CASE` and `AND` ask for one after the other, and stop at the first that is not free ("Expression Evaluation Rules").
-fn try_all<C: Conn>(locks: &[(Key, Mode)]) -> String {
-    let calls: Vec<String> =
-        locks.iter().map(|(key, mode)| Call::Try(Level::Session, *mode, key.number()).call()).collect();
-    let all = calls.join(" AND ");
-    let (comment, settings) = (comment(locks), C::SETTINGS);
-    format!("{comment}{settings}SELECT CASE WHEN {all} THEN pg_catalog.pg_backend_pid() END")
 }

@@ -37,7 +37,7 @@ pub async fn xact_lock(
     wait: Wait,
 ) -> Result<bool, AdvisoryError> {
     let key = key.into();
-    let (comment, key) = (key.comment().unwrap_or_default(), key.number());
+    let (comment, key) = (key.comment().filter(|name| name.is_ascii()).unwrap_or_default(), key.number());
     let call = format!("{comment}SELECT {}", Call::Lock(Level::Transaction, mode, key).call());
     match wait.lock_timeout() {
         None => {

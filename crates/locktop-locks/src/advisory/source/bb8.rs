@@ -5,46 +5,107 @@ use std::time::Duration;
 use bb8_postgres::PostgresConnectionManager;
 use bb8_postgres::bb8::{ManageConnection, Pool, PooledConnection};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Client, Error, Socket};
+use tokio_postgres::{Client, Error, NoTls, Socket};
 
-use super::{AdvisoryError, Conn, Refusal, Source, ask, cancel, closed};
+use super::{AdvisoryError, Conn, Refusal, Source, ask, closed};
 
-impl<Tls> Source for Pool<PostgresConnectionManager<Tls>>
+/// How long a statement that ends the session may take before what it waits for is cancelled again.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Longest attempt to cancel.
+const CANCEL: Duration = Duration::from_secs(5);
+/// Ends the session, which every role may do (PostgreSQL 14 and later).
+const END: &str = "SELECT pg_catalog.pg_advisory_unlock_all(); SET idle_session_timeout = 1";
+
+/// A pool with TLS, and the connector that it was made with: requests to cancel need it.
+#[derive(Debug, Clone)]
+pub struct WithTls<Tls: MakeTlsConnect<Socket>>(pub Pool<PostgresConnectionManager<Tls>>, pub Tls)
 where
-    Tls: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-    PostgresConnectionManager<Tls>: ManageConnection<Connection = Client, Error = Error>,
-{
-    type Conn = PooledConnection<'static, PostgresConnectionManager<Tls>>;
+    PostgresConnectionManager<Tls>: ManageConnection;
 
-    async fn get(&self) -> Result<Self::Conn, AdvisoryError> {
-        self.get_owned().await.map_err(|error| AdvisoryError::Pool(error.to_string()))
+/// A connection of such a pool.
+pub struct Lent<Tls>
+where
+    Tls: MakeTlsConnect<Socket>,
+    PostgresConnectionManager<Tls>: ManageConnection<Connection = Client>,
+{
+    client: Option<PooledConnection<'static, PostgresConnectionManager<Tls>>>,
+    tls: Tls,
+    /// It must not be lent to anybody again.
+    is_discarded: bool,
+}
+
+impl<Tls> Drop for Lent<Tls>
+where
+    Tls: MakeTlsConnect<Socket>,
+    PostgresConnectionManager<Tls>: ManageConnection<Connection = Client>,
+{
+    /// The pool takes every connection back that is open. One that is not to be lent again, but is not closed either when
+    /// its runtime ends, stays with nobody.
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take_if(|client| self.is_discarded && !client.is_closed()) {
+            std::mem::forget(client);
+        }
     }
 }
 
-impl<Tls> Conn for PooledConnection<'static, PostgresConnectionManager<Tls>>
+impl Source for Pool<PostgresConnectionManager<NoTls>> {
+    type Conn = Lent<NoTls>;
+
+    async fn get(&self) -> Result<Self::Conn, AdvisoryError> {
+        WithTls(self.clone(), NoTls).get().await
+    }
+}
+
+impl<Tls> Source for WithTls<Tls>
 where
     Tls: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+    Tls::Stream: Send + Sync,
+    Tls::TlsConnect: Send,
+    <Tls::TlsConnect as tokio_postgres::tls::TlsConnect<Socket>>::Future: Send,
+    PostgresConnectionManager<Tls>: ManageConnection<Connection = Client, Error = Error>,
+{
+    type Conn = Lent<Tls>;
+
+    async fn get(&self) -> Result<Self::Conn, AdvisoryError> {
+        let client = self.0.get_owned().await.map_err(|error| AdvisoryError::Pool(error.to_string()))?;
+        Ok(Lent { client: Some(client), tls: self.1.clone(), is_discarded: false })
+    }
+}
+
+impl<Tls> Conn for Lent<Tls>
+where
+    Tls: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+    Tls::Stream: Send + Sync,
+    Tls::TlsConnect: Send,
+    <Tls::TlsConnect as tokio_postgres::tls::TlsConnect<Socket>>::Future: Send,
     PostgresConnectionManager<Tls>: ManageConnection<Connection = Client, Error = Error>,
 {
     async fn ask(&mut self, sql: &str) -> Result<Option<String>, Refusal> {
-        ask(self, sql).await
+        match &self.client {
+            Some(client) => ask(client, sql).await,
+            None => Err(Refusal::Lost("it was discarded".to_owned())),
+        }
     }
 
     async fn ended(&mut self) -> String {
-        closed(self).await
+        match &self.client {
+            Some(client) => closed(client).await,
+            None => "it was discarded".to_owned(),
+        }
     }
 
-    /// This pool takes every connection back that is open: so it is kept until the server has ended its session.
-    fn discard(self) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return std::mem::forget(self);
-        };
+    /// It is kept until the server has ended its session.
+    fn discard(mut self) {
+        self.is_discarded = true;
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            cancel(&self).await;
-            while !self.is_closed() {
-                let end = "SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())";
-                let _ = tokio::time::timeout(Duration::from_secs(10), self.simple_query(end)).await;
-                tokio::time::sleep(Duration::from_millis(20)).await;
+            let Some(client) = &self.client else { return };
+            while !client.is_closed() {
+                if tokio::time::timeout(PATIENCE, client.simple_query(END)).await.is_err() {
+                    let token = client.cancel_token();
+                    let _ = tokio::time::timeout(CANCEL, token.cancel_query(self.tls.clone())).await;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
     }

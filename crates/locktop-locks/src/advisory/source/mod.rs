@@ -12,6 +12,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::error::AdvisoryError;
 pub use super::error::Refusal;
+#[cfg(feature = "bb8")]
+pub use bb8::{Lent, WithTls};
 pub use direct::Direct;
 use pg_connect::message;
 
@@ -23,7 +25,7 @@ const PING: Duration = Duration::from_secs(10);
 const CHECK: Duration = Duration::from_millis(50);
 
 /// Makes connections, or lends them: a [`ConnInfo`](pg_connect::conninfo::ConnInfo) connects for each lock; with the
-/// feature of its name, a pool of `deadpool` or `bb8`.
+/// feature of its name, a pool of `deadpool` or `bb8` (with TLS: `WithTls`).
 pub trait Source: Clone + Send + Sync + 'static {
     /// What it lends.
     type Conn: Conn;
@@ -73,9 +75,9 @@ pub(super) async fn within<T>(
 ) -> Result<T, AdvisoryError> {
     let answer = match limit {
         None => answer.await,
-        Some(limit) => tokio::time::timeout(limit, answer)
-            .await
-            .map_err(|_| AdvisoryError::Silent { what: what.to_owned(), limit })?,
+        Some(limit) => {
+            tokio::time::timeout(limit, answer).await.map_err(|_| AdvisoryError::silent(what, limit))?
+        }
     };
     answer.map_err(|refusal| AdvisoryError::of(what, refusal))
 }
@@ -99,17 +101,6 @@ async fn closed(client: &Client) -> String {
                 Err(_) => return format!("the server has not answered for {} s", PING.as_secs()),
             },
         }
-    }
-}
-
-/// A pool's connection does not know the pool's TLS, so its cancel request is sent without. A server that demands TLS even
-/// for that notices by `client_connection_check_interval` that its client has left.
-#[cfg(any(feature = "bb8", feature = "deadpool"))]
-fn cancel(client: &Client) -> impl Future<Output = ()> + Send + use<> {
-    let token = client.cancel_token();
-    async move {
-        let request = token.cancel_query(tokio_postgres::NoTls);
-        let _ = tokio::time::timeout(Duration::from_secs(5), request).await;
     }
 }
 
