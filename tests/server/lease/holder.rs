@@ -6,20 +6,22 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use locktop::locks::lease::Request;
+use locktop::locks::lease::{Lease, Request};
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use super::place::{Session, hold};
+use super::place::Session;
 use super::support::TIMEOUT;
 
 const ADDRESS: &str = "LOCKTOP_TEST_HOLDER";
+/// In milliseconds.
+const TERM_OF: &str = "LOCKTOP_TEST_TERM";
 const MARK: &str = "holder: ";
 
 /// Long enough that a busy machine does not lose it, short enough to wait for.
 pub(crate) const TERM: Duration = Duration::from_secs(4);
 
-/// Takes lease 7 and does a step for each line that it reads, until the lease is lost or there are no more; then it tries what it may
+/// Takes lease 7, or waits for it, and does a step for each line that it reads, until the lease is lost or there are no more; then it tries what it may
 /// not do any more.
 #[tokio::test]
 #[ignore = "a process of the other tests"]
@@ -27,7 +29,9 @@ async fn holder() {
     let Ok(address) = std::env::var(ADDRESS) else { return };
     let info = ConnInfo::parse(&address).unwrap();
     let session = Session::open(&info).await;
-    let lease = hold(&info, &Request::new(7, "one name", TERM)).await;
+    let term = Duration::from_millis(std::env::var(TERM_OF).unwrap().parse().unwrap());
+    let lease = Lease::acquire_within(&info, &Request::new(7, "one name", term), TIMEOUT).await;
+    let lease = lease.unwrap().expect("it is free in time");
     say(&format!("held {}", lease.token()));
     let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {
@@ -71,9 +75,14 @@ pub(crate) struct Holder {
 impl Holder {
     /// Starts one; it needs the table `public.steps`.
     pub(crate) fn start(address: &str) -> Self {
+        Self::start_with(address, TERM)
+    }
+
+    pub(crate) fn start_with(address: &str, term: Duration) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "lease::holder::holder", "--nocapture"])
             .env(ADDRESS, address)
+            .env(TERM_OF, term.as_millis().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // A stopped process of an orphaned group is woken and hung up: it does not outlive this one.
@@ -109,6 +118,11 @@ impl Holder {
     pub(crate) fn step(&mut self) {
         let mut pipe = self.child.stdin.as_ref().unwrap();
         pipe.write_all(b"step\n").unwrap();
+    }
+
+    /// Lets it release the lease.
+    pub(crate) fn finish(&mut self) {
+        drop(self.child.stdin.take());
     }
 
     /// Returns once it is stopped.

@@ -8,6 +8,7 @@ mod guard;
 mod holder;
 mod paused;
 mod place;
+mod queue;
 mod sql;
 #[path = "../../support/suite.rs"]
 mod support;

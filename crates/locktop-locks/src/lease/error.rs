@@ -41,7 +41,7 @@ pub enum LeaseError {
     /// No answer came in time; the call may have been executed all the same.
     #[error("no answer to {what} within {} ms", .limit.as_millis())]
     Silent {
-        /// The function of the schema that was called, such as `lease_acquire`.
+        /// The function that was called, such as `lease_acquire`; `pg_advisory_lock` is the queue.
         what: &'static str,
         /// How long the call waited for an answer.
         limit: Duration,
@@ -63,5 +63,9 @@ impl LeaseError {
             CallError::Server { sqlstate, message, .. } if sqlstate == "LT001" => Self::Fenced(message),
             other => Self::Call(other),
         }
+    }
+
+    pub(super) fn no_row(what: &'static str) -> Self {
+        CallError::Lost { what, reason: "no row was returned".to_owned() }.into()
     }
 }

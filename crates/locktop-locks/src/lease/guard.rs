@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use super::error::{LeaseError, Loss};
 use super::link::Link;
 use super::standing::Standing;
-use super::{Request, SHORTEST, keeper};
+use super::{Request, SHORTEST, keeper, queue};
 use crate::call::CallError;
 use crate::held;
 use locktop_base::clock;
@@ -34,7 +34,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Acquires a lease that is free; `None` if it is held, whatever the owner's name.
+    /// Acquires a lease that is free, even if others wait for it; `None` if it is held, whatever the owner's name.
     ///
     /// # Errors
     /// If the request is invalid, or the server cannot be reached, refuses, or does not answer within the term. Without an
@@ -43,10 +43,14 @@ impl Lease {
         Self::acquire_within(info, request, Duration::ZERO).await
     }
 
-    /// The same, repeated for a limited time. There is no queue for a lease: the first request after it ends gets it.
+    /// The same, after a wait of at most `limit` in the queue for the lease: first come, first served. The next in the queue
+    /// asks when the lease is released by [`Self::release`], when its term ends, and at the latest after [`Request::retry`].
+    ///
+    /// A request that is dropped leaves the queue at once. One that is not the first of the queue after 10 min goes to its
+    /// end, because VACUUM keeps the rows that a session which waits for a lock can see.
     ///
     /// # Errors
-    /// As for [`Self::acquire`].
+    /// As for [`Self::acquire`], and if the wait is cancelled.
     pub async fn acquire_within(
         info: &ConnInfo,
         request: &Request,
@@ -56,22 +60,8 @@ impl Lease {
             return Err(LeaseError::Request);
         }
         let mut link = Link::new(info, request);
-        let start = clock::monotonic();
-        let pause = (request.term / 10).min(Duration::from_secs(1));
-        loop {
-            link.client().await?;
-            let sent = clock::since_boot();
-            let answer = tokio::time::timeout(request.term, link.acquire(&request.owner)).await;
-            let Ok(answer) = answer else {
-                link.close();
-                return Err(LeaseError::Silent { what: "lease_acquire", limit: request.term });
-            };
-            match answer? {
-                Some(token) => return Ok(Some(Self::new(link, request, token, sent))),
-                None if start.elapsed() >= limit => return Ok(None),
-                None => tokio::time::sleep(pause.min(limit.saturating_sub(start.elapsed()))).await,
-            }
-        }
+        let granted = queue::acquire(&mut link, request, limit).await?;
+        Ok(granted.map(|(token, sent)| Self::new(link, request, token, sent)))
     }
 
     fn new(link: Link, request: &Request, token: i64, sent: Duration) -> Self {
@@ -156,7 +146,7 @@ impl Lease {
         answer.map(|_| ()).map_err(|error| LeaseError::of("assert_lease", &self.schema, &error))
     }
 
-    /// Ends the lease now; returns whether it was held until now.
+    /// Ends the lease now, and notifies the next in its queue, if there is one; returns whether it was held until now.
     ///
     /// # Errors
     /// If the server cannot be reached, refuses or does not answer, or another session keeps the row locked. The lease may

@@ -2,90 +2,185 @@
 
 use std::time::Duration;
 
-use tokio_postgres::Client;
+use tokio::runtime::Handle;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
+use tokio_postgres::{Client, Row};
 
 use super::Request;
 use super::error::LeaseError;
-use pg_connect::connect::{Connection, connect};
+use locktop_base::clock;
+use pg_connect::connect::{Listening, listen};
 use pg_connect::conninfo::ConnInfo;
 
-/// A way to the server. It leaves no state there, so any pooler may be in between.
+/// Notifies the first of the queue, if there is one. `$1` is the name of the lease, as in the module's documentation.
+const WAKE: &str = "SELECT pg_catalog.pg_notify(pg_catalog.concat('locktop_lease_', k.key), '')
+    FROM pg_catalog.hashtextextended($1, 0) k (key) WHERE NOT pg_catalog.pg_try_advisory_xact_lock_shared(k.key)";
+
+/// How long a connection may take to close.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// Longest attempt to cancel a wait in the queue.
+const CANCEL: Duration = Duration::from_secs(5);
+/// Longest wait for the answer of the statement that wakes a waiter.
+const WAKING: Duration = Duration::from_secs(1);
+
+/// The result of a request for a lease.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// The token, and when it was requested, by [`clock::since_boot`].
+    pub(super) granted: Option<(i64, Duration)>,
+    /// What is left of the holder's term; `None` if there is no holder.
+    pub(super) left: Option<Duration>,
+    /// The key of the queue.
+    pub(super) key: i64,
+}
+
+/// A way to the server. It leaves no state there, except in the queue, so any pooler may be in between.
 #[derive(Debug)]
 pub(super) struct Link {
-    info: ConnInfo,
-    connection: Option<Connection>,
+    pub(super) info: ConnInfo,
+    pub(super) connection: Option<Listening>,
+    /// The session is in the queue, or may be: with settings, and perhaps a lock and a statement in progress.
+    pub(super) is_queued: bool,
     /// The name of the schema, in double quotes.
-    schema: String,
+    pub(super) schema: String,
+    /// What the key of the queue is a hash of.
+    name: String,
     pub(super) id: i32,
     pub(super) term: Duration,
 }
 
 impl Link {
     pub(super) fn new(info: &ConnInfo, request: &Request) -> Self {
-        Self {
-            info: info.clone(),
-            connection: None,
-            schema: request.schema.quoted(),
-            id: request.id,
-            term: request.term,
-        }
+        let (schema, id) = (request.schema.quoted(), request.id);
+        let name = format!("locktop lease {schema} {id}");
+        Self { info: info.clone(), connection: None, is_queued: false, schema, name, id, term: request.term }
     }
 
-    /// Connects if there is no connection.
+    /// Connects if there is no connection. A new one is not in the queue.
     pub(super) async fn client(&mut self) -> Result<&Client, LeaseError> {
         let connection = match self.connection.take() {
             Some(connection) if !connection.client.is_closed() => connection,
-            _ => connect(&self.info).await?,
+            _ => {
+                self.is_queued = false;
+                listen(&self.info).await?
+            }
         };
         Ok(&self.connection.insert(connection).client)
     }
 
     /// Closes the connection, whatever is in progress on it.
     pub(super) fn close(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            connection.driver.abort();
+        let was_queued = std::mem::take(&mut self.is_queued);
+        let Some(connection) = self.connection.take() else { return };
+        // A backend that waits for a lock does not notice that its client has disconnected.
+        if was_queued && let Ok(runtime) = Handle::try_current() {
+            let canceller = connection.canceller.clone();
+            runtime.spawn(async move { canceller.cancel(CANCEL).await });
         }
     }
 
-    /// The token; `None` if another owner has the lease.
-    pub(super) async fn acquire(&mut self, owner: &str) -> Result<Option<i64>, LeaseError> {
-        let (id, secs) = (self.id, self.term.as_secs_f64());
-        self.call(
-            "lease_acquire",
-            "$1, $2, pg_catalog.make_interval(secs => $3)",
-            &[(&id, Type::INT4), (&owner, Type::TEXT), (&secs, Type::FLOAT8)],
-        )
-        .await
+    /// Asks for the lease; if `in_turn`, only when no session is the first in its queue.
+    pub(super) async fn acquire(&mut self, owner: &str, in_turn: bool) -> Result<Attempt, LeaseError> {
+        self.client().await?;
+        let (sent, limit) = (clock::since_boot(), self.term);
+        let answer = tokio::time::timeout(limit, self.try_acquire(owner, in_turn)).await;
+        let Ok(answer) = answer else {
+            self.close();
+            return Err(LeaseError::Silent { what: "lease_acquire", limit });
+        };
+        let (token, left, key) = answer?;
+        let left = left.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        Ok(Attempt { granted: token.map(|token| (token, sent)), left, key })
+    }
+
+    /// The token, the seconds that were left of the term before, and the key of the queue.
+    async fn try_acquire(
+        &mut self,
+        owner: &str,
+        in_turn: bool,
+    ) -> Result<(Option<i64>, Option<f64>, i64), LeaseError> {
+        let (what, schema) = ("lease_acquire", self.schema.clone());
+        let (id, name, secs) = (self.id, self.name.clone(), self.term.as_secs_f64());
+        // The difference to infinity is an error before 17.
+        let sql = format!(
+            "SELECT CASE WHEN NOT $5 OR pg_catalog.pg_try_advisory_xact_lock_shared(k.key)
+                         THEN {schema}.lease_acquire($1, $2, pg_catalog.make_interval(secs => $3)) END,
+                    (SELECT pg_catalog.date_part('epoch', d.ts OPERATOR(pg_catalog.+) d.expired_time
+                                                          OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
+                       FROM {schema}.distlock d
+                      WHERE d.id OPERATOR(pg_catalog.=) $1 AND pg_catalog.isfinite(d.ts)),
+                    k.key
+               FROM pg_catalog.hashtextextended($4, 0) k (key)"
+        );
+        let values: [(&(dyn ToSql + Sync), Type); 5] = [
+            (&id, Type::INT4),
+            (&owner, Type::TEXT),
+            (&secs, Type::FLOAT8),
+            (&name, Type::TEXT),
+            (&in_turn, Type::BOOL),
+        ];
+        let row = first(self.client().await?, what, &schema, &sql, &values).await?;
+        let failed = |error| LeaseError::of(what, &schema, &error);
+        let row = row.ok_or_else(|| LeaseError::no_row(what))?;
+        let column = |index| row.try_get::<_, Option<f64>>(index).map_err(failed);
+        Ok((row.try_get(0).map_err(failed)?, column(1)?, row.try_get(2).map_err(failed)?))
     }
 
     /// Whether it was renewed; `None` if the row is locked.
     pub(super) async fn renew(&mut self, token: i64) -> Result<Option<bool>, LeaseError> {
-        let (id, secs) = (self.id, self.term.as_secs_f64());
-        self.call(
-            "lease_renew",
-            "$1, $2, pg_catalog.make_interval(secs => $3)",
-            &[(&id, Type::INT4), (&token, Type::INT8), (&secs, Type::FLOAT8)],
-        )
-        .await
+        let (id, secs, schema) = (self.id, self.term.as_secs_f64(), self.schema.clone());
+        let values: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&id, Type::INT4), (&token, Type::INT8), (&secs, Type::FLOAT8)];
+        let sql = format!("SELECT {schema}.lease_renew($1, $2, pg_catalog.make_interval(secs => $3))");
+        value(self.client().await?, "lease_renew", &schema, &sql, &values).await
     }
 
-    /// Whether it was held until now; `None` if the row is locked.
+    /// Whether it was held until now; `None` if the row is locked. Then wakes the first of the queue, if there is one. The
+    /// two statements are sent together, but are two transactions: the second one, if it notifies, takes a lock of the whole
+    /// server to its end.
     pub(super) async fn release(&mut self, token: i64) -> Result<Option<bool>, LeaseError> {
-        let id = self.id;
-        self.call("lease_release", "$1, $2", &[(&id, Type::INT4), (&token, Type::INT8)]).await
+        let (id, name, schema) = (self.id, self.name.clone(), self.schema.clone());
+        let client = self.client().await?;
+        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&id, Type::INT4), (&token, Type::INT8)];
+        let sql = format!("SELECT {schema}.lease_release($1, $2)");
+        let releasing = value(client, "lease_release", &schema, &sql, &values);
+        let name: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
+        let waking = tokio::time::timeout(WAKING, client.query_typed(WAKE, &name));
+        // A waiter that was not woken tries again by itself.
+        let (released, _) = tokio::join!(biased; releasing, waking);
+        released
     }
+}
 
-    async fn call<T: FromSqlOwned>(
-        &mut self,
-        function: &'static str,
-        arguments: &str,
-        values: &[(&(dyn ToSql + Sync), Type)],
-    ) -> Result<Option<T>, LeaseError> {
-        let schema = self.schema.clone();
-        let failed = |error: tokio_postgres::Error| LeaseError::of(function, &schema, &error);
-        let sql = format!("SELECT {schema}.{function}({arguments})");
-        let rows = self.client().await?.query_typed(&sql, values).await.map_err(failed)?;
-        rows.first().map_or(Ok(None), |row| row.try_get(0).map_err(failed))
+impl Drop for Link {
+    /// The server is told that the session ends: with TLS it would log an error otherwise.
+    fn drop(&mut self) {
+        if self.is_queued {
+            self.close();
+        } else if let (Some(connection), Ok(runtime)) = (self.connection.take(), Handle::try_current()) {
+            runtime.spawn(connection.close(GOODBYE));
+        }
     }
+}
+
+async fn first(
+    client: &Client,
+    what: &'static str,
+    schema: &str,
+    sql: &str,
+    values: &[(&(dyn ToSql + Sync), Type)],
+) -> Result<Option<Row>, LeaseError> {
+    let rows = client.query_typed(sql, values).await;
+    Ok(rows.map_err(|error| LeaseError::of(what, schema, &error))?.into_iter().next())
+}
+
+async fn value<T: FromSqlOwned>(
+    client: &Client,
+    what: &'static str,
+    schema: &str,
+    sql: &str,
+    values: &[(&(dyn ToSql + Sync), Type)],
+) -> Result<Option<T>, LeaseError> {
+    let row = first(client, what, schema, sql, values).await?;
+    row.map_or(Ok(None), |row| row.try_get(0).map_err(|error| LeaseError::of(what, schema, &error)))
 }

@@ -39,6 +39,23 @@
 //! before it does more. Between that check and the effect it may be suspended again; only [`Lease::fence`] protects
 //! against that.
 //!
+//! # The queue
+//!
+//! [`Lease::acquire_within`] waits for a session advisory lock, which the server grants in the order of arrival. The session
+//! that has it is the first in the queue, and listens for the release. The lock's key is
+//! `hashtextextended('locktop lease "SCHEMA" ID', 0)`, and the channel `locktop_lease_KEY`. A release tries to get the key
+//! shared, and notifies only if it does not get it, in a statement of its own. A program that calls `lease_release` itself
+//! can do the same:
+//!
+//! ```sql
+//! SELECT pg_notify(concat('locktop_lease_', k.key), '') FROM hashtextextended('locktop lease "locktop" 7', 0) k (key)
+//!  WHERE NOT pg_try_advisory_xact_lock_shared(k.key);
+//! ```
+//!
+//! If a holder dies, the next one gets the lease at the end of its term. If the first in the queue is suspended or cut off,
+//! the server ends its session after [`Request::retry`] and its term (at least 1 s, at most 10 s). Behind a pooler in
+//! transaction mode there is no session to wait with: a request is repeated with random pauses, and the order is random.
+//!
 //! # The SQL
 //!
 //! `lease_acquire(id, owner, term)` returns the token or null, `lease_renew(id, token)` and `lease_release(id, token)` a
@@ -56,6 +73,7 @@ mod force;
 mod guard;
 mod keeper;
 mod link;
+mod queue;
 mod standing;
 
 use std::time::Duration;
@@ -80,12 +98,16 @@ pub struct Request {
     pub term: Duration,
     /// The schema that the table is in.
     pub schema: SchemaName,
+    /// How often the first in the queue asks without being notified: 1 s, less if leases end otherwise than by
+    /// [`Lease::release`].
+    pub retry: Duration,
 }
 
 impl Request {
     /// A lease in the schema `locktop`.
     #[must_use]
     pub fn new(id: i32, owner: &str, term: Duration) -> Self {
-        Self { id, owner: owner.to_owned(), term, schema: SchemaName::default() }
+        let (owner, schema) = (owner.to_owned(), SchemaName::default());
+        Self { id, owner, term, schema, retry: Duration::from_secs(1) }
     }
 }

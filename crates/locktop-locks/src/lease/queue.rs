@@ -1,0 +1,138 @@
+//! The queue for a lease: an advisory lock, for which the server lets its sessions wait in order, and forgets one that ends.
+//!
+//! The session that has the lock is the first of the queue: only it asks for the lease again and again, and is notified
+//! of a release.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+
+use super::Request;
+use super::error::LeaseError;
+use super::link::{Attempt, Link};
+use crate::call::CallError;
+use crate::pooler;
+use locktop_base::clock;
+
+/// Longest wait for an answer that nothing on the server delays.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// A session that waits for a lock holds a snapshot, and VACUUM keeps the rows that it can see.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// The shortest pause: the term is over, but the row is locked.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits for the lease in the queue, or behind a pooler that shares sessions by asking now and then. `None` if it is not
+/// granted in time.
+pub(super) async fn acquire(
+    link: &mut Link,
+    request: &Request,
+    limit: Duration,
+) -> Result<Option<(i64, Duration)>, LeaseError> {
+    let start = clock::monotonic();
+    let left = || limit.saturating_sub(start.elapsed());
+    let Attempt { granted, key, .. } = link.acquire(&request.owner, !limit.is_zero()).await?;
+    if granted.is_some() || limit.is_zero() {
+        return Ok(granted);
+    }
+    let info = link.info.clone();
+    let testing = pooler::refuse_transaction_mode(link.client().await?, &info);
+    match tokio::time::timeout(left(), testing).await {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) => return poll(link, request, left).await,
+        Err(_) => return Ok(None),
+    }
+    while !left().is_zero() {
+        link.enter(key, request.retry, left().min(LONGEST_WAIT)).await?;
+        while link.is_queued {
+            let attempt = link.acquire(&request.owner, false).await?;
+            if attempt.granted.is_some() || left().is_zero() {
+                link.leave(key).await;
+                return Ok(attempt.granted);
+            }
+            let end = attempt.left.map_or(Duration::MAX, |left| left + Duration::from_millis(1));
+            link.hear(end.min(request.retry).max(SHORTEST_PAUSE).min(left())).await;
+        }
+    }
+    Ok(None)
+}
+
+/// With random pauses, so that no order of the clients repeats.
+async fn poll(
+    link: &mut Link,
+    request: &Request,
+    left: impl Fn() -> Duration,
+) -> Result<Option<(i64, Duration)>, LeaseError> {
+    let pause = (request.term / 10).min(request.retry).max(SHORTEST_PAUSE);
+    loop {
+        let percent = u32::try_from(RandomState::new().hash_one(0) % 100).unwrap_or_default();
+        tokio::time::sleep((pause / 2 + pause * percent / 100).min(left())).await;
+        let attempt = link.acquire(&request.owner, false).await?;
+        if attempt.granted.is_some() || left().is_zero() {
+            return Ok(attempt.granted);
+        }
+    }
+}
+
+impl Link {
+    /// Waits to be the first of the queue; leaves it if it is not within `limit`.
+    async fn enter(&mut self, key: i64, retry: Duration, limit: Duration) -> Result<(), LeaseError> {
+        self.client().await?;
+        self.is_queued = true;
+        // The server ends the session of one that is suspended or cut off when it is the first: it blocks the others.
+        let patience = self.term.clamp(Duration::from_secs(1), TIMEOUT);
+        // One message is one transaction (protocol: "Multiple Statements in a Simple Query"): if the wait fails, no setting is
+        // left. It listens from the end of the message on, and asks for the lease after that.
+        let sql = format!(
+            "SELECT pg_catalog.set_config('transaction_timeout', '0', true)
+              WHERE pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL;
+             SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {}; SET idle_session_timeout = {};
+             SELECT pg_catalog.pg_advisory_lock('{key}'::pg_catalog.int8); LISTEN \"locktop_lease_{key}\"",
+            milliseconds(limit),
+            milliseconds(retry.saturating_add(patience))
+        );
+        match self.say(&sql, limit.saturating_add(TIMEOUT)).await {
+            Err(LeaseError::Call(CallError::Server { sqlstate, .. }))
+                if sqlstate == SqlState::LOCK_NOT_AVAILABLE.code() =>
+            {
+                self.is_queued = false;
+                Ok(())
+            }
+            answer => answer,
+        }
+    }
+
+    /// Leaves the queue; nothing of it stays on the connection, or the connection is closed.
+    async fn leave(&mut self, key: i64) {
+        let sql = format!(
+            "SELECT pg_catalog.pg_advisory_unlock('{key}'::pg_catalog.int8); \
+             UNLISTEN \"locktop_lease_{key}\"; RESET idle_session_timeout"
+        );
+        // The term runs already.
+        if self.is_queued && self.say(&sql, self.term / 10).await.is_err() {
+            self.close();
+        }
+        self.is_queued = false;
+    }
+
+    /// Waits for a notification. A connection that has ended is no longer in the queue.
+    async fn hear(&mut self, limit: Duration) {
+        let Some(connection) = &mut self.connection else { return };
+        if let Ok(None) = tokio::time::timeout(limit, connection.notifications.recv()).await {
+            self.close();
+        }
+    }
+
+    async fn say(&mut self, sql: &str, limit: Duration) -> Result<(), LeaseError> {
+        let (what, schema) = ("pg_advisory_lock", self.schema.clone());
+        match tokio::time::timeout(limit, self.client().await?.simple_query(sql)).await {
+            Ok(answer) => answer.map(drop).map_err(|error| LeaseError::of(what, &schema, &error)),
+            Err(_) => Err(LeaseError::Silent { what, limit }),
+        }
+    }
+}
+
+/// As a setting: at least 1, since 0 is no limit.
+fn milliseconds(time: Duration) -> i32 {
+    i32::try_from(time.as_millis()).unwrap_or(i32::MAX).max(1)
+}
