@@ -1,7 +1,9 @@
 //! A lock on one server.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use locktop::clock;
 use locktop::locks::redis_lock::{
     Interrupted, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts,
@@ -67,6 +69,111 @@ async fn who_waits_gets_it_when_it_is_released() {
     first.release().await;
     let second = waiting.await.unwrap().unwrap();
     assert!(second.is_held());
+}
+
+#[tokio::test]
+async fn waiters_have_it_in_the_order_of_arrival_and_a_release_wakes_them() {
+    for count in [1, 3] {
+        let servers = servers(count).await;
+        let connection = open(&servers[0]).await;
+        // Nothing but a release wakes them in time.
+        let patient = options(TERM).longest_delay(Duration::from_secs(3_600));
+        let locks = RedisLocks::new(urls(&servers), patient).unwrap();
+        let held = locks.try_acquire("lock:a").await.unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut waiters = Vec::new();
+        for number in 1..=4_u8 {
+            let (locks, order) = (locks.clone(), Arc::clone(&order));
+            waiters.push(tokio::spawn(async move {
+                let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
+                order.lock().unwrap().push(number);
+                assert!(guard.release().await.was_held());
+            }));
+            wait_until("it to listen", async || {
+                let heard = run(&connection, "PUBSUB NUMSUB locktop_free:lock:a").await;
+                run(&connection, "ZCARD locktop_line:{lock:a}").await == Reply::Number(i64::from(number))
+                    && matches!(&heard, Reply::Several(parts) if parts[1] == Reply::Number(i64::from(number)))
+            })
+            .await;
+        }
+        assert!(held.release().await.was_held());
+        for waiter in waiters {
+            waiter.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), [1, 2, 3, 4], "{count}");
+        let left = async || run(&connection, "ZCARD locktop_line:{lock:a}").await == Reply::Number(0);
+        wait_until("the line to be empty", left).await;
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_that_is_dropped_or_dead_is_not_waited_for() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let locks = locks(&server, TERM);
+    let held = locks.try_acquire("lock:a").await.unwrap();
+    // It was before all others, and its process has died.
+    run(&connection, "ZADD locktop_line:{lock:a} 1 dead").await;
+    run(&connection, "ZADD locktop_line:{lock:a}:ends 2 dead").await;
+    let waiters = async || run(&connection, "ZCARD locktop_line:{lock:a}").await.as_number().unwrap();
+    let waiter = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.acquire("lock:a", TIMEOUT).await.map(drop) }
+    });
+    wait_until("the dead to be forgotten", async || {
+        run(&connection, "ZRANK locktop_line:{lock:a} dead").await == Reply::Nil && waiters().await == 1
+    })
+    .await;
+    waiter.abort();
+    wait_until("the dropped to be forgotten", async || waiters().await == 0).await;
+    assert!(held.release().await.was_held());
+    assert!(locks.acquire("lock:a", TIMEOUT).await.unwrap().release().await.was_held());
+}
+
+#[tokio::test]
+async fn a_user_who_may_neither_have_a_line_nor_publish_waits_all_the_same() {
+    let permitted = ["--user", "default", "on", "nopass", "~lock:*", "resetchannels", "+@all"];
+    let server = start(&permitted).await;
+    let locks = locks(&server, TERM);
+    let held = locks.acquire("lock:a", TIMEOUT).await.unwrap();
+    let (waited, released) = tokio::join!(locks.acquire("lock:a", TIMEOUT), held.release());
+    assert!(released.was_held());
+    assert!(waited.unwrap().release().await.was_held());
+}
+
+/// 16 contenders, each with connections of its own, and holding it for 50 ms.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "prints figures"]
+async fn fairness() {
+    let seconds: u32 = std::env::var("SECONDS").map_or(60, |seconds| seconds.parse().unwrap());
+    for count in [1, 5] {
+        let servers = servers(count).await;
+        let end = clock::monotonic() + Duration::from_secs(seconds.into());
+        let turns = join_all((0..16).map(|_| {
+            let locks = RedisLocks::new(urls(&servers), options(Duration::from_secs(10))).unwrap();
+            tokio::spawn(async move {
+                let (mut turns, mut held) = (0_u32, Duration::ZERO);
+                while clock::monotonic() < end {
+                    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
+                    let start = clock::monotonic();
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    held += start.elapsed();
+                    assert!(guard.release().await.was_held());
+                    turns += 1;
+                }
+                (turns, held)
+            })
+        }));
+        let turns: Vec<_> = turns.await.into_iter().map(Result::unwrap).collect();
+        let share = turns.iter().map(|(_, held)| held.as_secs_f64()).sum::<f64>() / f64::from(seconds);
+        let turns: Vec<_> = turns.iter().map(|(turns, _)| *turns).collect();
+        let (most, least, all) =
+            (turns.iter().max().unwrap(), turns.iter().min().unwrap(), turns.iter().sum::<u32>());
+        println!(
+            "{count} servers: {all} turns in {seconds} s, from {least} to {most}; held for {:.0} %",
+            share * 100.0
+        );
+    }
 }
 
 #[tokio::test]

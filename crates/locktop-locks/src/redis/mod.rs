@@ -3,6 +3,7 @@
 mod connect;
 mod error;
 mod fault;
+mod listen;
 mod stream;
 mod tls;
 mod url;
@@ -10,4 +11,5 @@ mod url;
 pub use connect::{Command, Connection, Reply};
 pub use error::{RedisUrlError, TlsTrouble};
 pub use fault::RedisFault;
+pub(crate) use listen::listen;
 pub use url::RedisUrl;

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
 
+use super::line;
 use super::member::{Member, Vote};
 
 /// The servers' answers to one request.
@@ -44,8 +45,11 @@ impl Claim {
         votes
     }
 
-    async fn release(&self) -> Votes {
-        self.ask(|member, claim| member.release(&claim.key, &claim.value)).await
+    /// A release of less than the lock is not published.
+    async fn release(&self, publish: bool) -> Votes {
+        let channel = if publish { line::channel(&self.key) } else { String::new() };
+        let channel = channel.as_str();
+        self.ask(|member, claim| member.release(&claim.key, &claim.value, channel)).await
     }
 }
 
@@ -62,8 +66,8 @@ impl Armed {
     }
 
     /// Releases the value on all servers. If this future is dropped, that continues in the background.
-    pub(super) async fn release(mut self) -> Votes {
-        let votes = self.claim.release().await;
+    pub(super) async fn release(mut self, publish: bool) -> Votes {
+        let votes = self.claim.release(publish).await;
         self.armed = false;
         votes
     }
@@ -81,7 +85,7 @@ impl Drop for Armed {
             && let Ok(runtime) = Handle::try_current()
         {
             let claim = Arc::clone(&self.claim);
-            runtime.spawn(async move { claim.release().await });
+            runtime.spawn(async move { claim.release(true).await });
         }
     }
 }

@@ -110,7 +110,7 @@ impl Guard {
     pub async fn release(self) -> Released {
         let Self { watchdog, armed, state: _ } = self;
         drop(watchdog);
-        let votes = armed.release().await;
+        let votes = armed.release(true).await;
         Released { freed: votes.yes, gone: votes.no, unknown: count(votes.unknown.len()) }
     }
 

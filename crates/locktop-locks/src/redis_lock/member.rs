@@ -1,17 +1,31 @@
 use std::time::{Duration, Instant};
 
+use redis::aio::PubSubStream;
 use tokio::sync::Mutex;
 
-use crate::redis::{Command, Connection, RedisFault, RedisUrl, Reply};
+use crate::redis::{Command, Connection, RedisFault, RedisUrl, Reply, listen};
 use locktop_base::clock;
 
 /// Renews the term of the value, if the key still has it.
 const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
                      return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end";
 
-/// Deletes the key, if it still has the value.
-const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
-                       return redis.call('DEL', KEYS[1]) else return 0 end";
+/// Deletes the key, if it still has the value, and publishes that on a channel, if one is named.
+const RELEASE: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end \
+                       redis.call('DEL', KEYS[1]) \
+                       if ARGV[2] ~= '' then redis.pcall('PUBLISH', ARGV[2], '') end \
+                       return 1";
+
+/// Renews a ticket, or adds it at the end of the line, removes those that were not renewed, and returns whether it is the
+/// first. The line is ordered by arrival, the other set by the end of each ticket, both in microseconds.
+const TURN: &str = "local time = redis.call('TIME') \
+                    local now = time[1] * 1000000 + time[2] \
+                    redis.call('ZADD', KEYS[1], 'NX', now, ARGV[1]) \
+                    redis.call('ZADD', KEYS[2], now + ARGV[2] * 1000, ARGV[1]) \
+                    for _, dead in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)) do \
+                      redis.call('ZREM', KEYS[1], dead) redis.call('ZREM', KEYS[2], dead) end \
+                    redis.call('PEXPIRE', KEYS[1], ARGV[2]) redis.call('PEXPIRE', KEYS[2], ARGV[2]) \
+                    return redis.call('ZRANK', KEYS[1], ARGV[1]) == 0 and 1 or 0";
 
 /// Consecutive messages without an answer after which a new connection is made.
 const SILENCES: u32 = 2;
@@ -70,8 +84,24 @@ impl Member {
 
     /// Deletes the value. Earlier messages on this connection have been executed by then: an abandoned message is never
     /// overtaken by a later one.
-    pub(super) async fn release(&self, key: &str, value: &str) -> Vote {
-        self.ask(&Command::new("EVAL").arg(RELEASE).number(1).arg(key).arg(value), false).await
+    pub(super) async fn release(&self, key: &str, value: &str, channel: &str) -> Vote {
+        let script = Command::new("EVAL").arg(RELEASE).number(1).arg(key).arg(value).arg(channel);
+        self.ask(&script, false).await
+    }
+
+    /// Whether the ticket is the first in the line of the key; it counts for `lasts` from now.
+    pub(super) async fn turn(&self, key: &str, ticket: &str, lasts: Duration) -> Vote {
+        let script = Command::new("EVAL").arg(TURN).number(2).arg(line(key)).arg(line(key) + ":ends");
+        self.ask(&script.arg(ticket).number(milliseconds(lasts)), false).await
+    }
+
+    pub(super) async fn leave(&self, key: &str, ticket: &str) -> Vote {
+        self.ask(&Command::new("ZREM").arg(line(key)).arg(ticket), false).await
+    }
+
+    /// The messages of a channel; `None` if there are none.
+    pub(super) async fn listen(&self, channel: &str) -> Option<PubSubStream> {
+        listen(&self.server, self.timeout, channel).await
     }
 
     async fn ask(&self, command: &Command, votes: bool) -> Vote {
@@ -174,6 +204,11 @@ fn uptime(info: &[u8]) -> Option<Duration> {
     let text = String::from_utf8_lossy(info);
     let seconds = text.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"))?;
     seconds.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// In a cluster in the same slot as the key.
+fn line(key: &str) -> String {
+    format!("locktop_line:{{{key}}}")
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -23,11 +23,17 @@
 //!   short timeout. The lock is held when a majority (N/2 + 1) agreed and `validity = term − elapsed − drift` is above
 //!   zero. The drift is 1 % of the term and 2 ms. The time is this machine's time since boot, from before the first
 //!   request was sent; no clock setting changes it, and it advances while the machine sleeps. Otherwise the value is
-//!   removed from *all* servers, including those that did not answer, and after a random delay it is tried again. One
-//!   server is the same with N = 1.
+//!   removed from *all* servers, including those that did not answer. One server is the same with N = 1.
+//! - **Waiting** ([`RedisLocks::acquire`]) is in order of arrival: the waiters of a key have tickets in the sorted set
+//!   `locktop_line:{key}` on the first server of the list, which all clients should name first, and only the client with
+//!   the oldest asks for the lock. It asks again when a release is published on `locktop_free:KEY` by any server, and after
+//!   a random delay. The order is no part of the lock: a ticket expires soon after its client, and if the first server is
+//!   down or does not permit the sorted set, all clients ask after random delays. [`RedisLocks::try_acquire`] does not
+//!   wait in line.
 //! - **Renewing** is a script that compares before it sets a new term. A background task of the guard does it at a third
 //!   of the term, and a renewal counts only when a majority has confirmed it in time.
-//! - **Releasing** is a script that compares before it deletes: no client deletes another client's value.
+//! - **Releasing** is a script that compares before it deletes: no client deletes another client's value. It publishes
+//!   the release if the user is permitted to.
 //! - **Losing** is reported by [`Guard::lost`]: by the first renewal that finds no majority left (the key was removed or
 //!   has another client's value), and at the latest when the last confirmed term ends, even if no server answers.
 //! - **Forgetting servers.** A server that restarts without its data may grant the same lock a second time while the
@@ -99,6 +105,7 @@
 mod claim;
 mod error;
 mod guard;
+mod line;
 mod member;
 mod options;
 mod random;

@@ -70,7 +70,7 @@ impl LockOptions {
         Self { longest_term: Some(longest), ..self }
     }
 
-    /// The longest delay between two attempts; each delay is random.
+    /// The longest delay between two attempts without a release in between; each delay is random.
     #[must_use]
     pub fn longest_delay(self, longest: Duration) -> Self {
         Self { longest_delay: longest, ..self }
@@ -79,6 +79,11 @@ impl LockOptions {
     pub(super) fn server_timeout(&self) -> Duration {
         let part = (self.term / 20).clamp(Duration::from_millis(50), Duration::from_secs(1));
         self.timeout.unwrap_or(part)
+    }
+
+    /// How long a place in line counts after its client was last heard: it asks after each delay.
+    pub(super) fn ticket(&self) -> Duration {
+        2 * (self.longest_delay + self.server_timeout()) + Duration::from_secs(1)
     }
 
     /// How long a server has no vote after its start.

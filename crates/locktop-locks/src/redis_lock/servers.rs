@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::claim::{Armed, Claim, Votes, count};
 use super::error::{Interrupted, NotAcquired, SetupError};
 use super::guard::Guard;
+use super::line::Waiter;
 use super::member::Member;
 use super::options::{LockOptions, SHORTEST_TERM, validity};
 use super::quorum;
@@ -78,28 +79,41 @@ impl RedisLocks {
         match self.verdict(key, votes, started) {
             Ok(valid_until) => Ok(Guard::begin(armed, term, started, valid_until)),
             Err(refusal) => {
-                armed.release().await;
+                armed.release(false).await;
                 Err(refusal)
             }
         }
     }
 
-    /// Tries until the lock is acquired or the time is up, with random delays in between.
+    /// Waits in line until the lock is acquired or the time is up. Without time it tries once.
     ///
     /// # Errors
-    /// The error of the last attempt.
+    /// The error of the last attempt; [`NotAcquired::Taken`] if others were before it in line.
     pub async fn acquire(&self, key: &str, within: Duration) -> Result<Guard, NotAcquired> {
+        if within.is_zero() {
+            return self.try_acquire(key).await;
+        }
         let started = clock::monotonic();
+        let ticket = random::value(&self.options.name).ok();
+        let mut waiter = Waiter::new(&self.members, key, ticket, self.options.ticket());
         loop {
-            let refusal = match self.try_acquire(key).await {
-                Ok(guard) => return Ok(guard),
-                Err(refusal) => refusal,
+            let refusal = if waiter.is_first().await {
+                match self.try_acquire(key).await {
+                    Ok(guard) => {
+                        waiter.leave().await;
+                        return Ok(guard);
+                    }
+                    Err(refusal) => refusal,
+                }
+            } else {
+                let servers = count(self.members.len());
+                NotAcquired::Taken { key: key.to_owned(), taken: servers, servers }
             };
-            let delay = random::delay(self.options.longest_delay);
-            if started.elapsed() + delay >= within {
+            let left = within.saturating_sub(started.elapsed());
+            if left.is_zero() {
                 return Err(refusal);
             }
-            tokio::time::sleep(delay).await;
+            waiter.wait(random::delay(self.options.longest_delay).min(left)).await;
         }
     }
 
