@@ -22,15 +22,19 @@ fn described(text: &str) -> Fields {
     fields
 }
 
-/// What the rows of `columns!` and `flat_rows!` are: `1 pid: i32,` under `Backends of Backend {`, on one line or several.
+/// What the rows of `columns!`, `flat_rows!` and `tuples!` are: `1 pid: i32,` under `Backends of Backend {`, on one line or
+/// several.
 fn written(source: &str) -> Fields {
     let mut fields = Fields::new();
-    for block in source.replace("\nflat_rows! {\n", "\ncolumns! {\n").split("\ncolumns! {\n").skip(1) {
+    let source =
+        source.replace("\nflat_rows! {\n", "\ncolumns! {\n").replace("\ntuples! {\n", "\ncolumns! {\n");
+    for block in source.split("\ncolumns! {\n").skip(1) {
         let lines = block.split("\n}\n").next().unwrap().lines();
         let block = lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
         for message in block.split(" of ").collect::<Vec<_>>().windows(2) {
             let name = message[0].rsplit([' ', '\n']).next().unwrap();
-            let body = message[1].split_once('{').unwrap().1.split('}').next().unwrap();
+            let (_, body) = message[1].split_once("{\n").or_else(|| message[1].split_once('{')).unwrap();
+            let body = body.split('}').next().unwrap();
             let words: Vec<&str> = body.split_whitespace().collect();
             let pairs = words.windows(2).filter_map(|pair| {
                 let number: u32 = pair[0].parse().ok()?;

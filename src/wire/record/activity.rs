@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use super::cell::{Cell, Column};
-use super::columns::{codes, columns, flat_rows};
+use super::cell::{Cell, Column, stored_as};
+use super::columns::{codes, columns, flat_rows, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
@@ -135,43 +135,35 @@ flat_rows! {
         9 objid: Option<u32>,
         10 objsubid: Option<u16>,
     }
+}
+
+tuples! {
+    /// A virtual transaction, or none. Few locks have one.
+    MaybeVirtuals of (Option<i32>, Option<u32>) as (proc_number, local_xid) {
+        1 proc_number: Option<i32>,
+        2 local_xid: Option<u32>,
+    }
     /// [`Party`] with both kinds side by side.
-    FlatParties of FlatParty {
+    FlatParties of (Option<i32>, VirtualTransaction) as (pid, prepared) {
         1 pid: Option<i32>,
         2 prepared: VirtualTransaction,
     }
 }
 
-/// A virtual transaction, or none. Few locks have one.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct MaybeVirtuals {
-    #[prost(message, required, tag = 1)]
-    proc_number: <Option<i32> as Cell>::Column,
-    #[prost(message, required, tag = 2)]
-    local_xid: <Option<u32> as Cell>::Column,
+stored_as! {
+    Option<VirtualTransaction> as (Option<i32>, Option<u32>):
+        |value| (value.map(|value| value.proc_number), value.map(|value| value.local_xid)),
+        |(number, xid)| Some(VirtualTransaction { proc_number: number?, local_xid: xid? });
+    Party as (Option<i32>, VirtualTransaction):
+        |party| match *party {
+            Party::Backend(pid) => (Some(pid), NO_TRANSACTION),
+            Party::Prepared(prepared) => (None, prepared),
+        },
+        |(pid, prepared)| pid.map_or(Party::Prepared(prepared), Party::Backend);
 }
 
-impl Cell for Option<VirtualTransaction> {
-    type Column = MaybeVirtuals;
-}
-
-impl Column<Option<VirtualTransaction>> for MaybeVirtuals {
-    fn push(&mut self, value: &Option<VirtualTransaction>, strings: &mut Strings) {
-        self.proc_number.push(&value.map(|value| value.proc_number), strings);
-        self.local_xid.push(&value.map(|value| value.local_xid), strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Option<VirtualTransaction> {
-        Some(VirtualTransaction {
-            proc_number: Column::<Option<i32>>::get(&self.proc_number, at, strings)?,
-            local_xid: Column::<Option<u32>>::get(&self.local_xid, at, strings)?,
-        })
-    }
-
-    fn rows(&self) -> usize {
-        Column::<Option<i32>>::rows(&self.proc_number)
-    }
-}
+/// Stands for no virtual transaction.
+const NO_TRANSACTION: VirtualTransaction = VirtualTransaction { proc_number: 0, local_xid: 0 };
 
 impl From<&LockTag> for TagColumns {
     fn from(tag: &LockTag) -> Self {
@@ -233,31 +225,5 @@ impl Column<LockTag> for Tags {
 
     fn reserve(&mut self, rows: usize) {
         Column::<TagColumns>::reserve(self, rows);
-    }
-}
-
-/// Stands for no virtual transaction.
-const NO_TRANSACTION: VirtualTransaction = VirtualTransaction { proc_number: 0, local_xid: 0 };
-
-impl Cell for Party {
-    type Column = FlatParties;
-}
-
-impl Column<Party> for FlatParties {
-    fn push(&mut self, value: &Party, strings: &mut Strings) {
-        let flat = match *value {
-            Party::Backend(pid) => FlatParty { pid: Some(pid), prepared: NO_TRANSACTION },
-            Party::Prepared(prepared) => FlatParty { pid: None, prepared },
-        };
-        self.push(&flat, strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Party {
-        let FlatParty { pid, prepared } = self.get(at, strings);
-        pid.map_or(Party::Prepared(prepared), Party::Backend)
-    }
-
-    fn rows(&self) -> usize {
-        Column::<FlatParty>::rows(self)
     }
 }

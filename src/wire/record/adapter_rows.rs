@@ -1,6 +1,5 @@
-use super::cell::{Cell, Column};
-use super::columns::{columns, lists};
-use super::strings::{Decoded, Strings};
+use super::cell::stored_as;
+use super::columns::{columns, tuples};
 use crate::model::adapter::{AdapterLease, AdapterSchedule, Depth, Job, Paused, Worker};
 use crate::model::lock_key::LockKey;
 use crate::model::{Text, Timestamp};
@@ -79,52 +78,29 @@ columns! {
     }
 }
 
-lists! {
-    JobLists of Job;
-    WorkerLists of Worker;
-    DepthLists of Depth;
-    PausedLists of Paused;
-    AdapterLeaseLists of AdapterLease;
-    AdapterScheduleLists of AdapterSchedule;
+tuples! {
+    /// Whether a key is a pair of numbers, and its 64 bits.
+    Keys of (Option<bool>, i64) as (is_pair, bits) {
+        1 is_pair: Option<bool>,
+        2 bits: i64,
+    }
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Keys {
-    #[prost(message, required, tag = 1)]
-    is_pair: <Option<bool> as Cell>::Column,
-    #[prost(message, required, tag = 2)]
-    bits: <i64 as Cell>::Column,
+stored_as! {
+    Option<LockKey> as (Option<bool>, i64):
+        |key| key.map(key_bits).map_or((None, 0), |(is_pair, bits)| (Some(is_pair), bits)),
+        |(is_pair, bits)| Some(key_of(is_pair?, bits));
 }
 
-impl Cell for Option<LockKey> {
-    type Column = Keys;
+/// Whether it is a pair of numbers, and its 64 bits.
+pub(super) fn key_bits(key: LockKey) -> (bool, i64) {
+    match key {
+        LockKey::Bigint(key) => (false, key),
+        LockKey::Pair(high, low) => (true, i64::from(high) << 32 | i64::from(low.cast_unsigned())),
+    }
 }
 
-impl Column<Option<LockKey>> for Keys {
-    fn push(&mut self, value: &Option<LockKey>, strings: &mut Strings) {
-        let (is_pair, bits) = match *value {
-            None => (None, 0),
-            Some(LockKey::Bigint(key)) => (Some(false), key),
-            Some(LockKey::Pair(high, low)) => {
-                (Some(true), i64::from(high) << 32 | i64::from(low.cast_unsigned()))
-            }
-        };
-        self.is_pair.push(&is_pair, strings);
-        self.bits.push(&bits, strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Option<LockKey> {
-        let is_pair = Column::<Option<bool>>::get(&self.is_pair, at, strings)?;
-        let bits = Column::<i64>::get(&self.bits, at, strings);
-        if !is_pair {
-            return Some(LockKey::Bigint(bits));
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
-        let low = bits as i32;
-        Some(LockKey::Pair(i32::try_from(bits >> 32).unwrap_or_default(), low))
-    }
-
-    fn rows(&self) -> usize {
-        Column::<Option<bool>>::rows(&self.is_pair)
-    }
+#[expect(clippy::cast_possible_truncation, reason = "two halves of 32 bits")]
+pub(super) fn key_of(is_pair: bool, bits: i64) -> LockKey {
+    if is_pair { LockKey::Pair((bits >> 32) as i32, bits as i32) } else { LockKey::Bigint(bits) }
 }

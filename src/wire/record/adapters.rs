@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cell::{column, rows};
-use super::columns::{columns, flat_rows, lists};
+use super::cell::{column, rows, sorted};
+use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
@@ -25,11 +25,6 @@ columns! {
 }
 
 flat_rows! {
-    /// Two words that belong together.
-    Pairs of Pair {
-        1 key: Text,
-        2 value: Text,
-    }
     /// How the presence of a worker is known; a limit is in seconds, or the name of a setting.
     Evidences of FlatEvidence {
         1 has_key: bool,
@@ -65,12 +60,12 @@ flat_rows! {
         2 title: Text,
         3 settings: Vec<Setting>,
         4 evidence: FlatEvidence,
-        5 comes_back: Vec<Pair>,
-        6 advise: Vec<Pair>,
+        5 comes_back: Vec<(Text, Text)>,
+        6 advise: Vec<(Text, Text)>,
         7 oid: u32,
         8 schema: Text,
         9 prefix: Text,
-        10 tables: Vec<Pair>,
+        10 tables: Vec<(Text, Text)>,
         11 version: Option<Text>,
         12 refused: Option<Text>,
         13 alternatives: Vec<Alternative>,
@@ -83,25 +78,26 @@ flat_rows! {
         20 is_alone: bool,
         21 sessions: Option<u64>,
     }
+}
+
+tuples! {
+    /// Two words that belong together.
+    Pairs of (Text, Text) as (key, value) {
+        1 key: Text,
+        2 value: Text,
+    }
     /// Runs whose key was free.
-    JobFrees of Free {
+    JobFrees of ((TextId, Option<Timestamp>), Timestamp) as ((TextId(id), started_at), since) {
         1 id: u64,
         2 started_at: Option<Timestamp>,
         3 since: Timestamp,
     }
     /// Values that must be unchanged.
-    JobEpochs of Epoch {
+    JobEpochs of (i32, Option<Timestamp>, bool) as (own_pid, started_at, in_recovery) {
         1 own_pid: i32,
         2 started_at: Option<Timestamp>,
         3 in_recovery: bool,
     }
-}
-
-lists! {
-    PairLists of Pair;
-    SettingLists of Setting;
-    AlternativeLists of Alternative;
-    PartLists of PartState;
 }
 
 fn limit(limit: Option<&Limit>) -> (Option<f64>, Option<Text>) {
@@ -116,8 +112,11 @@ fn limit_of(seconds: Option<f64>, setting: Option<Text>) -> Option<Limit> {
     setting.map(Limit::Setting).or_else(|| seconds.map(Limit::Seconds))
 }
 
-fn pairs<'a, K: 'a>(all: impl IntoIterator<Item = (K, &'a Text)>, key: impl Fn(K) -> &'a str) -> Vec<Pair> {
-    all.into_iter().map(|(of, text)| Pair { key: key(of).into(), value: Text::clone(text) }).collect()
+fn pairs<'a, K: 'a>(
+    all: impl IntoIterator<Item = (K, &'a Text)>,
+    key: impl Fn(K) -> &'a str,
+) -> Vec<(Text, Text)> {
+    all.into_iter().map(|(of, text)| (key(of).into(), Text::clone(text))).collect()
 }
 
 pub(super) fn of_installations(all: &[InstallationRows], strings: &mut Strings) -> Installations {
@@ -257,7 +256,6 @@ fn unflat(flat: Flat) -> InstallationRows {
         has_presence,
         ..
     } = flat.evidence;
-    let named = |all: Vec<Pair>| all.into_iter().map(|pair| (pair.key, pair.value));
     let adapter = Adapter {
         name: flat.name,
         title: flat.title,
@@ -272,8 +270,12 @@ fn unflat(flat: Flat) -> InstallationRows {
             has_session,
             has_presence,
         },
-        comes_back: named(flat.comes_back).filter_map(|(of, text)| Some((of.parse().ok()?, text))).collect(),
-        advise: named(flat.advise).filter_map(|(of, text)| Some((of.parse().ok()?, text))).collect(),
+        comes_back: flat
+            .comes_back
+            .into_iter()
+            .filter_map(|(of, text)| Some((of.parse().ok()?, text)))
+            .collect(),
+        advise: flat.advise.into_iter().filter_map(|(of, text)| Some((of.parse().ok()?, text))).collect(),
         ..Adapter::default()
     };
     let installation = Installation {
@@ -281,7 +283,7 @@ fn unflat(flat: Flat) -> InstallationRows {
         oid: flat.oid,
         schema: flat.schema,
         prefix: flat.prefix,
-        tables: named(flat.tables).collect::<BTreeMap<_, _>>(),
+        tables: flat.tables.into_iter().collect::<BTreeMap<_, _>>(),
         version: flat.version,
         refused: flat.refused,
         choices: choices(flat.alternatives),
@@ -311,30 +313,18 @@ fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): About) -> PartRows<T> {
     PartRows { section: Section::restored(Arc::new(rows), taken_at, error), is_cut }
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct JobMarks {
-    #[prost(message, required, tag = 1)]
-    epoch: JobEpochs,
-    #[prost(message, required, tag = 2)]
-    free: JobFrees,
+parts! {
+    JobMarks {
+        1 epoch: (i32, Option<Timestamp>, bool),
+        2 free: ((TextId, Option<Timestamp>), Timestamp),
+    }
 }
 
 pub(super) fn of_marks(watch: &Watch, strings: &mut Strings) -> JobMarks {
-    let epoch =
-        watch.epoch.map(|(own_pid, started_at, in_recovery)| Epoch { own_pid, started_at, in_recovery });
-    let free = watch.free.iter();
-    let mut free: Vec<_> = free
-        .map(|((id, started_at), since)| Free { id: id.0, started_at: *started_at, since: *since })
-        .collect();
-    free.sort_unstable_by_key(|row| (row.id, row.started_at));
-    JobMarks { epoch: column(epoch.as_slice(), strings), free: column(&free, strings) }
+    JobMarks::of((watch.epoch.as_slice(), &sorted(&watch.free)), strings)
 }
 
 pub(super) fn marks(kept: &JobMarks, strings: &Decoded) -> Watch {
-    let epoch = rows::<Epoch>(&kept.epoch, strings).pop();
-    let free = rows::<Free>(&kept.free, strings).into_iter();
-    Watch::restored(
-        epoch.map(|Epoch { own_pid, started_at, in_recovery }| (own_pid, started_at, in_recovery)),
-        free.map(|row| ((TextId(row.id), row.started_at), row.since)).collect(),
-    )
+    let (mut epoch, free) = kept.rows(strings);
+    Watch::restored(epoch.pop(), free.into_iter().collect())
 }

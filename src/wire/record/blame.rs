@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cell::{column, rows};
-use super::columns::{codes, columns, flat_rows, lists};
+use super::columns::{codes, columns, flat_rows, parts};
 use super::strings::{Decoded, Strings};
 use crate::model::blame::{
     Before, Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums,
@@ -119,37 +118,21 @@ flat_rows! {
     }
 }
 
-lists! {
-    BlameMinuteLists of BlameMinute;
-    RanLists of Ran;
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct BlameTable {
-    #[prost(message, required, tag = 1)]
-    head: BlameHeads,
-    #[prost(message, required, tag = 2)]
-    keys: BlameKeys,
-    #[prost(message, required, tag = 3)]
-    costs: KeyCosts,
-    #[prost(message, required, tag = 4)]
-    episodes: Episodes,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct BlameTick {
-    #[prost(message, required, tag = 1)]
-    head: TickHeads,
-    #[prost(message, required, tag = 2)]
-    keys: BlameKeys,
-    #[prost(message, required, tag = 3)]
-    begun: Beguns,
-    #[prost(message, required, tag = 4)]
-    costs: Costs,
-    #[prost(message, required, tag = 5)]
-    ran: Rans,
-    #[prost(message, required, tag = 6)]
-    ended: Endeds,
+parts! {
+    BlameTable {
+        1 head: BlameHead,
+        2 keys: Key,
+        3 costs: FlatKeyCost,
+        4 episodes: FlatEpisode,
+    }
+    BlameTick {
+        1 head: TickHead,
+        2 keys: Key,
+        3 begun: Begun,
+        4 costs: FlatCost,
+        5 ran: Ran,
+        6 ended: Ended,
+    }
 }
 
 #[derive(Default)]
@@ -233,23 +216,18 @@ pub(super) fn of_table(blame: &Blame, strings: &mut Strings) -> BlameTable {
         before_longest: blame.before.longest,
         before_seconds: blame.before.seconds,
     };
-    BlameTable {
-        head: column(&[head], strings),
-        keys: column(&numbers.keys, strings),
-        costs: column(&costs, strings),
-        episodes: column(&episodes, strings),
-    }
+    BlameTable::of((&[head], &numbers.keys, &costs, &episodes), strings)
 }
 
 pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
-    let keys = keys(&kept.keys, strings);
+    let (mut head, kept_keys, costs, episodes) = kept.rows(strings);
+    let (head, keys) = (head.pop().unwrap_or_default(), keys(kept_keys));
     let key = |number: u32| keys.get(number as usize).cloned();
-    let head = rows::<BlameHead>(&kept.head, strings).pop().unwrap_or_default();
-    let costs = rows::<FlatKeyCost>(&kept.costs, strings).into_iter().filter_map(|cost| {
+    let costs = costs.into_iter().filter_map(|cost| {
         let FlatKeyCost { key: number, minutes, episodes } = cost;
         Some(Arc::new(KeyCost { key: key(number)?, trail: trail(&minutes), episodes }))
     });
-    let episodes = rows::<FlatEpisode>(&kept.episodes, strings).into_iter().map(|flat| {
+    let episodes = episodes.into_iter().map(|flat| {
         Arc::new(Episode {
             number: flat.number,
             pid: flat.pid,
@@ -264,7 +242,7 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
             sums: flat.sums,
             ending: flat.ending,
             note: harmless(&flat.note),
-            ran: ran(flat.ran),
+            ran: harmless_ran(flat.ran),
         })
     });
     let mut episodes: Vec<_> = episodes.take(EPISODES).collect();
@@ -301,38 +279,31 @@ pub(super) fn of_tick(tick: &Tick, strings: &mut Strings) -> BlameTick {
     });
     let costs: Vec<_> = costs.collect();
     let head = TickHead { at: tick.at, missing: tick.missing, total: tick.total };
-    BlameTick {
-        head: column(&[head], strings),
-        keys: column(&numbers.keys, strings),
-        begun: column(&tick.begun, strings),
-        costs: column(&costs, strings),
-        ran: column(&tick.ran, strings),
-        ended: column(&tick.ended, strings),
-    }
+    BlameTick::of((&[head], &numbers.keys, &tick.begun, &costs, &tick.ran, &tick.ended), strings)
 }
 
 pub(super) fn tick(kept: &BlameTick, strings: &Decoded) -> Option<Tick> {
-    let keys = keys(&kept.keys, strings);
-    let TickHead { at, missing, total } = rows::<TickHead>(&kept.head, strings).pop()?;
-    let begun = rows::<Begun>(&kept.begun, strings).into_iter();
-    let costs = rows::<FlatCost>(&kept.costs, strings).into_iter().filter_map(|cost| {
+    let (mut head, kept_keys, begun, costs, ran, ended) = kept.rows(strings);
+    let (TickHead { at, missing, total }, keys) = (head.pop()?, keys(kept_keys));
+    let costs = costs.into_iter().filter_map(|cost| {
         let FlatCost { episode, key, sums } = cost;
         Some(Cost { episode, key: keys.get(key as usize).cloned()?, sums })
     });
-    let ended = rows::<Ended>(&kept.ended, strings).into_iter();
+    let begun = begun.into_iter();
+    let ended = ended.into_iter();
     Some(Tick {
         at,
         missing,
         total,
         begun: begun.map(|row| Begun { who: harmless(&row.who), lock: harmless(&row.lock), ..row }).collect(),
         costs: costs.collect(),
-        ran: ran(rows::<Ran>(&kept.ran, strings)),
+        ran: harmless_ran(ran),
         ended: ended.map(|row| Ended { note: harmless(&row.note), ..row }).collect(),
     })
 }
 
-fn keys(kept: &BlameKeys, strings: &Decoded) -> Vec<Arc<Key>> {
-    let keys = rows::<Key>(kept, strings).into_iter().map(|key| Key {
+fn keys(kept: Vec<Key>) -> Vec<Arc<Key>> {
+    let keys = kept.into_iter().map(|key| Key {
         application: harmless(&key.application),
         role: harmless(&key.role),
         database: harmless(&key.database),
@@ -344,7 +315,7 @@ fn keys(kept: &BlameKeys, strings: &Decoded) -> Vec<Arc<Key>> {
     keys.map(Arc::new).collect()
 }
 
-fn ran(rows: Vec<Ran>) -> Vec<Ran> {
+fn harmless_ran(rows: Vec<Ran>) -> Vec<Ran> {
     rows.into_iter()
         .map(|row| Ran { statement: harmless(&left(Channel::Blame, &row.statement)), ..row })
         .collect()

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::packed::{Packed, packed};
 use super::strings::{Decoded, Strings};
 use crate::model::{QueryText, Text, Timestamp};
@@ -10,7 +12,7 @@ pub(super) trait Cell: Sized {
     type Column: Column<Self>;
 }
 
-pub(super) trait Column<T>: prost::Message + Default {
+pub(super) trait Column<T>: prost::Message + Default + std::fmt::Debug {
     fn reserve(&mut self, _rows: usize) {}
     fn push(&mut self, value: &T, strings: &mut Strings);
     /// Appends several values. A row type does so field by field: ten thousand locks have sixteen columns, and only one column
@@ -40,6 +42,13 @@ pub(super) fn column<T: Cell>(rows: &[T], strings: &mut Strings) -> T::Column {
 pub(super) fn rows<T: Cell>(column: &T::Column, strings: &Decoded) -> Vec<T> {
     let count = strings.room(column.rows(), size_of::<T>());
     (0..count).map(|at| column.get(at, strings)).collect()
+}
+
+/// The entries of a map in the order of their keys.
+pub(super) fn sorted<K: Ord + Clone, V: Clone>(map: &FxHashMap<K, V>) -> Vec<(K, V)> {
+    let mut entries: Vec<_> = map.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    entries
 }
 
 /// Numbers below 2^63 that can be unknown: stored as the number plus one, 0 for unknown.
@@ -86,6 +95,42 @@ pub(super) struct Blobs {
     bytes: Vec<u8>,
 }
 
+/// Values that are stored as another type, and both conversions.
+macro_rules! stored_as {
+    ($($value:ty as $stored:ty: $to:expr, $from:expr;)*) => {$(
+        impl $crate::wire::record::cell::Cell for $value {
+            type Column = <$stored as $crate::wire::record::cell::Cell>::Column;
+        }
+
+        impl $crate::wire::record::cell::Column<$value> for <$stored as $crate::wire::record::cell::Cell>::Column {
+            fn push(&mut self, value: &$value, strings: &mut $crate::wire::record::strings::Strings) {
+                let to: fn(&$value) -> $stored = $to;
+                $crate::wire::record::cell::Column::<$stored>::push(self, &to(value), strings);
+            }
+
+            fn get(&self, at: usize, strings: &$crate::wire::record::strings::Decoded) -> $value {
+                let from: fn($stored) -> $value = $from;
+                from($crate::wire::record::cell::Column::<$stored>::get(self, at, strings))
+            }
+
+            fn rows(&self) -> usize {
+                $crate::wire::record::cell::Column::<$stored>::rows(self)
+            }
+
+            fn reserve(&mut self, rows: usize) {
+                $crate::wire::record::cell::Column::<$stored>::reserve(self, rows);
+            }
+        }
+    )*};
+}
+
+pub(super) use stored_as;
+
+stored_as! {
+    Timestamp as Option<Timestamp>: |time| Some(*time), Option::unwrap_or_default;
+    Arc<[u32]> as Vec<u32>: |list| list.to_vec(), Into::into;
+}
+
 fn set_bit(bits: &mut Vec<u8>, at: usize) {
     if bits.len() <= at / 8 {
         bits.resize(at / 8 + 1, 0);
@@ -100,7 +145,7 @@ fn bit(bits: &[u8], at: usize) -> bool {
 }
 
 /// The range of a list, from the ends of all lists.
-pub(super) fn place(ends: &[u64], at: usize) -> std::ops::Range<usize> {
+fn place(ends: &[u64], at: usize) -> std::ops::Range<usize> {
     let end = |at: usize| ends.get(at).and_then(|end| usize::try_from(*end).ok()).unwrap_or_default();
     let start = at.checked_sub(1).map_or(0, end);
     start..end(at).max(start)
@@ -132,27 +177,7 @@ macro_rules! counts {
             }
         }
 
-        impl Cell for $type {
-            type Column = Counts;
-        }
-
-        impl Column<$type> for Counts {
-            fn push(&mut self, value: &$type, strings: &mut Strings) {
-                self.push(&Some(*value), strings);
-            }
-
-            fn get(&self, at: usize, strings: &Decoded) -> $type {
-                Column::<Option<$type>>::get(self, at, strings).unwrap_or_default()
-            }
-
-            fn rows(&self) -> usize {
-                self.0.rows()
-            }
-
-            fn reserve(&mut self, rows: usize) {
-                self.0.reserve(rows);
-            }
-        }
+        stored_as! { $type as Option<$type>: |value| Some(*value), Option::unwrap_or_default; }
     )*};
 }
 
@@ -197,23 +222,7 @@ macro_rules! with_bits {
             }
         }
 
-        impl Cell for $type {
-            type Column = $column;
-        }
-
-        impl Column<$type> for $column {
-            fn push(&mut self, value: &$type, _: &mut Strings) {
-                self.value.push($to(*value));
-            }
-
-            fn get(&self, at: usize, _: &Decoded) -> $type {
-                self.value.get(at).map(|value| $from(*value)).unwrap_or_default()
-            }
-
-            fn rows(&self) -> usize {
-                self.value.len()
-            }
-        }
+        stored_as! { $type as Option<$type>: |value| Some(*value), Option::unwrap_or_default; }
     )*};
 }
 
@@ -252,24 +261,6 @@ impl Column<Option<Timestamp>> for Times {
 
     fn get(&self, at: usize, _: &Decoded) -> Option<Timestamp> {
         self.micros.get(at).copied().and_then(time)
-    }
-
-    fn rows(&self) -> usize {
-        self.micros.len()
-    }
-}
-
-impl Cell for Timestamp {
-    type Column = Times;
-}
-
-impl Column<Timestamp> for Times {
-    fn push(&mut self, value: &Timestamp, _: &mut Strings) {
-        self.micros.push(micros(Some(*value)));
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Timestamp {
-        Column::<Option<Timestamp>>::get(self, at, strings).unwrap_or_default()
     }
 
     fn rows(&self) -> usize {
@@ -354,6 +345,39 @@ impl Column<Arc<[u8]>> for Blobs {
         let place = place(&self.end, at);
         let place = place.start..place.start + strings.room(place.len(), 1);
         self.bytes.get(place).unwrap_or_default().into()
+    }
+
+    fn rows(&self) -> usize {
+        self.end.len()
+    }
+}
+
+/// Lists: the rows of all one after the other, and where each list ends.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Lists<C: prost::Message + Default + std::fmt::Debug> {
+    #[prost(uint64, repeated, tag = 1)]
+    end: Vec<u64>,
+    #[prost(message, required, tag = 2)]
+    rows: C,
+}
+
+impl<T: Cell> Cell for Vec<T> {
+    type Column = Lists<T::Column>;
+}
+
+impl<T: Cell> Column<Vec<T>> for Lists<T::Column> {
+    fn push(&mut self, list: &Vec<T>, strings: &mut Strings) {
+        for row in list {
+            self.rows.push(row, strings);
+        }
+        self.end.push(self.end.last().copied().unwrap_or_default() + list.len() as u64);
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> Vec<T> {
+        let place = place(&self.end, at);
+        let end = place.end.min(self.rows.rows());
+        let count = strings.room(end.saturating_sub(place.start), size_of::<T>());
+        (place.start..place.start + count).map(|at| self.rows.get(at, strings)).collect()
     }
 
     fn rows(&self) -> usize {

@@ -1,14 +1,13 @@
-//! Columns of rows: messages for row types, for lists of rows, and for enumerations.
-
-use std::sync::Arc;
-
-use super::cell::{Cell, Column, place};
-use super::strings::{Decoded, Strings};
-use crate::model::Text;
+//! Columns of rows: messages for row types and for enumerations.
 
 /// A row type: a message with a column for each field.
 macro_rules! columns {
     ($($(#[$doc:meta])* $columns:ident of $row:ident $(<$of:ident>)? { $($tag:tt $field:ident: $type:ty,)* })*) => {$(
+        $crate::wire::record::columns::columns! {
+            @ $(#[$doc])* $columns, $row $(<$of>)?, $row { $($field,)* }, $row { $($field,)* }, $($tag $field: $type,)*
+        }
+    )*};
+    (@ $(#[$doc:meta])* $columns:ident, $row:ty, $parts:pat, $whole:expr, $($tag:tt $field:ident: $type:ty,)*) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, prost::Message)]
         pub(in crate::wire::record) struct $columns {
@@ -18,30 +17,31 @@ macro_rules! columns {
             )*
         }
 
-        impl $crate::wire::record::cell::Cell for $row $(<$of>)? {
+        impl $crate::wire::record::cell::Cell for $row {
             type Column = $columns;
         }
 
-        impl $crate::wire::record::cell::Column<$row $(<$of>)?> for $columns {
-            fn push(&mut self, row: &$row $(<$of>)?, strings: &mut $crate::wire::record::strings::Strings) {
-                $($crate::wire::record::cell::Column::<$type>::push(&mut self.$field, &row.$field, strings);)*
+        impl $crate::wire::record::cell::Column<$row> for $columns {
+            fn push(&mut self, row: &$row, strings: &mut $crate::wire::record::strings::Strings) {
+                let $parts = row;
+                $($crate::wire::record::cell::Column::<$type>::push(&mut self.$field, $field, strings);)*
             }
 
+            #[allow(unused_variables, reason = "one column is written at a time")]
             fn extend<'a>(
                 &mut self,
-                rows: impl Iterator<Item = &'a $row $(<$of>)?> + Clone,
+                rows: impl Iterator<Item = &'a $row> + Clone,
                 strings: &mut $crate::wire::record::strings::Strings,
             ) {
                 $(
-                    let values = rows.clone().map(|row| &row.$field);
+                    let values = rows.clone().map(|$parts| $field);
                     $crate::wire::record::cell::Column::<$type>::extend(&mut self.$field, values, strings);
                 )*
             }
 
-            fn get(&self, at: usize, strings: &$crate::wire::record::strings::Decoded) -> $row $(<$of>)? {
-                $row {
-                    $($field: $crate::wire::record::cell::Column::<$type>::get(&self.$field, at, strings),)*
-                }
+            fn get(&self, at: usize, strings: &$crate::wire::record::strings::Decoded) -> $row {
+                $(let $field = $crate::wire::record::cell::Column::<$type>::get(&self.$field, at, strings);)*
+                $whole
             }
 
             fn rows(&self) -> usize {
@@ -52,6 +52,15 @@ macro_rules! columns {
             fn reserve(&mut self, rows: usize) {
                 $($crate::wire::record::cell::Column::<$type>::reserve(&mut self.$field, rows);)*
             }
+        }
+    };
+}
+
+/// The same for tuples, with the names of their columns.
+macro_rules! tuples {
+    ($($(#[$doc:meta])* $columns:ident of $row:ty as $parts:tt { $($tag:tt $field:ident: $type:ty,)* })*) => {$(
+        $crate::wire::record::columns::columns! {
+            @ $(#[$doc])* $columns, $row, $parts, $parts, $($tag $field: $type,)*
         }
     )*};
 }
@@ -73,43 +82,35 @@ macro_rules! flat_rows {
     };
 }
 
-/// Lists of rows: the rows of all lists one after the other, and where each list ends.
-macro_rules! lists {
-    ($($(#[$doc:meta])* $lists:ident of $row:ty;)*) => {$(
+/// A message of columns of different lengths, from the rows of each, and one number.
+macro_rules! parts {
+    ($($(#[$doc:meta])* $message:ident $(($number_tag:tt $number:ident: $kind:ident $number_type:ty))? {
+        $($tag:tt $field:ident: $type:ty,)*
+    })*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, prost::Message)]
-        pub(in crate::wire::record) struct $lists {
-            #[prost(uint64, repeated, tag = 1)]
-            end: Vec<u64>,
-            #[prost(message, required, tag = 2)]
-            rows: <$row as $crate::wire::record::cell::Cell>::Column,
+        pub(in crate::wire::record) struct $message {
+            $(
+                #[prost(message, required, tag = $tag)]
+                $field: <$type as $crate::wire::record::cell::Cell>::Column,
+            )*
+            $(
+                #[prost($kind, tag = $number_tag)]
+                $number: $number_type,
+            )?
         }
 
-        impl $crate::wire::record::cell::Cell for Vec<$row> {
-            type Column = $lists;
-        }
-
-        impl $crate::wire::record::cell::Column<Vec<$row>> for $lists {
-            fn push(&mut self, list: &Vec<$row>, strings: &mut $crate::wire::record::strings::Strings) {
-                for row in list {
-                    $crate::wire::record::cell::Column::<$row>::push(&mut self.rows, row, strings);
-                }
-                let end = self.end.last().copied().unwrap_or_default() + list.len() as u64;
-                self.end.push(end);
+        impl $message {
+            fn of(
+                ($($field,)*): ($(&[$type],)*),
+                $($number: $number_type,)?
+                strings: &mut $crate::wire::record::strings::Strings,
+            ) -> Self {
+                Self { $($field: $crate::wire::record::cell::column($field, strings),)* $($number,)? }
             }
 
-            fn get(&self, at: usize, strings: &$crate::wire::record::strings::Decoded) -> Vec<$row> {
-                let place = $crate::wire::record::columns::list(&self.end, at);
-                let most = $crate::wire::record::cell::Column::<$row>::rows(&self.rows);
-                let end = place.end.min(most);
-                let count = strings.room(end.saturating_sub(place.start), size_of::<$row>());
-                (place.start..place.start + count)
-                    .map(|at| $crate::wire::record::cell::Column::<$row>::get(&self.rows, at, strings))
-                    .collect()
-            }
-
-            fn rows(&self) -> usize {
-                self.end.len()
+            fn rows(&self, strings: &$crate::wire::record::strings::Decoded) -> ($(Vec<$type>,)*) {
+                ($($crate::wire::record::cell::rows(&self.$field, strings),)*)
             }
         }
     )*};
@@ -133,81 +134,22 @@ macro_rules! codes {
             }
         }
 
-        impl $crate::wire::record::cell::Cell for $type {
-            type Column = $crate::wire::record::cell::Counts;
-        }
-
-        impl $crate::wire::record::cell::Column<$type> for $crate::wire::record::cell::Counts {
-            fn push(&mut self, value: &$type, strings: &mut $crate::wire::record::strings::Strings) {
-                $crate::wire::record::cell::Column::<u32>::push(self, &$crate::wire::record::columns::Code::code(*value), strings);
-            }
-
-            fn get(&self, at: usize, strings: &$crate::wire::record::strings::Decoded) -> $type {
-                let code = $crate::wire::record::cell::Column::<Option<u32>>::get(self, at, strings);
-                code.map_or($type::$unknown, $crate::wire::record::columns::Code::of)
-            }
-
-            fn rows(&self) -> usize {
-                $crate::wire::record::cell::Column::<u32>::rows(self)
-            }
-        }
-
-        impl $crate::wire::record::cell::Cell for Option<$type> {
-            type Column = $crate::wire::record::cell::Counts;
-        }
-
-        impl $crate::wire::record::cell::Column<Option<$type>> for $crate::wire::record::cell::Counts {
-            fn push(&mut self, value: &Option<$type>, strings: &mut $crate::wire::record::strings::Strings) {
-                let code = value.map($crate::wire::record::columns::Code::code);
-                $crate::wire::record::cell::Column::<Option<u32>>::push(self, &code, strings);
-            }
-
-            fn get(&self, at: usize, strings: &$crate::wire::record::strings::Decoded) -> Option<$type> {
-                let code = $crate::wire::record::cell::Column::<Option<u32>>::get(self, at, strings);
-                code.map($crate::wire::record::columns::Code::of)
-            }
-
-            fn rows(&self) -> usize {
-                $crate::wire::record::cell::Column::<u32>::rows(self)
-            }
+        $crate::wire::record::cell::stored_as! {
+            $type as Option<u32>:
+                |value| Some($crate::wire::record::columns::Code::code(*value)),
+                |code| code.map_or($type::$unknown, $crate::wire::record::columns::Code::of);
+            Option<$type> as Option<u32>:
+                |value| value.map($crate::wire::record::columns::Code::code),
+                |code| code.map($crate::wire::record::columns::Code::of);
         }
     )*};
 }
 
-pub(super) use {codes, columns, flat_rows, lists};
+pub(super) use {codes, columns, flat_rows, parts, tuples};
 
 pub(super) trait Code: Copy {
     /// Number in a file, which is never reused.
     fn code(self) -> u32;
     /// The variant with this number; for an unknown number, the variant that stands for it.
     fn of(code: u32) -> Self;
-}
-
-pub(super) fn list(ends: &[u64], at: usize) -> std::ops::Range<usize> {
-    place(ends, at)
-}
-
-lists! {
-    /// Lists of process ids.
-    PidLists of i32;
-    OidLists of u32;
-    TextLists of Text;
-}
-
-impl Cell for Arc<[u32]> {
-    type Column = OidLists;
-}
-
-impl Column<Arc<[u32]>> for OidLists {
-    fn push(&mut self, value: &Arc<[u32]>, strings: &mut Strings) {
-        self.push(&value.to_vec(), strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Arc<[u32]> {
-        Column::<Vec<u32>>::get(self, at, strings).into()
-    }
-
-    fn rows(&self) -> usize {
-        self.end.len()
-    }
 }

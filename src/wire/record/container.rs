@@ -11,7 +11,7 @@
 use super::cell::{NO_TIME, column, micros, rows, time};
 use super::error::RecordError;
 use super::frame::Frame;
-use super::limits::{Limit, LimitRows, Rows, of_thresholds, thresholds};
+use super::limits::{Limit, LimitRows, of_thresholds, thresholds};
 use super::strings::{Decoded, Strings, TextBlock};
 use crate::model::Timestamp;
 use crate::model::thresholds::Thresholds;
@@ -241,7 +241,7 @@ pub fn about(payload: &[u8]) -> Result<About, RecordError> {
     }
     let mut strings = Decoded::default();
     strings.extend(&file.strings)?;
-    let limits: Rows<Limit> = rows(&file.limits, &strings);
+    let limits: Vec<Limit> = rows(&file.limits, &strings);
     Ok(About {
         program: file.program,
         created: time(file.created),

@@ -23,7 +23,6 @@ use crate::model::expected::ExpectedBlocker;
 use crate::model::past::Look;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
-use crate::model::systems::{Systems, TableRows};
 use crate::model::task::TaskSet;
 use crate::model::view::View;
 
@@ -263,7 +262,7 @@ impl Encoder {
         if before.is_none_or(|before| !same_sets(&before.task_sets, &snapshot.task_sets)) {
             made.push((Kind::Tasks, tables::of_sets(&snapshot.task_sets, strings).encode_to_vec()));
         }
-        if before.is_none_or(|before| !same_systems(&before.systems, &snapshot.systems)) {
+        if before.is_none_or(|before| !tables::same_systems(&before.systems, &snapshot.systems)) {
             made.push((Kind::Systems, tables::of_systems(&snapshot.systems, strings).encode_to_vec()));
         }
         let redis: &[RedisLeases] = std::slice::from_ref(&snapshot.systems.redis);
@@ -333,29 +332,6 @@ fn same_sets(before: &[TaskSet], after: &[TaskSet]) -> bool {
             && Arc::ptr_eq(before.tasks.last_rows(), after.tasks.last_rows())
             && Arc::ptr_eq(before.executions.last_rows(), after.executions.last_rows())
             && (before.tasks_cut, before.running_cut) == (after.tasks_cut, after.running_cut)
-    };
-    before.len() == after.len() && before.iter().zip(after).all(same)
-}
-
-/// Destructured, so that a new kind of table is not forgotten. Redis is a part of its own.
-fn same_systems(before: &Systems, after: &Systems) -> bool {
-    let Systems { leases, counts, items, limits, generators, workers, contended, refusals, redis: _ } =
-        before;
-    same_tables(leases, &after.leases)
-        && same_tables(counts, &after.counts)
-        && same_tables(items, &after.items)
-        && same_tables(limits, &after.limits)
-        && same_tables(generators, &after.generators)
-        && same_tables(workers, &after.workers)
-        && same_tables(contended, &after.contended)
-        && same_tables(refusals, &after.refusals)
-}
-
-fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {
-    let same = |(before, after): (&TableRows<T>, &TableRows<T>)| {
-        Arc::ptr_eq(&before.source, &after.source)
-            && Arc::ptr_eq(before.section.last_rows(), after.section.last_rows())
-            && before.is_cut == after.is_cut
     };
     before.len() == after.len() && before.iter().zip(after).all(same)
 }

@@ -6,8 +6,6 @@ use crate::model::expected::ExpectedBlocker;
 use crate::model::thresholds::Thresholds;
 use crate::text::{one_line, one_line_prefix};
 
-pub(super) type Rows<T> = Vec<T>;
-
 impl Limit {
     fn number(name: &str, number: f64) -> Self {
         Self { name: Some(name.into()), number, ..Self::default() }

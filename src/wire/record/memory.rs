@@ -1,10 +1,9 @@
 use std::sync::Arc;
 
-use super::activity;
-use super::cell::{Cell, column, rows};
-use super::columns::{columns, flat_rows, lists};
-use super::schema_rows::RefusalRows;
+use super::cell::sorted;
+use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
+use crate::model::backend::Backend;
 use crate::model::finding::deadlocks::{Broken, Counted, SeenCycle, Victims};
 use crate::model::finding::{Deadlocks, NewRoots};
 use crate::model::held::{HeldLocks, HeldSince};
@@ -12,9 +11,10 @@ use crate::model::held_watch::{Doing, HeldWatch};
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock};
 use crate::model::past::GraphFrom;
+use crate::model::refusals::Refusals;
 use crate::model::task::{Epoch, KeyHolder, Watch};
 use crate::model::view::{Sample, Series};
-use crate::model::wait_graph::Party;
+use crate::model::wait_graph::{Answer, Party};
 use crate::model::{Text, Timestamp};
 use crate::text::one_line;
 
@@ -62,15 +62,6 @@ columns! {
 }
 
 flat_rows! {
-    /// A lock of [`HeldLocks`].
-    HeldKeys of HeldKey {
-        1 pid: i32,
-        2 database: u32,
-        3 classid: u32,
-        4 objid: u32,
-        5 objsubid: u16,
-        6 time: u32,
-    }
     /// The state of a holder, and when it began.
     Holders of Holder {
         1 pid: i32,
@@ -78,27 +69,6 @@ flat_rows! {
         3 xact_start: Option<Timestamp>,
         4 state_change: Option<Timestamp>,
         5 start: Option<Timestamp>,
-    }
-    /// An execution whose key was free.
-    Frees of Free {
-        1 table: u32,
-        2 id: i64,
-        3 since: Timestamp,
-    }
-    /// An execution whose key somebody held.
-    Seens of SeenHolder {
-        1 table: u32,
-        2 id: i64,
-        3 pid: i32,
-        4 start: Option<Timestamp>,
-        5 tied: bool,
-        6 ended: bool,
-    }
-    /// A key that was held for nothing.
-    Idles of IdleKey {
-        1 pid: i32,
-        2 key: i64,
-        3 since: Timestamp,
     }
     /// A deadlock with its victims beside it.
     Brokens of FlatBroken {
@@ -109,44 +79,89 @@ flat_rows! {
         5 parties: Vec<Party>,
         6 said: Vec<Text>,
     }
+}
+
+tuples! {
+    /// A lock of [`HeldLocks`].
+    HeldKeys of ((i32, u32, u32, u32, u16), u32) as ((pid, database, classid, objid, objsubid), time) {
+        1 pid: i32,
+        2 database: u32,
+        3 classid: u32,
+        4 objid: u32,
+        5 objsubid: u16,
+        6 time: u32,
+    }
+    /// An execution whose key was free.
+    Frees of ((u32, i64), Timestamp) as ((table, id), since) {
+        1 table: u32,
+        2 id: i64,
+        3 since: Timestamp,
+    }
+    /// An execution whose key somebody held.
+    Seens of ((u32, i64), KeyHolder) as ((table, id), KeyHolder { pid, start, tied, ended }) {
+        1 table: u32,
+        2 id: i64,
+        3 pid: i32,
+        4 start: Option<Timestamp>,
+        5 tied: bool,
+        6 ended: bool,
+    }
+    /// A key that was held for nothing.
+    Idles of ((i32, i64), Timestamp) as ((pid, key), since) {
+        1 pid: i32,
+        2 key: i64,
+        3 since: Timestamp,
+    }
     /// Roots, and since when they are roots.
-    Roots of NewRoot {
+    Roots of (Party, Option<Timestamp>) as (party, since) {
         1 party: Party,
         2 since: Option<Timestamp>,
     }
     /// A wait that goes on, and how much of it has been counted, in seconds.
-    Waits of Wait {
+    Waits of ((i32, Timestamp), f64) as ((pid, start), seconds) {
         1 pid: i32,
         2 start: Timestamp,
         3 seconds: f64,
     }
 }
 
-lists! {
-    /// Parties that wait for each other.
-    PartyLists of Party;
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Held {
-    #[prost(message, required, tag = 1)]
-    keys: HeldKeys,
-    #[prost(message, required, tag = 2)]
-    times: Sinces,
-    #[prost(message, required, tag = 3)]
-    holders: Holders,
+parts! {
+    /// Since when advisory locks are held.
+    Held {
+        1 keys: ((i32, u32, u32, u32, u16), u32),
+        2 times: HeldSince,
+        3 holders: Holder,
+    }
+    /// Keys, deadlocks and roots.
+    Marks (9 has_looked: bool bool) {
+        1 epoch: Epoch,
+        2 free: ((u32, i64), Timestamp),
+        3 seen: ((u32, i64), KeyHolder),
+        4 idle: ((i32, i64), Timestamp),
+        5 counted: Counted,
+        6 cycles: SeenCycle,
+        7 broken: FlatBroken,
+        8 roots: (Party, Option<Timestamp>),
+    }
+    /// Waits that were counted.
+    WaitTable (3 forgotten: uint64 u64) {
+        1 since: Option<Timestamp>,
+        2 locks: WaitedLock,
+        4 going_on: ((i32, Timestamp), f64),
+    }
+    Minutes {
+        1 samples: Sample,
+        2 waiting_since: Option<Timestamp>,
+        3 refusals: Refusals,
+    }
+    /// Input of the graph other than the locks, if the locks are older than the snapshot.
+    Beside {
+        1 backends: Backend,
+        2 answers: Answer,
+    }
 }
 
 pub(super) fn of_held(held: &HeldWatch, strings: &mut Strings) -> Held {
-    let keys = held.since.keys.iter();
-    let keys = keys.map(|((pid, database, classid, objid, objsubid), time)| HeldKey {
-        pid: *pid,
-        database: *database,
-        classid: *classid,
-        objid: *objid,
-        objsubid: *objsubid,
-        time: *time,
-    });
     let mut holders: Vec<Holder> = held
         .holders
         .iter()
@@ -160,22 +175,11 @@ pub(super) fn of_held(held: &HeldWatch, strings: &mut Strings) -> Held {
         })
         .collect();
     holders.sort_unstable_by_key(|holder| holder.pid);
-    Held {
-        keys: column(&keys.collect::<Vec<_>>(), strings),
-        times: column(&held.since.times, strings),
-        holders: column(&holders, strings),
-    }
+    Held::of((&held.since.keys, &held.since.times, &holders), strings)
 }
 
 pub(super) fn held(kept: &Held, strings: &Decoded) -> HeldWatch {
-    let keys = rows::<HeldKey>(&kept.keys, strings).into_iter();
-    let since = HeldLocks {
-        keys: keys
-            .map(|key| ((key.pid, key.database, key.classid, key.objid, key.objsubid), key.time))
-            .collect(),
-        times: rows(&kept.times, strings),
-    };
-    let holders: Vec<Holder> = rows(&kept.holders, strings);
+    let (keys, times, holders) = kept.rows(strings);
     let starts = holders.iter().filter_map(|holder| Some((holder.pid, holder.start?))).collect();
     let doing = |holder: &Holder| {
         let doing = holder.backend_start.map(|backend_start| Doing {
@@ -185,29 +189,7 @@ pub(super) fn held(kept: &Held, strings: &Decoded) -> HeldWatch {
         });
         (holder.pid, doing)
     };
-    HeldWatch::restored(since, holders.iter().map(doing).collect(), starts)
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Marks {
-    #[prost(message, required, tag = 1)]
-    epoch: Epochs,
-    #[prost(message, required, tag = 2)]
-    free: Frees,
-    #[prost(message, required, tag = 3)]
-    seen: Seens,
-    #[prost(message, required, tag = 4)]
-    idle: Idles,
-    #[prost(message, required, tag = 5)]
-    counted: Counteds,
-    #[prost(message, required, tag = 6)]
-    cycles: Cycles,
-    #[prost(message, required, tag = 7)]
-    broken: Brokens,
-    #[prost(message, required, tag = 8)]
-    roots: Roots,
-    #[prost(bool, tag = 9)]
-    has_looked: bool,
+    HeldWatch::restored(HeldLocks { keys, times }, holders.iter().map(doing).collect(), starts)
 }
 
 pub(super) fn of_marks(
@@ -216,70 +198,44 @@ pub(super) fn of_marks(
     new_roots: &NewRoots,
     strings: &mut Strings,
 ) -> Marks {
-    let free = watch.free.iter();
-    let mut free: Vec<_> =
-        free.map(|((table, id), since)| Free { table: *table, id: *id, since: *since }).collect();
-    free.sort_unstable_by_key(|row| (row.table, row.id));
-    let seen = watch.seen.iter().map(|((table, id), seen)| {
-        let KeyHolder { pid, start, tied, ended } = *seen;
-        SeenHolder { table: *table, id: *id, pid, start, tied, ended }
-    });
-    let mut seen: Vec<_> = seen.collect();
-    seen.sort_unstable_by_key(|row| (row.table, row.id));
-    let idle = watch.idle.iter();
-    let mut idle: Vec<_> =
-        idle.map(|((pid, key), since)| IdleKey { pid: *pid, key: *key, since: *since }).collect();
-    idle.sort_unstable_by_key(|row| (row.pid, row.key));
-    let mut roots: Vec<_> =
-        new_roots.since.iter().map(|(party, since)| NewRoot { party: *party, since: *since }).collect();
-    roots.sort_unstable_by_key(|root| root.party);
     let broken = deadlocks.broken.iter().map(|broken| {
         let Victims { parties, said } =
             broken.victims.clone().unwrap_or(Victims { parties: Vec::new(), said: Vec::new() });
         let Broken { at, since, rise, .. } = *broken;
         FlatBroken { at, since, rise, has_victims: broken.victims.is_some(), parties, said }
     });
-    Marks {
-        epoch: column(watch.epoch.as_slice(), strings),
-        free: column(&free, strings),
-        seen: column(&seen, strings),
-        idle: column(&idle, strings),
-        counted: column(deadlocks.counted.as_slice(), strings),
-        cycles: column(&deadlocks.cycles, strings),
-        broken: column(&broken.collect::<Vec<_>>(), strings),
-        roots: column(&roots, strings),
-        has_looked: new_roots.has_looked,
-    }
+    let columns = (
+        watch.epoch.as_slice(),
+        &*sorted(&watch.free),
+        &*sorted(&watch.seen),
+        &*sorted(&watch.idle),
+        deadlocks.counted.as_slice(),
+        &*deadlocks.cycles,
+        &*broken.collect::<Vec<_>>(),
+        &*sorted(&new_roots.since),
+    );
+    Marks::of(columns, new_roots.has_looked, strings)
 }
 
 pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (Watch, Deadlocks, NewRoots) {
-    let free = rows::<Free>(&kept.free, strings).into_iter();
-    let seen = rows::<SeenHolder>(&kept.seen, strings).into_iter().map(|row| {
-        let SeenHolder { table, id, pid, start, tied, ended } = row;
-        ((table, id), KeyHolder { pid, start, tied, ended })
-    });
-    let idle = rows::<IdleKey>(&kept.idle, strings).into_iter();
+    let (mut epoch, free, seen, idle, mut counted, cycles, broken, roots) = kept.rows(strings);
     let watch = Watch {
-        epoch: rows(&kept.epoch, strings).pop(),
-        free: free.map(|row| ((row.table, row.id), row.since)).collect(),
-        seen: seen.collect(),
-        idle: idle.map(|row| ((row.pid, row.key), row.since)).collect(),
+        epoch: epoch.pop(),
+        free: free.into_iter().collect(),
+        seen: seen.into_iter().collect(),
+        idle: idle.into_iter().collect(),
     };
-    let broken = rows::<FlatBroken>(&kept.broken, strings).into_iter().map(|flat| {
+    let broken = broken.into_iter().map(|flat| {
         let FlatBroken { at, since, rise, has_victims, parties, said } = flat;
         let said = harmless(&said);
         Broken { at, since, rise, victims: has_victims.then_some(Victims { parties, said }) }
     });
     let deadlocks = Deadlocks {
-        counted: rows(&kept.counted, strings).pop(),
-        cycles: rows::<SeenCycle>(&kept.cycles, strings)
-            .into_iter()
-            .map(|cycle| SeenCycle { said: harmless(&cycle.said), ..cycle })
-            .collect(),
+        counted: counted.pop(),
+        cycles: cycles.into_iter().map(|cycle| SeenCycle { said: harmless(&cycle.said), ..cycle }).collect(),
         broken: broken.collect(),
     };
-    let roots = rows::<NewRoot>(&kept.roots, strings).into_iter();
-    let since = roots.map(|root| (root.party, root.since)).collect();
+    let since = roots.into_iter().collect();
     (watch, deadlocks, NewRoots { since, has_looked: kept.has_looked })
 }
 
@@ -288,82 +244,34 @@ fn harmless(said: &[Text]) -> Vec<Text> {
     said.iter().map(|text| one_line(text).into()).collect()
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct WaitTable {
-    #[prost(message, required, tag = 1)]
-    since: <Option<Timestamp> as Cell>::Column,
-    #[prost(message, required, tag = 2)]
-    locks: Waiteds,
-    #[prost(uint64, tag = 3)]
-    forgotten: u64,
-    #[prost(message, required, tag = 4)]
-    going_on: Waits,
-}
-
 pub(super) fn of_waits(waits: &WaitCounter, strings: &mut Strings) -> WaitTable {
     let going_on = waits.going_on.iter();
-    let mut going_on: Vec<_> = going_on
-        .map(|((pid, start), counted)| Wait { pid: *pid, start: *start, seconds: counted.seconds })
-        .collect();
-    going_on.sort_unstable_by_key(|wait| (wait.pid, wait.start));
-    WaitTable {
-        since: column(&[waits.waits.since], strings),
-        locks: column(&waits.waits.locks, strings),
-        forgotten: waits.waits.forgotten,
-        going_on: column(&going_on, strings),
-    }
+    let mut going_on: Vec<_> = going_on.map(|(wait, counted)| (*wait, counted.seconds)).collect();
+    going_on.sort_unstable_by_key(|(wait, _)| *wait);
+    let LockWaits { since, locks, forgotten } = &*waits.waits;
+    WaitTable::of((&[*since], locks, &going_on), *forgotten, strings)
 }
 
 pub(super) fn waits(kept: &WaitTable, strings: &Decoded) -> WaitCounter {
-    let table = LockWaits {
-        since: rows::<Option<Timestamp>>(&kept.since, strings).pop().flatten(),
-        locks: rows(&kept.locks, strings),
-        forgotten: kept.forgotten,
-    };
-    let going_on = rows::<Wait>(&kept.going_on, strings).into_iter();
-    WaitCounter::restored(table, going_on.map(|wait| ((wait.pid, wait.start), wait.seconds)))
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Minutes {
-    #[prost(message, required, tag = 1)]
-    samples: Samples,
-    #[prost(message, required, tag = 2)]
-    waiting_since: <Option<Timestamp> as Cell>::Column,
-    #[prost(message, required, tag = 3)]
-    refusals: RefusalRows,
+    let (mut since, locks, going_on) = kept.rows(strings);
+    let table = LockWaits { since: since.pop().flatten(), locks, forgotten: kept.forgotten };
+    WaitCounter::restored(table, going_on)
 }
 
 pub(super) fn of_series(series: &Series, strings: &mut Strings) -> Minutes {
-    Minutes {
-        samples: column(&series.samples, strings),
-        waiting_since: column(&[series.waiting_since], strings),
-        refusals: column(&series.refusals, strings),
-    }
+    Minutes::of((&series.samples, &[series.waiting_since], &series.refusals), strings)
 }
 
 pub(super) fn series(kept: &Minutes, strings: &Decoded) -> Series {
-    let since = rows::<Option<Timestamp>>(&kept.waiting_since, strings).pop();
-    Series {
-        samples: rows(&kept.samples, strings),
-        waiting_since: since.flatten(),
-        refusals: rows(&kept.refusals, strings),
-    }
-}
-
-/// Input of the graph other than the locks, if the locks are older than the snapshot.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Beside {
-    #[prost(message, required, tag = 1)]
-    backends: activity::Backends,
-    #[prost(message, required, tag = 2)]
-    answers: activity::Answers,
+    let (samples, mut since, refusals) = kept.rows(strings);
+    Series { samples, waiting_since: since.pop().flatten(), refusals }
 }
 
 pub(super) fn of_graph_from(graph: &GraphFrom, strings: &mut Strings) -> Beside {
-    Beside { backends: column(&graph.backends, strings), answers: column(&graph.answers, strings) }
+    Beside::of((&graph.backends, &graph.answers), strings)
 }
 
 pub(super) fn graph_from(kept: &Beside, strings: &Decoded) -> GraphFrom {
-    GraphFrom { backends: Arc::new(rows(&kept.backends, strings)), answers: rows(&kept.answers, strings) }
+    let (backends, answers) = kept.rows(strings);
+    GraphFrom { backends: Arc::new(backends), answers }
 }

@@ -1,9 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cell::{Cell, Column};
-use super::columns::{codes, columns, flat_rows, lists};
-use super::strings::{Decoded, Strings};
+use super::cell::stored_as;
+use super::columns::{codes, columns, flat_rows, tuples};
 use crate::model::redis_lease::{
     Bytes, Expiry, LockValue, RedisLease, RedisLeases, ServerKey, ServerState, Standing,
 };
@@ -66,121 +65,61 @@ flat_rows! {
         6 has_mode: bool,
         7 other: Option<Text>,
     }
+}
+
+tuples! {
     /// Another value, and on how many servers it is.
-    FlatOthers of FlatOther {
+    FlatOthers of (LockValue, u32) as (value, votes) {
         1 value: LockValue,
         2 votes: u32,
     }
 }
 
-lists! {
-    RedisLists of RedisLease;
-    ServerLists of ServerState;
-    SizeLists of usize;
-    /// The server of a key.
-    PlaceLists of ServerKey;
-    /// Fields of a hash.
-    FieldLists of Bytes;
-    /// How often each was locked.
-    NumberLists of i64;
-    FlatOtherLists of FlatOther;
-}
-
-impl Cell for LockValue {
-    type Column = FlatValues;
-}
-
-impl Column<LockValue> for FlatValues {
-    fn push(&mut self, value: &LockValue, strings: &mut Strings) {
-        let empty = FlatValue {
-            kind: 0,
-            bytes: Arc::default(),
-            whole: false,
-            fields: Vec::new(),
-            counts: Vec::new(),
-            has_mode: false,
-            other: None,
-        };
-        let flat = match value {
-            LockValue::Text { bytes, whole } => {
-                FlatValue { bytes: Arc::clone(bytes), whole: *whole, ..empty }
-            }
-            LockValue::Redisson { holders, mode } => FlatValue {
-                kind: 1,
-                bytes: mode.clone().unwrap_or_default(),
-                fields: holders.iter().map(|(field, _)| Arc::clone(field)).collect(),
-                counts: holders.iter().map(|(_, count)| *count).collect(),
-                has_mode: mode.is_some(),
-                ..empty
-            },
-            LockValue::Other(kind) => FlatValue { kind: 2, other: Some(Text::clone(kind)), ..empty },
-        };
-        self.push(&flat, strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> LockValue {
-        let flat: FlatValue = self.get(at, strings);
-        match flat.kind {
-            0 => LockValue::Text { bytes: flat.bytes, whole: flat.whole },
-            1 => LockValue::Redisson {
-                holders: flat.fields.into_iter().zip(flat.counts).collect(),
-                mode: flat.has_mode.then_some(flat.bytes),
-            },
-            _ => LockValue::Other(flat.other.unwrap_or_default()),
-        }
-    }
-
-    fn rows(&self) -> usize {
-        Column::<FlatValue>::rows(self)
-    }
-}
-
-impl Cell for Vec<(LockValue, u32)> {
-    type Column = FlatOtherLists;
-}
-
-impl Column<Vec<(LockValue, u32)>> for FlatOtherLists {
-    fn push(&mut self, list: &Vec<(LockValue, u32)>, strings: &mut Strings) {
-        let flat: Vec<FlatOther> =
-            list.iter().map(|(value, votes)| FlatOther { value: value.clone(), votes: *votes }).collect();
-        self.push(&flat, strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Vec<(LockValue, u32)> {
-        let flat: Vec<FlatOther> = self.get(at, strings);
-        flat.into_iter().map(|other| (other.value, other.votes)).collect()
-    }
-
-    fn rows(&self) -> usize {
-        Column::<Vec<FlatOther>>::rows(self)
-    }
-}
-
-/// Nanoseconds left; -1 for a key that never expires.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Expiries {
-    #[prost(sint64, repeated, tag = 1)]
-    nanos: Vec<i64>,
-}
-
-impl Cell for Expiry {
-    type Column = Expiries;
-}
-
-impl Column<Expiry> for Expiries {
-    fn push(&mut self, value: &Expiry, _: &mut Strings) {
-        self.nanos.push(match value {
+stored_as! {
+    LockValue as FlatValue: flat_value, lock_value;
+    // Nanoseconds left; -1 for a key that never expires.
+    Expiry as Option<i64>:
+        |expiry| Some(match expiry {
             Expiry::After(left) => i64::try_from(left.as_nanos()).unwrap_or(i64::MAX),
             Expiry::Never => -1,
-        });
-    }
+        }),
+        |nanos| match nanos.and_then(|nanos| u64::try_from(nanos).ok()) {
+            Some(nanos) => Expiry::After(Duration::from_nanos(nanos)),
+            None => Expiry::Never,
+        };
+}
 
-    fn get(&self, at: usize, _: &Decoded) -> Expiry {
-        let nanos = self.nanos.get(at).and_then(|nanos| u64::try_from(*nanos).ok());
-        nanos.map_or(Expiry::Never, |nanos| Expiry::After(Duration::from_nanos(nanos)))
+fn flat_value(value: &LockValue) -> FlatValue {
+    let empty = FlatValue {
+        kind: 0,
+        bytes: Arc::default(),
+        whole: false,
+        fields: Vec::new(),
+        counts: Vec::new(),
+        has_mode: false,
+        other: None,
+    };
+    match value {
+        LockValue::Text { bytes, whole } => FlatValue { bytes: Arc::clone(bytes), whole: *whole, ..empty },
+        LockValue::Redisson { holders, mode } => FlatValue {
+            kind: 1,
+            bytes: mode.clone().unwrap_or_default(),
+            fields: holders.iter().map(|(field, _)| Arc::clone(field)).collect(),
+            counts: holders.iter().map(|(_, count)| *count).collect(),
+            has_mode: mode.is_some(),
+            ..empty
+        },
+        LockValue::Other(kind) => FlatValue { kind: 2, other: Some(Text::clone(kind)), ..empty },
     }
+}
 
-    fn rows(&self) -> usize {
-        self.nanos.len()
+fn lock_value(flat: FlatValue) -> LockValue {
+    match flat.kind {
+        0 => LockValue::Text { bytes: flat.bytes, whole: flat.whole },
+        1 => LockValue::Redisson {
+            holders: flat.fields.into_iter().zip(flat.counts).collect(),
+            mode: flat.has_mode.then_some(flat.bytes),
+        },
+        _ => LockValue::Other(flat.other.unwrap_or_default()),
     }
 }

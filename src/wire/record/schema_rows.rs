@@ -1,6 +1,6 @@
 //! Workers, counted waits and refusals of locktop's schema.
 
-use super::columns::{columns, lists};
+use super::columns::columns;
 use crate::model::counted_waits::CountedWaits;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::refusals::Refusals;
@@ -33,10 +33,4 @@ columns! {
         4 lease: Option<i64>,
         5 task: Option<i64>,
     }
-}
-
-lists! {
-    TaskWorkerLists of TaskWorker;
-    CountedLockLists of CountedWaits;
-    RefusalLists of Refusals;
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use super::cell::{Cell, Column, column, rows};
-use super::columns::{codes, columns, flat_rows, lists};
+use super::cell::{column, rows, stored_as};
+use super::columns::{columns, flat_rows, tuples};
 use super::section_states::{SectionState, States};
 use super::strings::{Decoded, Strings};
 use crate::model::counted_waits::CountedWaits;
@@ -16,20 +16,6 @@ use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
 use crate::model::task_worker::TaskWorker;
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
-    Unsaid,
-    Id,
-    LockId,
-    Expression,
-}
-
-codes! {
-    Rule, else Unsaid; {
-        0 Unsaid, 1 Id, 2 LockId, 3 Expression,
-    }
-}
 
 columns! {
     Schedules of Schedule {
@@ -159,11 +145,6 @@ columns! {
 }
 
 flat_rows! {
-    /// [`KeyRule`] with its text beside it.
-    FlatRules of FlatRule {
-        1 rule: Rule,
-        2 expression: Option<Text>,
-    }
     /// [`TaskSet`] without the states of its sections.
     FlatSets of FlatSet {
         1 tables: TaskTables,
@@ -174,72 +155,33 @@ flat_rows! {
     }
 }
 
-lists! {
-    ScheduleLists of Schedule;
-    ExecutionLists of Execution;
-    LeaseLists of Lease;
-    StateCountLists of StateCount;
-    ItemLists of Item;
-    RateLimitLists of RateLimit;
-    GeneratorLists of IdGenerator;
+tuples! {
+    /// [`KeyRule`] with its text beside it.
+    FlatRules of (u32, Option<Text>) as (rule, expression) {
+        1 rule: u32,
+        2 expression: Option<Text>,
+    }
+    Places of (Option<u32>, Option<u16>) as (page, line) {
+        1 page: Option<u32>,
+        2 line: Option<u16>,
+    }
 }
 
-impl Cell for KeyRule {
-    type Column = FlatRules;
-}
-
-impl Column<KeyRule> for FlatRules {
-    fn push(&mut self, value: &KeyRule, strings: &mut Strings) {
-        let (rule, expression) = match value {
-            KeyRule::Unsaid => (Rule::Unsaid, None),
-            KeyRule::Id => (Rule::Id, None),
-            KeyRule::LockId => (Rule::LockId, None),
-            KeyRule::Expression(text) => (Rule::Expression, Some(Text::clone(text))),
+stored_as! {
+    KeyRule as (u32, Option<Text>):
+        |rule| match rule {
+            KeyRule::Unsaid => (0, None),
+            KeyRule::Id => (1, None),
+            KeyRule::LockId => (2, None),
+            KeyRule::Expression(text) => (3, Some(Text::clone(text))),
+        },
+        |(rule, expression)| match rule {
+            1 => KeyRule::Id,
+            2 => KeyRule::LockId,
+            3 => KeyRule::Expression(expression.unwrap_or_default()),
+            _ => KeyRule::Unsaid,
         };
-        self.push(&FlatRule { rule, expression }, strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> KeyRule {
-        let FlatRule { rule, expression } = self.get(at, strings);
-        match rule {
-            Rule::Unsaid => KeyRule::Unsaid,
-            Rule::Id => KeyRule::Id,
-            Rule::LockId => KeyRule::LockId,
-            Rule::Expression => KeyRule::Expression(expression.unwrap_or_default()),
-        }
-    }
-
-    fn rows(&self) -> usize {
-        Column::<FlatRule>::rows(self)
-    }
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Places {
-    #[prost(message, required, tag = 1)]
-    page: <Option<u32> as Cell>::Column,
-    #[prost(message, required, tag = 2)]
-    line: <Option<u16> as Cell>::Column,
-}
-
-impl Cell for Option<(u32, u16)> {
-    type Column = Places;
-}
-
-impl Column<Option<(u32, u16)>> for Places {
-    fn push(&mut self, value: &Option<(u32, u16)>, strings: &mut Strings) {
-        self.page.push(&value.map(|place| place.0), strings);
-        self.line.push(&value.map(|place| place.1), strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Option<(u32, u16)> {
-        let page = Column::<Option<u32>>::get(&self.page, at, strings)?;
-        Some((page, Column::<Option<u16>>::get(&self.line, at, strings)?))
-    }
-
-    fn rows(&self) -> usize {
-        Column::<Option<u32>>::rows(&self.page)
-    }
+    Option<(u32, u16)> as (Option<u32>, Option<u16>): |place| place.unzip(), |(page, line)| page.zip(line);
 }
 
 /// [`TableRows`] without the state of its section.
@@ -272,70 +214,46 @@ pub(super) fn sets(kept: &FlatSets, states: &mut States, strings: &Decoded) -> V
     rows::<FlatSet>(kept, strings).into_iter().map(set).collect()
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct SystemTables {
-    #[prost(message, required, tag = 1)]
-    leases: LeaseTables,
-    #[prost(message, required, tag = 2)]
-    counts: CountTables,
-    #[prost(message, required, tag = 3)]
-    items: ItemTables,
-    #[prost(message, required, tag = 4)]
-    limits: LimitTables,
-    #[prost(message, required, tag = 5)]
-    generators: GeneratorTables,
-    #[prost(message, required, tag = 6)]
-    workers: WorkerTables,
-    #[prost(message, required, tag = 7)]
-    contended: ContendedTables,
-    #[prost(message, required, tag = 8)]
-    refusals: RefusalTables,
+/// The kinds of tables with their columns. Locks in Redis are not in tables: they are kept separately.
+macro_rules! systems {
+    ($($tag:literal $kind:ident: $columns:ident,)*) => {
+        #[derive(Clone, PartialEq, prost::Message)]
+        pub(super) struct SystemTables {
+            $(
+                #[prost(message, required, tag = $tag)]
+                $kind: $columns,
+            )*
+        }
+
+        pub(super) fn of_systems(systems: &Systems, strings: &mut Strings) -> SystemTables {
+            SystemTables { $($kind: column(&flat(&systems.$kind), strings),)* }
+        }
+
+        /// The states of their sections, in the order in which [`systems`] reads them.
+        pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionState> {
+            std::iter::empty()$(.chain(systems.$kind.iter().map(|table| SectionState::of(&table.section))))*
+        }
+
+        pub(super) fn systems(kept: &SystemTables, states: &mut States, strings: &Decoded) -> Systems {
+            Systems { $($kind: tables(rows(&kept.$kind, strings), states),)* redis: Arc::default() }
+        }
+
+        /// Whether the rows are the same ones in memory.
+        pub(super) fn same_systems(before: &Systems, after: &Systems) -> bool {
+            $(same_tables(&before.$kind, &after.$kind))&&*
+        }
+    };
 }
 
-/// The other lock systems except those in Redis, which are kept separately.
-pub(super) fn of_systems(systems: &Systems, strings: &mut Strings) -> SystemTables {
-    SystemTables {
-        leases: column(&flat(&systems.leases), strings),
-        counts: column(&flat(&systems.counts), strings),
-        items: column(&flat(&systems.items), strings),
-        limits: column(&flat(&systems.limits), strings),
-        generators: column(&flat(&systems.generators), strings),
-        workers: column(&flat(&systems.workers), strings),
-        contended: column(&flat(&systems.contended), strings),
-        refusals: column(&flat(&systems.refusals), strings),
-    }
-}
-
-/// The states of their sections, in the order in which [`systems`] reads them.
-pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionState> {
-    fn of<T>(tables: &[TableRows<T>]) -> impl Iterator<Item = SectionState> {
-        tables.iter().map(|table| SectionState::of(&table.section))
-    }
-    // Taken apart, so that a kind of table that is new is not forgotten. What is in Redis has no section here.
-    let Systems { leases, counts, items, limits, generators, workers, contended, refusals, redis: _ } =
-        systems;
-    of(leases)
-        .chain(of(counts))
-        .chain(of(items))
-        .chain(of(limits))
-        .chain(of(generators))
-        .chain(of(workers))
-        .chain(of(contended))
-        .chain(of(refusals))
-}
-
-pub(super) fn systems(kept: &SystemTables, states: &mut States, strings: &Decoded) -> Systems {
-    Systems {
-        leases: tables(rows(&kept.leases, strings), states),
-        counts: tables(rows(&kept.counts, strings), states),
-        items: tables(rows(&kept.items, strings), states),
-        limits: tables(rows(&kept.limits, strings), states),
-        generators: tables(rows(&kept.generators, strings), states),
-        workers: tables(rows(&kept.workers, strings), states),
-        contended: tables(rows(&kept.contended, strings), states),
-        refusals: tables(rows(&kept.refusals, strings), states),
-        redis: Arc::default(),
-    }
+systems! {
+    1 leases: LeaseTables,
+    2 counts: CountTables,
+    3 items: ItemTables,
+    4 limits: LimitTables,
+    5 generators: GeneratorTables,
+    6 workers: WorkerTables,
+    7 contended: ContendedTables,
+    8 refusals: RefusalTables,
 }
 
 fn flat<T: Clone>(tables: &[TableRows<T>]) -> Vec<FlatTable<T>> {
@@ -357,4 +275,13 @@ fn tables<T>(flat: Vec<FlatTable<T>>, states: &mut States) -> Vec<TableRows<T>> 
             is_cut: table.is_cut,
         })
         .collect()
+}
+
+fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {
+    let same = |(before, after): (&TableRows<T>, &TableRows<T>)| {
+        Arc::ptr_eq(&before.source, &after.source)
+            && Arc::ptr_eq(before.section.last_rows(), after.section.last_rows())
+            && before.is_cut == after.is_cut
+    };
+    before.len() == after.len() && before.iter().zip(after).all(same)
 }

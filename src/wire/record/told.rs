@@ -1,6 +1,5 @@
-use super::cell::{Cell, Column};
-use super::columns::{codes, columns, flat_rows, lists};
-use super::strings::{Decoded, Strings};
+use super::cell::stored_as;
+use super::columns::{codes, columns, flat_rows, tuples};
 use crate::model::backend::BackendId;
 use crate::model::event::{self, Draft, Event, Kind, Length};
 use crate::model::finding::{Severity, Subject};
@@ -55,15 +54,31 @@ flat_rows! {
         7 id: i64,
         8 section: Option<Text>,
     }
+}
+
+tuples! {
     /// [`Length`] and how sure it is; kind 0 is none.
-    FlatLengths of FlatLength {
+    FlatLengths of (u32, f64) as (kind, seconds) {
         1 kind: u32,
         2 seconds: f64,
     }
 }
 
-lists! {
-    EventLists of Event;
+stored_as! {
+    Option<Subject> as FlatSubject: |subject| flat_subject(subject.as_ref()), |flat| subject(&flat);
+    Option<Length> as (u32, f64):
+        |length| match *length {
+            None => (0, 0.0),
+            Some(Length::Exactly(seconds)) => (1, seconds),
+            Some(Length::AtMost(seconds)) => (2, seconds),
+            Some(Length::AtLeast(seconds)) => (3, seconds),
+        },
+        |(kind, seconds)| match kind {
+            1 => Some(Length::Exactly(seconds)),
+            2 => Some(Length::AtMost(seconds)),
+            3 => Some(Length::AtLeast(seconds)),
+            _ => None,
+        };
 }
 
 /// Makes the texts of an event safe for a screen, because the file is not trusted.
@@ -74,75 +89,59 @@ pub(super) fn harmless(mut event: Event) -> Event {
     event
 }
 
-impl Cell for Option<Subject> {
-    type Column = FlatSubjects;
+fn flat_subject(subject: Option<&Subject>) -> FlatSubject {
+    let none = FlatSubject {
+        kind: 0,
+        pid: 0,
+        start: None,
+        party: Party::Backend(0),
+        tag: LockTag::new(LockType::Other),
+        table: 0,
+        id: 0,
+        section: None,
+    };
+    match subject {
+        None => none,
+        Some(Subject::Backend(BackendId { pid, backend_start })) => {
+            FlatSubject { kind: 1, pid: *pid, start: *backend_start, ..none }
+        }
+        Some(Subject::Party(party)) => FlatSubject { kind: 2, party: *party, ..none },
+        Some(Subject::Lock(tag)) => FlatSubject { kind: 3, tag: *tag, ..none },
+        Some(Subject::Task(TaskId { table, id })) => FlatSubject { kind: 4, table: *table, id: *id, ..none },
+        Some(Subject::Lease(TextId(id))) => FlatSubject { kind: 5, id: id.cast_signed(), ..none },
+        Some(Subject::Item(ItemId { table, id })) => FlatSubject { kind: 6, table: *table, id: *id, ..none },
+        Some(Subject::Queue) => FlatSubject { kind: 7, ..none },
+        Some(Subject::Limit(TextId(id))) => FlatSubject { kind: 8, id: id.cast_signed(), ..none },
+        Some(Subject::Generator(GeneratorId { table, worker })) => {
+            FlatSubject { kind: 9, table: *table, id: *worker, ..none }
+        }
+        Some(Subject::Server) => FlatSubject { kind: 10, ..none },
+        Some(Subject::Job(TextId(id))) => FlatSubject { kind: 12, id: id.cast_signed(), ..none },
+        Some(Subject::JobQueue(TextId(id))) => FlatSubject { kind: 13, id: id.cast_signed(), ..none },
+        Some(Subject::JobLease(TextId(id))) => FlatSubject { kind: 14, id: id.cast_signed(), ..none },
+        Some(Subject::Section(name)) => FlatSubject { kind: 11, section: Some((*name).into()), ..none },
+    }
 }
 
-impl Column<Option<Subject>> for FlatSubjects {
-    fn push(&mut self, value: &Option<Subject>, strings: &mut Strings) {
-        let none = FlatSubject {
-            kind: 0,
-            pid: 0,
-            start: None,
-            party: Party::Backend(0),
-            tag: LockTag::new(LockType::Other),
-            table: 0,
-            id: 0,
-            section: None,
-        };
-        let flat = match value {
-            None => none,
-            Some(Subject::Backend(BackendId { pid, backend_start })) => {
-                FlatSubject { kind: 1, pid: *pid, start: *backend_start, ..none }
-            }
-            Some(Subject::Party(party)) => FlatSubject { kind: 2, party: *party, ..none },
-            Some(Subject::Lock(tag)) => FlatSubject { kind: 3, tag: *tag, ..none },
-            Some(Subject::Task(TaskId { table, id })) => {
-                FlatSubject { kind: 4, table: *table, id: *id, ..none }
-            }
-            Some(Subject::Lease(TextId(id))) => FlatSubject { kind: 5, id: id.cast_signed(), ..none },
-            Some(Subject::Item(ItemId { table, id })) => {
-                FlatSubject { kind: 6, table: *table, id: *id, ..none }
-            }
-            Some(Subject::Queue) => FlatSubject { kind: 7, ..none },
-            Some(Subject::Limit(TextId(id))) => FlatSubject { kind: 8, id: id.cast_signed(), ..none },
-            Some(Subject::Generator(GeneratorId { table, worker })) => {
-                FlatSubject { kind: 9, table: *table, id: *worker, ..none }
-            }
-            Some(Subject::Server) => FlatSubject { kind: 10, ..none },
-            Some(Subject::Job(TextId(id))) => FlatSubject { kind: 12, id: id.cast_signed(), ..none },
-            Some(Subject::JobQueue(TextId(id))) => FlatSubject { kind: 13, id: id.cast_signed(), ..none },
-            Some(Subject::JobLease(TextId(id))) => FlatSubject { kind: 14, id: id.cast_signed(), ..none },
-            Some(Subject::Section(name)) => FlatSubject { kind: 11, section: Some((*name).into()), ..none },
-        };
-        self.push(&flat, strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Option<Subject> {
-        let flat: FlatSubject = self.get(at, strings);
-        let text_id = || TextId(flat.id.cast_unsigned());
-        Some(match flat.kind {
-            1 => Subject::Backend(BackendId { pid: flat.pid, backend_start: flat.start }),
-            2 => Subject::Party(flat.party),
-            3 => Subject::Lock(flat.tag),
-            4 => Subject::Task(TaskId { table: flat.table, id: flat.id }),
-            5 => Subject::Lease(text_id()),
-            6 => Subject::Item(ItemId { table: flat.table, id: flat.id }),
-            7 => Subject::Queue,
-            8 => Subject::Limit(text_id()),
-            9 => Subject::Generator(GeneratorId { table: flat.table, worker: flat.id }),
-            10 => Subject::Server,
-            11 => Subject::Section(section(flat.section.as_deref()?)?),
-            12 => Subject::Job(text_id()),
-            13 => Subject::JobQueue(text_id()),
-            14 => Subject::JobLease(text_id()),
-            _ => return None,
-        })
-    }
-
-    fn rows(&self) -> usize {
-        Column::<FlatSubject>::rows(self)
-    }
+fn subject(flat: &FlatSubject) -> Option<Subject> {
+    let text_id = || TextId(flat.id.cast_unsigned());
+    Some(match flat.kind {
+        1 => Subject::Backend(BackendId { pid: flat.pid, backend_start: flat.start }),
+        2 => Subject::Party(flat.party),
+        3 => Subject::Lock(flat.tag),
+        4 => Subject::Task(TaskId { table: flat.table, id: flat.id }),
+        5 => Subject::Lease(text_id()),
+        6 => Subject::Item(ItemId { table: flat.table, id: flat.id }),
+        7 => Subject::Queue,
+        8 => Subject::Limit(text_id()),
+        9 => Subject::Generator(GeneratorId { table: flat.table, worker: flat.id }),
+        10 => Subject::Server,
+        11 => Subject::Section(section(flat.section.as_deref()?)?),
+        12 => Subject::Job(text_id()),
+        13 => Subject::JobQueue(text_id()),
+        14 => Subject::JobLease(text_id()),
+        _ => return None,
+    })
 }
 
 fn section(name: &str) -> Option<&'static str> {
@@ -160,34 +159,4 @@ fn section(name: &str) -> Option<&'static str> {
         "adapters",
     ];
     NAMES.into_iter().find(|known| *known == name)
-}
-
-impl Cell for Option<Length> {
-    type Column = FlatLengths;
-}
-
-impl Column<Option<Length>> for FlatLengths {
-    fn push(&mut self, value: &Option<Length>, strings: &mut Strings) {
-        let (kind, seconds) = match *value {
-            None => (0, 0.0),
-            Some(Length::Exactly(seconds)) => (1, seconds),
-            Some(Length::AtMost(seconds)) => (2, seconds),
-            Some(Length::AtLeast(seconds)) => (3, seconds),
-        };
-        self.push(&FlatLength { kind, seconds }, strings);
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Option<Length> {
-        let FlatLength { kind, seconds } = self.get(at, strings);
-        Some(match kind {
-            1 => Length::Exactly(seconds),
-            2 => Length::AtMost(seconds),
-            3 => Length::AtLeast(seconds),
-            _ => return None,
-        })
-    }
-
-    fn rows(&self) -> usize {
-        Column::<FlatLength>::rows(self)
-    }
 }
