@@ -26,8 +26,9 @@ pub use definition::{
 };
 pub use evidence::{JobFacts, Judged, KeySeen, judge};
 pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
-pub use part::{Column, Part, Parts, ValueKind};
+pub use part::{Part, Parts};
 pub use presence::{Presence, connected, counted};
+pub(crate) use rows::part_rows;
 pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, PartRows, Paused, Worker};
 pub use state::{Proof, State};
 pub use template::{Piece, Template, Words};

@@ -8,122 +8,142 @@ use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
 
-/// A job, as its system stores it. None: the column has no value.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Job {
-    pub id: Text,
-    /// The state returned by the query: `running`, `due`, `scheduled`, `retry`, `blocked`, `failed` or `done`.
-    pub state: Text,
-    /// What it runs: a class, function or kind, as its system names it.
-    pub name: Option<Text>,
-    pub queue: Option<Text>,
-    /// Its priority, as its system counts it: in some systems a smaller number comes first.
-    pub priority: Option<i64>,
-    /// The number of the current or last attempt, as its system counts.
-    pub attempt: Option<i64>,
-    pub max_attempts: Option<i64>,
-    pub due_at: Option<Timestamp>,
-    /// The start of the current or last run.
-    pub started_at: Option<Timestamp>,
-    /// When it was done, or failed for good.
-    pub finished_at: Option<Timestamp>,
-    /// How long it may run, in seconds.
-    pub limit: Option<f64>,
-    /// The id of its worker; empty if its system records that no worker has it.
-    pub worker: Option<Text>,
-    pub key: Option<LockKey>,
-    pub backend_pid: Option<i32>,
-    /// The last sign of life of this job alone.
-    pub beat_at: Option<Timestamp>,
-    /// Until when its worker has it, unless renewed.
-    pub lease_until: Option<Timestamp>,
-    /// What it waits for, in words: a key, another job, a semaphore.
-    pub blocked_by: Option<Text>,
-    /// The error of the last attempt; the queries truncate it.
-    pub error: Option<Text>,
-    /// A further note for the user, in a few words: `cancel asked`.
-    pub note: Option<Text>,
-    /// A resource with limited concurrency, in words: `lock orders/7`. For a running job what it has, otherwise what it waits
-    /// for.
-    pub concurrency_key: Option<Text>,
-    /// Why it will not continue without help.
-    pub stuck: Option<Text>,
+/// The rows of the parts: structs whose fields have the number of their column in a recording, and their columns in a query.
+/// `part_rows!(columns)` passes them on to another macro.
+macro_rules! rows {
+    ($($(#[$about:meta])* pub struct $row:ident in $columns:ident {
+        $($(#[$doc:meta])* $tag:literal $field:ident: $type:ty = $($column:literal)+,)*
+    })*) => {
+        $(
+            $(#[$about])*
+            #[derive(Debug, Clone, PartialEq, Default)]
+            pub struct $row {
+                $($(#[$doc])* pub $field: $type,)*
+            }
+        )*
+
+        rows! { @ ($) $($columns of $row { $($tag $field: $type = $($column)+,)* })* }
+    };
+    (@ ($d:tt) $($rows:tt)*) => {
+        macro_rules! part_rows {
+            ($d to:ident) => { $d to! { $($rows)* } };
+        }
+        pub(crate) use part_rows;
+    };
 }
 
-/// A process that runs jobs, according to its row. None: the column has no value.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Worker {
-    pub id: Text,
-    pub name: Option<Text>,
-    pub host: Option<Text>,
-    /// The kind of process, as its system names it: `Worker`, `Dispatcher`.
-    pub kind: Option<Text>,
-    pub queues: Option<Text>,
-    /// The process id on its host, not that of a backend.
-    pub pid: Option<i64>,
-    pub capacity: Option<i64>,
-    pub busy: Option<i64>,
-    pub started_at: Option<Timestamp>,
-    pub beat_at: Option<Timestamp>,
-    /// When it ended, if its row stays.
-    pub stopped_at: Option<Timestamp>,
-    /// How old its sign of life may be, in seconds.
-    pub beat_limit: Option<f64>,
-    pub key: Option<LockKey>,
-    /// Process id of its backend, if its row has it.
-    pub backend_pid: Option<i32>,
-    /// The number of its own sessions, if its row identifies them.
-    pub sessions: Option<i64>,
-}
+rows! {
+    /// A job, as its system stores it. None: the column has no value.
+    pub struct Job in Jobs {
+        1 id: Text = "id",
+        /// The state returned by the query: `running`, `due`, `scheduled`, `retry`, `blocked`, `failed` or `done`.
+        2 state: Text = "state",
+        /// What it runs: a class, function or kind, as its system names it.
+        3 name: Option<Text> = "name",
+        4 queue: Option<Text> = "queue",
+        /// Its priority, as its system counts it: in some systems a smaller number comes first.
+        5 priority: Option<i64> = "priority",
+        /// The number of the current or last attempt, as its system counts.
+        6 attempt: Option<i64> = "attempt",
+        7 max_attempts: Option<i64> = "max_attempts",
+        8 due_at: Option<Timestamp> = "due_at",
+        /// The start of the current or last run.
+        9 started_at: Option<Timestamp> = "started_at",
+        /// When it was done, or failed for good.
+        10 finished_at: Option<Timestamp> = "finished_at",
+        /// How long it may run, in seconds.
+        11 limit: Option<f64> = "limit_s",
+        /// The id of its worker; empty if its system records that no worker has it.
+        12 worker: Option<Text> = "worker",
+        13 key: Option<LockKey> = "lock_key" "lock_class" "lock_obj",
+        14 backend_pid: Option<i32> = "backend_pid",
+        /// The last sign of life of this job alone.
+        15 beat_at: Option<Timestamp> = "beat_at",
+        /// Until when its worker has it, unless renewed.
+        16 lease_until: Option<Timestamp> = "lease_until",
+        /// What it waits for, in words: a key, another job, a semaphore.
+        17 blocked_by: Option<Text> = "blocked_by",
+        /// The error of the last attempt; the queries truncate it.
+        18 error: Option<Text> = "error",
+        /// A further note for the user, in a few words: `cancel asked`.
+        19 note: Option<Text> = "note",
+        /// A resource with limited concurrency, in words: `lock orders/7`. For a running job what it has, otherwise what it waits
+        /// for.
+        20 concurrency_key: Option<Text> = "concurrency_key",
+        /// Why it will not continue without help.
+        21 stuck: Option<Text> = "stuck",
+    }
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Depth {
-    /// None: all queues.
-    pub queue: Option<Text>,
-    /// One of the words of [`Job::state`].
-    pub state: Text,
-    /// At most [`super::COUNTED`] plus one are counted.
-    pub number: i64,
-    pub is_estimate: bool,
-    /// Since when the oldest of them could have been started.
-    pub oldest_at: Option<Timestamp>,
-}
+    /// A process that runs jobs, according to its row. None: the column has no value.
+    pub struct Worker in Workers {
+        1 id: Text = "id",
+        2 name: Option<Text> = "name",
+        3 host: Option<Text> = "host",
+        /// The kind of process, as its system names it: `Worker`, `Dispatcher`.
+        4 kind: Option<Text> = "kind",
+        5 queues: Option<Text> = "queues",
+        /// The process id on its host, not that of a backend.
+        6 pid: Option<i64> = "pid",
+        7 capacity: Option<i64> = "capacity",
+        8 busy: Option<i64> = "busy",
+        9 started_at: Option<Timestamp> = "started_at",
+        10 beat_at: Option<Timestamp> = "beat_at",
+        /// When it ended, if its row stays.
+        11 stopped_at: Option<Timestamp> = "stopped_at",
+        /// How old its sign of life may be, in seconds.
+        12 beat_limit: Option<f64> = "beat_limit_s",
+        13 key: Option<LockKey> = "lock_key",
+        /// Process id of its backend, if its row has it.
+        14 backend_pid: Option<i32> = "backend_pid",
+        /// The number of its own sessions, if its row identifies them.
+        15 sessions: Option<i64> = "sessions",
+    }
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Paused {
-    pub queue: Text,
-    /// When it was paused. None if its system does not record it.
-    pub since: Option<Timestamp>,
-}
+    pub struct Depth in Depths {
+        /// None: all queues.
+        1 queue: Option<Text> = "queue",
+        /// One of the words of [`Job::state`].
+        2 state: Text = "state",
+        /// At most [`super::COUNTED`] plus one are counted.
+        3 number: i64 = "number",
+        4 is_estimate: bool = "is_estimate",
+        /// Since when the oldest of them could have been started.
+        5 oldest_at: Option<Timestamp> = "oldest_at",
+    }
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct AdapterLease {
-    /// The id there, as text: `leader`, the name of a lock.
-    pub id: Text,
-    /// The current or last owner, as its system names it.
-    pub owner: Option<Text>,
-    pub token: Option<Text>,
-    /// A further note for the user: `rescues, schedules, cleans`.
-    pub note: Option<Text>,
-    pub acquired_at: Option<Timestamp>,
-    pub expires_at: Option<Timestamp>,
-    /// Whether it is held. None: its lock or its end decides.
-    pub is_held: Option<bool>,
-    pub key: Option<LockKey>,
-}
+    pub struct Paused in PausedRows {
+        1 queue: Text = "queue",
+        /// When it was paused. None if its system does not record it.
+        2 since: Option<Timestamp> = "since",
+    }
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct AdapterSchedule {
-    pub id: Text,
-    /// The job or command that it starts.
-    pub name: Option<Text>,
-    /// The schedule in its system's notation.
-    pub schedule: Option<Text>,
-    pub queue: Option<Text>,
-    pub next_run_at: Option<Timestamp>,
-    pub last_run_at: Option<Timestamp>,
-    /// None if its system cannot disable a schedule.
-    pub is_enabled: Option<bool>,
+    pub struct AdapterLease in AdapterLeases {
+        /// The id there, as text: `leader`, the name of a lock.
+        1 id: Text = "id",
+        /// The current or last owner, as its system names it.
+        2 owner: Option<Text> = "owner",
+        3 token: Option<Text> = "token",
+        /// A further note for the user: `rescues, schedules, cleans`.
+        4 note: Option<Text> = "note",
+        5 acquired_at: Option<Timestamp> = "acquired_at",
+        6 expires_at: Option<Timestamp> = "expires_at",
+        /// Whether it is held. None: its lock or its end decides.
+        7 is_held: Option<bool> = "is_held",
+        8 key: Option<LockKey> = "lock_key",
+    }
+
+    pub struct AdapterSchedule in AdapterSchedules {
+        1 id: Text = "id",
+        /// The job or command that it starts.
+        2 name: Option<Text> = "name",
+        /// The schedule in its system's notation.
+        3 schedule: Option<Text> = "schedule",
+        4 queue: Option<Text> = "queue",
+        5 next_run_at: Option<Timestamp> = "next_run_at",
+        6 last_run_at: Option<Timestamp> = "last_run_at",
+        /// None if its system cannot disable a schedule.
+        7 is_enabled: Option<bool> = "is_enabled",
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -1,117 +1,106 @@
-//! Decodes rows of the parts, in the order of their columns ([`Part::columns`]).
+//! Rows of the parts: their columns, and how each is decoded.
 
-use crate::model::adapter::{AdapterLease, AdapterSchedule, Depth, Job, Paused, Worker};
+use crate::model::adapter::{AdapterLease, AdapterSchedule, Depth, Job, Part, Paused, Worker, part_rows};
 use crate::model::lock_key::LockKey;
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::row::Values;
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ValueKind {
+    Text,
+    Int,
+    Number,
+    Time,
+    Bool,
+}
+
+impl ValueKind {
+    pub(super) fn sql(self) -> &'static str {
+        match self {
+            Self::Text => "pg_catalog.text",
+            Self::Int => "pg_catalog.int8",
+            Self::Number => "pg_catalog.float8",
+            Self::Time => "pg_catalog.timestamptz",
+            Self::Bool => "pg_catalog.bool",
+        }
+    }
+}
+
+/// An output column: its name, its kind, and whether it is required.
+pub(super) type Column = (&'static str, ValueKind, bool);
+
 pub(super) trait PartRow: Sized {
+    /// The columns it may have, in the order in which they are read.
+    const COLUMNS: &[Column];
+
     /// None if the row cannot be distinguished from others.
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError>;
 }
 
-impl PartRow for Job {
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let (Some(id), Some(state)) = (row.text()?, row.text()?) else { return Ok(None) };
-        Ok(Some(Self {
-            id,
-            state,
-            name: row.text()?,
-            queue: row.text()?,
-            priority: row.int()?,
-            attempt: row.int()?,
-            max_attempts: row.int()?,
-            due_at: row.time()?,
-            started_at: row.time()?,
-            finished_at: row.time()?,
-            limit: row.number()?,
-            worker: row.text()?,
-            key: key(row)?,
-            backend_pid: row.small()?,
-            beat_at: row.time()?,
-            lease_until: row.time()?,
-            blocked_by: row.text()?,
-            error: row.text()?,
-            note: row.text()?,
-            concurrency_key: row.text()?,
-            stuck: row.text()?,
-        }))
-    }
+trait Value: Sized {
+    const KIND: ValueKind;
+    const IS_REQUIRED: bool;
+
+    /// The value of so many columns; None if it is required and missing.
+    fn read(row: &mut Values<'_, '_>, columns: usize) -> Result<Option<Self>, DecodeError>;
 }
 
-/// The key of a job: one bigint or two integers.
-fn key(row: &mut Values<'_, '_>) -> Result<Option<LockKey>, DecodeError> {
-    let (key, class, object) = (row.int()?, row.small()?, row.small()?);
-    Ok(key.map(LockKey::Bigint).or_else(|| Some(LockKey::Pair(class?, object?))))
+macro_rules! values {
+    ($($type:ty: $kind:ident $is_required:literal, |$row:ident, $columns:pat_param| $value:expr;)*) => {$(
+        impl Value for $type {
+            const KIND: ValueKind = ValueKind::$kind;
+            const IS_REQUIRED: bool = $is_required;
+
+            fn read($row: &mut Values<'_, '_>, $columns: usize) -> Result<Option<Self>, DecodeError> {
+                Ok($value)
+            }
+        }
+    )*};
 }
 
-impl PartRow for Worker {
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let Some(id) = row.text()? else { return Ok(None) };
-        Ok(Some(Self {
-            id,
-            name: row.text()?,
-            host: row.text()?,
-            kind: row.text()?,
-            queues: row.text()?,
-            pid: row.int()?,
-            capacity: row.int()?,
-            busy: row.int()?,
-            started_at: row.time()?,
-            beat_at: row.time()?,
-            stopped_at: row.time()?,
-            beat_limit: row.number()?,
-            key: row.int()?.map(LockKey::Bigint),
-            backend_pid: row.small()?,
-            sessions: row.int()?,
-        }))
-    }
+values! {
+    Text: Text true, |row, _| row.text()?;
+    Option<Text>: Text false, |row, _| Some(row.text()?);
+    // `pg_class.reltuples` is negative for a table that was never counted.
+    i64: Int true, |row, _| row.int()?.filter(|number| *number >= 0);
+    Option<i64>: Int false, |row, _| Some(row.int()?);
+    Option<i32>: Int false, |row, _| Some(row.small()?);
+    Option<f64>: Number false, |row, _| Some(row.number()?);
+    Option<Timestamp>: Time false, |row, _| Some(row.time()?);
+    bool: Bool false, |row, _| Some(row.flag()?.unwrap_or_default());
+    Option<bool>: Bool false, |row, _| Some(row.flag()?);
+    // One bigint, or else two integers.
+    Option<LockKey>: Int false, |row, columns| {
+        let key = row.int()?.map(LockKey::Bigint);
+        let (class, object) = if columns > 1 { (row.small()?, row.small()?) } else { (None, None) };
+        Some(key.or_else(|| Some(LockKey::Pair(class?, object?))))
+    };
 }
 
-impl PartRow for Depth {
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let (queue, state, number) = (row.text()?, row.text()?, row.int()?);
-        let (is_estimate, oldest_at) = (row.flag()?.unwrap_or_default(), row.time()?);
-        // `pg_class.reltuples` is negative for a table that was never counted.
-        let known = state.zip(number.filter(|number| *number >= 0));
-        Ok(known.map(|(state, number)| Self { queue, state, number, is_estimate, oldest_at }))
-    }
+macro_rules! decoded {
+    ($($_columns:ident of $row:ident { $($tag:literal $field:ident: $type:ty = $($column:literal)+,)* })*) => {$(
+        impl PartRow for $row {
+            const COLUMNS: &[Column] =
+                &[$($(($column, <$type as Value>::KIND, <$type as Value>::IS_REQUIRED),)+)*];
+
+            fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+                $(let Some($field) = <$type as Value>::read(row, [$($column),+].len())? else { return Ok(None) };)*
+                Ok(Some(Self { $($field,)* }))
+            }
+        }
+    )*};
 }
 
-impl PartRow for Paused {
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let (queue, since) = (row.text()?, row.time()?);
-        Ok(queue.map(|queue| Self { queue, since }))
-    }
-}
+part_rows!(decoded);
 
-impl PartRow for AdapterLease {
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let Some(id) = row.text()? else { return Ok(None) };
-        Ok(Some(Self {
-            id,
-            owner: row.text()?,
-            token: row.text()?,
-            note: row.text()?,
-            acquired_at: row.time()?,
-            expires_at: row.time()?,
-            is_held: row.flag()?,
-            key: row.int()?.map(LockKey::Bigint),
-        }))
-    }
-}
-
-impl PartRow for AdapterSchedule {
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let Some(id) = row.text()? else { return Ok(None) };
-        Ok(Some(Self {
-            id,
-            name: row.text()?,
-            schedule: row.text()?,
-            queue: row.text()?,
-            next_run_at: row.time()?,
-            last_run_at: row.time()?,
-            is_enabled: row.flag()?,
-        }))
+pub(super) fn columns(part: Part) -> &'static [Column] {
+    match part {
+        Part::Workers => Worker::COLUMNS,
+        Part::Depth => Depth::COLUMNS,
+        Part::Paused => Paused::COLUMNS,
+        Part::Leases => AdapterLease::COLUMNS,
+        Part::Schedules => AdapterSchedule::COLUMNS,
+        Part::Running | Part::Due | Part::Scheduled | Part::Blocked | Part::Failed => Job::COLUMNS,
     }
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
+use super::decode::{Column, ValueKind};
 use super::found::FoundInstallation;
-use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template, Value, ValueKind};
+use crate::model::adapter::{COUNTED, Piece, ROWS, Template, Value};
 use crate::pg::decode::row::CHARACTERS;
 use crate::pg::sql;
 use crate::pg::tables::{Named, guarded, records};

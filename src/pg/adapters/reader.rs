@@ -343,7 +343,7 @@ fn put(
     taken_at: Timestamp,
     texts: &mut Texts,
 ) {
-    let mut read = Put { part, answer, taken_at, texts };
+    let mut read = Put { answer, taken_at, texts };
     match part {
         Part::Workers => read.fill(&mut installation.workers),
         Part::Depth => read.fill(&mut installation.depth),
@@ -357,7 +357,6 @@ fn put(
 }
 
 struct Put<'a> {
-    part: Part,
     answer: Result<Vec<Bytes>, Text>,
     taken_at: Timestamp,
     texts: &'a mut Texts,
@@ -367,7 +366,7 @@ impl Put<'_> {
     fn fill<T: PartRow>(&mut self, place: &mut PartRows<T>) {
         let unreadable = |error: DecodeError| Text::from(error.to_string());
         let answer = self.answer.as_ref().map_err(Clone::clone);
-        let columns = self.part.columns().len();
+        let columns = T::COLUMNS.len();
         let found =
             answer.and_then(|messages| row::rows(messages, columns, self.texts, T::read).map_err(unreadable));
         *place = match found {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use tokio_postgres::Client;
 
 use super::ask::{Said, Unread, asked};
+use super::decode::{Column, columns};
 use super::find::find;
 use super::found::FoundInstallation;
 use super::frame::{Framed, mistyped, statement_name};
@@ -12,7 +13,7 @@ use super::rehearse::rehearsed;
 use crate::clock;
 use crate::model::Text;
 use crate::model::adapter::{
-    Adapter, Choice, Column, Installation, Part, Parts, Query, Reading as Once, STATES, Template, Tried,
+    Adapter, Choice, Installation, Part, Parts, Query, Reading as Once, STATES, Template, Tried,
 };
 use crate::pg::decode::copy::CopyReader;
 use crate::pg::decode::value::text;
@@ -88,7 +89,7 @@ async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<On
     let seconds = clock::monotonic().duration_since(started).as_secs_f64();
     let (mut reader, mut rows, mut strange) = (CopyReader::default(), 0, None::<String>);
     for message in messages {
-        reader.read(&message, part.columns().len(), |fields| {
+        reader.read(&message, columns(part).len(), |fields| {
             rows += 1;
             if part.has_states() {
                 // The state follows the id, or the queue.
@@ -210,7 +211,7 @@ impl Survey<'_> {
             Ok(names) => names,
             Err(unread) => return Ok(refused_at(unread.reason, None, unread.position)),
         };
-        let columns = query.part.columns();
+        let columns = columns(query.part);
         if let Err(reason) = are_known(&names, columns) {
             return Ok(refused(reason, None));
         }

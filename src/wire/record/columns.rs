@@ -1,8 +1,10 @@
 //! Columns of rows: messages for row types and for enumerations.
 
-/// A row type: a message with a column for each field.
+/// A row type: a message with a column for each field. The columns of a query behind a field are ignored.
 macro_rules! columns {
-    ($($(#[$doc:meta])* $columns:ident of $row:ident $(<$of:ident>)? { $($tag:tt $field:ident: $type:ty,)* })*) => {$(
+    ($($(#[$doc:meta])* $columns:ident of $row:ident $(<$of:ident>)? {
+        $($tag:tt $field:ident: $type:ty $(= $($_column:literal)+)?,)*
+    })*) => {$(
         $crate::wire::record::columns::columns! {
             @ $(#[$doc])* $columns, $row $(<$of>)?, $row { $($field,)* }, $row { $($field,)* }, $($tag $field: $type,)*
         }
