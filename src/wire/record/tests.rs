@@ -7,6 +7,7 @@
 )]
 
 mod adapters;
+mod again;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,76 @@
+//! Kept recordings, read and written again.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use prost::Message;
+
+use super::container::{FOOTER, HEADER, Header, Kind, MOMENT};
+use super::frame::{LARGEST, Payload};
+use super::parts::Kind as Part;
+use super::{Encoder, Group, Look, View};
+
+/// The frames of a file that begin a group.
+fn keys(file: &[u8]) -> Vec<&[u8]> {
+    let (mut frames, mut rest) = (Vec::new(), file);
+    while let Some((head, tail)) = rest.split_first_chunk::<HEADER>() {
+        let header = Header::parse(head).unwrap();
+        let (payload, tail) = tail.split_at(header.length as usize);
+        if header.kind == Kind::Key {
+            frames.push(&payload[MOMENT..]);
+        }
+        rest = &tail[FOOTER..];
+    }
+    frames
+}
+
+fn payload(frame: &[u8]) -> Payload {
+    let mut bytes = Vec::with_capacity(LARGEST);
+    zstd_safe::decompress(&mut bytes, frame).unwrap();
+    Payload::decode(&*bytes).unwrap()
+}
+
+#[test]
+fn kept_recordings_are_written_again_byte_for_byte() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/kept");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "ltr") {
+            continue;
+        }
+        let name = path.display();
+        for frame in keys(&std::fs::read(&path).unwrap()) {
+            let mut group = Group::default();
+            group.open(frame).unwrap();
+            let kept = group.look(0).unwrap();
+            let view = View {
+                id: kept.id,
+                snapshot: Some(Arc::new(kept.snapshot)),
+                rights: kept.rights,
+                lock_names: kept.lock_names,
+                events: kept.events,
+                blame: kept.blame.unwrap_or_default(),
+                expected: kept.expected.unwrap_or_default(),
+                ..View::default()
+            };
+            let look = Look { view: Arc::new(view), past: Arc::new(kept.past), notes: kept.notes };
+            let again = Encoder::with_events().encode(&look).unwrap();
+            let (new, old) = (payload(&again.bytes), payload(frame));
+            assert_eq!(new.strings, old.strings, "{name}");
+            assert_eq!(new.events, old.events, "{name}");
+            assert_eq!((new.blame, new.tick), (old.blame, old.tick), "{name}");
+            assert_eq!(new.parts.len(), old.parts.len(), "{name}");
+            for (new, old) in new.parts.iter().zip(&old.parts) {
+                assert_eq!(new.kind, old.kind, "{name}");
+                // Refusals were added later, as the last field of these.
+                let is_longer = [Part::Systems as u32, Part::Series as u32].contains(&old.kind);
+                let is_same =
+                    new.content == old.content || is_longer && new.content.starts_with(&old.content);
+                assert!(is_same, "part {} of {name}", old.kind);
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 20 * 16, "{count} parts");
+}
