@@ -7,7 +7,7 @@ use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::alert::Ways;
 use crate::model::expected::ExpectedBlocker;
-use crate::model::plan::{ActionCommand, RecoveryPlan, Report, Request};
+use crate::model::plan::{Order, RecoveryPlan, Report};
 use crate::model::timeline::{PastView, Step};
 use crate::model::view::{TargetId, View};
 
@@ -76,14 +76,7 @@ pub enum Effect {
     Alert(Ways, String),
     Title(String),
     Mouse(bool),
-    /// Plan a recovery; the answer repeats the number.
-    PlanRecovery {
-        server: TargetId,
-        number: u64,
-        schema: String,
-        request: Arc<Request>,
-    },
-    Act(Arc<ActionCommand>),
+    Order(Order),
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

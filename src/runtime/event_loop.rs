@@ -273,10 +273,7 @@ impl Loop {
                 Effect::Title(text) => terminal::title(&text)?,
                 Effect::Mouse(true) => execute!(Output, ReportMouse)?,
                 Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
-                Effect::PlanRecovery { server, number, schema, request } => {
-                    self.order(Order::PlanRecovery { server, number, schema, request })?;
-                }
-                Effect::Act(command) => self.order(Order::Act(command))?,
+                Effect::Order(order) => self.order(order)?,
             }
         }
         Ok(None)

@@ -20,9 +20,9 @@ use super::theme::Theme;
 use super::viewport::Viewport;
 use super::{draw_line, split_bottom};
 use crate::app::App;
-use crate::app::dialog::{self, Choice, Dialog};
+use crate::app::dialog::{self, Dialog};
 use crate::app::line::{Line, Tone};
-use crate::model::plan::{Confirm, Verb};
+use crate::model::plan::{Choice, Confirm, Verb};
 
 /// Rows besides the text lines: the border, and what is below the lines.
 const BESIDE: u16 = 4;
@@ -109,13 +109,13 @@ fn asked(app: &App, dialog: &Dialog) -> Option<Line> {
     Some(match &dialog.word {
         _ if !dialog.is_armed() => Line::new(),
         Some(word) if dialog.typed.is_empty() => Line::new().with(word.as_str(), Tone::Warning),
-        _ => Line::new().with(dialog.plan.confirm.asks(dialog.order.verb == Verb::Unlock), Tone::Plain),
+        _ => Line::new().with(dialog.plan.confirm.asks(dialog.plan.verb == Verb::Unlock), Tone::Plain),
     })
 }
 
 /// The possible answers: Back, which has the focus, and the one that confirms. "Cancel" is reserved for canceling a query.
 fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme: &Theme) {
-    let (label, verb) = ("[Back]", dialog.order.verb.does());
+    let (label, verb) = ("[Back]", dialog.plan.verb.does());
     let mut line = Line::new().with(label, Tone::Title).with(" Enter   ", Tone::Dim);
     match (&dialog.plan.confirm, app.cannot_ask()) {
         _ if dialog.over.is_some() => {}

@@ -17,7 +17,8 @@ use tokio::task::JoinHandle;
 use super::Lines;
 use super::actor::Actor;
 use super::record::Record;
-use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, Request, TargetResult};
+pub use crate::model::plan::Order;
+use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, TargetResult};
 use crate::model::view::TargetId;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::RedisUrl;
@@ -26,27 +27,6 @@ use crate::redis::RedisUrl;
 const WAITING: usize = 16;
 
 const ANOTHER_SERVER: &str = "that belongs to another server";
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Order {
-    Act(Arc<ActionCommand>),
-    PlanRecovery {
-        server: TargetId,
-        /// A number chosen by the caller, which the reply repeats.
-        number: u64,
-        schema: String,
-        request: Arc<Request>,
-    },
-}
-
-impl Order {
-    pub fn server(&self) -> TargetId {
-        match self {
-            Self::Act(command) => command.server,
-            Self::PlanRecovery { server, .. } => *server,
-        }
-    }
-}
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExecutorReply {

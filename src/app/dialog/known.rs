@@ -1,9 +1,12 @@
 //! Expected blockers in a dialog.
 
-use super::labelled::field;
 use crate::app::line::{Line, Tone};
 use crate::model::expected::ExpectedBlocker;
 use crate::model::plan::Known;
+
+pub(super) fn field(label: &str, text: impl Into<String>, tone: Tone) -> Line {
+    Line::new().with(format!("{label:<9} "), Tone::Dim).with(text, tone)
+}
 
 pub(super) fn lines(known: &Known) -> Vec<Line> {
     let mut lines = Vec::new();

@@ -1,10 +1,9 @@
 use super::Dialog;
-use super::kind::Kind;
-use super::labelled::field;
+use super::known::{self, field};
 use crate::app::detail::wrapped;
 use crate::app::line::{Line, Tone};
 use crate::model::consequence::{Consequence, Effect as OnData};
-use crate::model::plan::{ActionPlan, Caution, Effect, PlannedTarget, Refused, Verb};
+use crate::model::plan::{ActionPlan, Caution, Chosen, Effect, PlannedTarget, Refused, Verb};
 
 /// Maximum width of a dialog, the same on all screens, so that lines appear at the same place.
 const WIDEST: u16 = 78;
@@ -16,22 +15,22 @@ pub fn width(columns: u16) -> u16 {
 impl Dialog {
     /// The text on its frame: `Terminate 4312 app@web-3`.
     pub fn title(&self) -> String {
-        let verb = self.order.verb.does();
+        let verb = self.plan.verb.does();
         let verb = verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
-        let of = match self.order.verb {
+        let of = match self.plan.verb {
             Verb::Cancel => " of",
             Verb::MakeDue | Verb::PutOff => ":",
             _ => "",
         };
         match self.plan.rows.as_slice() {
-            [] => match &self.order.kind {
-                Kind::Known(known) => format!("{verb} {}", known.name()),
+            [] => match &self.chosen {
+                Chosen::Known(known) => format!("{verb} {}", known.name()),
                 _ => verb,
             },
             [only] => format!("{verb}{of} {}", only.target.name),
             several => {
                 let count = crate::text::count(several.len() as u64);
-                format!("{verb}{of} {count} {}s", self.order.kind.one())
+                format!("{verb}{of} {count} {}s", self.chosen.one())
             }
         }
     }
@@ -47,10 +46,10 @@ impl Dialog {
             return self.ended(over);
         }
         let mut lines = Vec::new();
-        if let Kind::Known(known) = &self.order.kind {
-            lines.extend(super::known::lines(known));
+        if let Chosen::Known(known) = &self.chosen {
+            lines.extend(known::lines(known));
         }
-        if let Kind::Executions(search) = &self.order.kind
+        if let Chosen::Executions(search) = &self.chosen
             && let Some((word, is_bad)) = search.word()
         {
             lines.push(Line::new().with(word, if is_bad { Tone::Critical } else { Tone::Dim }));
@@ -64,8 +63,8 @@ impl Dialog {
             lines.push(Line::new().with(heading, Tone::Title));
             lines.extend(self.plan.refused.iter().map(refused));
         }
-        lines.extend(hidden(self.order.hidden, "marked row"));
-        lines.extend(hidden(self.plan.hidden, self.order.kind.one()));
+        lines.extend(hidden(self.hidden, "marked row"));
+        lines.extend(hidden(self.plan.hidden, self.chosen.one()));
         lines
     }
 

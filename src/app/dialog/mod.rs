@@ -4,28 +4,22 @@
 //! not drawn yet, or whose targets have changed since it was drawn, accepts only the keys that close it. The focus is
 //! on Back.
 
-mod choice;
+mod ask;
 mod here;
-mod kind;
 mod known;
-mod labelled;
 mod lines;
-mod order;
 mod report;
-mod search;
 
 use std::sync::Arc;
 
+use crate::app::panes::{Pane, RowId};
 use crate::keys::{Code, Key};
 use crate::model::consequence::Effect as OnData;
-use crate::model::plan::{ActionPlan, CautionKind, Confirm, Planned, Stake, Target};
+use crate::model::plan::{ActionPlan, CautionKind, Choice, Chosen, Confirm, Planned, Scope, Stake, Target};
 use crate::model::view::View;
 
-pub use choice::Choice;
 pub use here::{help, here, is_permitted};
-pub use kind::Kind;
 pub use lines::width;
-pub use order::Order;
 pub use report::Flight;
 pub(in crate::app) use report::summary;
 
@@ -34,7 +28,12 @@ const LONGEST: usize = 200;
 
 #[derive(Debug, Clone)]
 pub struct Dialog {
-    pub order: Order,
+    /// The pane of the rows; their marks are removed after the action.
+    pub pane: Pane,
+    pub rows: Vec<RowId>,
+    /// Number of marked rows that are hidden by the filter and left out.
+    pub hidden: usize,
+    pub chosen: Chosen,
     pub plan: ActionPlan,
     /// The view on the screen when the action was requested.
     pub(in crate::app) seen: Arc<View>,
@@ -62,22 +61,6 @@ pub(in crate::app) enum Step {
 }
 
 impl Dialog {
-    pub fn new(order: Order, plan: ActionPlan, seen: Arc<View>, revision: u64) -> Self {
-        let typed = String::new();
-        Self {
-            order,
-            plan,
-            seen,
-            typed,
-            scroll: 0,
-            word: None,
-            over: None,
-            revision,
-            armed: false,
-            new: true,
-        }
-    }
-
     pub(in crate::app) fn drawn(&mut self, revision: u64) -> bool {
         let was = self.armed;
         self.new = false;
@@ -116,23 +99,23 @@ impl Dialog {
 
     /// Why there is nothing left to confirm; `None` while there is, or may be.
     pub fn why_over(&self) -> Option<String> {
-        match &self.order.kind {
+        match &self.chosen {
             // There is more to choose from; an entry for a blocker stays valid after the blocker has ended.
-            Kind::Executions(_) | Kind::Known(_) => None,
+            Chosen::Executions(_) | Chosen::Known(_) => None,
             _ => self.plan.why_over(),
         }
     }
 
     pub fn choices(&self) -> Vec<Choice> {
-        match &self.order.kind {
-            Kind::Sessions(ask) => {
-                let choice = |(scope, title): &(_, String)| {
-                    Choice::one_of(choice::letter(*scope), title.as_str(), *scope == ask.scope)
+        match &self.chosen {
+            Chosen::Sessions(ask) => {
+                let choice = |(scope, title): &(Scope, String)| {
+                    Choice::one_of(scope.letter(), title.as_str(), *scope == ask.scope)
                 };
                 self.plan.offers.iter().map(choice).collect()
             }
-            Kind::Executions(search) => search.choices(),
-            Kind::Rows(_) | Kind::Known(_) => Vec::new(),
+            Chosen::Executions(search) => search.choices(),
+            Chosen::Rows(_) | Chosen::Known(_) => Vec::new(),
         }
     }
 
@@ -219,17 +202,17 @@ impl Dialog {
 
     fn choose(&mut self, letter: char) -> Step {
         let offers = &self.plan.offers;
-        match &mut self.order.kind {
-            Kind::Sessions(ask) => match offers.iter().find(|(scope, _)| choice::letter(*scope) == letter) {
+        match &mut self.chosen {
+            Chosen::Sessions(ask) => match offers.iter().find(|(scope, _)| scope.letter() == letter) {
                 Some((scope, _)) if *scope != ask.scope => ask.scope = *scope,
                 _ => return Step::Nothing,
             },
-            Kind::Executions(search) => {
+            Chosen::Executions(search) => {
                 if !search.choose(letter) {
                     return Step::Nothing;
                 }
             }
-            Kind::Rows(_) | Kind::Known(_) => return Step::Nothing,
+            Chosen::Rows(_) | Chosen::Known(_) => return Step::Nothing,
         }
         self.scroll = 0;
         Step::Replan

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::plan::tests::{orphan, slow};
-use crate::model::plan::{ActionCommand, RecoveryPlan, Request, Selection, Target, TargetKind, Verb};
+use crate::model::plan::{ActionCommand, Order, RecoveryPlan, Request, Selection, Target, TargetKind, Verb};
 use crate::model::view::{TargetId, View};
 
 /// Reports that a frame with the current question was drawn.
@@ -28,7 +28,7 @@ pub(super) fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
 
 pub(super) fn command(effects: &[Effect]) -> Option<&ActionCommand> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Act(command) => Some(&**command),
+        Effect::Order(Order::Act(command)) => Some(&**command),
         _ => None,
     })
 }
@@ -332,7 +332,7 @@ fn all_orphans_are_those_that_the_filter_shows() {
         let mut app = app(sample::jobs(0.0));
         let effects = slowly(&mut app, keys);
         let request = effects.iter().rev().find_map(|effect| match effect {
-            Effect::PlanRecovery { request, .. } => Some(request.select.clone()),
+            Effect::Order(Order::PlanRecovery { request, .. }) => Some(request.select.clone()),
             _ => None,
         });
         let dialog = app.dialog.as_ref();
@@ -371,7 +371,7 @@ fn a_session_can_be_ended_where_there_is_one() {
         };
         assert_eq!(shown(&app), "top", "before the server has said what there is");
         let asked = effects.iter().rev().find_map(|effect| match effect {
-            Effect::PlanRecovery { number, request, .. } => Some((*number, request)),
+            Effect::Order(Order::PlanRecovery { number, request, .. }) => Some((*number, request)),
             _ => None,
         });
         let (number, request) = asked.unwrap();
@@ -474,7 +474,7 @@ proptest! {
                 let context = app.context().unwrap();
                 let state = app.pane(app.focus);
                 let shown: Vec<_> = (0..state.rows.len()).filter_map(|at| state.id_at(&context, at)).collect();
-                prop_assert!(before.order.rows.iter().all(|row| shown.contains(row)));
+                prop_assert!(before.rows.iter().all(|row| shown.contains(row)));
             }
         }
     }

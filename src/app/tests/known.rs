@@ -53,7 +53,7 @@ fn a_root_is_expected_after_a_question_and_nothing_is_asked_of_the_server() {
         assert_eq!(expected(&effects), Some(vec![known("web-3", "app")]), "{keys}");
         assert!(
             effects.contains(&Effect::Refresh)
-                && !effects.iter().any(|effect| matches!(effect, Effect::Act(_)))
+                && !effects.iter().any(|effect| matches!(effect, Effect::Order(_)))
         );
         assert!(app.flights.is_empty() && app.dialog.is_none());
     }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use crate::app::App;
-use crate::app::dialog::{self, Dialog, Flight, Kind, Order, Step};
+use crate::app::dialog::{self, Dialog, Flight, Step};
 use crate::app::message::{Effect, Update};
 use crate::app::page::Page;
 use crate::app::panes::{Pane, RowId, findings};
@@ -11,7 +11,8 @@ use crate::app::subject;
 use crate::keys::Key;
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    self, ActionPlan, Change, CommandId, Outcome, RecoveryPlan, Report, RowsOf, TargetKind, Verb,
+    self, ActionPlan, Change, Chosen, CommandId, Known, Order, Outcome, RecoveryPlan, Report, RowsOf,
+    TargetKind, Verb,
 };
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
@@ -100,21 +101,22 @@ impl App {
         }
         let Some(seen) = self.view.clone() else { return Update::none() };
         let look = self.plan_context(&seen);
-        let order = Order::new(&look, &self.settings.keymap, (command, pane), rows, hidden);
-        let mut order = match order {
-            Ok(order) => order,
+        let asked = (command, pane);
+        let dialog = Dialog::new(&look, &self.settings.keymap, asked, (rows, hidden), Arc::clone(&seen));
+        let mut dialog = match dialog {
+            Ok(dialog) => dialog,
             Err(why) => return self.insist(why),
         };
-        match &mut order.kind {
-            Kind::Sessions(ask) => ask.shown = self.shown_parties(pane),
-            Kind::Executions(search) if pane == Pane::Tasks => {
+        match &mut dialog.chosen {
+            Chosen::Sessions(ask) => ask.shown = self.shown_parties(pane),
+            Chosen::Executions(search) if pane == Pane::Tasks => {
                 self.shown_executions().into_iter().for_each(|shown| search.only(shown));
             }
             _ => {}
         }
         self.pane_mut(pane).keep_selected();
-        let plan = self.planned_from(&order, &seen);
-        let dialog = Dialog::new(order, plan, seen, self.next_number());
+        let revision = self.next_number();
+        dialog.plan_again(&self.plan_context(&seen), revision);
         self.dialog = Some(dialog);
         self.refresh_dialog()
     }
@@ -145,10 +147,6 @@ impl App {
         })
     }
 
-    fn planned_from(&self, order: &Order, view: &View) -> ActionPlan {
-        order.plan(&self.plan_context(view))
-    }
-
     pub(super) fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
@@ -176,18 +174,18 @@ impl App {
             return self.insist("another server is shown now: nothing was done");
         }
         let look = self.plan_context(&view);
-        let plan = match &mut dialog.order.kind {
-            Kind::Executions(search) => {
+        let plan = match &mut dialog.chosen {
+            Chosen::Executions(search) => {
                 search.look(&look);
                 search.plan(&look)
             }
-            Kind::Rows(RowsOf::Leases(_)) => {
+            Chosen::Rows(RowsOf::Leases(_)) => {
                 let refreshed = dialog.plan.refreshed(&look);
-                renewed(&refreshed, || dialog.order.plan(&look)).unwrap_or(refreshed)
+                renewed(&refreshed, || dialog.chosen.plan(&look, dialog.plan.verb)).unwrap_or(refreshed)
             }
-            Kind::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
-            Kind::Known(_) => dialog.plan.clone(),
-            Kind::Rows(_) => dialog.plan.refreshed(&look),
+            Chosen::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
+            Chosen::Known(_) => dialog.plan.clone(),
+            Chosen::Rows(_) => dialog.plan.refreshed(&look),
         };
         dialog.replan(plan, self.next_number());
         let was_over = dialog.over.is_some();
@@ -199,15 +197,15 @@ impl App {
             dialog.scroll = 0;
         }
         let number = self.next_number();
-        let asked = match &mut dialog.order.kind {
-            Kind::Executions(search) => search.ask(number, view.id),
+        let asked = match &mut dialog.chosen {
+            Chosen::Executions(search) => search.ask(number, view.id),
             _ => None,
         };
         self.dialog = Some(dialog);
         match asked {
             Some((schema, request)) => {
                 let (server, request) = (view.target, Arc::new(request));
-                Update::effect(Effect::PlanRecovery { server, number, schema, request })
+                Update::effect(Effect::Order(Order::PlanRecovery { server, number, schema, request }))
             }
             None => Update::redraw(),
         }
@@ -237,17 +235,17 @@ impl App {
             return Update::none();
         };
         // An action on the rows themselves keeps them as they were when the key was pressed.
-        let view = if dialog.order.is_about_the_rows() { Arc::clone(&dialog.seen) } else { newest };
-        dialog.plan = self.planned_from(&dialog.order, &view);
-        dialog.disarm(self.next_number());
+        let view = if dialog.is_about_the_rows() { Arc::clone(&dialog.seen) } else { newest };
+        let revision = self.next_number();
+        dialog.plan_again(&self.plan_context(&view), revision);
         self.dialog = Some(dialog);
         self.refresh_dialog()
     }
 
     pub(super) fn planned(&mut self, number: u64, answer: Result<Arc<RecoveryPlan>, String>) -> Update {
         let answer = answer.map(|plan| plan::without_grace(plan, &self.terminated));
-        let answered = match self.dialog.as_mut().map(|dialog| &mut dialog.order.kind) {
-            Some(Kind::Executions(search)) => search.answered(number, answer),
+        let answered = match self.dialog.as_mut().map(|dialog| &mut dialog.chosen) {
+            Some(Chosen::Executions(search)) => search.answered(number, answer),
             _ => false,
         };
         if answered { self.refresh_dialog() } else { Update::none() }
@@ -259,9 +257,10 @@ impl App {
             return self.say(why);
         }
         let number = self.next_number();
-        let Some(Dialog { order, plan, seen, .. }) = self.dialog.take() else { return Update::none() };
-        if let Kind::Known(known) = &order.kind {
-            self.unmark(order.pane, &order.rows);
+        let Some(dialog) = self.dialog.take() else { return Update::none() };
+        let Dialog { pane, rows, chosen, plan, seen, .. } = dialog;
+        if let Chosen::Known(known) = &chosen {
+            self.unmark(pane, &rows);
             return self.expect(known);
         }
         let command = plan.command(seen.target, number, WAIT);
@@ -269,11 +268,24 @@ impl App {
         if count == 0 {
             return self.say("nothing to do");
         }
-        self.unmark(order.pane, &order.rows);
-        let Order { verb, pane, rows, .. } = order;
+        self.unmark(pane, &rows);
         let selections = self.pane(pane).selections;
-        self.flights.push(Flight { number, verb, count, done: 0, pane, rows, selections });
-        Update::effect(Effect::Act(Arc::new(command)))
+        self.flights.push(Flight { number, verb: plan.verb, count, done: 0, pane, rows, selections });
+        Update::effect(Effect::Order(Order::Act(Arc::new(command))))
+    }
+
+    /// Applies a confirmed change from the next poll on, which it requests at once.
+    pub(super) fn expect(&mut self, known: &Known) -> Update {
+        self.expected = known.applied(&self.expected).into();
+        let name = known.name();
+        let text = match known.verb() {
+            Verb::ExpectNoMore => format!("{name} is no longer expected"),
+            _ => format!("{name} is expected now"),
+        };
+        self.say(format!("{text}, in this run"));
+        let expected = Arc::clone(&self.expected);
+        let effects = vec![Effect::Expect(expected), Effect::Note(text), Effect::Refresh];
+        Update { effects, redraw: true }
     }
 
     fn unmark(&mut self, pane: Pane, rows: &[RowId]) {

@@ -2,7 +2,6 @@ mod actions;
 mod alert;
 mod dialog;
 mod jump;
-mod known;
 mod mouse;
 mod pages;
 mod past;

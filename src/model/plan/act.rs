@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-use super::{RecoveryPlan, SessionTarget, Verb};
+use super::{RecoveryPlan, Request, SessionTarget, Verb};
 use crate::model::adapter::{ActionKind, Adapter, Values};
 use crate::model::finding::Subject;
 use crate::model::redis_lease::RedisLease;
@@ -170,6 +170,28 @@ pub struct ActionCommand {
     pub recovery: Option<Arc<RecoveryPlan>>,
     /// How long to wait until the requested change has happened, in seconds.
     pub wait: f64,
+}
+
+/// What the executor is asked to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    Act(Arc<ActionCommand>),
+    PlanRecovery {
+        server: TargetId,
+        /// A number chosen by the caller, which the reply repeats.
+        number: u64,
+        schema: String,
+        request: Arc<Request>,
+    },
+}
+
+impl Order {
+    pub fn server(&self) -> TargetId {
+        match self {
+            Self::Act(command) => command.server,
+            Self::PlanRecovery { server, .. } => *server,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]

@@ -39,6 +39,33 @@ pub enum Scope {
     Blockers,
 }
 
+impl Scope {
+    pub const fn letter(self) -> char {
+        match self {
+            Self::This => 't',
+            Self::Root => 'r',
+            Self::Blockers => 'b',
+        }
+    }
+}
+
+/// Something else that the request could mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The key that selects it, as an alternative to Tab.
+    pub letter: char,
+    pub title: String,
+    pub taken: bool,
+    /// A switch is independent; the other choices exclude each other.
+    pub is_switch: bool,
+}
+
+impl Choice {
+    pub fn one_of(letter: char, title: impl Into<String>, taken: bool) -> Self {
+        Self { letter, title: title.into(), taken, is_switch: false }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     /// [`Verb::Cancel`] or [`Verb::Terminate`], no other verb.

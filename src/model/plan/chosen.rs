@@ -1,5 +1,5 @@
 use super::rows;
-use super::{ActionPlan, Ask, Known, PlanContext, SelectedRow, Verb};
+use super::{ActionPlan, Ask, Confirm, Known, PlanContext, RecoverySearch, SelectedRow, Verb, signal};
 use crate::model::lease::LeaseId;
 use crate::model::systems::TextId;
 use crate::model::task::TaskId;
@@ -8,10 +8,33 @@ use crate::model::work_queue::ItemId;
 #[derive(Debug, Clone)]
 pub enum Chosen {
     Sessions(Ask),
-    /// Executions of tasks; the server must be asked which ones.
-    Executions(Vec<(TaskId, Option<i64>)>),
+    /// Executions of tasks: the server must be queried for them.
+    Executions(Box<RecoverySearch>),
+    /// Rows of one kind: each is changed separately.
     Rows(RowsOf),
-    Known(Known),
+    /// Expected blockers: nothing is sent to the server.
+    Known(Box<Known>),
+}
+
+impl Chosen {
+    /// The singular; the plural has an added `s`.
+    pub const fn one(&self) -> &'static str {
+        match self {
+            Self::Sessions(_) => "session",
+            Self::Executions(_) => "execution",
+            Self::Rows(rows) => rows.one(),
+            Self::Known(_) => "blocker",
+        }
+    }
+
+    pub fn plan(&self, context: &PlanContext<'_>, verb: Verb) -> ActionPlan {
+        match self {
+            Self::Sessions(ask) => signal::sessions(context, ask),
+            Self::Executions(search) => search.plan(context),
+            Self::Rows(rows) => rows.plan(context, verb),
+            Self::Known(_) => ActionPlan { confirm: Confirm::Yes, ..ActionPlan::new(verb) },
+        }
+    }
 }
 
 /// Rows of one kind, by identity; never empty.
@@ -27,7 +50,7 @@ pub enum RowsOf {
 }
 
 impl RowsOf {
-    pub fn plan(&self, context: &PlanContext<'_>, verb: Verb) -> ActionPlan {
+    fn plan(&self, context: &PlanContext<'_>, verb: Verb) -> ActionPlan {
         match self {
             Self::Published(tasks) => rows::published(context, tasks),
             Self::Leases(leases) => rows::leases(context, leases),
@@ -38,7 +61,7 @@ impl RowsOf {
         }
     }
 
-    pub const fn one(&self) -> &'static str {
+    const fn one(&self) -> &'static str {
         match self {
             Self::Published(_) => "execution",
             Self::Leases(_) | Self::OtherLeases(_) => "lease",

@@ -33,7 +33,7 @@ pub struct RecoveryFilter {
 }
 
 /// The request to the server, which plans the recovery ([`RecoveryPlan`]) from its own view of running executions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recovery {
     /// The schema of the tables, as in the catalog, and the request; `None` if nothing can be recovered.
     pub request: Option<(String, Request)>,
@@ -44,7 +44,7 @@ pub struct Recovery {
 /// The request to the server. A session that holds the key of a slow execution is terminated: the timeout was seen to be
 /// exceeded, and the server checks again.
 pub fn executions(context: &PlanContext<'_>, which: &RecoveryScope) -> Recovery {
-    let mut recovery = Recovery { request: None, refused: Vec::new(), hidden: 0 };
+    let mut recovery = Recovery::default();
     let Some(index) = PlanIndex::of(context) else {
         recovery.refused.push(server("no snapshot of it yet"));
         return recovery;

@@ -18,20 +18,21 @@ mod rights;
 mod rights_words;
 pub(crate) mod row_change;
 mod rows;
+mod search;
 mod seen;
 mod signal;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use act::{
-    ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Outcome, PublishedHolder, PublishedTarget, Report,
-    Target, TargetKind, TargetResult, TaskTarget,
+    ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Order, Outcome, PublishedHolder, PublishedTarget,
+    Report, Target, TargetKind, TargetResult, TaskTarget,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
-pub use ask::{Ask, Scope, SelectedRow};
+pub use ask::{Ask, Choice, Scope, SelectedRow};
 pub use change::{Change, still_there};
 pub use chosen::{Chosen, RowsOf};
-pub use command::{Choice, Command, CommandId, Definition, Verb};
+pub use command::{Command, CommandId, Definition, Verb};
 pub use confirm::Confirm;
 pub use context::PlanContext;
 pub use executions::{Recovery, RecoveryFilter, RecoveryScope, executions, place, recovery, without_grace};
@@ -44,6 +45,7 @@ pub use rights::{Lack, Needs};
 pub use rows::{
     ItemVerb, TaskVerb, is_published, items, jobs, leases, other_leases, published, published_plan, tasks,
 };
+pub use search::RecoverySearch;
 pub use seen::{Client, Seen, SessionTarget, Signal};
 pub use signal::{sessions, with_offers};
 

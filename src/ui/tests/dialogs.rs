@@ -4,7 +4,7 @@ use super::{SIZES, Stage, check, incident};
 use crate::app::message::{Effect, Message};
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    Outcome, RecoveryPlan, Report, Request, RunState, Running, Selection, TargetResult, Verb,
+    Order, Outcome, RecoveryPlan, Report, Request, RunState, Running, Selection, TargetResult, Verb,
 };
 use crate::model::view::{Link, TargetId};
 use crate::sample;
@@ -126,7 +126,7 @@ fn answered(mut stage: Stage, keys: &str, running: &[Running], request: &Request
     for key in all {
         stage.draw();
         for effect in stage.app.update(Message::Key(key)).effects {
-            if let Effect::PlanRecovery { number, .. } = effect {
+            if let Effect::Order(Order::PlanRecovery { number, .. }) = effect {
                 asked = Some(number);
             }
         }

@@ -11,7 +11,7 @@ use super::row_change::RowChange;
 use super::rows::{ItemVerb, TaskVerb};
 use super::{Ask, LeaseTarget, PlanContext, SelectedRow, Signal};
 
-pub type Choice = (Verb, Chosen);
+type ChosenVerb = (Verb, Chosen);
 
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
@@ -28,7 +28,7 @@ pub struct Command {
     /// Whether the key does something for a row in its current state; the footer then shows it.
     pub applies: fn(&PlanContext<'_>, SelectedRow) -> bool,
     /// The verb, and those of the rows it applies to; `None` if it applies to none.
-    pub choose: fn(&PlanContext<'_>, &[SelectedRow]) -> Option<Choice>,
+    pub choose: fn(&PlanContext<'_>, &[SelectedRow]) -> Option<ChosenVerb>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +154,6 @@ impl Verb {
 }
 
 /// `None` if no row has a session.
-fn of_sessions(verb: Verb, rows: &[SelectedRow]) -> Option<Choice> {
+fn of_sessions(verb: Verb, rows: &[SelectedRow]) -> Option<ChosenVerb> {
     chosen::sessions(rows).map(|rows| (verb, Chosen::Sessions(Ask::new(verb, rows))))
 }

@@ -1,10 +1,10 @@
 //! Work left behind by a worker: recovered, requeued or set aside.
 
-use super::{Choice, Command, Definition, Verb};
+use super::{ChosenVerb, Command, Definition, Verb};
 use crate::model::plan::chosen::{Chosen, RowsOf, items, jobs, tasks};
 use crate::model::plan::row_change::{FoundTable, RowAct};
 use crate::model::plan::rows::{self, ItemVerb, item_state, while_free};
-use crate::model::plan::{ItemTarget, PlanContext, SelectedRow};
+use crate::model::plan::{ItemTarget, PlanContext, RecoverySearch, SelectedRow};
 use crate::model::task::TaskState;
 use crate::model::work_queue::ItemState;
 use crate::model::work_queue::ItemState::{Failed, Lost, MaybeLost, Pending, Resting};
@@ -70,11 +70,13 @@ fn is_left_behind(context: &PlanContext<'_>, row: SelectedRow) -> bool {
     }
 }
 
-fn choose(context: &PlanContext<'_>, chosen: &[SelectedRow]) -> Option<Choice> {
+fn choose(context: &PlanContext<'_>, chosen: &[SelectedRow]) -> Option<ChosenVerb> {
     if let Some(tasks) = tasks(chosen) {
         let is_published = tasks.iter().all(|(task, _)| rows::is_published(context, task.table));
-        let of =
-            if is_published { Chosen::Rows(RowsOf::Published(tasks)) } else { Chosen::Executions(tasks) };
+        let of = match is_published {
+            true => Chosen::Rows(RowsOf::Published(tasks)),
+            false => Chosen::Executions(Box::new(RecoverySearch::new(tasks))),
+        };
         return Some((Verb::Recover, of));
     }
     let jobs = jobs(chosen).map(|jobs| (Verb::Recover, Chosen::Rows(RowsOf::Jobs(jobs))));

@@ -77,7 +77,9 @@ pub(super) const EXPECT_COMMAND: Command = Command {
     applies: |context, row| {
         known::finding(context.view, row).is_some_and(|finding| finding.expected.is_some())
     },
-    choose: |context, rows| Known::of(context.view, rows).map(|known| (known.verb(), Chosen::Known(known))),
+    choose: |context, rows| {
+        Known::of(context.view, rows).map(|known| (known.verb(), Chosen::Known(Box::new(known))))
+    },
 };
 
 pub(super) const EXPECT: Definition =

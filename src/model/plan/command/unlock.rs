@@ -3,7 +3,7 @@
 //! The row stays, with its owner. The holder is not notified: it finds out when it renews, or when a fenced write is
 //! rejected. In a table without tokens, a holder that renews by name gets the lease back.
 
-use super::{Choice, Command, Definition, Verb};
+use super::{ChosenVerb, Command, Definition, Verb};
 use crate::model::lease::LeaseState;
 use crate::model::plan::chosen::{Chosen, RowsOf, leases, other_leases};
 use crate::model::plan::row_change::{
@@ -39,7 +39,7 @@ fn is_held(context: &PlanContext<'_>, row: SelectedRow) -> bool {
     }
 }
 
-fn choose(rows: &[SelectedRow]) -> Option<Choice> {
+fn choose(rows: &[SelectedRow]) -> Option<ChosenVerb> {
     let rows = match leases(rows) {
         Some(leases) => RowsOf::Leases(leases),
         None => RowsOf::OtherLeases(other_leases(rows)?),

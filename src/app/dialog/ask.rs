@@ -1,20 +1,12 @@
-use super::kind::Kind;
+use std::sync::Arc;
+
+use super::Dialog;
 use crate::app::keymap::{Action, KeyMap};
 use crate::app::panes::{Owner, Pane, RowId};
 use crate::app::subject;
-use crate::model::plan::{self, ActionPlan, CommandId, Confirm, PlanContext, Scope, Verb};
+use crate::model::plan::{ActionPlan, Chosen, CommandId, PlanContext, Scope};
 use crate::model::task::{TaskRow, TaskState};
-
-#[derive(Debug, Clone)]
-pub struct Order {
-    pub verb: Verb,
-    /// The pane of the rows; their marks are removed after the action.
-    pub pane: Pane,
-    pub rows: Vec<RowId>,
-    /// Number of marked rows that are hidden by the filter and left out.
-    pub hidden: usize,
-    pub kind: Kind,
-}
+use crate::model::view::View;
 
 /// `U ends a lease; this is a session: K ends it`.
 fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: RowId) -> String {
@@ -47,51 +39,64 @@ fn is_orphan(look: &PlanContext<'_>, row: RowId) -> bool {
     look.view.tasks.rows.iter().any(is)
 }
 
-impl Order {
+impl Dialog {
+    /// The question of a shortcut about these rows of a pane, not planned yet.
+    ///
     /// # Errors
     /// Why the key has no effect on such rows, in one line.
     pub(in crate::app) fn new(
         look: &PlanContext<'_>,
         keymap: &KeyMap,
         (command, pane): (CommandId, Pane),
-        rows: Vec<RowId>,
-        hidden: usize,
+        (rows, hidden): (Vec<RowId>, usize),
+        seen: Arc<View>,
     ) -> Result<Self, String> {
         let Some(first) = rows.first().copied() else {
             return Err("nothing selected".to_owned());
         };
         let selected: Vec<_> = rows.iter().map(|row| subject::selected(look.view, *row)).collect();
         let choice = (command.definition().choose)(look, &selected);
-        let (verb, chosen) = choice.ok_or_else(|| why_not(look, keymap, command, first))?;
-        let mut kind = Kind::from(chosen);
-        let why = match &mut kind {
-            Kind::Sessions(ask) => {
+        let (verb, mut chosen) = choice.ok_or_else(|| why_not(look, keymap, command, first))?;
+        let why = match &mut chosen {
+            Chosen::Sessions(ask) => {
                 // The holder of an awaited lock is a target because sessions wait for it.
                 ask.from_chains = matches!(pane, Pane::Chains | Pane::Locks);
                 ask.of_roots = matches!(pane, Pane::Chains | Pane::Findings);
                 (rows.len() == 1 && is_orphan(look, first)).then(|| why_not(look, keymap, command, first))
             }
-            Kind::Executions(search) => {
+            Chosen::Executions(search) => {
                 search.look(look);
                 search.why_nothing(look)
             }
-            Kind::Known(known) => known.why_nothing(),
-            Kind::Rows(_) => None,
+            Chosen::Known(known) => known.why_nothing(),
+            Chosen::Rows(_) => None,
         };
-        why.map_or(Ok(Self { verb, pane, rows, hidden, kind }), Err)
+        why.map_or(Ok(()), Err)?;
+        Ok(Self {
+            pane,
+            rows,
+            hidden,
+            chosen,
+            plan: ActionPlan::new(verb),
+            seen,
+            typed: String::new(),
+            scroll: 0,
+            word: None,
+            over: None,
+            revision: 0,
+            armed: false,
+            new: true,
+        })
+    }
+
+    /// Makes the plan again, which must then be shown before it can be confirmed.
+    pub(in crate::app) fn plan_again(&mut self, look: &PlanContext<'_>, revision: u64) {
+        self.plan = self.chosen.plan(look, self.plan.verb);
+        self.disarm(revision);
     }
 
     /// Whether the targets are the rows themselves and no other sessions.
     pub(in crate::app) fn is_about_the_rows(&self) -> bool {
-        !matches!(&self.kind, Kind::Sessions(ask) if ask.scope != Scope::This)
-    }
-
-    pub(in crate::app) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
-        match &self.kind {
-            Kind::Sessions(ask) => plan::sessions(look, ask),
-            Kind::Executions(search) => search.plan(look),
-            Kind::Rows(rows) => rows.plan(look, self.verb),
-            Kind::Known(_) => ActionPlan { confirm: Confirm::Yes, ..ActionPlan::new(self.verb) },
-        }
+        !matches!(&self.chosen, Chosen::Sessions(ask) if ask.scope != Scope::This)
     }
 }

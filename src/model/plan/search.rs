@@ -4,47 +4,40 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::choice::Choice;
-use crate::model::plan::{
-    self, ActionPlan, PlanContext, RecoveryFilter, RecoveryPlan, RecoveryScope, Refused, Request, Verb,
-};
+use super::executions::{self, Recovery, RecoveryFilter, RecoveryScope};
+use super::{ActionPlan, Choice, PlanContext, RecoveryPlan, Request, Verb};
 use crate::model::task::{TaskId, TaskState};
 
 const END: char = 'e';
 
 #[derive(Debug, Clone)]
-pub struct Search {
+pub struct RecoverySearch {
     /// The selected tasks, each with one of its executions if it has several.
     chosen: Vec<(TaskId, Option<i64>)>,
     /// The selected tasks, or all that are lost or slow.
     which: RecoveryScope,
     /// Limits the search for all.
     within: RecoveryFilter,
-    hidden: usize,
     place: Option<String>,
     /// Whether sessions of slow executions are terminated; `None` until the user chooses.
     terminate: Option<bool>,
-    /// The schema and the executions to ask the server for; `None` if there is nothing to ask.
-    request: Option<(String, Request)>,
-    refused: Vec<Refused>,
+    found: Recovery,
     /// The plan that the server made, or why it made none; `None` before its answer.
     answer: Option<Result<Arc<RecoveryPlan>, String>>,
     asked: Option<u64>,
     at: Option<u64>,
 }
 
-impl Search {
+impl RecoverySearch {
     pub(super) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
         let table = chosen.first().map_or(0, |(task, _)| task.table);
         Self {
             which: RecoveryScope::These(chosen.clone()),
             chosen,
             within: RecoveryFilter { table, shown: None },
-            hidden: 0,
             place: None,
             terminate: None,
-            request: None,
-            refused: Vec::new(),
+            found: Recovery::default(),
             answer: None,
             asked: None,
             at: None,
@@ -52,48 +45,50 @@ impl Search {
     }
 
     /// Limits the search to the executions that the filter shows, each with the table of its task.
-    pub(in crate::app) fn only(&mut self, shown: FxHashSet<(u32, i64)>) {
+    pub(crate) fn only(&mut self, shown: FxHashSet<(u32, i64)>) {
         self.within.shown = Some(shown);
     }
 
     /// Why nothing can be recovered, here or elsewhere; `None` if something may be.
-    pub(super) fn why_nothing(&self, look: &PlanContext<'_>) -> Option<String> {
+    pub(crate) fn why_nothing(&self, look: &PlanContext<'_>) -> Option<String> {
         let tasks = &look.view.tasks.counts;
-        if self.request.is_some() || tasks.of(TaskState::Orphan) + tasks.of(TaskState::Slow) > 0 {
+        if self.found.request.is_some() || tasks.of(TaskState::Orphan) + tasks.of(TaskState::Slow) > 0 {
             return None;
         }
-        let first = self.refused.first();
+        let first = self.found.refused.first();
         first.map(|refused| format!("{}: {}", refused.name, refused.reason))
     }
 
-    pub(in crate::app) fn look(&mut self, look: &PlanContext<'_>) {
-        self.place = plan::place(look, self.within.table);
-        let plan::Recovery { mut request, refused, hidden } = plan::executions(look, &self.which);
-        if let (Some((_, request)), Some(terminate)) = (&mut request, self.terminate) {
+    pub(crate) fn look(&mut self, look: &PlanContext<'_>) {
+        self.place = executions::place(look, self.within.table);
+        let mut found = executions::executions(look, &self.which);
+        if let (Some((_, request)), Some(terminate)) = (&mut found.request, self.terminate) {
             request.terminate = terminate;
         }
-        if request != self.request {
+        if found.request != self.found.request {
             self.forget();
         }
-        (self.request, self.refused, self.hidden) = (request, refused, hidden);
+        self.found = found;
     }
 
-    pub(in crate::app) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
+    pub(crate) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
         let mut plan = match &self.answer {
-            Some(Ok(answer)) => plan::recovery(look, Arc::clone(answer)),
+            Some(Ok(answer)) => executions::recovery(look, Arc::clone(answer)),
             Some(Err(_)) | None => ActionPlan::new(Verb::Recover),
         };
-        plan.hidden = self.hidden;
-        plan.refused.splice(0..0, self.refused.iter().cloned());
+        plan.hidden = self.found.hidden;
+        plan.refused.splice(0..0, self.found.refused.iter().cloned());
         plan
     }
 
     /// Why nothing is known yet, and whether that is an error.
-    pub(super) fn word(&self) -> Option<(String, bool)> {
+    pub(crate) fn word(&self) -> Option<(String, bool)> {
         match &self.answer {
             Some(Ok(plan)) if plan.rows.is_empty() => Some(("nothing to recover".to_owned(), false)),
             Some(Err(why)) => Some((crate::text::one_line(why).into_owned(), true)),
-            None if self.request.is_some() => Some(("searching for tasks to recover…".to_owned(), false)),
+            None if self.found.request.is_some() => {
+                Some(("searching for tasks to recover…".to_owned(), false))
+            }
             Some(Ok(_)) | None => None,
         }
     }
@@ -103,7 +98,7 @@ impl Search {
         matches!(&self.answer, Some(Ok(plan)) if plan.rows.iter().any(|row| row.seen.holder_pid.is_some()))
     }
 
-    pub(super) fn choices(&self) -> Vec<Choice> {
+    pub(crate) fn choices(&self) -> Vec<Choice> {
         let this = if self.chosen.len() > 1 { "these" } else { "this execution" };
         let place = self.place.as_deref().map(crate::text::one_line);
         let all = |what: &str| match &place {
@@ -116,6 +111,7 @@ impl Search {
             Choice::one_of('p', all("past their timeout"), matches!(self.which, RecoveryScope::Slow(_))),
         ];
         if let Some((_, request)) = self
+            .found
             .request
             .as_ref()
             .filter(|_| self.has_session() && !matches!(self.which, RecoveryScope::Orphans(_)))
@@ -127,13 +123,13 @@ impl Search {
     }
 
     /// Selects a choice; false if nothing changes.
-    pub(super) fn choose(&mut self, letter: char) -> bool {
+    pub(crate) fn choose(&mut self, letter: char) -> bool {
         let which = match letter {
             't' => RecoveryScope::These(self.chosen.clone()),
             'o' => RecoveryScope::Orphans(self.within.clone()),
             'p' => RecoveryScope::Slow(self.within.clone()),
             END => {
-                let before = self.request.as_ref().is_some_and(|(_, request)| request.terminate);
+                let before = self.found.request.as_ref().is_some_and(|(_, request)| request.terminate);
                 self.terminate = Some(!before);
                 self.forget();
                 return true;
@@ -153,8 +149,8 @@ impl Search {
     }
 
     /// The request to send, unless one was already sent for this view.
-    pub(in crate::app) fn ask(&mut self, number: u64, view: u64) -> Option<(String, Request)> {
-        let request = self.request.clone()?;
+    pub(crate) fn ask(&mut self, number: u64, view: u64) -> Option<(String, Request)> {
+        let request = self.found.request.clone()?;
         if self.asked.is_some() || self.at == Some(view) {
             return None;
         }
@@ -163,11 +159,7 @@ impl Search {
     }
 
     /// Takes an answer; false if it belongs to an older request.
-    pub(in crate::app) fn answered(
-        &mut self,
-        number: u64,
-        answer: Result<Arc<RecoveryPlan>, String>,
-    ) -> bool {
+    pub(crate) fn answered(&mut self, number: u64, answer: Result<Arc<RecoveryPlan>, String>) -> bool {
         if self.asked != Some(number) {
             return false;
         }
