@@ -135,7 +135,6 @@ impl Asker {
             number: 1,
             verb: self.verb,
             targets: vec![target],
-            recovery: None,
             wait: 0.0,
         };
         assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);

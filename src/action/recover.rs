@@ -8,8 +8,8 @@ use super::published;
 use super::record::{Asked, Record};
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    ActionCommand, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan, RecoveryResult, Target,
-    TargetKind, TargetResult, Verb,
+    ActionCommand, ExecutionTarget, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan,
+    RecoveryResult, Target, TargetKind, TargetResult, Verb,
 };
 use crate::model::view::TargetId;
 use crate::schema::Schema;
@@ -26,12 +26,12 @@ pub async fn execute_recorded(
     mut told: impl FnMut(&RecoveryResult),
 ) -> Vec<RecoveryResult> {
     let schema = &schema.into();
+    let shared = Arc::new(plan.clone());
     let command = ActionCommand {
         server: TargetId::default(),
         number: 1,
         verb: Verb::Recover,
-        targets: plan.acts().map(target).collect(),
-        recovery: Some(Arc::new(plan.clone())),
+        targets: Vec::new(),
         wait: order.wait.as_secs_f64(),
     };
     let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
@@ -41,8 +41,8 @@ pub async fn execute_recorded(
         } else if in_doubt(&results) {
             not_tried(row)
         } else {
-            let target = target(row);
-            let statement = short(&command, row.seen.execution_id);
+            let what = ExecutionTarget { id: row.seen.execution_id, plan: Arc::clone(&shared) };
+            let (statement, target) = (short(&what), target(row, what));
             let asked = Asked { command: &command, target: &target, statement: &statement };
             match record.asked(Some(client), &asked).await {
                 Ok(()) => {
@@ -89,10 +89,9 @@ async fn fail_published(
     RecoveryResult { ended_pid: failed.ended_pid, also_ended, ..result }
 }
 
-fn target(row: &Planned) -> Target {
-    let id = row.seen.execution_id;
-    let name = one_line(&format!("execution {id} of {}", row.seen.task_name)).into_owned();
-    Target { what: TargetKind::Execution { id }, name, subject: Subject::Server }
+fn target(row: &Planned, what: ExecutionTarget) -> Target {
+    let name = format!("execution {} of {}", what.id, row.seen.task_name);
+    Target { what: TargetKind::Execution(what), name: one_line(&name).into_owned(), subject: Subject::Server }
 }
 
 async fn noted(

@@ -46,18 +46,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Serialize;
-
 pub use audit_log::AuditLog;
 pub use error::AuditError;
 pub use line::ServerName;
-use line::{AskedLine, FORMAT, ResultLine, TargetLine, Who, short};
+use line::{Line, Who, short};
 pub use place::directory;
 use presence::Presence;
 use store::{LIMIT, Store};
 
 use crate::action::Actor;
-use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{ActionCommand, Target, TargetResult, Verb};
 use crate::wire;
@@ -133,18 +130,13 @@ impl Audit {
     ) -> Result<Entry, AuditError> {
         let inner = &self.inner;
         let entry = self.entry(command.verb, target);
-        let line = AskedLine {
-            format: FORMAT,
-            event: "asked",
-            id: &entry.id,
-            at: clock::wall(),
-            deed: command.number,
-            verb: entry.verb,
-            name: entry.name.clone(),
-            target: TargetLine::of(target, command),
-            sql: short(statement),
-            who: &inner.who,
-            server,
+        let line = Line {
+            deed: Some(command.number),
+            target: Some(&target.what),
+            sql: Some(short(statement)),
+            who: Some(&inner.who),
+            server: Some(server),
+            ..Line::new("asked", &entry.id, entry.verb, &entry.name)
         };
         self.add(json(&line), Some(entry.id.clone()), None).await?;
         Ok(entry)
@@ -155,18 +147,11 @@ impl Audit {
     /// # Errors
     /// If it cannot be written. The request stays on record, and the next start reports its outcome as unknown.
     pub async fn end(&self, entry: Entry, result: &TargetResult) -> Result<(), AuditError> {
-        let line = ResultLine {
-            format: FORMAT,
-            event: "result",
-            id: &entry.id,
-            at: clock::wall(),
-            verb: entry.verb,
-            name: entry.name.clone(),
-            fate: result.outcome.as_str(),
-            detail: short(&result.detail),
-            who: None,
-        };
-        let line = json(&line);
+        let line = json(&Line {
+            fate: Some(result.outcome.as_str()),
+            detail: Some(short(&result.detail)),
+            ..Line::new("result", &entry.id, entry.verb, &entry.name)
+        });
         self.add(line, None, Some(entry.id)).await
     }
 
@@ -235,6 +220,6 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Cannot fail for these types: their maps have only text keys, and JSON can represent all their numbers.
-fn json(line: &impl Serialize) -> String {
+fn json(line: &Line<'_>) -> String {
     wire::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
 }

@@ -7,10 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use locktop_base::file::How;
 
-use super::line::{FORMAT, Head, ResultLine, Who};
+use super::line::{Line, Who};
 use super::store::Store;
 use super::{AuditError, Unfinished, json};
-use crate::clock;
 use crate::model::plan::Outcome;
 
 const PREFIX: &str = "run-";
@@ -94,7 +93,7 @@ pub(super) fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unf
     let mut unfinished = Vec::with_capacity(open.len());
     for head in open {
         turn.add(&unknown(&head, who))?;
-        unfinished.push(Unfinished { at: head.at, verb: head.verb, name: head.name });
+        unfinished.push(Unfinished { at: head.at, verb: head.verb.into(), name: head.name.into() });
     }
     for (name, _lock) in &gone {
         store.remove(name)?;
@@ -102,36 +101,32 @@ pub(super) fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unf
     Ok(unfinished)
 }
 
-fn open_of(runs: &BTreeSet<&str>, store: &Store) -> Result<Vec<Head>, AuditError> {
-    let mut open: BTreeMap<String, Head> = BTreeMap::new();
+fn open_of(runs: &BTreeSet<&str>, store: &Store) -> Result<Vec<Line<'static>>, AuditError> {
+    let mut open: BTreeMap<String, Line<'static>> = BTreeMap::new();
     for bytes in store.contents()? {
         // A line that cannot be parsed is not settled.
-        let heads =
-            bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Head>(line).ok());
+        let heads = bytes
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice::<Line<'static>>(line).ok());
         for head in heads {
             let run = head.id.split_once('-').map_or("", |(run, _)| run);
-            match head.event.as_str() {
-                "asked" if runs.contains(run) => _ = open.insert(head.id.clone(), head),
-                "result" => _ = open.remove(&head.id),
+            match &*head.event {
+                "asked" if runs.contains(run) => _ = open.insert(head.id.to_string(), head),
+                "result" => _ = open.remove(&*head.id),
                 _ => {}
             }
         }
     }
-    let mut open: Vec<Head> = open.into_values().collect();
+    let mut open: Vec<Line<'static>> = open.into_values().collect();
     open.sort_by_key(|head| head.at);
     Ok(open)
 }
 
-fn unknown(head: &Head, who: &Who) -> String {
-    json(&ResultLine {
-        format: FORMAT,
-        event: "result",
-        id: &head.id,
-        at: clock::wall(),
-        verb: &head.verb,
-        name: head.name.clone(),
-        fate: Outcome::Uncertain.as_str(),
-        detail: "the process that requested it ended before the result was known".to_owned(),
+fn unknown(head: &Line<'_>, who: &Who) -> String {
+    json(&Line {
+        fate: Some(Outcome::Uncertain.as_str()),
+        detail: Some("the process that requested it ended before the result was known".to_owned()),
         who: Some(who),
+        ..Line::new("result", &head.id, &head.verb, &head.name)
     })
 }

@@ -5,9 +5,16 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::*;
+use crate::clock;
+use crate::model::adapter::{ActionKind, Adapter, Values};
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
-use crate::model::plan::{Client, Outcome, Seen, SessionTarget, TargetKind, Verb};
+use crate::model::plan::tests::orphan;
+use crate::model::plan::{
+    AdapterTarget, Client, ExecutionTarget, Outcome, RecoveryPlan, Request, Seen, Selection, SessionTarget,
+    TargetKind, Verb,
+};
+use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
 use crate::model::view::TargetId;
 
 fn actor() -> Actor {
@@ -49,7 +56,6 @@ fn command() -> ActionCommand {
         number: 7,
         verb: Verb::Terminate,
         targets: Vec::new(),
-        recovery: None,
         wait: 5.0,
     }
 }
@@ -299,4 +305,42 @@ async fn a_record_of_0_1_0_is_continued() {
     assert!(text.starts_with(old), "what was written stays as it is");
     let last = lines(&audit.path()).pop().unwrap();
     assert_eq!((&last["id"], &last["fate"]), (&"bb2b275996bf8cf4-1".into(), &"outcome_unknown".into()));
+}
+
+/// Programs read these keys, in this order.
+#[test]
+fn the_line_of_each_kind_of_target_is_kept() {
+    let is = |what: TargetKind, line: &str| assert_eq!(serde_json::to_string(&what).unwrap(), line);
+    let request = Request { select: Selection::Orphans, task: None, terminate: false };
+    let plan = Arc::new(RecoveryPlan::of("locktop", at("2026-01-01T00:00:00Z"), 30.0, &[orphan()], &request));
+    is(
+        TargetKind::Execution(ExecutionTarget { id: 7, plan }),
+        r#"{"kind":"execution","id":7,"schema":"locktop","task_id":1,"task_name":"report","worker":"w","started_at":"2023-11-14T22:13:20Z","backend_pid":4312,"backend_start":"2023-11-14T22:13:15Z","lock_id":42}"#,
+    );
+    let adapter = Arc::new(Adapter { name: "river".into(), ..Adapter::default() });
+    let values = Values { id: "5".into(), who: Some("w".into()), attempt: Some(2), ..Values::default() };
+    is(
+        TargetKind::Adapter(AdapterTarget {
+            adapter,
+            source: "public.river_job".into(),
+            oid: 16_384,
+            prefix: "river_".into(),
+            tables: vec!["public.river_job".into()],
+            kind: ActionKind::Recover,
+            number: 1,
+            then: "it is available again".into(),
+            values,
+        }),
+        r#"{"kind":"adapter","adapter":"river","source":"public.river_job","oid":16384,"id":"5","worker":"w","attempt":2,"since":null,"until":null}"#,
+    );
+    let key = KeyReading {
+        key: b"nightly".as_slice().into(),
+        value: LockValue::text(b"host-1:abc"),
+        expiry: Expiry::Never,
+    };
+    let readings = [ServerReading { server: "redis://s".into(), keys: Ok(vec![key]) }];
+    is(
+        TargetKind::RedisLease(Arc::new(merge(&readings).rows.remove(0))),
+        r#"{"kind":"redis_lease","key":"nightly","value_sha256":"cc8b77d0294dda2c6f28a64a649357388a8afbc2d98b53095fcf853a540377b1","votes":1,"servers":1}"#,
+    );
 }

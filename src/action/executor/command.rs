@@ -109,8 +109,8 @@ impl<L: Lines, R: Record> Worker<L, R> {
             (Verb::Recover | Verb::Unlock, TargetKind::Adapter(target), Some(client)) => {
                 adapter::settle(client, target, owners).await
             }
-            (Verb::Recover, TargetKind::Execution { id }, Some(client)) => {
-                recovery::one(client, command, *id, &order(), owners).await
+            (Verb::Recover, TargetKind::Execution(target), Some(client)) => {
+                recovery::one(client, target, &order(), owners).await
             }
             _ => match (verb.row_change(what), client) {
                 (Some(change), Some(client)) => {
@@ -138,7 +138,7 @@ fn short(command: &ActionCommand, target: &Target) -> String {
         (TargetKind::RedisLease(lease), ..) => redis_lease::short(lease),
         (TargetKind::Published(target), ..) => published::short(target),
         (TargetKind::Adapter(target), ..) => adapter::short(target),
-        (TargetKind::Execution { id }, ..) => recovery::short(command, *id),
+        (TargetKind::Execution(target), ..) => recovery::short(target),
         _ => verb.as_str().to_owned(),
     }
 }

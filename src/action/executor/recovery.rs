@@ -1,40 +1,29 @@
 use locktop_tasks::recovery::{self, Order};
 use tokio_postgres::Client;
 
-use crate::model::plan::{
-    ActionCommand, Outcome, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, Step,
-};
+use crate::model::plan::{ExecutionTarget, Outcome, Planned, RecoveryOutcome, RecoveryResult, Step};
 use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
 
-pub(in crate::action) fn short(command: &ActionCommand, id: i64) -> String {
-    match planned(command, id) {
-        Some((plan, Planned { step: Step::Terminate { pid, .. }, .. })) => {
-            format!(
-                "terminate pid {pid}, which holds its key, and recover execution {id} in schema {}",
-                plan.schema
-            )
+pub(in crate::action) fn short(target: &ExecutionTarget) -> String {
+    let ExecutionTarget { id, plan } = target;
+    let schema = &plan.schema;
+    match target.row() {
+        Some(Planned { step: Step::Terminate { pid, .. }, .. }) => {
+            format!("terminate pid {pid}, which holds its key, and recover execution {id} in schema {schema}")
         }
-        Some((plan, _)) => format!("recover execution {id} in schema {}", plan.schema),
-        None => format!("recover execution {id}"),
+        _ => format!("recover execution {id} in schema {schema}"),
     }
-}
-
-fn planned(command: &ActionCommand, id: i64) -> Option<(&RecoveryPlan, &Planned)> {
-    let plan = command.recovery.as_deref()?;
-    Some((plan, plan.row(id)?))
 }
 
 pub(super) async fn one(
     client: &Client,
-    command: &ActionCommand,
-    id: i64,
+    target: &ExecutionTarget,
     order: &Order,
     owners: &TrustedOwners,
 ) -> (Outcome, String) {
-    let Some((plan, row)) = planned(command, id) else {
-        return (Outcome::Refused, "it has no plan".to_owned());
-    };
+    let plan = &target.plan;
+    let Some(row) = target.row() else { return (Outcome::Refused, "it has no plan".to_owned()) };
     let schema = match SchemaName::new(&plan.schema) {
         Ok(name) => Schema { name, trusted_owners: owners.clone() },
         Err(error) => return (Outcome::Refused, error.to_string()),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::app::panes::{Pane, RowId};
 use crate::keys::{Code, Key};
 use crate::model::consequence::Effect as OnData;
-use crate::model::plan::{ActionPlan, CautionKind, Choice, Chosen, Confirm, Planned, Scope, Stake, Target};
+use crate::model::plan::{ActionPlan, CautionKind, Choice, Chosen, Confirm, PlannedTarget, Scope, Stake};
 use crate::model::view::View;
 
 pub use here::{help, here, is_permitted};
@@ -259,28 +259,17 @@ fn losses(plan: &ActionPlan) -> Vec<Losses<'_>> {
 }
 
 /// Whether a confirmation of one is valid for the other. Ages and counts of other sessions may differ.
-fn are_same(one: &[(Target, bool)], other: &[(Target, bool)]) -> bool {
-    let is_same = |(one, changed): &(Target, bool), (other, changes): &(Target, bool)| {
-        changed == changes
-            && one.name == other.name
-            && one.subject == other.subject
-            && one.what.is_same(&other.what)
-    };
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
-}
-
 fn is_same(one: &ActionPlan, other: &ActionPlan) -> bool {
-    let targets = |plan: &ActionPlan| -> Vec<(Target, bool)> {
-        plan.rows.iter().map(|row| (row.target.clone(), row.change.is_some())).collect()
-    };
-    let steps = |plan: &ActionPlan| -> Vec<_> {
-        let acts = plan.recovery.iter().flat_map(|plan| plan.acts());
-        let also = |row: &Planned| row.also_ended.iter().map(|also| also.execution_id).collect::<Vec<_>>();
-        acts.map(|row| (row.seen.execution_id, row.step, also(row))).collect()
+    let is_same = |(one, other): (&PlannedTarget, &PlannedTarget)| {
+        let (was, is) = (&one.target, &other.target);
+        one.change.is_some() == other.change.is_some()
+            && was.name == is.name
+            && was.subject == is.subject
+            && was.what.is_same(&is.what)
     };
     one.verb == other.verb
         && one.confirm == other.confirm
-        && are_same(&targets(one), &targets(other))
+        && one.rows.len() == other.rows.len()
+        && one.rows.iter().zip(&other.rows).all(is_same)
         && losses(one) == losses(other)
-        && steps(one) == steps(other)
 }

@@ -1,5 +1,6 @@
 //! Actions on a row of another system: one statement, which names everything that was read of the row.
 
+use serde::Serialize;
 use strum::{IntoStaticStr, VariantArray};
 
 use super::{Need, Proof, Template};
@@ -75,10 +76,12 @@ pub struct Action {
     pub late: Option<Text>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The record stores them under these names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Values {
     pub id: Text,
     /// The worker of a job, or the owner of a lease. None if the row names none.
+    #[serde(rename = "worker")]
     pub who: Option<Text>,
     /// None if its system does not count attempts, and for a lease.
     pub attempt: Option<i64>,
@@ -86,6 +89,7 @@ pub struct Values {
     pub since: Option<Timestamp>,
     /// When a lease ends. None if the row does not have it, and for a job.
     pub until: Option<Timestamp>,
+    #[serde(skip)]
     pub key: Option<LockKey>,
 }
 

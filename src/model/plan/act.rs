@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 use strum::IntoStaticStr;
 
-use super::{RecoveryPlan, Request, SessionTarget, Verb};
+use super::{Planned, RecoveryPlan, Request, SessionTarget, Step, Verb};
 use crate::model::adapter::{ActionKind, Adapter, Values};
 use crate::model::finding::Subject;
-use crate::model::redis_lease::RedisLease;
+use crate::model::redis_lease::{self, RedisLease};
 use crate::model::view::TargetId;
 use crate::model::{Text, Timestamp};
 
@@ -98,21 +99,33 @@ impl PublishedHolder {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+/// A job or lease of another system.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AdapterTarget {
+    #[serde(serialize_with = "name_of")]
     pub adapter: Arc<Adapter>,
     pub source: Text,
     pub oid: u32,
     /// Prefix or suffix of its table names.
+    #[serde(skip)]
     pub prefix: Text,
     /// The tables that the statement writes, as `schema.table`.
+    #[serde(skip)]
     pub tables: Vec<Text>,
+    #[serde(skip)]
     pub kind: ActionKind,
     /// Index of the alternative of its adapter, from 1.
+    #[serde(skip)]
     pub number: usize,
     /// What the other system does with the job or lease afterwards.
+    #[serde(skip)]
     pub then: Text,
+    #[serde(flatten)]
     pub values: Values,
+}
+
+fn name_of<S: Serializer>(adapter: &Adapter, serializer: S) -> Result<S::Ok, S::Error> {
+    adapter.name.serialize(serializer)
 }
 
 impl AdapterTarget {
@@ -124,16 +137,62 @@ impl AdapterTarget {
     }
 }
 
+/// An execution of locktop's own tables, by the plan that the server made.
 #[derive(Debug, Clone, PartialEq)]
+pub struct ExecutionTarget {
+    pub id: i64,
+    pub plan: Arc<RecoveryPlan>,
+}
+
+impl ExecutionTarget {
+    /// `None` if the plan does not have it.
+    pub fn row(&self) -> Option<&Planned> {
+        self.plan.row(self.id)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        fn step(one: &ExecutionTarget) -> Option<(Step, impl Iterator<Item = i64>)> {
+            let row = one.row()?;
+            Some((row.step, row.also_ended.iter().map(|also| also.execution_id)))
+        }
+        self.id == other.id
+            && match (step(self), step(other)) {
+                (Some((step, also)), Some((other, also_other))) => step == other && also.eq(also_other),
+                _ => false,
+            }
+    }
+}
+
+impl Serialize for ExecutionTarget {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut line = serializer.serialize_struct("Execution", 9)?;
+        line.serialize_field("id", &self.id)?;
+        line.serialize_field("schema", &self.plan.schema)?;
+        if let Some(Planned { seen, .. }) = self.row() {
+            line.serialize_field("task_id", &seen.task_id)?;
+            line.serialize_field("task_name", &seen.task_name)?;
+            line.serialize_field("worker", &seen.worker_id)?;
+            line.serialize_field("started_at", &seen.started_at)?;
+            line.serialize_field("backend_pid", &seen.backend_pid)?;
+            line.serialize_field("backend_start", &seen.backend_start)?;
+            line.serialize_field("lock_id", &seen.lock_id)?;
+        }
+        line.end()
+    }
+}
+
+/// The record stores it with its `kind`. Parts that need not match are omitted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TargetKind {
     Session(SessionTarget),
     Lease(LeaseTarget),
-    RedisLease(Arc<RedisLease>),
+    RedisLease(#[serde(serialize_with = "redis_lease::recorded")] Arc<RedisLease>),
     Task(TaskTarget),
     Item(ItemTarget),
     Published(PublishedTarget),
     Adapter(AdapterTarget),
-    Execution { id: i64 },
+    Execution(ExecutionTarget),
 }
 
 impl TargetKind {
@@ -144,6 +203,7 @@ impl TargetKind {
                 let renewed = LeaseTarget { renewed_at: other.renewed_at, term: other.term, ..one.clone() };
                 renewed == *other
             }
+            (Self::Execution(one), Self::Execution(other)) => one.is_same(other),
             _ => self == other,
         }
     }
@@ -166,8 +226,6 @@ pub struct ActionCommand {
     pub verb: Verb,
     /// Targets in the order in which the executor handles them, one at a time.
     pub targets: Vec<Target>,
-    /// The plan of a recovery; `None` for other verbs.
-    pub recovery: Option<Arc<RecoveryPlan>>,
     /// How long to wait until the requested change has happened, in seconds.
     pub wait: f64,
 }

@@ -1,6 +1,4 @@
-use std::sync::Arc;
-
-use super::{ActionCommand, Change, Confirm, RecoveryPlan, Scope, Target, Verb};
+use super::{ActionCommand, Change, Confirm, Scope, Target, Verb};
 use crate::model::Text;
 use crate::model::consequence::Consequence;
 use crate::model::finding::Subject;
@@ -25,7 +23,6 @@ pub struct ActionPlan {
     /// Other scopes that the row could mean, in words; only if one row of the forest was chosen.
     pub offers: Vec<(Scope, String)>,
     pub confirm: Confirm,
-    pub recovery: Option<Arc<RecoveryPlan>>,
 }
 
 /// A target, with what is known about it. Each text is one sanitized line.
@@ -127,7 +124,6 @@ impl ActionPlan {
             effect: None,
             offers: Vec::new(),
             confirm: Confirm::Nothing,
-            recovery: None,
         }
     }
 
@@ -136,7 +132,7 @@ impl ActionPlan {
     /// change to happen, in seconds.
     pub fn command(&self, server: TargetId, number: u64, wait: f64) -> ActionCommand {
         let targets = self.rows.iter().map(|row| row.target.clone()).collect();
-        ActionCommand { server, number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
+        ActionCommand { server, number, verb: self.verb, targets, wait }
     }
 
     /// Whether nothing is left to do: there was no target, or every target has changed.

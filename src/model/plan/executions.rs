@@ -7,8 +7,8 @@ use rustc_hash::FxHashSet;
 use super::context::{PlanIndex, was_terminated};
 use super::rows::not_running;
 use super::{
-    ActionPlan, Caution, CautionKind, Confirm, PlanContext, Planned, PlannedTarget, Reason, RecoveryPlan,
-    Refused, Request, Selection, Step, Target, TargetKind, Verb,
+    ActionPlan, Caution, CautionKind, Confirm, ExecutionTarget, PlanContext, Planned, PlannedTarget, Reason,
+    RecoveryPlan, Refused, Request, Selection, Step, Target, TargetKind, Verb,
 };
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
@@ -176,7 +176,7 @@ fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String>
     }
 }
 
-pub fn recovery(context: &PlanContext<'_>, recovery: Arc<RecoveryPlan>) -> ActionPlan {
+pub fn recovery(context: &PlanContext<'_>, recovery: &Arc<RecoveryPlan>) -> ActionPlan {
     let mut plan = ActionPlan::new(Verb::Recover);
     let own = format!("{}{SCHEDULES}", recovery.schema);
     let snapshot = context.view.snapshot.as_deref();
@@ -190,7 +190,7 @@ pub fn recovery(context: &PlanContext<'_>, recovery: Arc<RecoveryPlan>) -> Actio
         if let Some(lack) = lack(context, row) {
             plan.refused.push(Refused::new(name, subject, lack));
         } else if row.acts() {
-            plan.rows.push(planned(row, name, subject, effect));
+            plan.rows.push(planned(recovery, row, name, subject, effect));
         } else {
             plan.refused.push(Refused::new(name, subject, effect));
         }
@@ -201,7 +201,6 @@ pub fn recovery(context: &PlanContext<'_>, recovery: Arc<RecoveryPlan>) -> Actio
         _ => None,
     };
     plan.confirm = Confirm::of(plan.rows.len(), owner);
-    plan.recovery = Some(recovery);
     plan
 }
 
@@ -234,7 +233,13 @@ fn ended(row: &Planned) -> Option<i32> {
     }
 }
 
-fn planned(row: &Planned, name: String, subject: Subject, effect: String) -> PlannedTarget {
+fn planned(
+    plan: &Arc<RecoveryPlan>,
+    row: &Planned,
+    name: String,
+    subject: Subject,
+    effect: String,
+) -> PlannedTarget {
     let seen = &row.seen;
     let id = seen.execution_id;
     let mut facts = vec![format!("{}, run by {}", seen.state.as_str(), seen.worker_id)];
@@ -270,6 +275,7 @@ fn planned(row: &Planned, name: String, subject: Subject, effect: String) -> Pla
         Some(pid) => format!("pg_terminate_backend({pid}), then recover_seen_execution({id})"),
         None => format!("recover_seen_execution({id})"),
     };
-    let target = Target { what: TargetKind::Execution { id }, name, subject };
+    let what = TargetKind::Execution(ExecutionTarget { id, plan: Arc::clone(plan) });
+    let target = Target { what, name, subject };
     PlannedTarget::new(target, &does, facts, cautions)
 }

@@ -25,8 +25,8 @@ mod signal;
 pub(crate) mod tests;
 
 pub use act::{
-    ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Order, Outcome, PublishedHolder, PublishedTarget,
-    Report, Target, TargetKind, TargetResult, TaskTarget,
+    ActionCommand, AdapterTarget, ExecutionTarget, ItemTarget, LeaseTarget, Order, Outcome, PublishedHolder,
+    PublishedTarget, Report, Target, TargetKind, TargetResult, TaskTarget,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
 pub use ask::{Ask, Choice, Scope, SelectedRow};

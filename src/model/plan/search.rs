@@ -73,7 +73,7 @@ impl RecoverySearch {
 
     pub(crate) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
         let mut plan = match &self.answer {
-            Some(Ok(answer)) => executions::recovery(look, Arc::clone(answer)),
+            Some(Ok(answer)) => executions::recovery(look, answer),
             Some(Err(_)) | None => ActionPlan::new(Verb::Recover),
         };
         plan.hidden = self.found.hidden;

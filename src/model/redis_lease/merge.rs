@@ -2,6 +2,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use serde::Serializer;
+use serde::ser::SerializeStruct;
+use sha2::{Digest, Sha256};
 use strum::IntoStaticStr;
 
 use locktop_locks::quorum;
@@ -221,4 +224,29 @@ fn expiry(group: &[&ServerKey], quorum: u32) -> Expiry {
     all.sort_by_key(|expiry| std::cmp::Reverse(expiry.order()));
     let deciding = usize::try_from(quorum).unwrap_or(usize::MAX).saturating_sub(1);
     all.get(deciding).or(all.first()).copied().unwrap_or(Expiry::Never)
+}
+
+/// As the record has a lock: the SHA-256 of the value instead of the value, which is a secret: any client that knows it can
+/// release the lock.
+pub fn recorded<S: Serializer>(lease: &RedisLease, serializer: S) -> Result<S::Ok, S::Error> {
+    let value = match &lease.holder {
+        LockValue::Text { bytes, .. } => Some(bytes),
+        LockValue::Redisson { holders, .. } => holders.first().map(|(holder, _)| holder),
+        LockValue::Other(_) => None,
+    };
+    let mut line = serializer.serialize_struct("RedisLease", 4)?;
+    line.serialize_field("key", &*shown(&lease.key))?;
+    line.serialize_field("value_sha256", &value.map(|bytes| hex(&Sha256::digest(bytes))))?;
+    line.serialize_field("votes", &lease.votes)?;
+    line.serialize_field("servers", &lease.servers)?;
+    line.end()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -10,5 +10,5 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
-pub use merge::{RedisLease, RedisLeases, ServerKey, ServerState, Standing, merge, merge_sets};
+pub use merge::{RedisLease, RedisLeases, ServerKey, ServerState, Standing, merge, merge_sets, recorded};
 pub use reading::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};

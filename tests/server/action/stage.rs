@@ -128,7 +128,7 @@ pub(crate) fn command(verb: Verb, targets: Vec<TargetKind>) -> ActionCommand {
         .into_iter()
         .map(|what| Target { name: name(&what), what, subject: Subject::Server })
         .collect();
-    ActionCommand { server: TargetId::default(), number: 1, verb, targets, recovery: None, wait: 20.0 }
+    ActionCommand { server: TargetId::default(), number: 1, verb, targets, wait: 20.0 }
 }
 
 /// A session, and a look at it from outside.

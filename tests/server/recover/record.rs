@@ -106,7 +106,6 @@ fn command(number: u64, targets: &[Target]) -> ActionCommand {
         number,
         verb: Verb::Terminate,
         targets: targets.to_vec(),
-        recovery: None,
         wait: 5.0,
     }
 }

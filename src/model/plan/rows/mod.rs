@@ -94,6 +94,6 @@ pub(super) fn follow(index: &PlanIndex<'_>, what: &mut TargetKind) -> Option<Cha
         TargetKind::Published(target) => published::changed(index, target),
         TargetKind::Adapter(target) => adapters::changed(index, target),
         // A recovery is planned and compared by the server.
-        TargetKind::Session(_) | TargetKind::Execution { .. } => None,
+        TargetKind::Session(_) | TargetKind::Execution(_) => None,
     }
 }

@@ -8,7 +8,6 @@ use crate::model::plan::*;
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskId, TaskKey};
-use crate::model::view::TargetId;
 use crate::model::view::View;
 use crate::model::work_queue::ItemId;
 use crate::sample::systems::{leases as some_leases, queue};
@@ -351,17 +350,18 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     let plan = |running: &[Running], terminate: bool| {
         let select = Selection::Executions(vec![7, 8]);
         let request = Request { select, task: None, terminate };
-        recovery(&context(&view), Arc::new(RecoveryPlan::of("locktop", at(0.0), 30.0, running, &request)))
+        recovery(&context(&view), &Arc::new(RecoveryPlan::of("locktop", at(0.0), 30.0, running, &request)))
     };
     let one = plan(std::slice::from_ref(&other), true);
     assert_eq!(
         (one.rows.len(), one.confirm.clone(), &*one.rows[0].target.name),
         (1, Confirm::Yes, "clean up (execution 8)")
     );
-    assert_eq!(one.rows[0].target.what, TargetKind::Execution { id: 8 });
+    let TargetKind::Execution(target) = &one.rows[0].target.what else { panic!("{one:?}") };
+    assert_eq!(target.id, 8);
     let subject = crate::model::finding::Subject::Task(task_id(&view, 3));
     assert_eq!(one.rows[0].target.subject, subject);
-    assert!(one.command(TargetId(0), 1, 5.0).recovery.is_some_and(|plan| plan.row(8).is_some()));
+    assert!(target.row().is_some_and(|row| row.seen.execution_id == 8));
     let alive = plan(&[slow()], true);
     assert_eq!(alive.confirm, Confirm::Owner("4312".to_owned()), "a living owner");
     assert_eq!(alive.rows[0].does, "pg_terminate_backend(4312), then recover_seen_execution(7)");
@@ -386,7 +386,7 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     b.session(4312, "jobs@worker-1", crate::model::backend::State::Idle, 1.0, "SELECT 1");
     let view_of_worker = b.view();
     let context = PlanContext { rights: Some(&rights), ..context(&view_of_worker) };
-    let refused = recovery(&context, Arc::new(found));
+    let refused = recovery(&context, &Arc::new(found));
     assert_eq!((refused.rows.len(), refused.confirm), (0, Confirm::Nothing));
     let reason = &refused.refused[0].reason;
     assert!(reason.ends_with("only a superuser is; or stop its worker, then R"), "{reason}");
