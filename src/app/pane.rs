@@ -8,7 +8,6 @@ use super::filter::Filter;
 use super::panes::{Basis, Pane, Row, RowId, Value, Wanted, chains, party};
 use super::subject;
 use crate::model::lock::Lock;
-use crate::model::plan::SelectedRow;
 
 /// Number of polls for which a row counts as done after an action: a key with nothing left to do to it is meant for the
 /// next row.
@@ -38,7 +37,7 @@ pub struct PaneState {
     /// Marked rows, also those that the filter hides.
     pub marks: FxHashSet<RowId>,
     /// The target of an action key when the rows were last filled.
-    target: Option<SelectedRow>,
+    target: Option<RowId>,
     pub column_offset: usize,
     /// Long chains of sessions are shown in full.
     is_unfolded: bool,

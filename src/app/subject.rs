@@ -2,33 +2,25 @@ use super::context::Context;
 use super::panes::{Owner, RowId};
 use crate::model::awaited_locks::{AwaitedLock, Hold};
 use crate::model::finding::Subject;
-use crate::model::plan::SelectedRow;
 use crate::model::task::TaskRow;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 
-/// The selected row in the form that plans use. A lock with waiters is represented by its only holder.
-pub fn selected(view: &View, id: RowId) -> SelectedRow {
+/// The row that an action on this row is about: for a lock, a prepared transaction that holds it, or the only holder of a
+/// lock with waiters.
+pub fn selected(view: &View, id: RowId) -> RowId {
     match id {
-        RowId::Backend(id) => SelectedRow::Backend(id),
-        RowId::Lock(tag, Owner::Backend(id), mode) => SelectedRow::Holder(id, tag, mode),
-        RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => SelectedRow::Prepared(xact),
+        RowId::Lock(_, Owner::Prepared(xact), ..) => RowId::Prepared(xact),
         RowId::Awaited(tag) => {
             match view.index.awaited_locks().get(&tag).and_then(AwaitedLock::only_holder) {
                 Some(Hold { party: Party::Backend(pid), tag, mode }) => {
-                    SelectedRow::Holder(view.backend_id(pid), tag, mode)
+                    RowId::Lock(tag, Owner::Backend(view.backend_id(pid)), mode)
                 }
-                Some(Hold { party: Party::Prepared(xact), .. }) => SelectedRow::Prepared(xact),
-                None => SelectedRow::Lock(tag),
+                Some(Hold { party: Party::Prepared(xact), .. }) => RowId::Prepared(xact),
+                None => id,
             }
         }
-        RowId::Group(parent, tag, mode) => SelectedRow::Group(parent, tag, mode),
-        RowId::Task(task, again) => SelectedRow::Task(task, again),
-        RowId::Lease(id) => SelectedRow::Lease(id),
-        RowId::Item(id) => SelectedRow::Item(id),
-        RowId::Job(id) => SelectedRow::Job(id),
-        RowId::OtherLease(id) => SelectedRow::OtherLease(id),
-        _ => SelectedRow::Other,
+        _ => id,
     }
 }
 

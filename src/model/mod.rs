@@ -36,6 +36,7 @@ pub mod rate_limit;
 pub mod redis_lease;
 pub mod refusals;
 pub mod rights;
+pub mod row_id;
 pub mod section;
 pub mod sections;
 pub mod snapshot;

@@ -4,7 +4,8 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::once::once;
 use locktop::model::backend::BackendId;
 use locktop::model::lock_name::LockNames;
-use locktop::model::plan::{ActionPlan, Ask, PlanContext, SelectedRow, Verb, sessions};
+use locktop::model::plan::{ActionPlan, Ask, PlanContext, Verb, sessions};
+use locktop::model::row_id::RowId;
 use locktop::model::thresholds::Thresholds;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Limits;
@@ -89,7 +90,7 @@ async fn plan(info: &ConnInfo, pid: i32) -> ActionPlan {
     let backend = view.snapshot.as_ref().unwrap().backend(pid).unwrap();
     let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
     let id = BackendId { pid, backend_start: backend.backend_start };
-    let plan = sessions(&look, &Ask::new(Verb::Cancel, vec![SelectedRow::Backend(id)]));
+    let plan = sessions(&look, &Ask::new(Verb::Cancel, vec![RowId::Backend(id)]));
     assert!(plan.refused.is_empty(), "{plan:?}");
     plan
 }

@@ -7,7 +7,8 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::demo::scenario::{Blocker, Scenario, ScratchSchema, Timing};
 use locktop::feed::once::once;
 use locktop::model::lock_name::LockNames;
-use locktop::model::plan::{Ask, Outcome, PlanContext, SelectedRow, TargetKind, Verb, sessions};
+use locktop::model::plan::{Ask, Outcome, PlanContext, TargetKind, Verb, sessions};
+use locktop::model::row_id::RowId;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::wait_graph::Party;
 use locktop::pg::conninfo::ConnInfo;
@@ -69,8 +70,7 @@ async fn end_by_plan(client: &Client, info: &ConnInfo, pid: i32, name: &str) -> 
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let snapshot = view.snapshot.as_ref().unwrap();
     let backend = snapshot.backends.last_rows().iter().find(|backend| backend.pid == pid).unwrap();
-    let ask =
-        Ask { from_chains: true, ..Ask::new(Verb::Terminate, vec![SelectedRow::Backend(backend.id())]) };
+    let ask = Ask { from_chains: true, ..Ask::new(Verb::Terminate, vec![RowId::Backend(backend.id())]) };
     let plan = sessions(&PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] }, &ask);
     let [row] = plan.rows.as_slice() else { panic!("{name}: {plan:?}") };
     assert!(matches!(&row.target.what, TargetKind::Session(target) if target.blocks), "{name}: {row:?}");

@@ -30,7 +30,7 @@ impl Dialog {
             [only] => format!("{verb}{of} {}", only.target.name),
             several => {
                 let count = crate::text::count(several.len() as u64);
-                format!("{verb}{of} {count} {}s", self.chosen.one())
+                format!("{verb}{of} {count} {}s", self.chosen.one(self.plan.verb))
             }
         }
     }
@@ -64,7 +64,7 @@ impl Dialog {
             lines.extend(self.plan.refused.iter().map(refused));
         }
         lines.extend(hidden(self.hidden, "marked row"));
-        lines.extend(hidden(self.plan.hidden, self.chosen.one()));
+        lines.extend(hidden(self.plan.hidden, self.chosen.one(self.plan.verb)));
         lines
     }
 

@@ -1,15 +1,6 @@
 use super::Pane;
 use super::forest::ChainRow;
-use crate::model::backend::BackendId;
-use crate::model::finding::Subject;
-use crate::model::id_generator::GeneratorId;
-use crate::model::lease::LeaseId;
-use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
-use crate::model::rate_limit::LimitId;
-use crate::model::systems::TextId;
-use crate::model::task::TaskId;
-use crate::model::wait_graph::Party;
-use crate::model::work_queue::ItemId;
+pub use crate::model::row_id::{Owner, RowId};
 
 /// The position of a row in the view; its pane knows in which list.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,45 +46,6 @@ impl Row {
     }
 }
 
-/// The identity of a row, independent of its position: the selection and the marks refer to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RowId {
-    Finding(&'static str, Subject),
-    Backend(BackendId),
-    Prepared(VirtualTransaction),
-    /// Waiters for one lock in one mode behind one party, folded into a line.
-    Group(Party, LockTag, LockMode),
-    /// A long chain of sessions, folded into a line, by its first session.
-    Run(Party),
-    Lock(LockTag, Owner, LockMode),
-    /// A lock that sessions wait for, whichever sessions they are; for a row, its tuple lock.
-    Awaited(LockTag),
-    Waits(LockTag),
-    /// A task; if several of its executions run, all but the newest are identified by their own id.
-    Task(TaskId, Option<i64>),
-    /// A lease, by where it is stored and its id there.
-    Lease(LeaseId),
-    /// A job of another system, by installation, part and id.
-    Job(TextId),
-    Schedule(TextId),
-    /// A lease of another system, by installation and id.
-    OtherLease(TextId),
-    /// A queue of another system, by installation and name.
-    JobQueue(TextId),
-    /// A worker of another system, by installation and id.
-    Worker(TextId),
-    Item(ItemId),
-    Limit(LimitId),
-    Generator(GeneratorId),
-    /// An event, or this number of similar events from there on.
-    Event(u64, u32),
-    /// The routine of a minute, from this event on; it grows until the minute is over.
-    Routine(u64),
-    /// A group of root blockers on the Blame screen.
-    Blamed(u64),
-    Episode(u64),
-}
-
 impl RowId {
     /// The pane with the name and the detail page for it.
     pub fn home(self) -> Pane {
@@ -119,12 +71,4 @@ impl RowId {
             Self::Episode(_) => Pane::Episodes,
         }
     }
-}
-
-/// The holder of a lock. The `virtualtransaction` of a row is not an identity: for a session-level lock it is the one
-/// of the session's current transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Owner {
-    Backend(BackendId),
-    Prepared(VirtualTransaction),
 }

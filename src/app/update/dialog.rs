@@ -11,8 +11,8 @@ use crate::app::subject;
 use crate::keys::Key;
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    self, ActionPlan, Change, Chosen, CommandId, Known, Order, Outcome, RecoveryPlan, Report, RowsOf,
-    TargetKind, Verb,
+    self, ActionPlan, Change, Chosen, CommandId, Known, Order, Outcome, RecoveryPlan, Report, TargetKind,
+    Verb,
 };
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
@@ -179,7 +179,7 @@ impl App {
                 search.look(&look);
                 search.plan(&look)
             }
-            Chosen::Rows(RowsOf::Leases(_)) => {
+            Chosen::Rows(rows) if matches!(rows.first(), Some(RowId::Lease(_))) => {
                 let refreshed = dialog.plan.refreshed(&look);
                 renewed(&refreshed, || dialog.chosen.plan(&look, dialog.plan.verb)).unwrap_or(refreshed)
             }

@@ -1,33 +1,8 @@
 use rustc_hash::FxHashSet;
 
 use super::Verb;
-use crate::model::backend::BackendId;
-use crate::model::lease::LeaseId;
-use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
-use crate::model::systems::TextId;
-use crate::model::task::TaskId;
+use crate::model::row_id::RowId;
 use crate::model::wait_graph::Party;
-use crate::model::work_queue::ItemId;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SelectedRow {
-    /// A session, or on the screen of locks one that only waits for a lock.
-    Backend(BackendId),
-    /// A session chosen for the lock that it holds in this mode.
-    Holder(BackendId, LockTag, LockMode),
-    /// Waiters for one lock in one mode behind one party, folded into a line of the forest.
-    Group(Party, LockTag, LockMode),
-    Prepared(VirtualTransaction),
-    /// A lock with several holders, or with none any more.
-    Lock(LockTag),
-    /// A task; if several executions of it run, all but the newest have their own id.
-    Task(TaskId, Option<i64>),
-    Lease(LeaseId),
-    Item(ItemId),
-    Job(TextId),
-    OtherLease(TextId),
-    Other,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Scope {
@@ -71,7 +46,7 @@ pub struct Ask {
     /// [`Verb::Cancel`] or [`Verb::Terminate`], no other verb.
     pub verb: Verb,
     pub scope: Scope,
-    pub chosen: Vec<SelectedRow>,
+    pub chosen: Vec<RowId>,
     /// The rows were chosen in the forest of waits: a session that blocked another must still do so.
     pub from_chains: bool,
     /// The rows were chosen in a list of blockers: a session-level lock is meant.
@@ -81,7 +56,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    pub fn new(verb: Verb, chosen: Vec<SelectedRow>) -> Self {
+    pub fn new(verb: Verb, chosen: Vec<RowId>) -> Self {
         Self { verb, scope: Scope::This, chosen, from_chains: false, of_roots: false, shown: None }
     }
 

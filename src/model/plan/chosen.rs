@@ -1,28 +1,31 @@
 use super::rows;
-use super::{ActionPlan, Ask, Confirm, Known, PlanContext, RecoverySearch, SelectedRow, Verb, signal};
-use crate::model::lease::LeaseId;
-use crate::model::systems::TextId;
-use crate::model::task::TaskId;
-use crate::model::work_queue::ItemId;
+use super::{ActionPlan, Ask, Confirm, Known, PlanContext, RecoverySearch, Verb, signal};
+use crate::model::row_id::RowId;
 
 #[derive(Debug, Clone)]
 pub enum Chosen {
     Sessions(Ask),
     /// Executions of tasks: the server must be queried for them.
     Executions(Box<RecoverySearch>),
-    /// Rows of one kind: each is changed separately.
-    Rows(RowsOf),
+    /// Rows of one kind, never empty: each is changed separately.
+    Rows(Vec<RowId>),
     /// Expected blockers: nothing is sent to the server.
     Known(Box<Known>),
 }
 
 impl Chosen {
     /// The singular; the plural has an added `s`.
-    pub const fn one(&self) -> &'static str {
+    pub fn one(&self, verb: Verb) -> &'static str {
         match self {
             Self::Sessions(_) => "session",
             Self::Executions(_) => "execution",
-            Self::Rows(rows) => rows.one(),
+            Self::Rows(rows) => match rows.first() {
+                Some(RowId::Lease(_) | RowId::OtherLease(_)) => "lease",
+                Some(RowId::Item(_)) => "item",
+                Some(RowId::Job(_)) => "job",
+                _ if verb == Verb::Recover => "execution",
+                _ => "task",
+            },
             Self::Known(_) => "blocker",
         }
     }
@@ -31,77 +34,34 @@ impl Chosen {
         match self {
             Self::Sessions(ask) => signal::sessions(context, ask),
             Self::Executions(search) => search.plan(context),
-            Self::Rows(rows) => rows.plan(context, verb),
+            Self::Rows(rows) => rows::rows(context, verb, rows),
             Self::Known(_) => ActionPlan { confirm: Confirm::Yes, ..ActionPlan::new(verb) },
         }
     }
 }
 
-/// Rows of one kind, by identity; never empty.
-#[derive(Debug, Clone)]
-pub enum RowsOf {
-    /// Executions in a published log.
-    Published(Vec<(TaskId, Option<i64>)>),
-    Leases(Vec<LeaseId>),
-    Tasks(Vec<TaskId>),
-    Items(Vec<ItemId>),
-    Jobs(Vec<TextId>),
-    OtherLeases(Vec<TextId>),
-}
-
-impl RowsOf {
-    fn plan(&self, context: &PlanContext<'_>, verb: Verb) -> ActionPlan {
-        match self {
-            Self::Published(tasks) => rows::published(context, tasks),
-            Self::Leases(leases) => rows::leases(context, leases),
-            Self::Tasks(tasks) => rows::tasks(context, verb, tasks),
-            Self::Items(items) => rows::items(context, verb, items),
-            Self::Jobs(jobs) => rows::jobs(context, jobs),
-            Self::OtherLeases(leases) => rows::other_leases(context, leases),
-        }
-    }
-
-    const fn one(&self) -> &'static str {
-        match self {
-            Self::Published(_) => "execution",
-            Self::Leases(_) | Self::OtherLeases(_) => "lease",
-            Self::Tasks(_) => "task",
-            Self::Items(_) => "item",
-            Self::Jobs(_) => "job",
-        }
-    }
-}
-
-fn some<T>(rows: &[SelectedRow], of: impl Fn(SelectedRow) -> Option<T>) -> Option<Vec<T>> {
-    let rows: Vec<T> = rows.iter().filter_map(|row| of(*row)).collect();
+/// Those of the rows to which a verb applies; `None` if it applies to none.
+pub(super) fn only(rows: &[RowId], applies: impl Fn(&RowId) -> bool) -> Option<Vec<RowId>> {
+    let rows: Vec<RowId> = rows.iter().copied().filter(applies).collect();
     (!rows.is_empty()).then_some(rows)
 }
 
-pub(super) fn sessions(rows: &[SelectedRow]) -> Option<Vec<SelectedRow>> {
-    use SelectedRow::{Job, Other, OtherLease};
-    some(rows, |row| (!matches!(row, Other | Job(_) | OtherLease(_))).then_some(row))
+pub(super) fn sessions(rows: &[RowId]) -> Option<Vec<RowId>> {
+    use RowId::{Awaited, Backend, Group, Item, Lease, Lock, Prepared, Task};
+    let is_session = |row: &RowId| {
+        matches!(row, Backend(_) | Lock(..) | Group(..) | Prepared(_) | Awaited(_))
+            || matches!(row, Task(..) | Item(_) | Lease(_))
+    };
+    only(rows, is_session)
 }
 
-pub(super) fn tasks(rows: &[SelectedRow]) -> Option<Vec<(TaskId, Option<i64>)>> {
-    some(rows, |row| if let SelectedRow::Task(task, again) = row { Some((task, again)) } else { None })
+/// Each task once, whichever of its executions was chosen.
+pub(super) fn schedules(rows: &[RowId]) -> Option<Vec<RowId>> {
+    let tasks = only(rows, |row| matches!(row, RowId::Task(..)))?;
+    let whole = |row| if let RowId::Task(task, _) = row { RowId::Task(task, None) } else { row };
+    Some(tasks.into_iter().map(whole).collect())
 }
 
-pub(super) fn schedules(rows: &[SelectedRow]) -> Option<Vec<TaskId>> {
-    some(rows, |row| if let SelectedRow::Task(task, _) = row { Some(task) } else { None })
-}
-
-pub(super) fn items(rows: &[SelectedRow]) -> Option<Vec<ItemId>> {
-    some(rows, |row| if let SelectedRow::Item(id) = row { Some(id) } else { None })
-}
-
-pub(super) fn leases(rows: &[SelectedRow]) -> Option<Vec<LeaseId>> {
-    some(rows, |row| if let SelectedRow::Lease(id) = row { Some(id) } else { None })
-}
-
-pub(super) fn jobs(rows: &[SelectedRow]) -> Option<Vec<TextId>> {
-    some(rows, |row| if let SelectedRow::Job(id) = row { Some(id) } else { None })
-}
-
-pub(super) fn other_leases(rows: &[SelectedRow]) -> Option<Vec<TextId>> {
-    some(rows, |row| if let SelectedRow::OtherLease(id) = row { Some(id) } else { None })
+pub(super) fn items(rows: &[RowId]) -> Option<Vec<RowId>> {
+    only(rows, |row| matches!(row, RowId::Item(_)))
 }

@@ -1,10 +1,11 @@
 //! Known blockers: entries that expect them from now on, or that are removed. No request is sent to the server.
 
-use super::{SelectedRow, Verb};
+use super::Verb;
 use crate::model::Text;
 use crate::model::backend::Backend;
 use crate::model::expected::{Blocker, ExpectedBlocker};
 use crate::model::finding::Finding;
+use crate::model::row_id::{Owner, RowId};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
@@ -25,7 +26,7 @@ pub fn is_blocker(finding: &Finding) -> bool {
     CHECKS.contains(&finding.check)
 }
 
-pub(super) fn finding(view: &View, row: SelectedRow) -> Option<&Finding> {
+pub(super) fn finding(view: &View, row: RowId) -> Option<&Finding> {
     about(view, party_of(view, row)?)
 }
 
@@ -40,10 +41,10 @@ fn is_root(view: &View, party: Party) -> bool {
     view.graph.roots.iter().any(|root| root.party == party)
 }
 
-fn party_of(view: &View, row: SelectedRow) -> Option<Party> {
+fn party_of(view: &View, row: RowId) -> Option<Party> {
     match row {
-        SelectedRow::Prepared(xact) => Some(Party::Prepared(xact)),
-        SelectedRow::Backend(id) | SelectedRow::Holder(id, ..) => {
+        RowId::Prepared(xact) => Some(Party::Prepared(xact)),
+        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _) => {
             let backend = view.index.backend(view.snapshot.as_deref()?, id.pid);
             Some(Party::Backend(backend.map_or(id.pid, Backend::group)))
         }
@@ -54,7 +55,7 @@ fn party_of(view: &View, row: SelectedRow) -> Option<Party> {
 impl Known {
     /// `None` if no row is about a possible blocker. If all of them are already expected, their entries are removed; else
     /// entries are made for the others.
-    pub fn of(view: &View, rows: &[SelectedRow]) -> Option<Self> {
+    pub fn of(view: &View, rows: &[RowId]) -> Option<Self> {
         let snapshot = view.snapshot.as_deref()?;
         let parties: Vec<Party> = rows.iter().filter_map(|row| party_of(view, *row)).collect();
         if parties.is_empty() {

@@ -1,7 +1,6 @@
 //! The plan of an action and its result, the same for the command line and the dashboard.
 //!
-//! From chosen rows, [`sessions()`], [`leases()`], [`items()`], [`tasks()`] and, with the server's help, [`executions()`]
-//! and [`recovery()`] make an [`ActionPlan`]: targets, each with an identity, and refusals, each with a reason. While a
+//! From chosen rows, [`sessions()`], [`rows()`] and, with the server's help, [`executions()`] and [`recovery()`] make an [`ActionPlan`]: targets, each with an identity, and refusals, each with a reason. While a
 //! dialog is open, [`ActionPlan::refreshed`] updates it. A confirmed plan is an [`ActionCommand`].
 
 mod act;
@@ -29,9 +28,9 @@ pub use act::{
     PublishedTarget, Report, Target, TargetKind, TargetResult, TaskTarget,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
-pub use ask::{Ask, Choice, Scope, SelectedRow};
+pub use ask::{Ask, Choice, Scope};
 pub use change::{Change, still_there};
-pub use chosen::{Chosen, RowsOf};
+pub use chosen::Chosen;
 pub use command::{Command, CommandId, Definition, Verb};
 pub use confirm::Confirm;
 pub use context::PlanContext;
@@ -42,9 +41,7 @@ pub use locktop_tasks::recovery::{
     Running, Selection, Step,
 };
 pub use rights::{Lack, Needs};
-pub use rows::{
-    ItemVerb, TaskVerb, is_published, items, jobs, leases, other_leases, published, published_plan, tasks,
-};
+pub use rows::{ItemVerb, TaskVerb, is_published, published_plan, rows};
 pub use search::RecoverySearch;
 pub use seen::{Client, Seen, SessionTarget, Signal};
 pub use signal::{sessions, with_offers};

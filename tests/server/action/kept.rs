@@ -7,9 +7,8 @@ use std::time::Duration;
 use locktop::feed::digest::Digest;
 use locktop::model::lock::{LockMode, LockTag};
 use locktop::model::lock_name::LockNames;
-use locktop::model::plan::{
-    self, Ask, CautionKind, Outcome, PlanContext, SelectedRow, SessionTarget, TargetKind, Verb,
-};
+use locktop::model::plan::{self, Ask, CautionKind, Outcome, PlanContext, SessionTarget, TargetKind, Verb};
+use locktop::model::row_id::{Owner, RowId};
 use locktop::model::task::TaskKey;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
@@ -85,9 +84,9 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
                 let view = digest.snapshot_taken(session.poll(digest.snapshot()).await.unwrap());
                 let id = view.snapshot.as_deref().unwrap().backend(holder).unwrap().id();
                 let row = if is_holder {
-                    SelectedRow::Holder(id, held.0, held.1)
+                    RowId::Lock(held.0, Owner::Backend(id), held.1)
                 } else {
-                    SelectedRow::Backend(id)
+                    RowId::Backend(id)
                 };
                 let asked = plan::sessions(
                     &context(&view),

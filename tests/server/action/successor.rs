@@ -5,7 +5,8 @@
 
 use locktop::feed::digest::Digest;
 use locktop::model::lock_name::LockNames;
-use locktop::model::plan::{self, ActionPlan, Ask, Outcome, PlanContext, SelectedRow, Verb};
+use locktop::model::plan::{self, ActionPlan, Ask, Outcome, PlanContext, Verb};
+use locktop::model::row_id::{Owner, RowId};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::pg::conninfo::ConnInfo;
@@ -68,8 +69,8 @@ impl Stage {
             .iter()
             .find(|lock| lock.pid == Some(pid) && lock.granted && of_user(&lock.tag));
         let chosen = match (screen, held) {
-            (Screen::Locks, Some(lock)) => SelectedRow::Holder(id, lock.tag, lock.mode),
-            _ => SelectedRow::Backend(id),
+            (Screen::Locks, Some(lock)) => RowId::Lock(lock.tag, Owner::Backend(id), lock.mode),
+            _ => RowId::Backend(id),
         };
         let ask = Ask { from_chains: screen == Screen::Chains, ..Ask::new(verb, vec![chosen]) };
         let plan = plan::sessions(&look(&view), &ask);

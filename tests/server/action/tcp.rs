@@ -5,7 +5,8 @@ use std::net::TcpListener;
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::digest::Digest;
 use locktop::model::lock_name::LockNames;
-use locktop::model::plan::{self, Ask, Outcome, PlanContext, SelectedRow, TargetKind, Verb};
+use locktop::model::plan::{self, Ask, Outcome, PlanContext, TargetKind, Verb};
+use locktop::model::row_id::RowId;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
@@ -35,7 +36,7 @@ async fn another_address_is_somebody_else_and_the_same_is_not() {
     let view = digest.snapshot_taken(poll.poll(None).await.unwrap());
     let id = view.snapshot.as_ref().unwrap().backend(session.pid).unwrap().id();
     let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
-    let plan = plan::sessions(&look, &Ask::new(Verb::Terminate, vec![SelectedRow::Backend(id)]));
+    let plan = plan::sessions(&look, &Ask::new(Verb::Terminate, vec![RowId::Backend(id)]));
     let TargetKind::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
     assert_eq!(target.client.address.as_deref(), Some("127.0.0.1"));
     assert!(target.client.port.unwrap() > 0);

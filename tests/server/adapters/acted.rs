@@ -5,6 +5,7 @@ use std::sync::Arc;
 use locktop::config::adapter::built_in;
 use locktop::model::adapter::{Adapter, Proof};
 use locktop::model::plan::{self, ActionPlan, Outcome, PlanContext, TargetKind, Verb};
+use locktop::model::row_id::RowId;
 use locktop::model::systems::TextId;
 use locktop::pg::conninfo::ConnInfo;
 
@@ -42,7 +43,13 @@ impl Ground {
 
     fn plan_of(&self, ids: &[TextId], verb: Verb) -> ActionPlan {
         let context = PlanContext { view: self.stage.view(), rights: None, own_pids: &[], terminated: &[] };
-        if verb == Verb::Recover { plan::jobs(&context, ids) } else { plan::other_leases(&context, ids) }
+        plan::rows(
+            &context,
+            verb,
+            &ids.iter()
+                .map(|id| if verb == Verb::Recover { RowId::Job(*id) } else { RowId::OtherLease(*id) })
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// The plan for a job of this name.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use locktop::config::adapter::built_in;
 use locktop::model::adapter::Adapter;
 use locktop::model::plan::{self, Outcome, PlanContext, TargetKind, Verb};
+use locktop::model::row_id::RowId;
 
 use super::SOLID_QUEUE;
 use super::stage::Stage;
@@ -41,7 +42,11 @@ fn hints(stage: &Stage) -> Vec<String> {
 /// What `R` on the only job that is lost would do.
 fn recovery(stage: &Stage) -> plan::ActionPlan {
     let lost = stage.view().adapters.rows.iter().find(|row| row.judged.state.is_lost()).unwrap();
-    plan::jobs(&PlanContext { view: stage.view(), rights: None, own_pids: &[], terminated: &[] }, &[lost.id])
+    plan::rows(
+        &PlanContext { view: stage.view(), rights: None, own_pids: &[], terminated: &[] },
+        Verb::Recover,
+        &[RowId::Job(lost.id)],
+    )
 }
 
 #[tokio::test]

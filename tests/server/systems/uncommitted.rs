@@ -1,6 +1,7 @@
 //! Workers that work inside their transaction: what they wrote is not visible yet, and their key is.
 
-use locktop::model::plan::{self, Ask, PlanContext, SelectedRow, TargetKind, Verb};
+use locktop::model::plan::{self, Ask, PlanContext, TargetKind, Verb};
+use locktop::model::row_id::RowId;
 use locktop::model::view::View;
 
 use super::stage::Stage;
@@ -17,8 +18,8 @@ fn states(view: &View) -> Vec<(&'static str, Option<i32>)> {
 
 /// Whom `K` on the task and on each item would terminate.
 fn terminated(view: &View) -> Vec<i32> {
-    let tasks = view.tasks.rows.iter().map(|row| SelectedRow::Task(row.task, row.again));
-    let rows = tasks.chain(view.queue.rows.iter().map(|row| SelectedRow::Item(row.id)));
+    let tasks = view.tasks.rows.iter().map(|row| RowId::Task(row.task, row.again));
+    let rows = tasks.chain(view.queue.rows.iter().map(|row| RowId::Item(row.id)));
     let ask = Ask::new(Verb::Terminate, rows.collect());
     let plan = plan::sessions(&PlanContext { view, rights: None, own_pids: &[], terminated: &[] }, &ask);
     let pid = |what: &TargetKind| match what {

@@ -2,6 +2,7 @@
 //! Tasks and items have the same numbers, and so the same keys.
 
 use locktop::model::plan::{self, PlanContext};
+use locktop::model::row_id::RowId;
 use locktop::model::view::View;
 use tokio_postgres::Client;
 
@@ -108,7 +109,8 @@ async fn each_task_and_item_has_its_state_at_each_moment() {
         assert_eq!(states(&view)[1], (2, "leaked", Some(on_item)), "PostgreSQL {version}");
         assert_eq!(findings(&view), ["leaked_lock"], "PostgreSQL {version}");
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
-        let refused = plan::published(&context, &[(view.tasks.rows[1].task, None)]).refused;
+        let refused =
+            plan::rows(&context, plan::Verb::Recover, &[RowId::Task(view.tasks.rows[1].task, None)]).refused;
         assert!(refused[0].reason.ends_with("K terminates that session"), "{refused:?}");
         run(&consumer, "SELECT pg_advisory_unlock(2)").await;
         let view = stage.look().await;
@@ -124,7 +126,7 @@ async fn each_task_and_item_has_its_state_at_each_moment() {
         assert_eq!(states(&view)[2], (3, "slow", Some(on_task)), "PostgreSQL {version}");
         assert_eq!(findings(&view), ["slow_task"], "PostgreSQL {version}");
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
-        let plan = plan::published(&context, &[(view.tasks.rows[2].task, None)]);
+        let plan = plan::rows(&context, plan::Verb::Recover, &[RowId::Task(view.tasks.rows[2].task, None)]);
         let does = format!("pg_terminate_backend({on_task}), then UPDATE public.task_execution_log");
         assert!(plan.rows[0].does.starts_with(&does), "{plan:?}");
     }
@@ -168,7 +170,7 @@ async fn consume_task_in_an_open_transaction_is_running() {
 
         // K is about this transaction of this session, and no other one.
         let ask = || {
-            let rows = view.queue.rows.iter().map(|row| plan::SelectedRow::Item(row.id)).collect();
+            let rows = view.queue.rows.iter().map(|row| RowId::Item(row.id)).collect();
             plan::Ask::new(plan::Verb::Terminate, rows)
         };
         let context = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };

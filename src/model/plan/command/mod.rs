@@ -9,7 +9,8 @@ mod unlock;
 use super::chosen::{self, Chosen};
 use super::row_change::RowChange;
 use super::rows::{ItemVerb, TaskVerb};
-use super::{Ask, LeaseTarget, PlanContext, SelectedRow, Signal};
+use super::{Ask, LeaseTarget, PlanContext, Signal};
+use crate::model::row_id::RowId;
 
 type ChosenVerb = (Verb, Chosen);
 
@@ -26,9 +27,9 @@ pub struct Command {
     /// No request is sent to the server: the key is available in read-only mode.
     pub is_local: bool,
     /// Whether the key does something for a row in its current state; the footer then shows it.
-    pub applies: fn(&PlanContext<'_>, SelectedRow) -> bool,
+    pub applies: fn(&PlanContext<'_>, RowId) -> bool,
     /// The verb, and those of the rows it applies to; `None` if it applies to none.
-    pub choose: fn(&PlanContext<'_>, &[SelectedRow]) -> Option<ChosenVerb>,
+    pub choose: fn(&PlanContext<'_>, &[RowId]) -> Option<ChosenVerb>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +155,6 @@ impl Verb {
 }
 
 /// `None` if no row has a session.
-fn of_sessions(verb: Verb, rows: &[SelectedRow]) -> Option<ChosenVerb> {
+fn of_sessions(verb: Verb, rows: &[RowId]) -> Option<ChosenVerb> {
     chosen::sessions(rows).map(|rows| (verb, Chosen::Sessions(Ask::new(verb, rows))))
 }

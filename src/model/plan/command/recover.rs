@@ -1,10 +1,11 @@
 //! Work left behind by a worker: recovered, requeued or set aside.
 
 use super::{ChosenVerb, Command, Definition, Verb};
-use crate::model::plan::chosen::{Chosen, RowsOf, items, jobs, tasks};
+use crate::model::plan::chosen::{Chosen, items, only};
 use crate::model::plan::row_change::{FoundTable, RowAct};
 use crate::model::plan::rows::{self, ItemVerb, item_state, while_free};
-use crate::model::plan::{ItemTarget, PlanContext, RecoverySearch, SelectedRow};
+use crate::model::plan::{ItemTarget, PlanContext, RecoverySearch};
+use crate::model::row_id::RowId;
 use crate::model::task::TaskState;
 use crate::model::work_queue::ItemState;
 use crate::model::work_queue::ItemState::{Failed, Lost, MaybeLost, Pending, Resting};
@@ -57,11 +58,11 @@ fn put_back(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
 }
 
 /// Whether the task, job or item has no worker any more, or has run too long.
-fn is_left_behind(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+fn is_left_behind(context: &PlanContext<'_>, row: RowId) -> bool {
     use ItemState::{Failed, Lost, MaybeLost};
     match row {
-        SelectedRow::Job(id) => rows::can_give_back(context, id),
-        SelectedRow::Task(task, again) => rows::task(context, task, again).is_some_and(|row| {
+        RowId::Job(id) => rows::can_give_back(context, id),
+        RowId::Task(task, again) => rows::task(context, task, again).is_some_and(|row| {
             use TaskState::{LeftOver, MaybeOrphan, Orphan, Settling, Slow};
             matches!(row.state, Orphan | MaybeOrphan | LeftOver | Slow)
                 || row.state == Settling && context.has_terminated(row.last_holder)
@@ -70,17 +71,18 @@ fn is_left_behind(context: &PlanContext<'_>, row: SelectedRow) -> bool {
     }
 }
 
-fn choose(context: &PlanContext<'_>, chosen: &[SelectedRow]) -> Option<ChosenVerb> {
-    if let Some(tasks) = tasks(chosen) {
-        let is_published = tasks.iter().all(|(task, _)| rows::is_published(context, task.table));
-        let of = match is_published {
-            true => Chosen::Rows(RowsOf::Published(tasks)),
-            false => Chosen::Executions(Box::new(RecoverySearch::new(tasks))),
-        };
-        return Some((Verb::Recover, of));
+fn choose(context: &PlanContext<'_>, chosen: &[RowId]) -> Option<ChosenVerb> {
+    let execution =
+        |row: &RowId| if let RowId::Task(task, again) = *row { Some((task, again)) } else { None };
+    let tasks: Vec<_> = chosen.iter().filter_map(execution).collect();
+    if !tasks.is_empty() && !tasks.iter().all(|(task, _)| rows::is_published(context, task.table)) {
+        return Some((Verb::Recover, Chosen::Executions(Box::new(RecoverySearch::new(tasks)))));
     }
-    let jobs = jobs(chosen).map(|jobs| (Verb::Recover, Chosen::Rows(RowsOf::Jobs(jobs))));
-    jobs.or_else(|| Some((Verb::Requeue, Chosen::Rows(RowsOf::Items(items(chosen)?)))))
+    let recovered = only(chosen, |row| execution(row).is_some());
+    match recovered.or_else(|| only(chosen, |row| matches!(row, RowId::Job(_)))) {
+        Some(rows) => Some((Verb::Recover, Chosen::Rows(rows))),
+        None => Some((Verb::Requeue, Chosen::Rows(items(chosen)?))),
+    }
 }
 
 pub(super) const SET_ASIDE_COMMAND: Command = Command {
@@ -91,7 +93,7 @@ pub(super) const SET_ASIDE_COMMAND: Command = Command {
     purpose: "sets a queue item aside",
     is_local: false,
     applies: |context, row| matches!(item_state(context, row), Some(Lost | MaybeLost | Pending | Resting)),
-    choose: |_, rows| items(rows).map(|items| (Verb::SetAside, Chosen::Rows(RowsOf::Items(items)))),
+    choose: |_, rows| items(rows).map(|items| (Verb::SetAside, Chosen::Rows(items))),
 };
 
 pub(super) const SET_ASIDE: Definition = Definition {

@@ -1,11 +1,12 @@
 //! The schedule of tasks, and when an item is due.
 
 use super::{Command, Definition, Verb};
-use crate::model::plan::chosen::{Chosen, RowsOf, items, schedules};
+use crate::model::plan::chosen::{Chosen, items, schedules};
 use crate::model::plan::row_change::{ColumnKind, FoundTable, Noted, RowAct};
 use crate::model::plan::rows::{self, ItemVerb, NEXT_RUN, TaskVerb, has_schedule, runs};
-use crate::model::plan::{ItemTarget, PlanContext, SelectedRow};
-use crate::model::task::{Schedule, TaskId, TaskRow, TaskState};
+use crate::model::plan::{ItemTarget, PlanContext};
+use crate::model::row_id::RowId;
+use crate::model::task::{Schedule, TaskRow, TaskState};
 use crate::model::work_queue::ItemState;
 
 pub(super) const ENABLE_COMMAND: Command = Command {
@@ -18,7 +19,7 @@ pub(super) const ENABLE_COMMAND: Command = Command {
     applies: has_schedule,
     choose: |context, rows| {
         let tasks = schedules(rows)?;
-        Some((toggle(context, &tasks), Chosen::Rows(RowsOf::Tasks(tasks))))
+        Some((toggle(context, &tasks), Chosen::Rows(tasks)))
     },
 };
 
@@ -59,9 +60,12 @@ pub(super) const DISABLE: Definition = Definition {
 };
 
 /// One key switches all chosen tasks: off if the first one that can be switched is on, else on.
-fn toggle(context: &PlanContext<'_>, chosen: &[TaskId]) -> Verb {
+fn toggle(context: &PlanContext<'_>, chosen: &[RowId]) -> Verb {
     let Some(snapshot) = context.view.snapshot.as_deref() else { return Verb::Enable };
-    let find = |id: &TaskId| context.view.tasks.rows.iter().find(|row| row.task == *id);
+    let find = |id: &RowId| {
+        let mut rows = context.view.tasks.rows.iter();
+        rows.find(|row| matches!(id, RowId::Task(task, _) if row.task == *task))
+    };
     let enabled = |row: &TaskRow| row.schedule(snapshot)?.enabled;
     let first = chosen.iter().filter_map(find).find_map(enabled);
     if first == Some(true) { Verb::Disable } else { Verb::Enable }
@@ -84,7 +88,7 @@ pub(super) const MAKE_DUE_COMMAND: Command = Command {
     purpose: "makes a task due",
     is_local: false,
     applies: has_schedule,
-    choose: |_, rows| schedules(rows).map(|tasks| (Verb::MakeDue, Chosen::Rows(RowsOf::Tasks(tasks)))),
+    choose: |_, rows| schedules(rows).map(|tasks| (Verb::MakeDue, Chosen::Rows(tasks))),
 };
 
 pub(super) const MAKE_DUE: Definition = Definition {
@@ -116,11 +120,7 @@ pub(super) const PUT_OFF_COMMAND: Command = Command {
     purpose: "postpones a task or a queue item",
     is_local: false,
     applies: waits,
-    choose: |_, rows| {
-        let tasks = schedules(rows).map(RowsOf::Tasks);
-        let rows = tasks.or_else(|| items(rows).map(RowsOf::Items))?;
-        Some((Verb::PutOff, Chosen::Rows(rows)))
-    },
+    choose: |_, rows| Some((Verb::PutOff, Chosen::Rows(schedules(rows).or_else(|| items(rows))?))),
 };
 
 const LATER: &str = "due an hour later";
@@ -171,14 +171,14 @@ fn later(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
 }
 
 /// Whether the row can be taken, now or later.
-fn waits(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+fn waits(context: &PlanContext<'_>, row: RowId) -> bool {
     let Some(snapshot) = context.view.snapshot.as_deref() else { return false };
     match row {
-        SelectedRow::Task(task, again) => rows::task(context, task, again).is_some_and(|row| {
+        RowId::Task(task, again) => rows::task(context, task, again).is_some_and(|row| {
             let next = row.schedule(snapshot).and_then(|task| task.next_run_at);
             next.is_some() && runs(row).is_none()
         }),
-        SelectedRow::Item(id) => context.view.queue.rows.iter().find(|row| row.id == id).is_some_and(|row| {
+        RowId::Item(id) => context.view.queue.rows.iter().find(|row| row.id == id).is_some_and(|row| {
             let table = snapshot.systems.items.get(row.table);
             matches!(row.state, ItemState::Pending | ItemState::Resting)
                 && table.is_some_and(|table| table.source.own_keys)

@@ -4,7 +4,8 @@ use super::{Command, Definition, Verb, of_sessions};
 use crate::model::backend::State;
 use crate::model::plan::chosen::Chosen;
 use crate::model::plan::known::{self, Known};
-use crate::model::plan::{PlanContext, SelectedRow, Signal, rows};
+use crate::model::plan::{PlanContext, Signal, rows};
+use crate::model::row_id::{Owner, RowId};
 
 pub(super) const CANCEL_COMMAND: Command = Command {
     name: "cancel",
@@ -23,10 +24,10 @@ pub(super) const CANCEL: Definition = Definition {
     ..Definition::of("cancel", "cancel query", "cancelled")
 };
 
-fn has_query(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+fn has_query(context: &PlanContext<'_>, row: RowId) -> bool {
     match row {
-        SelectedRow::Group(..) => true,
-        SelectedRow::Backend(id) | SelectedRow::Holder(id, ..) => {
+        RowId::Group(..) => true,
+        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _) => {
             context.backend(id.pid).is_some_and(|backend| backend.state == Some(State::Active))
         }
         _ => false,
@@ -50,15 +51,13 @@ pub(super) const TERMINATE: Definition = Definition {
     ..Definition::of("terminate", "terminate", "terminated")
 };
 
-fn has_session(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+fn has_session(context: &PlanContext<'_>, row: RowId) -> bool {
     let view = context.view;
     match row {
-        SelectedRow::Group(..) | SelectedRow::Backend(_) | SelectedRow::Holder(..) => true,
-        SelectedRow::Task(task, again) => {
-            rows::task(context, task, again).is_some_and(|row| row.holder.is_some())
-        }
-        SelectedRow::Item(id) => view.queue.rows.iter().any(|row| row.id == id && row.pid.is_some()),
-        SelectedRow::Lease(id) => {
+        RowId::Group(..) | RowId::Backend(_) | RowId::Lock(..) => true,
+        RowId::Task(task, again) => rows::task(context, task, again).is_some_and(|row| row.holder.is_some()),
+        RowId::Item(id) => view.queue.rows.iter().any(|row| row.id == id && row.pid.is_some()),
+        RowId::Lease(id) => {
             let mut leases = view.leases.rows.iter();
             leases.any(|row| row.id == id && row.owner_alive == Some(true) && row.owner_pid.is_some())
         }

@@ -5,12 +5,13 @@
 
 use super::{ChosenVerb, Command, Definition, Verb};
 use crate::model::lease::LeaseState;
-use crate::model::plan::chosen::{Chosen, RowsOf, leases, other_leases};
+use crate::model::plan::chosen::{Chosen, only};
 use crate::model::plan::row_change::{
     ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement,
 };
 use crate::model::plan::rows::can_unlock;
-use crate::model::plan::{LeaseTarget, PlanContext, SelectedRow};
+use crate::model::plan::{LeaseTarget, PlanContext};
+use crate::model::row_id::RowId;
 use locktop_tasks::message::{moment, shown};
 
 pub(super) const UNLOCK_COMMAND: Command = Command {
@@ -28,22 +29,20 @@ pub(super) const UNLOCK_COMMAND: Command = Command {
 pub(super) const UNLOCK: Definition =
     Definition { writes: false, lease: Some(change), ..Definition::of("unlock", "end", "ended") };
 
-fn is_held(context: &PlanContext<'_>, row: SelectedRow) -> bool {
+fn is_held(context: &PlanContext<'_>, row: RowId) -> bool {
     match row {
-        SelectedRow::Lease(id) => {
+        RowId::Lease(id) => {
             let mut leases = context.view.leases.rows.iter();
             leases.any(|row| row.id == id && row.state == LeaseState::Held)
         }
-        SelectedRow::OtherLease(id) => can_unlock(context, id),
+        RowId::OtherLease(id) => can_unlock(context, id),
         _ => false,
     }
 }
 
-fn choose(rows: &[SelectedRow]) -> Option<ChosenVerb> {
-    let rows = match leases(rows) {
-        Some(leases) => RowsOf::Leases(leases),
-        None => RowsOf::OtherLeases(other_leases(rows)?),
-    };
+fn choose(rows: &[RowId]) -> Option<ChosenVerb> {
+    let leases = only(rows, |row| matches!(row, RowId::Lease(_)));
+    let rows = leases.or_else(|| only(rows, |row| matches!(row, RowId::OtherLease(_))))?;
     Some((Verb::Unlock, Chosen::Rows(rows)))
 }
 

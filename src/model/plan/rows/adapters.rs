@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{each, harmless, old};
+use super::{harmless, old};
 use crate::model::adapter::offset;
 use crate::model::adapter::{
-    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, OtherLeaseRow, Part,
-    Proof, State, TermState, Values,
+    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, Part, Proof, State,
+    TermState, Values,
 };
 use crate::model::finding::Subject;
-use crate::model::plan::Confirm;
 use crate::model::plan::confirm::is_typable;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{
-    ActionPlan, AdapterTarget, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target,
-    TargetKind, Verb,
+    AdapterTarget, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target, TargetKind,
 };
 use crate::model::systems::TextId;
 use crate::text;
@@ -22,31 +20,11 @@ use crate::text;
 /// Length at which a text may have been truncated, in characters.
 const CUT: usize = 500;
 
-pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
-    each(context, Verb::Recover, chosen, |index, id| {
-        match context.view.adapters.rows.iter().find(|row| row.id == id) {
-            None => Err(Refused::new("a job", Subject::Job(id), "no longer exists")),
-            Some(row) => job(index, row),
-        }
-    })
-}
-
-pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
-    let plan = each(context, Verb::Unlock, chosen, |index, id| {
-        match context.view.adapters.leases.iter().find(|row| row.id == id) {
-            None => Err(Refused::new("a lease", Subject::Section("adapters"), "no longer exists")),
-            Some(row) => lease(index, row),
-        }
-    });
-    // It is not known whether the owner is alive: the name must be typed, as for a lease of locktop's own.
-    match plan.rows.as_slice() {
-        [PlannedTarget { target: Target { what: TargetKind::Adapter(target), .. }, .. }] => {
-            let id = &target.values.id;
-            let word = if is_typable(id) { id.to_string() } else { "end".to_owned() };
-            ActionPlan { confirm: Confirm::of(1, Some(word)), ..plan }
-        }
-        _ => plan,
-    }
+/// It is not known whether the owner of a lease is alive: the name must be typed, as for a lease of locktop's own.
+pub(super) fn typed(target: &AdapterTarget) -> Option<String> {
+    let id = &target.values.id;
+    let word = || if is_typable(id) { id.to_string() } else { "end".to_owned() };
+    (target.kind == ActionKind::Unlock).then(word)
 }
 
 pub(in crate::model::plan) fn can_give_back(context: &PlanContext<'_>, id: TextId) -> bool {
@@ -101,7 +79,10 @@ fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
         .ok_or_else(|| "a table in the statement of its adapter does not exist here".to_owned())
 }
 
-fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
+pub(super) fn job(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, Refused> {
+    let Some(row) = index.context.view.adapters.rows.iter().find(|row| row.id == id) else {
+        return Err(Refused::new("a job", Subject::Job(id), "no longer exists"));
+    };
     let words = row.job.name.as_deref().unwrap_or("job");
     // In some systems the id starts with the name.
     let words = if row.job.id.starts_with(words) { String::new() } else { format!("{words} ") };
@@ -215,12 +196,16 @@ fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
     facts.iter().map(|fact| harmless(fact)).collect()
 }
 
-fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Refused> {
-    let (place, at) = row.place;
-    let rows = index.snapshot.adapters.get(place);
-    let found = rows.and_then(|rows| Some((rows, rows.leases.section.last_rows().get(at)?)));
+pub(super) fn lease(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, Refused> {
+    let row = index.context.view.adapters.leases.iter().find(|row| row.id == id);
+    let found = row.and_then(|row| {
+        let rows = index.snapshot.adapters.get(row.place.0)?;
+        Some((row, rows, rows.leases.section.last_rows().get(row.place.1)?))
+    });
     let subject = Subject::Section("adapters");
-    let Some((rows, lease)) = found else { return Err(Refused::new("a lease", subject, "no longer exists")) };
+    let Some((row, rows, lease)) = found else {
+        return Err(Refused::new("a lease", subject, "no longer exists"));
+    };
     let name = harmless(&format!("lease {} of {}", lease.id, row.source));
     let refused = |reason: String| Refused::new(name.clone(), subject, harmless(&reason));
     match row.state {

@@ -5,14 +5,14 @@
 //! not locked and its advisory key, the id unless the config says otherwise, can be acquired. Both locks are kept to the
 //! end of the transaction.
 
-use super::{each, harmless, old};
+use super::{harmless, old};
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::row_change::{Condition, FoundTable, Is, RowAct, RowChange, RowKey, RowStatement};
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, ItemTarget, PlanContext, PlannedTarget, Refused, SelectedRow,
-    Target, TargetKind, Verb,
+    Caution, CautionKind, Change, ItemTarget, PlanContext, PlannedTarget, Refused, Target, TargetKind, Verb,
 };
+use crate::model::row_id::RowId;
 use crate::model::work_queue::{ItemId, ItemRow, ItemState};
 use crate::text;
 use locktop_tasks::message::{number, shown};
@@ -28,19 +28,16 @@ pub struct ItemVerb {
 }
 
 /// `None` if the row is not an item.
-pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: SelectedRow) -> Option<ItemState> {
-    let SelectedRow::Item(id) = row else { return None };
+pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: RowId) -> Option<ItemState> {
+    let RowId::Item(id) = row else { return None };
     context.view.queue.rows.iter().find(|row| row.id == id).map(|row| row.state)
 }
 
-pub fn items(context: &PlanContext<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
-    each(context, verb, chosen, |index, id| match context.view.queue.rows.iter().find(|row| row.id == id) {
-        None => Err(Refused::new(format!("item {}", id.id), Subject::Item(id), "was removed, or is done")),
-        Some(row) => planned(index, verb, row),
-    })
-}
-
-fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarget, Refused> {
+pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<PlannedTarget, Refused> {
+    let Some(row) = index.context.view.queue.rows.iter().find(|row| row.id == id) else {
+        let name = format!("item {}", id.id);
+        return Err(Refused::new(name, Subject::Item(id), "was removed, or is done"));
+    };
     let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Item(row.id);
     let refused = |reason: String| Refused::new(name.clone(), subject, reason);

@@ -1,35 +1,24 @@
 use std::sync::Arc;
 
-use super::{each_anywhere, harmless, old, refused_whole};
+use super::{harmless, old, refused_whole};
 use crate::model::finding::Subject;
 use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id};
 use crate::model::plan::confirm::is_typable;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, Confirm, LeaseTarget, PlanContext, PlannedTarget, Refused,
-    Target, TargetKind, Verb,
+    Caution, CautionKind, Change, LeaseTarget, PlannedTarget, Refused, Target, TargetKind,
 };
 use crate::model::redis_lease::{LockValue, RedisLease};
 use crate::model::systems::TableRows;
 use crate::text;
 
-pub fn leases(context: &PlanContext<'_>, chosen: &[LeaseId]) -> ActionPlan {
-    let find = |id: LeaseId| context.view.leases.rows.iter().find(|row| row.id == id);
-    // A lease in Redis can be ended even if the PostgreSQL server takes no writes.
-    let mut plan = each_anywhere(context, Verb::Unlock, chosen, |index, id| match find(id) {
-        None => Err(Refused::new("lease", Subject::Lease(id), "no longer exists")),
-        Some(row) => planned(index, row),
-    });
-    if let [row] = plan.rows.as_slice()
-        && let Subject::Lease(id) = row.target.subject
-    {
-        plan.confirm = Confirm::of(1, find(id).and_then(typed));
-    }
-    plan
+fn row_of<'a>(index: &PlanIndex<'a>, id: LeaseId) -> Option<&'a LeaseRow> {
+    index.context.view.leases.rows.iter().find(|row| row.id == id)
 }
 
 /// What must be typed if the owner may be alive: the id of the lease.
-fn typed(row: &LeaseRow) -> Option<String> {
+pub(super) fn typed(index: &PlanIndex<'_>, subject: Subject) -> Option<String> {
+    let row = if let Subject::Lease(id) = subject { row_of(index, id)? } else { return None };
     if row.state != LeaseState::Held || row.owner_alive == Some(false) {
         return None;
     }
@@ -39,7 +28,10 @@ fn typed(row: &LeaseRow) -> Option<String> {
     Some(row.owner_pid.map_or_else(|| "end".to_owned(), |pid| pid.to_string()))
 }
 
-fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused> {
+pub(super) fn planned(index: &PlanIndex<'_>, id: LeaseId) -> Result<PlannedTarget, Refused> {
+    let Some(row) = row_of(index, id) else {
+        return Err(Refused::new("lease", Subject::Lease(id), "no longer exists"));
+    };
     let name = harmless(&format!("lease {} of {}", row.name, row.source));
     let subject = Subject::Lease(row.id);
     let refused = |reason: &str| Refused::new(name.clone(), subject, reason);

@@ -6,62 +6,74 @@ mod published_plan;
 mod tasks;
 
 use super::context::PlanIndex;
-use super::{ActionPlan, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, TargetKind, Verb};
+use super::{
+    ActionPlan, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Target, TargetKind, Verb,
+};
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
+use crate::model::row_id::RowId;
 use crate::model::task::{TaskId, TaskRow};
 use crate::text;
 
 pub(super) use adapters::{can_give_back, can_unlock};
-pub use adapters::{jobs, other_leases};
-pub use items::{ItemVerb, items};
+pub use items::ItemVerb;
 pub(super) use items::{item_state, while_free};
-pub use leases::leases;
+pub use published::is_published;
 pub(super) use published::not_running;
-pub use published::{is_published, published};
 pub use published_plan::published_plan;
+pub use tasks::TaskVerb;
 pub(super) use tasks::{NEXT_RUN, has_schedule, runs};
-pub use tasks::{TaskVerb, tasks};
 
 pub(super) fn task<'a>(context: &PlanContext<'a>, task: TaskId, again: Option<i64>) -> Option<&'a TaskRow> {
     context.view.tasks.rows.iter().find(|row| row.task == task && row.again == again)
 }
 
 /// A plan for these rows without duplicates, in the given order; refused as a whole on a server that takes no writes.
-fn each<T: Copy + PartialEq>(
-    context: &PlanContext<'_>,
-    verb: Verb,
-    chosen: &[T],
-    planned: impl Fn(&PlanIndex<'_>, T) -> Result<PlannedTarget, Refused>,
-) -> ActionPlan {
-    match refused_whole(PlanIndex::of(context).as_ref()) {
-        Some(refused) => ActionPlan { refused: vec![refused], ..ActionPlan::new(verb) },
-        None => each_anywhere(context, verb, chosen, planned),
-    }
-}
-
-/// The same, also on a server that takes no writes.
-fn each_anywhere<T: Copy + PartialEq>(
-    context: &PlanContext<'_>,
-    verb: Verb,
-    chosen: &[T],
-    planned: impl Fn(&PlanIndex<'_>, T) -> Result<PlannedTarget, Refused>,
-) -> ActionPlan {
+pub fn rows(context: &PlanContext<'_>, verb: Verb, chosen: &[RowId]) -> ActionPlan {
     let mut plan = ActionPlan::new(verb);
-    let Some(index) = PlanIndex::of(context) else {
-        plan.refused.extend(refused_whole(None));
+    let index = PlanIndex::of(context);
+    // A lease in Redis can be ended even if the PostgreSQL server takes no writes.
+    let needs_primary = !matches!(chosen.first(), Some(RowId::Lease(_)));
+    let refused = refused_whole(index.as_ref()).filter(|_| needs_primary || index.is_none());
+    let (Some(index), None) = (index, &refused) else {
+        plan.refused.extend(refused);
         return plan;
     };
     for (at, id) in chosen.iter().enumerate() {
-        match planned(&index, *id) {
+        match planned(&index, verb, *id) {
             _ if chosen.iter().take(at).any(|before| before == id) => {}
             Ok(row) => plan.rows.push(row),
             Err(refused) => plan.refused.push(refused),
         }
     }
-    // No target is assumed to have an owner.
-    plan.confirm = Confirm::of(plan.rows.len(), None);
+    let word = match plan.rows.as_slice() {
+        [row] => typed(&index, &row.target),
+        _ => None,
+    };
+    plan.confirm = Confirm::of(plan.rows.len(), word);
     plan
+}
+
+fn planned(index: &PlanIndex<'_>, verb: Verb, id: RowId) -> Result<PlannedTarget, Refused> {
+    match id {
+        RowId::Lease(id) => leases::planned(index, id),
+        RowId::Item(id) => items::planned(index, verb, id),
+        RowId::Task(id, again) if verb == Verb::Recover => published::planned(index, id, again),
+        RowId::Task(id, _) => tasks::planned(index, verb, id),
+        RowId::Job(id) => adapters::job(index, id),
+        RowId::OtherLease(id) => adapters::lease(index, id),
+        _ => Err(Refused::new("this row", Subject::Server, "cannot be changed")),
+    }
+}
+
+/// What must be typed if the owner of the only target may be alive.
+fn typed(index: &PlanIndex<'_>, target: &Target) -> Option<String> {
+    match &target.what {
+        TargetKind::Lease(_) | TargetKind::RedisLease(_) => leases::typed(index, target.subject),
+        TargetKind::Published(target) => Some(published::typed(target)),
+        TargetKind::Adapter(target) => adapters::typed(target),
+        _ => None,
+    }
 }
 
 fn refused_whole(index: Option<&PlanIndex<'_>>) -> Option<Refused> {

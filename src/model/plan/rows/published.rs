@@ -3,14 +3,14 @@
 //! Only the key shows whether a session works on a row. A free key is acquired; the session of a slow row is terminated
 //! first; a row whose key is held for another execution is closed, and that session is not touched.
 
-use super::{each, harmless, old};
+use super::{harmless, old};
 use crate::model::finding::Subject;
 use crate::model::plan::confirm::is_typable;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::signal::{changed as session_changed, of_execution};
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, Confirm, PlanContext, PlannedTarget, PublishedHolder,
-    PublishedTarget, Refused, Target, TargetKind, Verb,
+    Caution, CautionKind, Change, PlanContext, PlannedTarget, PublishedHolder, PublishedTarget, Refused,
+    Target, TargetKind, Verb,
 };
 use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState, evidence};
 use crate::text;
@@ -20,27 +20,23 @@ pub fn is_published(context: &PlanContext<'_>, table: u32) -> bool {
     sets.into_iter().any(|set| set.tables.table == table && !set.tables.own_keys)
 }
 
-pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) -> ActionPlan {
-    let mut plan = each(context, Verb::Recover, chosen, |index, (task, again)| {
-        let gone = || Refused::new(format!("task {}", task.id), Subject::Task(task), "no longer exists");
-        planned(index, super::task(context, task, again).ok_or_else(gone)?)
-    });
-    if let [row] = plan.rows.as_slice()
-        && let TargetKind::Published(target) = &row.target.what
-    {
-        if let PublishedHolder::Worker(session) = &target.holder {
-            plan.confirm = Confirm::of(1, Some(session.pid.to_string()));
-            return plan;
-        }
-        // The name may not be typable on every keyboard, as when ending a lease; a number would be mistaken for a pid.
-        let is_word = |name: &&str| is_typable(name) && !name.bytes().all(|byte| byte.is_ascii_digit());
-        let name = target.name.as_deref().filter(is_word);
-        plan.confirm = Confirm::of(1, Some(name.unwrap_or("recover").to_owned()));
+pub(super) fn typed(target: &PublishedTarget) -> String {
+    if let PublishedHolder::Worker(session) = &target.holder {
+        return session.pid.to_string();
     }
-    plan
+    // The name may not be typable on every keyboard, as when ending a lease; a number would be mistaken for a pid.
+    let is_word = |name: &&str| is_typable(name) && !name.bytes().all(|byte| byte.is_ascii_digit());
+    target.name.as_deref().filter(is_word).unwrap_or("recover").to_owned()
 }
 
-fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refused> {
+pub(super) fn planned(
+    index: &PlanIndex<'_>,
+    task: TaskId,
+    again: Option<i64>,
+) -> Result<PlannedTarget, Refused> {
+    let Some(row) = super::task(&index.context, task, again) else {
+        return Err(Refused::new(format!("task {}", task.id), Subject::Task(task), "no longer exists"));
+    };
     let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Task(row.task);
     let refused = |reason: String| Refused::new(name.clone(), subject, harmless(&reason));

@@ -1,10 +1,11 @@
 //! The plan of `locktop recover` for published tables, consistent with the screens and with `R`.
 
-use super::published;
+use super::rows;
 use crate::model::plan::{
     AlsoEnded, Others, PlanContext, Planned, PublishedHolder, PublishedTarget, Reason, RecoveryPlan, Request,
-    RunState, Running, SessionTarget, Step, TargetKind,
+    RunState, Running, SessionTarget, Step, TargetKind, Verb,
 };
+use crate::model::row_id::RowId;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskKey, TaskRow, TaskState};
 
@@ -81,7 +82,7 @@ fn planned(
     seen: Running,
     terminate: bool,
 ) -> (Planned, Option<PublishedTarget>) {
-    let plan = published(context, &[(row.task, row.again)]);
+    let plan = rows(context, Verb::Recover, &[RowId::Task(row.task, row.again)]);
     let target = plan.rows.first().map(|row| &row.target.what);
     let leave = |reason| (Step::Leave(reason), None, None);
     let (step, effect, target) = match (target, plan.refused.first()) {

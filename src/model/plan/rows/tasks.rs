@@ -1,6 +1,6 @@
 //! Actions on tasks: a compare-and-set on exactly the row that was seen.
 
-use super::{each, harmless, old};
+use super::{harmless, old};
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
@@ -8,9 +8,9 @@ use crate::model::plan::row_change::{
     ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement,
 };
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, SelectedRow, Target,
-    TargetKind, TaskTarget, Verb,
+    Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target, TargetKind, TaskTarget, Verb,
 };
+use crate::model::row_id::RowId;
 use crate::model::task::{Schedule, TaskId, TaskRow, TaskSet, TaskState};
 use crate::text;
 use locktop_tasks::message::moment;
@@ -33,8 +33,8 @@ pub struct TaskVerb {
 
 pub(in crate::model::plan) const NEXT_RUN: &str = "next_run_at";
 
-pub(in crate::model::plan) fn has_schedule(context: &PlanContext<'_>, row: SelectedRow) -> bool {
-    let SelectedRow::Task(task, again) = row else { return false };
+pub(in crate::model::plan) fn has_schedule(context: &PlanContext<'_>, row: RowId) -> bool {
+    let RowId::Task(task, again) = row else { return false };
     super::task(context, task, again).is_some_and(|row| row.schedule.is_some())
 }
 
@@ -49,14 +49,10 @@ pub(in crate::model::plan) fn runs(row: &TaskRow) -> Option<&'static str> {
     })
 }
 
-pub fn tasks(context: &PlanContext<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
-    each(context, verb, chosen, |index, id| match context.view.tasks.rows.iter().find(|row| row.task == id) {
-        None => Err(Refused::new(format!("task {}", id.id), Subject::Task(id), "no longer exists")),
-        Some(row) => planned(index, verb, row),
-    })
-}
-
-fn planned(index: &PlanIndex<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarget, Refused> {
+pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: TaskId) -> Result<PlannedTarget, Refused> {
+    let Some(row) = index.context.view.tasks.rows.iter().find(|row| row.task == id) else {
+        return Err(Refused::new(format!("task {}", id.id), Subject::Task(id), "no longer exists"));
+    };
     let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Task(row.task);
     let refused = |reason: &str| Refused::new(name.clone(), subject, reason);

@@ -6,7 +6,8 @@ use crate::model::consequence::has_query;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{Ask, Refused, Scope, SelectedRow, Verb};
+use crate::model::plan::{Ask, Refused, Scope, Verb};
+use crate::model::row_id::{Owner, RowId};
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 
@@ -64,16 +65,16 @@ fn lead(index: &PlanIndex<'_>, pick: &mut SelectedSession) {
     }
 }
 
-fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut SessionSelection) {
+fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: RowId, meant: &mut SessionSelection) {
     match chosen {
-        SelectedRow::Backend(id) => meant.picks.push(SelectedSession::new(id.pid, id.backend_start)),
-        SelectedRow::Holder(id, tag, mode) => {
+        RowId::Backend(id) => meant.picks.push(SelectedSession::new(id.pid, id.backend_start)),
+        RowId::Lock(tag, Owner::Backend(id), mode) => {
             meant.picks.push(SelectedSession {
                 holds: Some((tag, mode)),
                 ..SelectedSession::new(id.pid, id.backend_start)
             });
         }
-        SelectedRow::Group(parent, tag, mode) => {
+        RowId::Group(parent, tag, mode) => {
             let members = members(index, parent, tag, mode);
             if members.is_empty() {
                 let reason = "nobody waits like this any more";
@@ -85,12 +86,12 @@ fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut Sessi
             meant.picks.extend(shown.map(|pid| SelectedSession::new(pid, None)));
             meant.hidden += all - (meant.picks.len() - before);
         }
-        SelectedRow::Prepared(xact) => meant.refused.push(prepared(index, xact)),
-        SelectedRow::Lock(tag) => meant.refused.push(several(index, tag)),
-        SelectedRow::Task(task, again) => meant.take(key_holder(index, task, again)),
-        SelectedRow::Item(item) => meant.take(hands::of_item(index, item)),
-        SelectedRow::Lease(lease) => meant.take(hands::of_lease(index, lease)),
-        SelectedRow::Job(_) | SelectedRow::OtherLease(_) | SelectedRow::Other => {
+        RowId::Prepared(xact) => meant.refused.push(prepared(index, xact)),
+        RowId::Awaited(tag) => meant.refused.push(several(index, tag)),
+        RowId::Task(task, again) => meant.take(key_holder(index, task, again)),
+        RowId::Item(item) => meant.take(hands::of_item(index, item)),
+        RowId::Lease(lease) => meant.take(hands::of_lease(index, lease)),
+        _ => {
             meant.refused.push(Refused::new("this row", Subject::Server, "is not a session"));
         }
     }
@@ -151,23 +152,23 @@ fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> Refused {
     Refused::new(index.party_name(party), Subject::Party(party), refuse::prepared(index, xact))
 }
 
-fn party_of(index: &PlanIndex<'_>, chosen: SelectedRow) -> Option<Party> {
+fn party_of(index: &PlanIndex<'_>, chosen: RowId) -> Option<Party> {
     match chosen {
-        SelectedRow::Backend(id) | SelectedRow::Holder(id, ..) => {
+        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _) => {
             let backend = index.backend(id.pid);
             let same = backend.is_none_or(|backend| {
                 id.backend_start.is_none() || backend.backend_start == id.backend_start
             });
             same.then(|| Party::Backend(backend.map_or(id.pid, crate::model::backend::Backend::group)))
         }
-        SelectedRow::Group(parent, ..) => Some(parent),
-        SelectedRow::Prepared(xact) => Some(Party::Prepared(xact)),
+        RowId::Group(parent, ..) => Some(parent),
+        RowId::Prepared(xact) => Some(Party::Prepared(xact)),
         _ => None,
     }
 }
 
 /// The root above a row, or the row and the others that must end with it.
-fn beside(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut SessionSelection) {
+fn beside(index: &PlanIndex<'_>, ask: &Ask, chosen: RowId, meant: &mut SessionSelection) {
     let Some(party) = party_of(index, chosen) else {
         meant.refused.push(Refused::new("this row", Subject::Server, "is in no chain"));
         return;
@@ -236,7 +237,7 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     let [chosen] = ask.chosen.as_slice() else { return Vec::new() };
     let Some(party) = party_of(index, *chosen).filter(|_| ask.from_chains) else { return Vec::new() };
     let mut offers = Vec::new();
-    let is_group = matches!(chosen, SelectedRow::Group(..));
+    let is_group = matches!(chosen, RowId::Group(..));
     // A root that runs no query cannot be cancelled.
     let is_possible = |root: Party| {
         ask.verb != Verb::Cancel || index.backend(root.pid()).is_some_and(|root| has_query(root).is_ok())

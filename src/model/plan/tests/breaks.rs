@@ -2,11 +2,12 @@ use super::sessions::{id, one, reason, session};
 use crate::model::backend::State;
 use crate::model::consequence::{Consequence, Effect};
 use crate::model::plan::*;
+use crate::model::row_id::RowId;
 use crate::model::view::View;
 use crate::sample::{Builder, at};
 
 fn cautions(view: &View, verb: Verb) -> Vec<CautionKind> {
-    let plan = one(view, verb, SelectedRow::Backend(id(7)));
+    let plan = one(view, verb, RowId::Backend(id(7)));
     plan.rows[0].cautions.iter().map(|caution| caution.kind).collect()
 }
 
@@ -14,7 +15,7 @@ fn cautions(view: &View, verb: Verb) -> Vec<CautionKind> {
 fn cancelling_needs_a_query() {
     let told = |state: State| {
         let view = session(state, |_| {});
-        let plan = one(&view, Verb::Cancel, SelectedRow::Backend(id(7)));
+        let plan = one(&view, Verb::Cancel, RowId::Backend(id(7)));
         plan.refused.first().map(|refused| refused.reason.clone())
     };
     assert_eq!(told(State::Active), None);
@@ -38,7 +39,7 @@ fn cancelling_needs_a_query() {
     ] {
         assert_eq!(told(state).as_deref(), Some(words), "{state:?}");
         let view = session(state, |_| {});
-        assert_eq!(one(&view, Verb::Terminate, SelectedRow::Backend(id(7))).rows.len(), 1, "{state:?}");
+        assert_eq!(one(&view, Verb::Terminate, RowId::Backend(id(7))).rows.len(), 1, "{state:?}");
     }
 }
 
@@ -60,11 +61,11 @@ fn processes_of_the_server_are_left_alone() {
     ] {
         let view = session(State::Active, |backend| backend.backend_type = Some(kind.into()));
         for verb in [Verb::Cancel, Verb::Terminate] {
-            assert!(!reason(&one(&view, verb, SelectedRow::Backend(id(7)))).is_empty(), "{kind}");
+            assert!(!reason(&one(&view, verb, RowId::Backend(id(7)))).is_empty(), "{kind}");
         }
     }
     let startup = session(State::Active, |backend| backend.backend_type = Some("startup".into()));
-    let plan = one(&startup, Verb::Terminate, SelectedRow::Backend(id(7)));
+    let plan = one(&startup, Verb::Terminate, RowId::Backend(id(7)));
     assert!(reason(&plan).ends_with("the cause is on the primary"));
 }
 
@@ -181,7 +182,7 @@ fn a_worker_of_the_queue_and_the_owner_of_a_lease_are_told() {
     let lease = b.lease("backup", "node1", 60.0, 20.0);
     (lease.backend_pid, lease.backend_start) = (Some(7), Some(at(-3600.0)));
     let view = b.view();
-    let plan = one(&view, Verb::Terminate, SelectedRow::Backend(id(7)));
+    let plan = one(&view, Verb::Terminate, RowId::Backend(id(7)));
     let told: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
     assert_eq!(
         told,

@@ -4,12 +4,13 @@ use super::sessions::{context, id, identity, one, reason, table};
 use crate::model::backend::State;
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
+use crate::model::row_id::RowId;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, incident};
 
 fn ask(verb: Verb, scope: Scope, pid: i32) -> Ask {
-    Ask { scope, from_chains: true, ..Ask::new(verb, vec![SelectedRow::Backend(id(pid))]) }
+    Ask { scope, from_chains: true, ..Ask::new(verb, vec![RowId::Backend(id(pid))]) }
 }
 
 fn plan(view: &View, verb: Verb, scope: Scope, pid: i32) -> ActionPlan {
@@ -46,7 +47,7 @@ fn a_root_has_to_block_still() {
     b.locks.retain(|lock| lock.granted);
     assert_eq!(still_there(&root, &context(&b.view())), [Some(Change::BlocksNobody)]);
     // Chosen on another screen, it need not block.
-    assert!(!identity(&one(&view, Verb::Terminate, SelectedRow::Backend(id(4312)))).blocks);
+    assert!(!identity(&one(&view, Verb::Terminate, RowId::Backend(id(4312)))).blocks);
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn what_the_filter_hides_is_left_out_and_counted() {
     assert_eq!((plan.rows.len(), plan.hidden), (0, 1));
     assert_eq!(plan.why_over().unwrap(), "the filter hides all of them");
     let queue = &view.graph.queues.iter().find(|queue| queue.tag == table(2001)).unwrap().tag;
-    let group = SelectedRow::Group(Party::Backend(4410), *queue, LockMode::AccessShare);
+    let group = RowId::Group(Party::Backend(4410), *queue, LockMode::AccessShare);
     let plan = sessions(
         &context(&view),
         &Ask { shown, from_chains: true, ..Ask::new(Verb::Terminate, vec![group]) },
@@ -146,24 +147,22 @@ fn what_the_filter_hides_is_left_out_and_counted() {
 #[test]
 fn a_folded_line_means_all_its_members() {
     let view = incident(0.0).view();
-    let group = SelectedRow::Group(Party::Backend(4410), table(2001), LockMode::AccessShare);
-    let all = Ask {
-        from_chains: true,
-        ..Ask::new(Verb::Cancel, vec![group, group, SelectedRow::Backend(id(4466))])
-    };
+    let group = RowId::Group(Party::Backend(4410), table(2001), LockMode::AccessShare);
+    let all =
+        Ask { from_chains: true, ..Ask::new(Verb::Cancel, vec![group, group, RowId::Backend(id(4466))]) };
     let plan = sessions(&context(&view), &all);
     assert_eq!((pids(&plan), plan.confirm), ((4466..4482).collect::<Vec<_>>(), Confirm::Count(16)));
     let root =
         sessions(&context(&view), &Ask { scope: Scope::Root, ..Ask::new(Verb::Terminate, vec![group]) });
     assert_eq!(pids(&root), [4312]);
-    let other = SelectedRow::Group(Party::Backend(4410), table(2001), LockMode::Share);
+    let other = RowId::Group(Party::Backend(4410), table(2001), LockMode::Share);
     assert_eq!(reason(&one(&view, Verb::Cancel, other)), "nobody waits like this any more");
 }
 
 #[test]
 fn marked_rows_are_ended_with_those_ahead_of_others_first() {
     let view = incident(0.0).view();
-    let chosen = [4470, 4410, 4312].map(|pid| SelectedRow::Backend(id(pid))).to_vec();
+    let chosen = [4470, 4410, 4312].map(|pid| RowId::Backend(id(pid))).to_vec();
     let plan =
         sessions(&context(&view), &Ask { from_chains: true, ..Ask::new(Verb::Terminate, chosen.clone()) });
     assert_eq!(pids(&plan), [4312, 4410, 4470]);

@@ -3,6 +3,7 @@ use crate::model::backend::State;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::namespace;
 use crate::model::plan::*;
+use crate::model::row_id::RowId;
 use crate::model::view::View;
 use crate::sample::{Builder, advisory, at};
 
@@ -21,7 +22,7 @@ fn worker(item: i64, keys: &[LockTag]) -> Builder {
 }
 
 fn end_item(view: &View) -> ActionPlan {
-    one(view, Verb::Terminate, SelectedRow::Item(view.queue.rows[0].id))
+    one(view, Verb::Terminate, RowId::Item(view.queue.rows[0].id))
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn a_worker_that_goes_on_with_its_work_is_the_same() {
     };
     for plan in [
         end_item(&worker(9, &[key(9)]).view()),
-        one(&worker(9, &[key(9)]).view(), Verb::Terminate, SelectedRow::Backend(id(7))),
+        one(&worker(9, &[key(9)]).view(), Verb::Terminate, RowId::Backend(id(7))),
     ] {
         let then = identity(&plan);
         let again = plan.refreshed(&context(&later(|_| {})));
@@ -108,7 +109,7 @@ fn owner(state: State) -> Builder {
 }
 
 fn end_lease(view: &View) -> ActionPlan {
-    one(view, Verb::Terminate, SelectedRow::Lease(view.leases.rows[0].id))
+    one(view, Verb::Terminate, RowId::Lease(view.leases.rows[0].id))
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn who_has_a_lease_is_ended_in_the_same_transaction_or_not_at_all() {
         "7 has no open transaction, so it may no longer hold it by then; U ends the lease, or use K \
          on the session itself"
     );
-    let by_itself = one(&idle, Verb::Terminate, SelectedRow::Backend(id(7)));
+    let by_itself = one(&idle, Verb::Terminate, RowId::Backend(id(7)));
     assert_eq!(identity(&by_itself).xact_start, Seen::Same(None), "what is meant is the session");
     let change = |change: fn(&mut Builder)| {
         let mut b = owner(State::IdleInTransaction);

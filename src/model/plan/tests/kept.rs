@@ -5,6 +5,7 @@ use crate::model::backend::State;
 use crate::model::finding::Severity;
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
+use crate::model::row_id::{Owner, RowId};
 use crate::sample::{Builder, advisory, at};
 
 /// A backend with a key, for which another session has waited since before the current statement began.
@@ -21,7 +22,7 @@ fn pool(state: State, query: &str, began: f64, waits_since: f64) -> Builder {
     b
 }
 
-fn ask(of_roots: bool, chosen: SelectedRow) -> Ask {
+fn ask(of_roots: bool, chosen: RowId) -> Ask {
     Ask { of_roots, ..Ask::new(Verb::Terminate, vec![chosen]) }
 }
 
@@ -32,7 +33,7 @@ fn keeps(b: Builder, ask: &Ask) -> bool {
 #[test]
 fn the_lock_is_the_backends_once_that_has_run_something_else() {
     let (root, holder) =
-        (SelectedRow::Backend(id(70)), SelectedRow::Holder(id(70), advisory(1000), LockMode::Exclusive));
+        (RowId::Backend(id(70)), RowId::Lock(advisory(1000), Owner::Backend(id(70)), LockMode::Exclusive));
     for (state, query, began, waits_since, expected) in [
         (State::Idle, "SELECT count(*) FROM hosted", 1.0, 60.0, true),
         (State::Active, "SELECT count(*) FROM hosted", 1.0, 60.0, true),
@@ -55,7 +56,7 @@ fn the_lock_is_the_backends_once_that_has_run_something_else() {
 #[test]
 fn the_question_stays_while_clients_change_and_closes_with_the_lock() {
     let b = pool(State::Idle, "SELECT 1", 1.0, 60.0);
-    let plan = sessions(&context(&b.view()), &ask(true, SelectedRow::Backend(id(70))));
+    let plan = sessions(&context(&b.view()), &ask(true, RowId::Backend(id(70))));
     let target = identity(&plan);
     assert_eq!(target.holds, Some((advisory(1000), LockMode::Exclusive)));
     let caution = &plan.rows[0].cautions[0];

@@ -2,9 +2,10 @@ use super::sessions::{ago, context, id, identity, one};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
+use crate::model::row_id::{Owner, RowId};
 use crate::sample::{advisory, incident};
 
-fn becomes(verb: Verb, chosen: SelectedRow, change: fn(&mut Backend)) -> Option<Change> {
+fn becomes(verb: Verb, chosen: RowId, change: fn(&mut Backend)) -> Option<Change> {
     let plan = one(&incident(0.0).view(), verb, chosen);
     let pid = identity(&plan).pid;
     let mut b = incident(0.0);
@@ -16,7 +17,8 @@ fn becomes(verb: Verb, chosen: SelectedRow, change: fn(&mut Backend)) -> Option<
 fn who_was_idle_and_ran_something_may_be_somebody_else() {
     let key = advisory(72_707_369);
     let ran = Some(Change::RanSomething);
-    for chosen in [SelectedRow::Backend(id(5100)), SelectedRow::Holder(id(4977), key, LockMode::Exclusive)] {
+    for chosen in [RowId::Backend(id(5100)), RowId::Lock(key, Owner::Backend(id(4977)), LockMode::Exclusive)]
+    {
         let becomes = |change| becomes(Verb::Terminate, chosen, change);
         assert_eq!(becomes(|_| {}), None);
         assert_eq!(becomes(|backend| backend.query_start = ago(1.0)), ran);
@@ -24,7 +26,7 @@ fn who_was_idle_and_ran_something_may_be_somebody_else() {
         assert_eq!(becomes(|backend| backend.xact_start = ago(1.0)), ran);
     }
     // A session that continues in the same transaction is the same target.
-    let root = SelectedRow::Backend(id(4312));
+    let root = RowId::Backend(id(4312));
     let goes_on = |backend: &mut Backend| {
         (backend.query_start, backend.state_change, backend.state) =
             (ago(1.0), ago(1.0), Some(State::Active));
@@ -42,7 +44,7 @@ fn another_client_is_somebody_else_whatever_it_is_in() {
             |backend| backend.client = Some("10.0.3.18".into()),
             |backend| backend.client_port = Some(1),
         ] {
-            assert_eq!(becomes(verb, SelectedRow::Backend(id(pid)), change), Some(Change::OtherClient));
+            assert_eq!(becomes(verb, RowId::Backend(id(pid)), change), Some(Change::OtherClient));
         }
     }
 }

@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 use crate::model::backend::{BackendId, State};
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
+use crate::model::row_id::{Owner, RowId};
 use crate::model::view::TargetId;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
@@ -55,9 +56,9 @@ fn an_ask() -> impl Strategy<Value = Ask> {
         let tag = if tag % 2 == 0 { relation(u32::from(tag)) } else { advisory(i64::from(tag)) };
         let mode = LockMode::ALL[usize::from(mode) % 8];
         match kind {
-            0 => SelectedRow::Holder(id, tag, mode),
-            1 => SelectedRow::Group(Party::Backend(id.pid), tag, mode),
-            _ => SelectedRow::Backend(id),
+            0 => RowId::Lock(tag, Owner::Backend(id), mode),
+            1 => RowId::Group(Party::Backend(id.pid), tag, mode),
+            _ => RowId::Backend(id),
         }
     });
     let verb = prop::sample::select(vec![Verb::Cancel, Verb::Terminate]);
@@ -87,8 +88,8 @@ fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
     let mut meant = BTreeSet::new();
     for chosen in &ask.chosen {
         let (pid, group) = match chosen {
-            SelectedRow::Backend(id) | SelectedRow::Holder(id, ..) => (id.pid, None),
-            SelectedRow::Group(Party::Backend(pid), tag, mode) => (*pid, Some((tag, mode))),
+            RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _) => (id.pid, None),
+            RowId::Group(Party::Backend(pid), tag, mode) => (*pid, Some((tag, mode))),
             other => panic!("{other:?}"),
         };
         let party = Party::Backend(leader(pid));
@@ -169,7 +170,7 @@ proptest! {
             let told: BTreeSet<i32> =
                 plan.refused.iter().filter_map(|refused| refused.name.split(' ').next()?.parse().ok()).collect();
             for chosen in &ask.chosen {
-                let (SelectedRow::Backend(id) | SelectedRow::Holder(id, ..)) = chosen else { continue };
+                let (RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _)) = chosen else { continue };
                 let leader = view.snapshot.as_ref().unwrap().backend(id.pid).map_or(id.pid, crate::model::backend::Backend::group);
                 let is_told = [id.pid, leader].iter().any(|pid| once.contains(pid) || told.contains(pid));
                 prop_assert!(is_told, "{} is in neither {:?} nor {:?}", id.pid, once, told);

@@ -6,6 +6,7 @@ use crate::model::lease::LeaseId;
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
+use crate::model::row_id::RowId;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskId, TaskKey};
 use crate::model::view::View;
@@ -36,7 +37,7 @@ fn lease(view: &View, name: &str) -> LeaseId {
 }
 
 fn unlock(view: &View, name: &str) -> ActionPlan {
-    leases(&context(view), &[lease(view, name)])
+    rows(&context(view), Verb::Unlock, &[RowId::Lease(lease(view, name))])
 }
 
 #[test]
@@ -61,9 +62,13 @@ fn a_lease_is_compared_with_its_whole_row() {
         let plan = unlock(&view, name);
         assert_eq!((plan.rows.len(), reasons(&plan)), (0, vec![reason]), "{name}");
     }
-    let several = leases(&context(&view), &["1", "4", "7", "4"].map(|name| lease(&view, name)));
+    let several = rows(
+        &context(&view),
+        Verb::Unlock,
+        &["1", "4", "7", "4"].map(|name| RowId::Lease(lease(&view, name))),
+    );
     assert_eq!((several.rows.len(), several.refused.len(), several.confirm), (2, 1, Confirm::Count(2)));
-    let plan = leases(&context(&view), &[lease(&view, "7"), lease(&view, "1")]);
+    let plan = rows(&context(&view), Verb::Unlock, &["7", "1"].map(|name| RowId::Lease(lease(&view, name))));
     assert_eq!(plan.confirm, Confirm::Owner("1".to_owned()), "of the one that is left");
     let standby = standby(&view);
     assert!(reasons(&unlock(&standby, "1"))[0].starts_with("this is a standby"));
@@ -126,7 +131,7 @@ fn redis(value: LockValue) -> View {
 fn a_lock_in_redis_is_compared_with_its_value() {
     let view = redis(LockValue::text(b"host-1:abc"));
     let id = view.leases.rows[0].id;
-    let plan = leases(&context(&view), &[id]);
+    let plan = rows(&context(&view), Verb::Unlock, &[RowId::Lease(id)]);
     let TargetKind::RedisLease(lease) = &plan.rows[0].target.what else { panic!("{plan:?}") };
     assert_eq!(
         (&*lease.key, plan.confirm.clone()),
@@ -141,13 +146,13 @@ fn a_lock_in_redis_is_compared_with_its_value() {
     let unseen = changed(&view, |snapshot| Arc::make_mut(&mut snapshot.systems).redis = Arc::default());
     assert_eq!(still_there(&plan, &context(&unseen)), [Some(Change::Gone)]);
     let long = redis(LockValue::Text { bytes: b"host".as_slice().into(), whole: false });
-    let plan = leases(&context(&long), &[id]);
+    let plan = rows(&context(&long), Verb::Unlock, &[RowId::Lease(id)]);
     assert_eq!(reasons(&plan), ["its value is too long to be read, so it cannot be compared"]);
 }
 
 fn item(view: &View, verb: Verb, id: i64) -> ActionPlan {
     let id = ItemId { table: view.queue.rows[0].id.table, id };
-    items(&context(view), verb, &[id])
+    rows(&context(view), verb, &[RowId::Item(id)])
 }
 
 #[test]
@@ -191,7 +196,7 @@ fn task_id(view: &View, id: i64) -> TaskId {
 }
 
 fn task(view: &View, verb: Verb, id: i64) -> ActionPlan {
-    tasks(&context(view), verb, &[task_id(view, id)])
+    rows(&context(view), verb, &[RowId::Task(task_id(view, id), None)])
 }
 
 #[test]
@@ -220,7 +225,7 @@ fn a_task_is_switched_and_made_due() {
     b.tasks.iter_mut().find(|task| task.id == 3).unwrap().enabled = Some(false);
     assert_eq!(still_there(&plan, &context(&b.view())), [Some(Change::OtherRow)]);
     let toggled = |id: i64| {
-        let row = SelectedRow::Task(task_id(&view, id), None);
+        let row = RowId::Task(task_id(&view, id), None);
         (CommandId::Enable.definition().choose)(&context(&view), &[row]).unwrap().0
     };
     assert_eq!((toggled(3), toggled(9)), (Verb::Disable, Verb::Enable));
@@ -339,7 +344,7 @@ fn tables_as_printed_are_not_recovered() {
             .is_none()
     );
     // Its session can be terminated for the key that it holds, like any other session.
-    let ask = Ask::new(Verb::Terminate, vec![SelectedRow::Task(task_id(&view, 7), None)]);
+    let ask = Ask::new(Verb::Terminate, vec![RowId::Task(task_id(&view, 7), None)]);
     assert_eq!(sessions(&context(&view), &ask).rows.len(), 1);
 }
 

@@ -3,6 +3,7 @@ use crate::model::backend::{Backend, BackendId, State};
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::plan::*;
+use crate::model::row_id::{Owner, RowId};
 use crate::model::task::TaskKey;
 use crate::model::view::TargetId;
 use crate::model::view::View;
@@ -17,7 +18,7 @@ pub(super) fn id(pid: i32) -> BackendId {
     BackendId { pid, backend_start: Some(at(-3600.0)) }
 }
 
-pub(super) fn one(view: &View, verb: Verb, chosen: SelectedRow) -> ActionPlan {
+pub(super) fn one(view: &View, verb: Verb, chosen: RowId) -> ActionPlan {
     sessions(&context(view), &Ask::new(verb, vec![chosen]))
 }
 
@@ -49,7 +50,7 @@ pub(super) fn session(state: State, change: impl FnOnce(&mut Backend)) -> View {
 #[test]
 fn the_identity_is_that_of_the_situation() {
     let view = incident(0.0).view();
-    let end = identity(&one(&view, Verb::Terminate, SelectedRow::Backend(id(4312))));
+    let end = identity(&one(&view, Verb::Terminate, RowId::Backend(id(4312))));
     let whole = SessionTarget {
         pid: 4312,
         backend_start: at(-3600.0),
@@ -67,10 +68,10 @@ fn the_identity_is_that_of_the_situation() {
         blocks: false,
     };
     assert_eq!(end, whole);
-    let cancel = identity(&one(&view, Verb::Cancel, SelectedRow::Backend(id(4410))));
+    let cancel = identity(&one(&view, Verb::Cancel, RowId::Backend(id(4410))));
     let seen = (cancel.xact_start, cancel.query_start, cancel.holds, cancel.blocks);
     assert_eq!(seen, (Seen::Same(ago(171.0)), Seen::Same(ago(171.0)), None, false));
-    let idle = identity(&one(&view, Verb::Terminate, SelectedRow::Backend(id(5100))));
+    let idle = identity(&one(&view, Verb::Terminate, RowId::Backend(id(5100))));
     assert_eq!(idle.xact_start, Seen::Same(None), "in no transaction, and so it has to stay");
 }
 
@@ -78,7 +79,7 @@ fn the_identity_is_that_of_the_situation() {
 fn the_holder_of_a_lock_has_to_hold_it_still() {
     let view = incident(0.0).view();
     let (key, accounts) = (advisory(72_707_369), relation(2001));
-    let plan = one(&view, Verb::Terminate, SelectedRow::Holder(id(4977), key, LockMode::Exclusive));
+    let plan = one(&view, Verb::Terminate, RowId::Lock(key, Owner::Backend(id(4977)), LockMode::Exclusive));
     let holder = identity(&plan);
     // No statement may have been run in its session since.
     let seen = (holder.xact_start, holder.query_start, holder.state_change, holder.holds);
@@ -87,7 +88,7 @@ fn the_holder_of_a_lock_has_to_hold_it_still() {
     let in_transaction = identity(&one(
         &view,
         Verb::Terminate,
-        SelectedRow::Holder(id(4312), accounts, LockMode::RowExclusive),
+        RowId::Lock(accounts, Owner::Backend(id(4312)), LockMode::RowExclusive),
     ));
     let seen = (in_transaction.xact_start, in_transaction.holds);
     assert_eq!(seen, (Seen::Same(ago(192.0)), Some((accounts, LockMode::RowExclusive))));
@@ -97,7 +98,7 @@ fn the_holder_of_a_lock_has_to_hold_it_still() {
 fn the_holder_of_a_tasks_key_is_found_by_the_task() {
     let view = jobs(0.0).view();
     let task = |id: i64| view.tasks.rows.iter().find(|row| row.task.id == id).unwrap().task;
-    let runs = one(&view, Verb::Terminate, SelectedRow::Task(task(3), None));
+    let runs = one(&view, Verb::Terminate, RowId::Task(task(3), None));
     let key = advisory(TaskKey::Own(3).number());
     let target = identity(&runs);
     assert_eq!(
@@ -111,12 +112,12 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
     assert_eq!(runs.confirm, Confirm::Owner("6103".to_owned()), "it is the living owner of a task");
     assert_eq!(runs.rows[0].cautions[0].kind, CautionKind::Task);
     assert!(runs.rows[0].cautions[0].words.starts_with("runs 数据清理任务: "));
-    let leaked = one(&view, Verb::Terminate, SelectedRow::Task(task(6), None));
+    let leaked = one(&view, Verb::Terminate, RowId::Task(task(6), None));
     assert_eq!((identity(&leaked).pid, leaked.confirm.clone()), (6106, Confirm::Yes));
-    let orphan = one(&view, Verb::Terminate, SelectedRow::Task(task(7), None));
+    let orphan = one(&view, Verb::Terminate, RowId::Task(task(7), None));
     assert_eq!(reason(&orphan), "no session holds its key: nothing to terminate");
     // By its session the owner is the same, and its query can still be cancelled.
-    let plan = one(&view, Verb::Terminate, SelectedRow::Backend(id(6103)));
+    let plan = one(&view, Verb::Terminate, RowId::Backend(id(6103)));
     assert_eq!(plan.confirm, Confirm::Owner("6103".to_owned()));
 }
 
@@ -124,7 +125,7 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
 fn what_has_no_identity_has_no_key() {
     let hidden = session(State::Active, |backend| backend.backend_start = None);
     let unseen = BackendId { pid: 7, backend_start: None };
-    let plan = one(&hidden, Verb::Terminate, SelectedRow::Backend(unseen));
+    let plan = one(&hidden, Verb::Terminate, RowId::Backend(unseen));
     assert_eq!(
         reason(&plan),
         "its start is hidden from this role, so it cannot be distinguished from the next session with \
@@ -132,10 +133,10 @@ fn what_has_no_identity_has_no_key() {
     );
     let view = session(State::Active, |_| {});
     let other = BackendId { pid: 7, backend_start: Some(at(-10.0)) };
-    let plan = one(&view, Verb::Terminate, SelectedRow::Backend(other));
+    let plan = one(&view, Verb::Terminate, RowId::Backend(other));
     assert_eq!(reason(&plan), "has ended; another session has its pid now");
-    assert_eq!(reason(&one(&view, Verb::Terminate, SelectedRow::Backend(id(8)))), "has ended");
-    assert_eq!(reason(&one(&view, Verb::Terminate, SelectedRow::Other)), "is not a session");
+    assert_eq!(reason(&one(&view, Verb::Terminate, RowId::Backend(id(8)))), "has ended");
+    assert_eq!(reason(&one(&view, Verb::Terminate, RowId::Episode(1))), "is not a session");
     let none = sessions(&context(&view), &Ask::new(Verb::Terminate, Vec::new()));
     assert_eq!(none.why_over().unwrap(), "nothing selected");
 }
@@ -148,7 +149,7 @@ fn our_own_sessions_are_left_alone() {
     }
     let view = b.view();
     let own = PlanContext { own_pids: &[2], ..context(&view) };
-    let ask = Ask::new(Verb::Terminate, [1, 2, 3].map(|pid| SelectedRow::Backend(id(pid))).to_vec());
+    let ask = Ask::new(Verb::Terminate, [1, 2, 3].map(|pid| RowId::Backend(id(pid))).to_vec());
     let plan = sessions(&own, &ask);
     // The session of the poll is known from its own `own_pid`.
     let left: Vec<_> = plan.refused.iter().map(|refused| (&*refused.name, &*refused.reason)).collect();
@@ -163,7 +164,7 @@ fn a_prepared_transaction_is_ended_by_a_statement() {
     let view = incident(0.0).view();
     let root = view.graph.roots.iter().find(|root| matches!(root.party, Party::Prepared(_))).unwrap();
     let Party::Prepared(xact) = root.party else { unreachable!() };
-    let plan = one(&view, Verb::Terminate, SelectedRow::Prepared(xact));
+    let plan = one(&view, Verb::Terminate, RowId::Prepared(xact));
     let words =
         "has no process to terminate. Run in app as billing or a superuser: ROLLBACK PREPARED 'order-17'";
     assert_eq!(reason(&plan), words);
@@ -177,7 +178,7 @@ fn a_parallel_worker_stands_for_its_leader() {
     let worker = b.session(8, "app@web", State::Active, 60.0, "SELECT count(*) FROM t");
     (worker.leader_pid, worker.backend_type) = (Some(7), Some("parallel worker".into()));
     let view = b.view();
-    let both = Ask::new(Verb::Terminate, vec![SelectedRow::Backend(id(8)), SelectedRow::Backend(id(7))]);
+    let both = Ask::new(Verb::Terminate, vec![RowId::Backend(id(8)), RowId::Backend(id(7))]);
     let plan = sessions(&context(&view), &both);
     assert_eq!(identity(&plan).pid, 7, "once");
     assert_eq!(plan.rows[0].cautions[0].words, "8 is a parallel worker; its leader is 7");
@@ -192,7 +193,7 @@ fn a_missing_right_is_named_before_anything_is_asked() {
         Rights { role: "ops".into(), version_num: 170_000, read_all_stats: true, ..Rights::default() };
     let with = |rights: &Rights| {
         let context = PlanContext { rights: Some(rights), ..context(&view) };
-        let plan = sessions(&context, &Ask::new(Verb::Terminate, vec![SelectedRow::Backend(id(7))]));
+        let plan = sessions(&context, &Ask::new(Verb::Terminate, vec![RowId::Backend(id(7))]));
         plan.refused.first().map(|refused| refused.reason.clone())
     };
     let lacks =
@@ -206,7 +207,7 @@ fn a_missing_right_is_named_before_anything_is_asked() {
 #[test]
 fn the_facts_say_what_it_holds() {
     let view = incident(0.0).view();
-    let plan = one(&view, Verb::Terminate, SelectedRow::Backend(id(4312)));
+    let plan = one(&view, Verb::Terminate, RowId::Backend(id(4312)));
     let row = &plan.rows[0];
     assert_eq!((&*row.target.name, &*row.does), ("4312 app@web-3", "pg_terminate_backend(4312)"));
     assert_eq!(
@@ -218,7 +219,7 @@ fn the_facts_say_what_it_holds() {
             "last query: SELECT * FROM accounts WHERE id = 7 FOR UPDATE",
         ]
     );
-    let waits = one(&view, Verb::Cancel, SelectedRow::Backend(id(4410)));
+    let waits = one(&view, Verb::Cancel, RowId::Backend(id(4410)));
     assert_eq!(waits.rows[0].does, "pg_cancel_backend(4410)");
     assert_eq!(waits.rows[0].facts[0], "waits 2m51s for AccessExclusive on accounts");
     assert_eq!(waits.rows[0].facts[1], "holds no lock");
@@ -230,7 +231,7 @@ fn without_the_first(b: &mut Builder) {
 
 #[test]
 fn a_plan_is_refreshed_and_says_what_has_changed() {
-    let plan = one(&incident(0.0).view(), Verb::Terminate, SelectedRow::Backend(id(4312)));
+    let plan = one(&incident(0.0).view(), Verb::Terminate, RowId::Backend(id(4312)));
     let later = |change: fn(&mut Builder)| {
         let mut b = incident(5.0);
         change(&mut b);
@@ -256,7 +257,7 @@ fn a_plan_is_refreshed_and_says_what_has_changed() {
 
 #[test]
 fn a_query_that_ended_is_not_cancelled() {
-    let plan = one(&incident(0.0).view(), Verb::Cancel, SelectedRow::Backend(id(4410)));
+    let plan = one(&incident(0.0).view(), Verb::Cancel, RowId::Backend(id(4410)));
     let after = |change: fn(&mut Backend)| {
         let mut b = incident(0.0);
         change(b.backends.iter_mut().find(|backend| backend.pid == 4410).unwrap());
@@ -270,7 +271,7 @@ fn a_query_that_ended_is_not_cancelled() {
 #[test]
 fn a_key_that_was_given_up_is_a_change() {
     let key = advisory(72_707_369);
-    let chosen = SelectedRow::Holder(id(4977), key, LockMode::Exclusive);
+    let chosen = RowId::Lock(key, Owner::Backend(id(4977)), LockMode::Exclusive);
     let plan = one(&incident(0.0).view(), Verb::Terminate, chosen);
     let mut b = incident(0.0);
     b.locks.retain(|lock| (lock.pid, lock.tag) != (Some(4977), key));
@@ -282,13 +283,13 @@ fn a_session_of_which_nothing_is_shown_is_left_alone() {
     let off = session(State::Disabled, |backend| {
         (backend.xact_start, backend.query_start, backend.state_change) = (None, None, None);
     });
-    let plan = one(&off, Verb::Terminate, SelectedRow::Backend(id(7)));
+    let plan = one(&off, Verb::Terminate, RowId::Backend(id(7)));
     assert!(reason(&plan).starts_with("its activity is not known (track_activities is off for it)"));
 }
 
 #[test]
 fn what_cannot_be_read_any_more_is_no_change() {
-    let plan = one(&incident(0.0).view(), Verb::Terminate, SelectedRow::Backend(id(4312)));
+    let plan = one(&incident(0.0).view(), Verb::Terminate, RowId::Backend(id(4312)));
     let mut view = incident(0.0).view();
     let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
     snapshot.backends = crate::model::snapshot::Section::fresh(Vec::new(), at(0.0)).stale("time-out".into());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use locktop::model::Timestamp;
 use locktop::model::adapter::{State, TermState};
 use locktop::model::plan::{self, ActionPlan, Outcome, PlanContext, TargetKind, Verb};
+use locktop::model::row_id::RowId;
 use locktop::model::view::View;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -32,7 +33,7 @@ fn recovery(system: &System) -> ActionPlan {
     let view = system.stage.view();
     let context = PlanContext { view, rights: None, own_pids: &[], terminated: &[] };
     let lost = view.adapters.rows.iter().filter(|row| row.judged.state.is_lost());
-    let plan = plan::jobs(&context, &lost.map(|row| row.id).collect::<Vec<_>>());
+    let plan = plan::rows(&context, Verb::Recover, &lost.map(|row| RowId::Job(row.id)).collect::<Vec<_>>());
     assert!(plan.refused.is_empty(), "{:?}", plan.refused);
     plan
 }
@@ -108,7 +109,7 @@ async fn unlock(system: &mut System, before: Option<Timestamp>) -> Option<Timest
         .await;
     let view = system.stage.view();
     let context = PlanContext { view, rights: None, own_pids: &[], terminated: &[] };
-    let plan = plan::other_leases(&context, &[view.adapters.leases[0].id]);
+    let plan = plan::rows(&context, Verb::Unlock, &[RowId::OtherLease(view.adapters.leases[0].id)]);
     let words = &plan.rows[0].cautions[0].words;
     assert!(words.ends_with("and releases the lock of the next one at its end"), "{words}");
     let mut hands = Hands::of(system.stage.info()).await;

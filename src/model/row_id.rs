@@ -1,0 +1,57 @@
+use super::backend::BackendId;
+use super::finding::Subject;
+use super::id_generator::GeneratorId;
+use super::lease::LeaseId;
+use super::lock::{LockMode, LockTag, VirtualTransaction};
+use super::rate_limit::LimitId;
+use super::systems::TextId;
+use super::task::TaskId;
+use super::wait_graph::Party;
+use super::work_queue::ItemId;
+
+/// The identity of a row, independent of its position: the selection, the marks and the plans of actions refer to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowId {
+    Finding(&'static str, Subject),
+    Backend(BackendId),
+    Prepared(VirtualTransaction),
+    /// Waiters for one lock in one mode behind one party, folded into a line.
+    Group(Party, LockTag, LockMode),
+    /// A long chain of sessions, folded into a line, by its first session.
+    Run(Party),
+    Lock(LockTag, Owner, LockMode),
+    /// A lock that sessions wait for, whichever sessions they are; for a row, its tuple lock.
+    Awaited(LockTag),
+    Waits(LockTag),
+    /// A task; if several of its executions run, all but the newest are identified by their own id.
+    Task(TaskId, Option<i64>),
+    /// A lease, by where it is stored and its id there.
+    Lease(LeaseId),
+    /// A job of another system, by installation, part and id.
+    Job(TextId),
+    Schedule(TextId),
+    /// A lease of another system, by installation and id.
+    OtherLease(TextId),
+    /// A queue of another system, by installation and name.
+    JobQueue(TextId),
+    /// A worker of another system, by installation and id.
+    Worker(TextId),
+    Item(ItemId),
+    Limit(LimitId),
+    Generator(GeneratorId),
+    /// An event, or this number of similar events from there on.
+    Event(u64, u32),
+    /// The routine of a minute, from this event on; it grows until the minute is over.
+    Routine(u64),
+    /// A group of root blockers on the Blame screen.
+    Blamed(u64),
+    Episode(u64),
+}
+
+/// The holder of a lock. The `virtualtransaction` of a row is not an identity: for a session-level lock it is the one
+/// of the session's current transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    Backend(BackendId),
+    Prepared(VirtualTransaction),
+}
