@@ -45,7 +45,7 @@ pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> 
     let mut seen: Vec<(Place, Screen)> = Vec::new();
     found.retain(|link| {
         let is_here = link.screen == from && link.place.is(row);
-        let way = (link.place.clone(), link.screen);
+        let way = (link.place, link.screen);
         let is_new = !seen.contains(&way);
         seen.push(way);
         is_new && !is_here
@@ -137,7 +137,7 @@ fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
     Some(Related {
         what: "waits for",
         label: words::request(waiter.mode, tag, &context.wait_label(&queue.tag, waiter.pid)),
-        place: Place::Lock(*tag),
+        place: Place::Row(RowId::Awaited(*tag)),
         screen: Screen::Locks,
     })
 }
@@ -146,7 +146,7 @@ fn held(context: &Context<'_>, party: Party) -> Vec<Related> {
     let link = |lock: &AwaitedLock| Related {
         what: "holds",
         label: format!("{}, {} waiting", context.lock_label(&lock.tag, None), lock.queued()),
-        place: Place::Lock(lock.tag),
+        place: Place::Row(RowId::Awaited(lock.tag)),
         screen: Screen::Locks,
     };
     let locks = context.view.index.awaited_locks().all().iter();
@@ -172,7 +172,7 @@ fn tag_of(context: &Context<'_>, row: RowId) -> Option<LockTag> {
 fn lock(context: &Context<'_>, tag: LockTag) -> Option<Related> {
     let tag = context.queue(&tag).map_or(tag, |queue| awaited_tag(context, queue));
     let row = context.snapshot.locks.last_rows().iter().find(|lock| lock.tag == tag)?;
-    let place = Place::Lock(tag);
+    let place = Place::Row(RowId::Awaited(tag));
     Some(Related { what: "lock", label: context.lock_label(&tag, row.pid), place, screen: Screen::Locks })
 }
 

@@ -67,20 +67,11 @@ pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
         RowId::Finding(_, subject) => subject,
         _ => return None,
     };
-    Some(match subject {
-        Subject::Backend(id) => RowId::Backend(id),
-        Subject::Party(Party::Backend(pid)) => RowId::Backend(context.backend(pid)?.id()),
-        Subject::Party(Party::Prepared(xact)) => RowId::Prepared(xact),
-        Subject::Task(task) => RowId::Task(task, None),
-        Subject::Lease(id) => RowId::Lease(id),
-        Subject::Job(id) => RowId::Job(id),
-        Subject::JobQueue(id) => RowId::JobQueue(id),
-        Subject::JobLease(id) => RowId::OtherLease(id),
-        Subject::Item(id) => RowId::Item(id),
-        Subject::Limit(id) => RowId::Limit(id),
-        Subject::Generator(id) => RowId::Generator(id),
-        Subject::Lock(_) | Subject::Queue | Subject::Server | Subject::Section(_) => return None,
-    })
+    match subject {
+        Subject::Party(Party::Backend(pid)) => Some(RowId::Backend(context.backend(pid)?.id())),
+        Subject::Lock(_) => None,
+        _ => RowId::of(subject),
+    }
 }
 
 /// Whether two rows, possibly on different screens, are about the same backend, transaction, lock or task. A task matches

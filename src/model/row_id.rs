@@ -48,6 +48,28 @@ pub enum RowId {
     Episode(u64),
 }
 
+impl RowId {
+    /// The row of a subject: of a session whose start is not known, without its start. `None` if the subject has several rows,
+    /// or is the whole server.
+    pub fn of(subject: Subject) -> Option<Self> {
+        Some(match subject {
+            Subject::Backend(id) => Self::Backend(id),
+            Subject::Party(Party::Backend(pid)) => Self::Backend(BackendId { pid, backend_start: None }),
+            Subject::Party(Party::Prepared(xact)) => Self::Prepared(xact),
+            Subject::Lock(tag) => Self::Awaited(tag),
+            Subject::Task(task) => Self::Task(task, None),
+            Subject::Lease(id) => Self::Lease(id),
+            Subject::Item(id) => Self::Item(id),
+            Subject::Job(id) => Self::Job(id),
+            Subject::JobQueue(id) => Self::JobQueue(id),
+            Subject::JobLease(id) => Self::OtherLease(id),
+            Subject::Limit(id) => Self::Limit(id),
+            Subject::Generator(id) => Self::Generator(id),
+            Subject::Queue | Subject::Server | Subject::Section(_) => return None,
+        })
+    }
+}
+
 /// The holder of a lock. The `virtualtransaction` of a row is not an identity: for a session-level lock it is the one
 /// of the session's current transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -13,9 +13,8 @@ impl App {
     pub(super) fn show_finding_on(&mut self, screen: Screen) -> Option<Update> {
         let RowId::Finding(_, subject) = self.pane(Pane::Findings).selected? else { return None };
         let is_here = self.screen == Screen::Overview && self.focus == Pane::Findings;
-        let place =
-            Place::of(&subject).filter(|place| is_here && place.screens().first() == Some(&screen))?;
-        self.jump_to(&place, &[screen], None)
+        let place = Place::of(subject).filter(|place| is_here && place.screens().first() == Some(&screen))?;
+        self.jump_to(place, &[screen], None)
     }
 
     /// Goes to the row of the selected event. Opens the event itself if it stands for several events, or its subject has no row
@@ -23,8 +22,8 @@ impl App {
     pub(super) fn open_event(&mut self, number: u64, count: u32) -> Update {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
         let subject = event.filter(|_| count == 1).and_then(|event| event.subject);
-        let place = subject.as_ref().and_then(Place::of);
-        if let Some(update) = place.as_ref().and_then(|place| self.jump_to(place, &place.screens(), None)) {
+        let place = subject.and_then(Place::of);
+        if let Some(update) = place.and_then(|place| self.jump_to(place, &place.screens(), None)) {
             return update;
         }
         if place.is_some() {
@@ -34,7 +33,7 @@ impl App {
     }
 
     /// Goes to a place, with a way back. `None` if the place does not exist.
-    fn jump_to(&mut self, place: &Place, screens: &[Screen], page: Option<Page>) -> Option<Update> {
+    fn jump_to(&mut self, place: Place, screens: &[Screen], page: Option<Page>) -> Option<Update> {
         let (screen, focus, before) = (self.screen, self.focus, self.jumped_from.take());
         let all_locks = self.all_locks;
         self.jumped_from = Some(Origin { screen, focus, page, all_locks });
@@ -79,7 +78,7 @@ impl App {
     pub(super) fn go_to_link(&mut self, link: &Related) -> Update {
         let page = self.pages.last().cloned();
         let pages = std::mem::take(&mut self.pages);
-        if let Some(update) = self.jump_to(&link.place, &[link.screen], page) {
+        if let Some(update) = self.jump_to(link.place, &[link.screen], page) {
             return update;
         }
         self.pages = pages;
@@ -87,7 +86,7 @@ impl App {
     }
 
     /// Selects the place in the focused table, clearing the filter if it hides the place.
-    fn select_here(&mut self, place: &Place) -> Option<Update> {
+    fn select_here(&mut self, place: Place) -> Option<Update> {
         if self.select_place(place) {
             return Some(Update::redraw());
         }
@@ -102,7 +101,7 @@ impl App {
         None
     }
 
-    fn select_place(&mut self, place: &Place) -> bool {
+    fn select_place(&mut self, place: Place) -> bool {
         let selected = self.with_pane(self.focus, |state, context| {
             let found =
                 (0..state.rows.len()).find(|at| state.id_at(context, *at).is_some_and(|id| place.is(id)));

@@ -48,6 +48,21 @@ pub struct SessionTarget {
 }
 
 impl SessionTarget {
+    /// A session that is identified by its lock, whatever it runs.
+    pub(super) fn by_lock(backend: &Backend, backend_start: Timestamp, held: (LockTag, LockMode)) -> Self {
+        Self {
+            pid: backend.pid,
+            backend_start,
+            client: Client::of(backend),
+            xact_start: Seen::Any,
+            query_start: Seen::Any,
+            state_change: Seen::Any,
+            holds: Some(held),
+            keeps: false,
+            blocks: false,
+        }
+    }
+
     /// Whether a statement can release the lock in the middle of a transaction.
     pub fn holds_a_key(&self) -> bool {
         self.holds.is_some_and(|(tag, _)| tag.locktype() == LockType::Advisory)

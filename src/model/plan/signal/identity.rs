@@ -31,17 +31,8 @@ pub(super) fn of(
     let waits_only = ask.is_of_chains() && !blocks && index.graph.wait_of(party).is_some();
     let compared = rule::compared(ask.verb, backend, waits_only);
     if let Some(key) = kept(index, ask, pick, backend) {
-        return Ok(SessionTarget {
-            pid: pick.pid,
-            backend_start,
-            client: Client::of(backend),
-            xact_start: Seen::Any,
-            query_start: Seen::Any,
-            state_change: Seen::Any,
-            holds: Some(key),
-            keeps: true,
-            blocks,
-        });
+        let target = SessionTarget::by_lock(backend, backend_start, key);
+        return Ok(SessionTarget { keeps: true, blocks, ..target });
     }
     if ask.verb == Verb::Cancel && backend.query_start.is_none() {
         return Err("the start of its query is not known".to_owned());

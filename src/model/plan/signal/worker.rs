@@ -2,7 +2,7 @@ use super::selected::SelectedSession;
 use super::{caution, refuse};
 use crate::model::lock::LockMode;
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{Caution, Client, Seen, SessionTarget, Stake, Verb};
+use crate::model::plan::{Caution, SessionTarget, Stake, Verb};
 use crate::model::task::TaskRow;
 
 /// The session that works on an execution of a published log, and what else ends with it. It works on the row as long as
@@ -16,17 +16,8 @@ pub(in crate::model::plan) fn of_execution(
     };
     let pick = SelectedSession::new(pid, None);
     let backend = refuse::check(index, Verb::Terminate, &pick)?;
-    let target = SessionTarget {
-        pid,
-        backend_start: backend.backend_start.ok_or("its start is not known")?,
-        client: Client::of(backend),
-        xact_start: Seen::Any,
-        query_start: Seen::Any,
-        state_change: Seen::Any,
-        holds: Some((tag, LockMode::Exclusive)),
-        keeps: false,
-        blocks: false,
-    };
+    let start = backend.backend_start.ok_or("its start is not known")?;
+    let target = SessionTarget::by_lock(backend, start, (tag, LockMode::Exclusive));
     let execution = row.execution(index.snapshot).map(|execution| execution.id);
     let itself = [Stake::Execution(row.task, execution)];
     let cautions = caution::of(index, Verb::Terminate, &pick).into_iter();
