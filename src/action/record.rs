@@ -3,7 +3,6 @@ use std::future::Future;
 use tokio_postgres::Client;
 
 use crate::model::plan::{ActionCommand, Outcome, Target, TargetResult};
-use crate::text::one_line;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
@@ -77,12 +76,7 @@ impl<'a, R: Record> Recorder<'a, R> {
         statement: &str,
         (outcome, detail): (Outcome, String),
     ) -> TargetResult {
-        let result = TargetResult {
-            name: target.name.clone(),
-            subject: target.subject,
-            outcome,
-            detail: one_line(&detail).into_owned(),
-        };
+        let result = target.result(outcome, &detail);
         let asked = Asked { command: self.command, target, statement };
         if let Err(error) = self.record.told(client, &asked, &result).await {
             let note = format!("{}: its result is not recorded: {error}", target.name);

@@ -9,7 +9,7 @@ use super::record::{Asked, Record};
 use crate::model::finding::Subject;
 use crate::model::plan::{
     ActionCommand, ExecutionTarget, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan,
-    RecoveryResult, Target, TargetKind, TargetResult, Verb,
+    RecoveryResult, Target, TargetKind, Verb,
 };
 use crate::model::view::TargetId;
 use crate::schema::Schema;
@@ -105,12 +105,7 @@ async fn noted(
         RecoveryOutcome::Recovered => result.detail.clone(),
         other => format!("{}: {}", other.as_str(), result.detail),
     };
-    let of_target = TargetResult {
-        name: asked.target.name.clone(),
-        subject: asked.target.subject,
-        outcome: outcome_of(result.outcome, result.ended_pid.is_some()),
-        detail: one_line(&said).into_owned(),
-    };
+    let of_target = asked.target.result(outcome_of(result.outcome, result.ended_pid.is_some()), &said);
     match record.told(Some(client), asked, &of_target).await {
         Ok(()) => result,
         Err(why) => {

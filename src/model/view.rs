@@ -3,9 +3,12 @@ use std::sync::Arc;
 use super::Timestamp;
 use super::backend::{Backend, BackendId};
 use super::finding::{Finding, Subject};
+use super::lease::{LeaseId, LeaseRow};
 use super::lock::{Prepared, VirtualTransaction};
 use super::snapshot::Snapshot;
+use super::task::{TaskId, TaskRow};
 use super::wait_graph::{Party, WaitGraph};
+use super::work_queue::{ItemId, ItemRow};
 
 /// One server among several. There is only one today, but every message carries its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -101,6 +104,18 @@ impl View {
     pub fn backend_id(&self, pid: i32) -> BackendId {
         let backend = self.snapshot.as_deref().and_then(|snapshot| self.index.backend(snapshot, pid));
         backend.map_or(BackendId { pid, backend_start: None }, Backend::id)
+    }
+
+    pub fn task(&self, task: TaskId, again: Option<i64>) -> Option<&TaskRow> {
+        self.tasks.rows.iter().find(|row| row.task == task && row.again == again)
+    }
+
+    pub fn item(&self, id: ItemId) -> Option<&ItemRow> {
+        self.queue.rows.iter().find(|row| row.id == id)
+    }
+
+    pub fn lease(&self, id: LeaseId) -> Option<&LeaseRow> {
+        self.leases.rows.iter().find(|row| row.id == id)
     }
 }
 

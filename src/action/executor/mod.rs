@@ -18,7 +18,7 @@ use super::Lines;
 use super::actor::Actor;
 use super::record::Record;
 pub use crate::model::plan::Order;
-use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, TargetResult};
+use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report};
 use crate::model::view::TargetId;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::RedisUrl;
@@ -129,12 +129,7 @@ pub fn refuse(order: &Order, why: &str) -> ExecutorReply {
 }
 
 fn not_tried(command: &ActionCommand, why: &str) -> Report {
-    let result = |target: &crate::model::plan::Target| TargetResult {
-        name: target.name.clone(),
-        subject: target.subject,
-        outcome: Outcome::NotTried,
-        detail: format!("not tried: {why}"),
-    };
-    let results = command.targets.iter().map(result).collect();
+    let detail = format!("not tried: {why}");
+    let results = command.targets.iter().map(|target| target.result(Outcome::NotTried, &detail)).collect();
     Report { number: command.number, verb: command.verb, results, notes: Vec::new() }
 }

@@ -5,7 +5,7 @@ use crate::app::keymap::{Action, KeyMap};
 use crate::app::panes::{Owner, Pane, RowId};
 use crate::app::subject;
 use crate::model::plan::{ActionPlan, Chosen, CommandId, PlanContext, Scope};
-use crate::model::task::{TaskRow, TaskState};
+use crate::model::task::TaskState;
 use crate::model::view::View;
 
 /// `U ends a lease; this is a session: K ends it`.
@@ -35,8 +35,7 @@ fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: Row
 /// A task whose worker no longer exists: there is no session to act on.
 fn is_orphan(look: &PlanContext<'_>, row: RowId) -> bool {
     let RowId::Task(task, again) = row else { return false };
-    let is = |row: &TaskRow| row.task == task && row.again == again && row.state == TaskState::Orphan;
-    look.view.tasks.rows.iter().any(is)
+    look.view.task(task, again).is_some_and(|row| row.state == TaskState::Orphan)
 }
 
 impl Dialog {

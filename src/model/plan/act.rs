@@ -15,6 +15,7 @@ use crate::model::finding::Subject;
 use crate::model::redis_lease::{self, RedisLease};
 use crate::model::view::TargetId;
 use crate::model::{Text, Timestamp};
+use crate::text::one_line;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeaseTarget {
@@ -215,6 +216,13 @@ pub struct Target {
     /// Display name in one sanitized line: `4312 app@web-3`.
     pub name: String,
     pub subject: Subject,
+}
+
+impl Target {
+    pub fn result(&self, outcome: Outcome, detail: &str) -> TargetResult {
+        let detail = one_line(detail).into_owned();
+        TargetResult { name: self.name.clone(), subject: self.subject, outcome, detail }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

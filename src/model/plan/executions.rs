@@ -114,8 +114,7 @@ fn these(index: &PlanIndex<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut
     let mut terminate = false;
     let mut place: Option<String> = None;
     for (task, again) in chosen {
-        let rows = &index.context.view.tasks.rows;
-        let row = rows.iter().find(|row| row.task == *task && row.again == *again);
+        let row = index.context.view.task(*task, *again);
         let found = match row {
             None => Err((format!("task {}", task.id), "no longer exists".to_owned())),
             Some(row) => {

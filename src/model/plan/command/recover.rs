@@ -62,7 +62,7 @@ fn is_left_behind(context: &PlanContext<'_>, row: RowId) -> bool {
     use ItemState::{Failed, Lost, MaybeLost};
     match row {
         RowId::Job(id) => rows::can_give_back(context, id),
-        RowId::Task(task, again) => rows::task(context, task, again).is_some_and(|row| {
+        RowId::Task(task, again) => context.view.task(task, again).is_some_and(|row| {
             use TaskState::{LeftOver, MaybeOrphan, Orphan, Settling, Slow};
             matches!(row.state, Orphan | MaybeOrphan | LeftOver | Slow)
                 || row.state == Settling && context.has_terminated(row.last_holder)

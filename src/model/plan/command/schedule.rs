@@ -3,7 +3,7 @@
 use super::{Command, Definition, Verb};
 use crate::model::plan::chosen::{Chosen, items, schedules};
 use crate::model::plan::row_change::{ColumnKind, FoundTable, Noted, RowAct};
-use crate::model::plan::rows::{self, ItemVerb, NEXT_RUN, TaskVerb, has_schedule, runs};
+use crate::model::plan::rows::{ItemVerb, NEXT_RUN, TaskVerb, has_schedule, runs};
 use crate::model::plan::{ItemTarget, PlanContext};
 use crate::model::row_id::RowId;
 use crate::model::task::{Schedule, TaskRow, TaskState};
@@ -174,11 +174,11 @@ fn later(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
 fn waits(context: &PlanContext<'_>, row: RowId) -> bool {
     let Some(snapshot) = context.view.snapshot.as_deref() else { return false };
     match row {
-        RowId::Task(task, again) => rows::task(context, task, again).is_some_and(|row| {
+        RowId::Task(task, again) => context.view.task(task, again).is_some_and(|row| {
             let next = row.schedule(snapshot).and_then(|task| task.next_run_at);
             next.is_some() && runs(row).is_none()
         }),
-        RowId::Item(id) => context.view.queue.rows.iter().find(|row| row.id == id).is_some_and(|row| {
+        RowId::Item(id) => context.view.item(id).is_some_and(|row| {
             let table = snapshot.systems.items.get(row.table);
             matches!(row.state, ItemState::Pending | ItemState::Resting)
                 && table.is_some_and(|table| table.source.own_keys)

@@ -4,7 +4,7 @@ use super::{Command, Definition, Verb, of_sessions};
 use crate::model::backend::State;
 use crate::model::plan::chosen::Chosen;
 use crate::model::plan::known::{self, Known};
-use crate::model::plan::{PlanContext, Signal, rows};
+use crate::model::plan::{PlanContext, Signal};
 use crate::model::row_id::{Owner, RowId};
 
 pub(super) const CANCEL_COMMAND: Command = Command {
@@ -55,7 +55,7 @@ fn has_session(context: &PlanContext<'_>, row: RowId) -> bool {
     let view = context.view;
     match row {
         RowId::Group(..) | RowId::Backend(_) | RowId::Lock(..) => true,
-        RowId::Task(task, again) => rows::task(context, task, again).is_some_and(|row| row.holder.is_some()),
+        RowId::Task(task, again) => context.view.task(task, again).is_some_and(|row| row.holder.is_some()),
         RowId::Item(id) => view.queue.rows.iter().any(|row| row.id == id && row.pid.is_some()),
         RowId::Lease(id) => {
             let mut leases = view.leases.rows.iter();

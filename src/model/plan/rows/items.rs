@@ -30,11 +30,11 @@ pub struct ItemVerb {
 /// `None` if the row is not an item.
 pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: RowId) -> Option<ItemState> {
     let RowId::Item(id) = row else { return None };
-    context.view.queue.rows.iter().find(|row| row.id == id).map(|row| row.state)
+    context.view.item(id).map(|row| row.state)
 }
 
 pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.context.view.queue.rows.iter().find(|row| row.id == id) else {
+    let Some(row) = index.context.view.item(id) else {
         let name = format!("item {}", id.id);
         return Err(Refused::new(name, Subject::Item(id), "was removed, or is done"));
     };

@@ -12,7 +12,6 @@ use super::{
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::row_id::RowId;
-use crate::model::task::{TaskId, TaskRow};
 use crate::text;
 
 pub(super) use adapters::{can_give_back, can_unlock};
@@ -23,10 +22,6 @@ pub(super) use published::not_running;
 pub use published_plan::published_plan;
 pub use tasks::TaskVerb;
 pub(super) use tasks::{NEXT_RUN, has_schedule, runs};
-
-pub(super) fn task<'a>(context: &PlanContext<'a>, task: TaskId, again: Option<i64>) -> Option<&'a TaskRow> {
-    context.view.tasks.rows.iter().find(|row| row.task == task && row.again == again)
-}
 
 /// A plan for these rows without duplicates, in the given order; refused as a whole on a server that takes no writes.
 pub fn rows(context: &PlanContext<'_>, verb: Verb, chosen: &[RowId]) -> ActionPlan {

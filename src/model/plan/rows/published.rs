@@ -34,7 +34,7 @@ pub(super) fn planned(
     task: TaskId,
     again: Option<i64>,
 ) -> Result<PlannedTarget, Refused> {
-    let Some(row) = super::task(&index.context, task, again) else {
+    let Some(row) = index.context.view.task(task, again) else {
         return Err(Refused::new(format!("task {}", task.id), Subject::Task(task), "no longer exists"));
     };
     let name = harmless(&row.name(index.snapshot));

@@ -35,7 +35,7 @@ pub(in crate::model::plan) const NEXT_RUN: &str = "next_run_at";
 
 pub(in crate::model::plan) fn has_schedule(context: &PlanContext<'_>, row: RowId) -> bool {
     let RowId::Task(task, again) = row else { return false };
-    super::task(context, task, again).is_some_and(|row| row.schedule.is_some())
+    context.view.task(task, again).is_some_and(|row| row.schedule.is_some())
 }
 
 /// Why the due time of a running task is not changed: the end of the run sets it again.

@@ -116,8 +116,7 @@ fn members(index: &PlanIndex<'_>, parent: Party, tag: LockTag, mode: LockMode) -
 }
 
 fn key_holder(index: &PlanIndex<'_>, task: TaskId, again: Option<i64>) -> Result<SelectedSession, Refused> {
-    let rows = &index.context.view.tasks.rows;
-    let row = rows.iter().find(|row| row.task == task && row.again == again);
+    let row = index.context.view.task(task, again);
     let refused = |name: String, reason: &str| Refused::new(name, Subject::Task(task), reason);
     let Some(row) = row else {
         return Err(refused(format!("task {}", task.id), "no longer exists"));

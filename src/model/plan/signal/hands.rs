@@ -15,7 +15,7 @@ use crate::text;
 
 /// The session that works on an item. It must still hold the key of the item.
 pub(super) fn of_item(index: &PlanIndex<'_>, id: ItemId) -> Result<SelectedSession, Refused> {
-    let row = index.context.view.queue.rows.iter().find(|row| row.id == id);
+    let row = index.context.view.item(id);
     let refused = |reason: &str| Refused::new(format!("item {}", id.id), Subject::Item(id), reason);
     let Some((row, pid)) = row.and_then(|row| Some((row, row.pid?))) else {
         return Err(refused("its session is not known"));
@@ -36,7 +36,7 @@ pub(super) fn of_item(index: &PlanIndex<'_>, id: ItemId) -> Result<SelectedSessi
 /// The session that has a lease. The signalling statement cannot compare the lease, so the transaction must be the same:
 /// changes that the session makes to the lease in it do not count before it ends.
 pub(super) fn of_lease(index: &PlanIndex<'_>, id: LeaseId) -> Result<SelectedSession, Refused> {
-    let row = row_of(index, id);
+    let row = index.context.view.lease(id);
     let name = row.map_or_else(|| "lease".to_owned(), |row| format!("lease {}", row.name));
     let refused = |reason: &str| Refused::new(text::one_line(&name), Subject::Lease(id), reason);
     let alive = row.filter(|row| row.owner_alive == Some(true));
@@ -52,15 +52,11 @@ pub(super) fn of_lease(index: &PlanIndex<'_>, id: LeaseId) -> Result<SelectedSes
     Ok(SelectedSession { lease: Some(held(row)), ..SelectedSession::new(pid, None) })
 }
 
-fn row_of<'a>(index: &PlanIndex<'a>, id: LeaseId) -> Option<&'a LeaseRow> {
-    index.context.view.leases.rows.iter().find(|row| row.id == id)
-}
-
 pub(super) fn held(row: &LeaseRow) -> LeaseHeld {
     LeaseHeld { id: row.id, pid: row.owner_pid, owner: row.owner.clone(), token: row.token }
 }
 
 /// Whether the lease has another owner by now, or none; a renewal changes nothing.
 pub(super) fn is_lost(index: &PlanIndex<'_>, lease: &LeaseHeld) -> bool {
-    row_of(index, lease.id).is_none_or(|row| held(row) != *lease)
+    index.context.view.lease(lease.id).is_none_or(|row| held(row) != *lease)
 }
