@@ -6,6 +6,7 @@
 use tokio_postgres::Client;
 
 use super::message::{Access, Unanswered, number, send, shown};
+use super::table::refused;
 use crate::model::adapter::ActionKind;
 use crate::model::plan::{AdapterTarget, Outcome};
 use crate::pg::adapters::{ActOn, act_message, find_statement};
@@ -51,7 +52,10 @@ pub(super) async fn settle(
     };
     match send(client, Access::ReadWrite, &sql).await {
         Ok(rows) => changed(target, rows.len()),
-        Err(error) => refused(target, &error),
+        Err(error) => {
+            let needs = || format!("the role needs: {}", target.grants());
+            refused(&error, "its table or its row", needs)
+        }
     }
 }
 
@@ -70,17 +74,5 @@ fn changed(target: &AdapterTarget, rows: usize) -> (Outcome, String) {
         many => {
             (Outcome::Done, format!("{many} rows had this id, and all of them were changed: {}", target.then))
         }
-    }
-}
-
-fn refused(target: &AdapterTarget, error: &Unanswered) -> (Outcome, String) {
-    match error.code() {
-        Some("42501") => {
-            let grants = target.grants();
-            (Outcome::Forbidden, format!("{error}; what the role needs: {grants}"))
-        }
-        Some("55P03") => (Outcome::Refused, format!("its table or its row is locked: {error}")),
-        Some(_) => (Outcome::Refused, error.to_string()),
-        None => (Outcome::Uncertain, format!("{error}: not known whether it was done")),
     }
 }

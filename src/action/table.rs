@@ -314,7 +314,10 @@ impl Row<'_> {
         let guard = &self.table.guard;
         let sql = format!("SET LOCAL TimeZone TO DEFAULT; {guard}{act}; {}", self.differs());
         let rows = send(client, Access::ReadWrite, &sql).await;
-        let rows = rows.map_err(|error| self.refused(&error, role, is_own))?;
+        let rows = rows.map_err(|error| {
+            let needs = || format!("role {role} needs: {}", self.table.grants(role, is_own));
+            refused(&error, "its row", needs)
+        })?;
         // The last row shows what differs; an answer precedes it if a row was found to act on.
         let (look, answer) = match rows.as_slice() {
             [look] => (look, None),
@@ -342,17 +345,15 @@ impl Row<'_> {
             self.id,
         )
     }
+}
 
-    fn refused(&self, error: &Unanswered, role: &str, is_own: bool) -> (Outcome, String) {
-        match error.code() {
-            Some("42501") => {
-                let grants = self.table.grants(role, is_own);
-                (Outcome::Forbidden, format!("{error}; what role {role} needs: {grants}"))
-            }
-            Some("55P03") => (Outcome::Refused, format!("its row is locked: {error}")),
-            Some(_) => (Outcome::Refused, error.to_string()),
-            None => (Outcome::Uncertain, format!("{error}: not known whether it was done")),
-        }
+/// Why a statement that writes has no answer: `needs` are the privileges that the role lacks.
+pub(super) fn refused(error: &Unanswered, locked: &str, needs: impl FnOnce() -> String) -> (Outcome, String) {
+    match error.code() {
+        Some("42501") => (Outcome::Forbidden, format!("{error}; what {}", needs())),
+        Some("55P03") => (Outcome::Refused, format!("{locked} is locked: {error}")),
+        Some(_) => (Outcome::Refused, error.to_string()),
+        None => (Outcome::Uncertain, format!("{error}: not known whether it was done")),
     }
 }
 

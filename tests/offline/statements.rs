@@ -120,14 +120,13 @@ fn nothing_reads_the_text_of_a_statement_but_what_is_listed() {
 
 /// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. What is listed
 /// has passed `model::output` before, or is no session's.
-const PLAIN: [(&str, &str); 12] = [
+const PLAIN: [(&str, &str); 11] = [
     ("cli/lock_of.rs", "statement: String"),
     ("feed/report/log.rs", "statement: String"),
     ("model/blame/mod.rs", "statement: Text"),
     ("model/blame/tick.rs", "statement: Text"),
     ("model/expected.rs", "statement: Option<&'a str>"),
     ("model/expected.rs", "statement: Option<Text>"),
-    ("model/plan/rights.rs", "statement: String"),
     ("pg/learn/mod.rs", "query: &'a str"),
     ("pg/server_log/json.rs", "statement: Cow<'a, str>"),
     ("pg/server_log/mod.rs", "statement: Cow<'a, str>"),

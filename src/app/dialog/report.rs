@@ -26,30 +26,20 @@ impl Flight {
     }
 }
 
-/// For targets with the same outcome: `4312 no longer matched`.
-fn outcome_words(verb: Verb, outcome: Outcome) -> String {
-    match outcome {
-        Outcome::Done => verb.done().to_owned(),
-        Outcome::GivenUp => "failed for good after the last attempt".to_owned(),
-        Outcome::StillThere => "requested, still running".to_owned(),
-        Outcome::Changed => "no longer matched".to_owned(),
-        Outcome::Refused => "refused".to_owned(),
-        Outcome::Forbidden => "not permitted".to_owned(),
-        Outcome::Uncertain => "outcome unknown".to_owned(),
-        Outcome::NotTried => "not tried".to_owned(),
-    }
-}
-
-/// The worst outcome first.
-const OUTCOMES: [Outcome; 7] = [
-    Outcome::Uncertain,
-    Outcome::StillThere,
-    Outcome::GivenUp,
-    Outcome::Forbidden,
-    Outcome::Refused,
-    Outcome::Changed,
-    Outcome::NotTried,
+/// For targets with the same outcome: `4312 no longer matched`. The worst outcome first.
+const OUTCOMES: [(Outcome, &str); 7] = [
+    (Outcome::Uncertain, "outcome unknown"),
+    (Outcome::StillThere, "requested, still running"),
+    (Outcome::GivenUp, "failed for good after the last attempt"),
+    (Outcome::Forbidden, "not permitted"),
+    (Outcome::Refused, "refused"),
+    (Outcome::Changed, "no longer matched"),
+    (Outcome::NotTried, "not tried"),
 ];
+
+fn outcome_words(verb: Verb, outcome: Outcome) -> &'static str {
+    OUTCOMES.iter().find(|(other, _)| *other == outcome).map_or_else(|| verb.done(), |(_, words)| words)
+}
 
 /// Which targets a result is of: `4312`, `4312 and 2 more`.
 fn names(results: &[&TargetResult]) -> String {
@@ -87,7 +77,7 @@ fn one(verb: Verb, result: &TargetResult) -> String {
     };
     if detail.is_empty() {
         format!("{} {words}", result.name)
-    } else if detail.starts_with(&words) {
+    } else if detail.starts_with(words) {
         format!("{} {detail}", result.name)
     } else {
         format!("{} {words}: {detail}", result.name)
@@ -97,10 +87,10 @@ fn one(verb: Verb, result: &TargetResult) -> String {
 fn several(verb: Verb, results: &[TargetResult]) -> String {
     let count = results.iter().filter(|result| result.outcome == Outcome::Done).count();
     let mut text = format!("{count} of {} {}", results.len(), verb.done());
-    for outcome in OUTCOMES {
+    for (outcome, words) in OUTCOMES {
         let same: Vec<&TargetResult> = results.iter().filter(|result| result.outcome == outcome).collect();
         let Some(first) = same.first() else { continue };
-        text = format!("{text}; {} {}", names(&same), outcome_words(verb, outcome));
+        text = format!("{text}; {} {words}", names(&same));
         // The missing grant is worth the space.
         if matches!(outcome, Outcome::Forbidden | Outcome::Refused) && !first.detail.is_empty() {
             text = format!("{text}: {}", first.detail);

@@ -163,8 +163,10 @@ impl ActionPlan {
 }
 
 impl PlannedTarget {
-    pub(super) fn new(target: Target, does: &str, facts: Vec<String>, cautions: Vec<Caution>) -> Self {
+    pub(super) fn new(target: Target, does: &str, facts: Vec<String>, mut cautions: Vec<Caution>) -> Self {
         let does = crate::text::one_line(does).into_owned();
+        let facts = facts.into_iter().map(|fact| crate::text::one_line(&fact).into_owned()).collect();
+        cautions.sort_by_key(|caution| caution.kind);
         Self {
             target,
             does,

@@ -221,7 +221,7 @@ fn lack(context: &PlanContext<'_>, row: &Planned) -> Option<String> {
     let backend = context.backend(ended(row)?)?;
     let (user, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
     let lack = context.rights?.lacks(Verb::Terminate, user, kind)?;
-    let remedy = if lack.grant().is_none() { "; or stop its worker, then R" } else { "" };
+    let remedy = if lack.grant.is_none() { "; or stop its worker, then R" } else { "" };
     Some(text::one_line(&format!("{lack}{remedy}")).into_owned())
 }
 
@@ -268,8 +268,6 @@ fn planned(
         let words = format!("{} ends with the same session and {}", also.task_name, also.effect);
         cautions.push(Caution::new(CautionKind::Task, text::one_line(&words)));
     }
-    cautions.sort_by_key(|caution| caution.kind);
-    let facts = facts.iter().map(|fact| text::one_line(fact).into_owned()).collect();
     let does = match ended(row) {
         Some(pid) => format!("pg_terminate_backend({pid}), then recover_seen_execution({id})"),
         None => format!("recover_seen_execution({id})"),

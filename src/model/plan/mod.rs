@@ -40,7 +40,7 @@ pub use locktop_tasks::recovery::{
     AlsoEnded, Others, Planned, Reason, RecoveryOutcome, RecoveryPlan, RecoveryResult, Request, RunState,
     Running, Selection, Step,
 };
-pub use rights::{Lack, Needs};
+pub use rights::Lack;
 pub use rows::{ItemVerb, TaskVerb, is_published, published_plan, rows};
 pub use search::RecoverySearch;
 pub use seen::{Client, Seen, SessionTarget, Signal};

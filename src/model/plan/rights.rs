@@ -21,40 +21,16 @@ pub struct Lack {
     /// The denied action: `end sessions of "app"`.
     pub what: String,
     pub role: String,
-    pub needs: Needs,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Needs {
-    /// Superuser: no grant is enough.
-    Superuser,
-    Grant {
-        /// The statement that grants what is missing: `GRANT pg_read_all_stats, pg_signal_backend TO "ops"`.
-        statement: String,
-        /// An alternative statement, which grants the privileges of the session's role.
-        or: Option<String>,
-    },
-}
-
-impl Lack {
-    /// `None` if only a superuser may.
-    pub fn grant(&self) -> Option<&str> {
-        match &self.needs {
-            Needs::Superuser => None,
-            Needs::Grant { statement, .. } => Some(statement),
-        }
-    }
+    /// The statement that grants what is missing: `GRANT pg_read_all_stats, pg_signal_backend TO "ops"`; `None` if only a
+    /// superuser may.
+    pub grant: Option<String>,
 }
 
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, role, needs } = self;
-        match needs {
-            Needs::Superuser => write!(f, "role {role} is not permitted to {what}: only a superuser is"),
-            Needs::Grant { statement, .. } => {
-                write!(f, "role {role} is not permitted to {what}: {statement}")
-            }
-        }
+        let Self { what, role, grant } = self;
+        let grant = grant.as_deref().unwrap_or("only a superuser is");
+        write!(f, "role {role} is not permitted to {what}: {grant}")
     }
 }
 
@@ -77,7 +53,7 @@ impl Rights {
             return None;
         }
         let whose = self.whose(owner, backend_type);
-        let needs = if self.needs_superuser(whose) { Needs::Superuser } else { self.needs_grant(whose)? };
+        let grant = if self.needs_superuser(whose) { None } else { Some(self.needs_grant(whose)?) };
         let doing = if verb == Verb::Cancel { "cancel" } else { "terminate" };
         let kind = match (verb, whose) {
             (_, Whose::Autovacuum) => "autovacuum workers".to_owned(),
@@ -88,7 +64,7 @@ impl Rights {
             (Verb::Cancel, Whose::Role(name)) => format!("queries of {}", shown(name)),
             (_, Whose::Role(name)) => format!("sessions of {}", shown(name)),
         };
-        Some(Lack { what: format!("{doing} {kind}"), role: shown(&self.role), needs })
+        Some(Lack { what: format!("{doing} {kind}"), role: shown(&self.role), grant })
     }
 
     pub fn sees(&self, owner: Option<&str>) -> bool {
@@ -141,7 +117,7 @@ impl Rights {
         }
     }
 
-    fn needs_grant(&self, whose: Whose<'_>) -> Option<Needs> {
+    fn needs_grant(&self, whose: Whose<'_>) -> Option<String> {
         let owner = match whose {
             Whose::Superuser(name) | Whose::Role(name) => Some(name),
             Whose::Autovacuum | Whose::Nobody | Whose::Hidden => None,
@@ -161,8 +137,7 @@ impl Rights {
             (false, true) => "pg_read_all_stats".to_owned(),
             (false, false) => format!("pg_read_all_stats, {signal}"),
         };
-        let or = owner.map(|owner| self.grant(&shown(owner)));
-        Some(Needs::Grant { statement: self.grant(&roles), or })
+        Some(self.grant(&roles))
     }
 }
 
@@ -203,7 +178,7 @@ mod tests {
         assert_eq!(app(&rights), "nothing");
         let cancel = rights.lacks(Verb::Cancel, Some("postgres"), None).unwrap();
         let text = "role \"ops\" is not permitted to cancel queries of the superuser \"postgres\": only a superuser is";
-        assert_eq!((cancel.to_string().as_str(), cancel.grant()), (text, None));
+        assert_eq!((cancel.to_string().as_str(), cancel.grant), (text, None));
         rights.superuser = true;
         assert_eq!(lack(&rights, Some("postgres"), "client backend"), "nothing");
     }
@@ -212,9 +187,7 @@ mod tests {
     fn its_own_sessions_and_those_of_its_roles_need_nothing() {
         let mut rights = ops(140_010);
         assert_eq!(lack(&rights, Some("ops"), "client backend"), "nothing");
-        let needs = rights.lacks(Verb::Terminate, Some("app"), None).unwrap().needs;
-        let Needs::Grant { or: Some(or), .. } = needs else { panic!("{needs:?}") };
-        assert_eq!(or, "GRANT \"app\" TO \"ops\"");
+        assert!(rights.lacks(Verb::Terminate, Some("app"), None).is_some());
         rights.member_of.push("app".into());
         assert_eq!(lack(&rights, Some("app"), "client backend"), "nothing");
         // Membership in a superuser role does not make a role a superuser.

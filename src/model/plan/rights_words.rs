@@ -45,7 +45,7 @@ impl Rights {
         let missing = self.lacks(super::Verb::Terminate, None, Some("autovacuum worker"));
         match missing {
             None => "it can terminate autovacuum workers".to_owned(),
-            Some(lack) => match lack.grant() {
+            Some(lack) => match lack.grant {
                 Some(grant) => format!("to terminate autovacuum workers: {grant}"),
                 None => {
                     "autovacuum workers can be terminated only by a superuser before PostgreSQL 18".to_owned()

@@ -3,7 +3,7 @@
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::Text;
 use locktop::model::backend::Backend;
-use locktop::model::plan::{Needs, Rights, Verb};
+use locktop::model::plan::{Rights, Verb};
 use locktop::model::snapshot::Snapshot;
 use locktop::pg::poll::Session;
 use tokio_postgres::Client;
@@ -68,11 +68,12 @@ impl Role {
     /// What is said of that.
     fn would_signal(&self, target: &Backend) -> bool {
         let lack = self.rights.lacks(Verb::Cancel, target.user.as_deref(), target.backend_type.as_deref());
-        match lack.map(|lack| lack.needs) {
+        match lack.map(|lack| lack.grant) {
             None => true,
-            Some(Needs::Superuser) => false,
+            // Only a superuser may.
+            Some(None) => false,
             // The server signals also what the role does not see.
-            Some(Needs::Grant { statement, .. }) => !statement.contains("pg_signal"),
+            Some(Some(statement)) => !statement.contains("pg_signal"),
         }
     }
 }
@@ -166,7 +167,7 @@ async fn the_grant_that_is_named_is_enough_and_no_part_of_it_too_much() {
                 );
                 continue;
             };
-            let statement = lack.grant().unwrap();
+            let statement = lack.grant.as_deref().unwrap();
             admin.batch_execute(statement).await.unwrap();
             let role = Role::new(&server, name).await;
             let lack = role.rights.lacks(Verb::Terminate, Some("app"), Some("client backend"));

@@ -59,8 +59,7 @@ impl Definition {
 
 /// The list, in the order of the help and the footer: each key with its command and what can be done by it.
 macro_rules! commands {
-    ($($id:ident = $file:ident::$command:ident { $($(#[$does:meta])* $verb:ident = $definition:ident,)* })*) => {
-        /// A key that acts, by its name.
+    ($($id:ident = $file:ident::$command:ident { $($verb:ident = $definition:ident,)* })*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum CommandId {
             $($id,)*
@@ -70,7 +69,6 @@ macro_rules! commands {
             /// Every key that acts, in the order of the help and the footer.
             pub const ALL: [Self; [$(stringify!($id)),*].len()] = [$(Self::$id),*];
 
-            /// Its words, its rows and what it does to them.
             pub fn definition(self) -> &'static Command {
                 match self {
                     $(Self::$id => const { &$file::$command },)*
@@ -81,11 +79,10 @@ macro_rules! commands {
         /// What can be done to a target. A key may choose between several by the row that it is pressed on.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Verb {
-            $($($(#[$does])* $verb,)*)*
+            $($($verb,)*)*
         }
 
         impl Verb {
-            /// Its words, and how it is done.
             pub fn definition(self) -> &'static Definition {
                 match self {
                     $($(Self::$verb => const { &$file::$definition },)*)*
@@ -97,45 +94,33 @@ macro_rules! commands {
 
 commands! {
     Cancel = sessions::CANCEL_COMMAND {
-        /// Cancel the query of a session.
         Cancel = CANCEL,
     }
     Terminate = sessions::TERMINATE_COMMAND {
-        /// End the session itself.
         Terminate = TERMINATE,
     }
     Recover = recover::RECOVER_COMMAND {
-        /// Recover executions of tasks whose worker is gone or slow.
         Recover = RECOVER,
-        /// Put an item of the work queue back.
         Requeue = REQUEUE,
     }
     Unlock = unlock::UNLOCK_COMMAND {
-        /// End a lease of somebody else.
         Unlock = UNLOCK,
     }
     Enable = schedule::ENABLE_COMMAND {
-        /// Let a task be taken again.
         Enable = ENABLE,
-        /// Let a task not be taken any more.
         Disable = DISABLE,
     }
     MakeDue = schedule::MAKE_DUE_COMMAND {
-        /// Make a task due now.
         MakeDue = MAKE_DUE,
     }
     PutOff = schedule::PUT_OFF_COMMAND {
-        /// Have a task or an item be due later.
         PutOff = PUT_OFF,
     }
     SetAside = recover::SET_ASIDE_COMMAND {
-        /// Set an item of the work queue aside.
         SetAside = SET_ASIDE,
     }
     Expect = sessions::EXPECT_COMMAND {
-        /// Expect a blocker: locktop alone, and no server, hears of it.
         Expect = EXPECT,
-        /// Expect a blocker no more, by taking its entry away.
         ExpectNoMore = EXPECT_NO_MORE,
     }
 }

@@ -101,8 +101,7 @@ pub(super) fn job(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, Re
     let (number, action) = recovery(&rows.installation, row).map_err(refused)?;
     let values = values(&row.job);
     missing(action, &values).map_err(refused)?;
-    let mut cautions = cautions(index, rows, row, action);
-    cautions.sort_by_key(|caution| caution.kind);
+    let cautions = cautions(index, rows, row, action);
     let target = target(rows, (number, action), row.source.clone(), values);
     let (does, facts) = (does(&target), facts(index, row, action));
     let target = Target { what: TargetKind::Adapter(target), name, subject };
@@ -161,7 +160,7 @@ fn target(
 
 fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action: &Action) -> Vec<Caution> {
     let read = rows.jobs.get(&row.part);
-    let stale = read.and_then(|read| old(index, read.section.error.as_ref(), read.section.taken_at));
+    let stale = read.and_then(|read| old(index, &read.section));
     let mut cautions: Vec<Caution> = stale.into_iter().collect();
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {
@@ -193,7 +192,7 @@ fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
         facts.push(format!("skipped: {back}"));
     }
     facts.push(format!("returned: {}", action.then));
-    facts.iter().map(|fact| harmless(fact)).collect()
+    facts
 }
 
 pub(super) fn lease(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, Refused> {
@@ -217,12 +216,10 @@ pub(super) fn lease(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, 
     let (number, action) = unlock(&rows.installation).map_err(refused)?;
     let values = lease_values(lease);
     missing(action, &values).map_err(refused)?;
-    let mut cautions: Vec<Caution> =
-        old(index, rows.leases.section.error.as_ref(), rows.leases.section.taken_at).into_iter().collect();
+    let mut cautions: Vec<Caution> = old(index, &rows.leases.section).into_iter().collect();
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     let words = format!("its owner may be working, and this does not stop it{late}");
     cautions.push(Caution::new(CautionKind::Owner, harmless(&words)));
-    cautions.sort_by_key(|caution| caution.kind);
     let mut facts = vec![format!("owner {}", lease.owner.as_deref().unwrap_or("unknown"))];
     facts.extend(lease.acquired_at.map(|at| format!("taken {} ago", index.age_text(at))));
     facts.push(match row.left {
@@ -231,7 +228,7 @@ pub(super) fn lease(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, 
     });
     facts.push(format!("ended: {}", action.then));
     let target = target(rows, (number, action), row.source.clone(), values);
-    let (does, facts) = (does(&target), facts.iter().map(|fact| harmless(fact)).collect());
+    let does = does(&target);
     let target = Target { what: TargetKind::Adapter(target), name, subject };
     Ok(PlannedTarget::new(target, &does, facts, cautions))
 }

@@ -56,12 +56,10 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<P
     if item.status.is_none() {
         return Err(refused("its table has no status, so nothing can be compared".to_owned()));
     }
-    let mut cautions: Vec<Caution> =
-        old(index, table.section.error.as_ref(), table.section.taken_at).into_iter().collect();
+    let mut cautions: Vec<Caution> = old(index, &table.section).into_iter().collect();
     if matches!(row.state, ItemState::Lost | ItemState::MaybeLost) {
         let words = "the worker may still be running; unfenced work may run twice";
         cautions.push(Caution::new(CautionKind::Owner, words));
-        cautions.sort_by_key(|caution| caution.kind);
     }
     let target = ItemTarget {
         table: table.source.table,
@@ -75,7 +73,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<P
     };
     let does = (verb.shown)(&target);
     let mut facts = facts(index, row);
-    facts.extend(table.source.owner.fact(&table.source.name).map(|fact| harmless(&fact)));
+    facts.extend(table.source.owner.fact(&table.source.name));
     let target = Target { what: TargetKind::Item(target), name, subject };
     Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
@@ -106,7 +104,7 @@ fn facts(index: &PlanIndex<'_>, row: &ItemRow) -> Vec<String> {
         state => state.as_str().to_owned(),
     }];
     if let Some(worker) = item.worker.as_deref() {
-        facts.push(harmless(&format!("last taken by {worker}")));
+        facts.push(format!("last taken by {worker}"));
     }
     if let Some(attempt) = item.attempt {
         let of = item.max_attempts.map(|max| format!(" of {max}")).unwrap_or_default();
@@ -116,7 +114,7 @@ fn facts(index: &PlanIndex<'_>, row: &ItemRow) -> Vec<String> {
         facts.push(format!("taken {} ago", text::duration(run)));
     }
     if let Some(error) = item.error.as_deref().filter(|error| !error.is_empty()) {
-        facts.push(harmless(&format!("error: {error}")));
+        facts.push(format!("error: {error}"));
     }
     facts
 }

@@ -61,11 +61,10 @@ pub(super) fn planned(index: &PlanIndex<'_>, id: LeaseId) -> Result<PlannedTarge
     };
     if row.owner_alive != Some(false) {
         cautions.push(Caution::new(CautionKind::Owner, "its owner may be working; this does not stop it"));
-        cautions.sort_by_key(|caution| caution.kind);
     }
     let mut facts = vec![alive.to_owned()];
     if let Some(owner) = row.owner.as_deref() {
-        facts.insert(0, harmless(&format!("owner {owner}")));
+        facts.insert(0, format!("owner {owner}"));
     }
     facts.push(match (row.term, row.left) {
         // This stays true while the dialog is open, even if the owner renews the lease.
@@ -81,7 +80,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, id: LeaseId) -> Result<PlannedTarge
     if row.waiting > 0 {
         facts.push(format!("{} wait for its row", text::count(row.waiting.into())));
     }
-    facts.extend(whose.map(|fact| harmless(&fact)));
+    facts.extend(whose);
     let target = Target { what, name, subject };
     Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
@@ -124,7 +123,7 @@ fn in_postgres(
         token: lease.token,
     };
     let mut cautions: Vec<Caution> = Vec::new();
-    cautions.extend(old(index, table.section.error.as_ref(), table.section.taken_at));
+    cautions.extend(old(index, &table.section));
     if !source.own_keys {
         let words = match lease.token {
             None => {

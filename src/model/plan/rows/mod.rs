@@ -9,9 +9,9 @@ use super::context::PlanIndex;
 use super::{
     ActionPlan, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Target, TargetKind, Verb,
 };
-use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::row_id::RowId;
+use crate::model::section::Section;
 use crate::text;
 
 pub(super) use adapters::{can_give_back, can_unlock};
@@ -80,9 +80,9 @@ fn refused_whole(index: Option<&PlanIndex<'_>>) -> Option<Refused> {
     Some(Refused::new("the server", Subject::Server, reason))
 }
 
-fn old(index: &PlanIndex<'_>, error: Option<&crate::model::Text>, at: Option<Timestamp>) -> Option<Caution> {
-    error?;
-    let age = at.map(|at| format!(" by {}", index.age_text(at))).unwrap_or_default();
+fn old<T>(index: &PlanIndex<'_>, section: &Section<T>) -> Option<Caution> {
+    section.error.as_ref()?;
+    let age = section.taken_at.map(|at| format!(" by {}", index.age_text(at))).unwrap_or_default();
     Some(Caution::new(super::CautionKind::Old, format!("the rows shown of its table are old{age}")))
 }
 

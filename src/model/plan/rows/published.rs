@@ -53,8 +53,7 @@ pub(super) fn planned(
     let (holder, mut cautions) = holder(index, row).map_err(&refused)?;
     let target = target(set, execution, holder)
         .ok_or_else(|| refused("its row has no worker and start, so nothing can be compared".to_owned()))?;
-    cautions.extend(old(index, set.executions.error.as_ref(), set.executions.taken_at));
-    cautions.sort_by_key(|caution| caution.kind);
+    cautions.extend(old(index, &set.executions));
     let update = format!("UPDATE {log} SET status = 'failed' WHERE id = {}", target.id);
     let does = match &target.holder {
         PublishedHolder::None => format!("if pg_try_advisory_xact_lock({}): {update}", target.key),
@@ -167,7 +166,7 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, execution: &Execution, set: &Task
     }
     let log = set.tables.executions.clone().unwrap_or_default();
     facts.extend(set.tables.owner.fact(&log));
-    facts.iter().map(|fact| harmless(fact)).collect()
+    facts
 }
 
 pub(super) fn changed(index: &PlanIndex<'_>, target: &PublishedTarget) -> Option<Change> {

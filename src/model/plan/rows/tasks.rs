@@ -66,14 +66,12 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: TaskId) -> Result<P
     if let Some(reason) = set.tables.owner.refusal(&set.tables.schedules) {
         return Err(refused(&harmless(&reason)));
     }
-    let mut cautions: Vec<Caution> =
-        old(index, set.tasks.error.as_ref(), set.tasks.taken_at).into_iter().collect();
+    let mut cautions: Vec<Caution> = old(index, &set.tasks).into_iter().collect();
     cautions.extend((verb.futile)(row, schedule).map(|words| Caution::new(CautionKind::Futile, words)));
-    cautions.sort_by_key(|caution| caution.kind);
     let does = format!("UPDATE {} SET {} WHERE id = {}", set.tables.schedules, verb.shown, row.task.id);
     let target = Target { what: TargetKind::Task(target(set, schedule)), name, subject };
     let mut facts = facts(index, row, schedule);
-    facts.extend(set.tables.owner.fact(&set.tables.schedules).map(|fact| harmless(&fact)));
+    facts.extend(set.tables.owner.fact(&set.tables.schedules));
     Ok(PlannedTarget::new(target, &does, facts, cautions))
 }
 
@@ -91,8 +89,8 @@ fn target(set: &TaskSet, schedule: &Schedule) -> TaskTarget {
 
 fn facts(index: &PlanIndex<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<String> {
     let mut facts = vec![row.state.as_str().to_owned()];
-    facts.extend(schedule.kind.as_deref().map(|kind| harmless(&format!("of type {kind}"))));
-    facts.extend(schedule.cron.as_deref().map(|cron| harmless(&format!("by schedule {cron}"))));
+    facts.extend(schedule.kind.as_deref().map(|kind| format!("of type {kind}")));
+    facts.extend(schedule.cron.as_deref().map(|cron| format!("by schedule {cron}")));
     facts.push(match row.due_in(index.snapshot) {
         None => "no due time".to_owned(),
         Some(seconds) if seconds <= 0.0 => format!("due for {}", text::duration(-seconds)),
