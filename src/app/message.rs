@@ -7,7 +7,7 @@ use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::alert::Ways;
 use crate::model::expected::ExpectedBlocker;
-use crate::model::plan::{Order, RecoveryPlan, Report};
+use crate::model::plan::{ExecutorReply, Order};
 use crate::model::timeline::{PastView, Step};
 use crate::model::view::{TargetId, View};
 
@@ -23,11 +23,8 @@ pub enum Message {
     Wheel(Option<Pane>, isize),
     /// The new size of the terminal: columns and rows.
     Resize(u16, u16),
-    /// The recovery plan for the request with this number, or in one line why there is none.
-    RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
-    /// The number of a command, and how many of its targets have a result.
-    Progress(u64, usize),
-    Reported(Arc<Report>),
+    /// The answer to an [`Effect::Order`].
+    Answer(ExecutorReply),
     /// The view after a step in time; `None` for the live view. An error has the reason in one line.
     Past(Result<Option<Arc<PastView>>, String>),
     /// The result of saving a file: its path, or why it was not written.

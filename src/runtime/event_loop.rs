@@ -309,14 +309,10 @@ impl Loop {
 
     /// Converts an answer of the executor. After a command, polls at once, because everything can be different.
     fn answered(&self, answer: ExecutorReply) -> Message {
-        match answer {
-            ExecutorReply::Progress(number, done) => Message::Progress(number, done),
-            ExecutorReply::Reported(report) => {
-                (self.source.refresh)();
-                Message::Reported(report)
-            }
-            ExecutorReply::RecoveryPlanned(number, plan) => Message::RecoveryPlanned(number, plan),
+        if matches!(answer, ExecutorReply::Reported(_)) {
+            (self.source.refresh)();
         }
+        Message::Answer(answer)
     }
 
     /// Clears the screen, so that the next frame draws everything. `Terminal::clear` would ask the terminal for its cursor and

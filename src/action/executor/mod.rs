@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 use super::Lines;
 use super::actor::Actor;
 use super::record::Record;
-pub use crate::model::plan::Order;
-use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report};
+use crate::model::plan::{ActionCommand, Outcome, Report};
+pub use crate::model::plan::{ExecutorReply, Order};
 use crate::model::view::TargetId;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::RedisUrl;
@@ -27,15 +27,6 @@ use crate::redis::RedisUrl;
 const WAITING: usize = 16;
 
 const ANOTHER_SERVER: &str = "that belongs to another server";
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum ExecutorReply {
-    /// The number of a command, and how many of its targets have a known result. Some of these replies may be skipped.
-    Progress(u64, usize),
-    Reported(Arc<Report>),
-    /// The plan, or in one line why there is none.
-    RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
-}
 
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -2,7 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::plan::tests::{orphan, slow};
-use crate::model::plan::{ActionCommand, Order, RecoveryPlan, Request, Selection, Target, TargetKind, Verb};
+use crate::model::plan::{
+    ActionCommand, ExecutorReply, Order, RecoveryPlan, Request, Selection, Target, TargetKind, Verb,
+};
 use crate::model::view::{TargetId, View};
 
 /// Reports that a frame with the current question was drawn.
@@ -378,7 +380,7 @@ fn a_session_can_be_ended_where_there_is_one() {
         let ids = running.iter().map(|row| row.execution_id).collect();
         let request = Request { select: Selection::Executions(ids), ..(**request).clone() };
         let plan = RecoveryPlan::of("locktop", sample::at(0.0), 30.0, &running, &request);
-        app.update(Message::RecoveryPlanned(number, Ok(Arc::new(plan))));
+        app.update(Message::Answer(ExecutorReply::RecoveryPlanned(number, Ok(Arc::new(plan)))));
         assert_eq!(shown(&app), letters, "{running:?}");
     }
 }

@@ -21,6 +21,7 @@ use super::screens::Screen;
 use super::{App, Notice, Origin, SMALLEST};
 use crate::keys::Key;
 use crate::model::adapter::Parts;
+use crate::model::plan::ExecutorReply;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
@@ -61,9 +62,9 @@ impl App {
                 Update::redraw()
             }
             Message::Tick(silence) => self.tick(silence),
-            Message::RecoveryPlanned(number, plan) => self.planned(number, plan),
-            Message::Progress(number, done) => self.progress(number, done),
-            Message::Reported(report) => self.reported(&report),
+            Message::Answer(ExecutorReply::RecoveryPlanned(number, plan)) => self.planned(number, plan),
+            Message::Answer(ExecutorReply::Progress(number, done)) => self.progress(number, done),
+            Message::Answer(ExecutorReply::Reported(report)) => self.reported(&report),
             Message::Past(answer) => self.arrived(answer),
             Message::Saved(said) => self.insist(said),
             Message::Drawn(revision) => self.drawn(revision),

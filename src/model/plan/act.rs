@@ -303,3 +303,12 @@ pub struct Report {
     pub results: Vec<TargetResult>,
     pub notes: Vec<String>,
 }
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExecutorReply {
+    /// The number of a command, and how many of its targets have a known result. Some of these replies may be skipped.
+    Progress(u64, usize),
+    Reported(Arc<Report>),
+    /// The plan, or in one line why there is none.
+    RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
+}

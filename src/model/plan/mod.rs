@@ -24,8 +24,8 @@ mod signal;
 pub(crate) mod tests;
 
 pub use act::{
-    ActionCommand, AdapterTarget, ExecutionTarget, ItemTarget, LeaseTarget, Order, Outcome, PublishedHolder,
-    PublishedTarget, Report, Target, TargetKind, TargetResult, TaskTarget,
+    ActionCommand, AdapterTarget, ExecutionTarget, ExecutorReply, ItemTarget, LeaseTarget, Order, Outcome,
+    PublishedHolder, PublishedTarget, Report, Target, TargetKind, TargetResult, TaskTarget,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
 pub use ask::{Ask, Choice, Scope};

@@ -4,7 +4,8 @@ use super::{SIZES, Stage, check, incident};
 use crate::app::message::{Effect, Message};
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    Order, Outcome, RecoveryPlan, Report, Request, RunState, Running, Selection, TargetResult, Verb,
+    ExecutorReply, Order, Outcome, RecoveryPlan, Report, Request, RunState, Running, Selection, TargetResult,
+    Verb,
 };
 use crate::model::view::{Link, TargetId};
 use crate::sample;
@@ -132,7 +133,7 @@ fn answered(mut stage: Stage, keys: &str, running: &[Running], request: &Request
         }
     }
     let plan = RecoveryPlan::of("locktop", sample::at(0.0), 30.0, running, request);
-    stage.app.update(Message::RecoveryPlanned(asked.unwrap(), Ok(Arc::new(plan))));
+    stage.app.update(Message::Answer(ExecutorReply::RecoveryPlanned(asked.unwrap(), Ok(Arc::new(plan)))));
     stage
 }
 
@@ -171,7 +172,7 @@ fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
         check("ask_down", &mut stage);
         let mut stage = incident(width, height).keys("2jjK16<enter>");
         let number = stage.app.flights[0].number;
-        stage.app.update(Message::Progress(number, 1));
+        stage.app.update(Message::Answer(ExecutorReply::Progress(number, 1)));
         check("in_flight", &mut stage);
         let result = |name: &str, outcome, detail: &str| TargetResult {
             name: name.into(),
@@ -185,7 +186,7 @@ fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
             result("4466 app@web-0", Outcome::Forbidden, "GRANT pg_signal_backend TO locktop would allow it"),
         ];
         let report = Report { number, verb: Verb::Terminate, results, notes: Vec::new() };
-        stage.app.update(Message::Reported(Arc::new(report)));
+        stage.app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
         check("reported", &mut stage);
     }
 }
