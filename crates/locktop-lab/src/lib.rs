@@ -9,11 +9,10 @@
 )]
 
 pub mod contest;
-mod install;
 mod operator;
-mod owned;
 pub mod postgres;
 mod process;
+mod programs;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod run;

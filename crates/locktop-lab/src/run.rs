@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::OpenQuestion;
 use super::postgres::{self, EmbeddedError, EmbeddedServer};
@@ -73,7 +73,7 @@ pub struct Demo {
     pub server: Option<EmbeddedServer>,
     scratch: ScratchSchema,
     quit: watch::Sender<bool>,
-    loops: Vec<JoinHandle<()>>,
+    loops: JoinSet<()>,
     /// `None` if only scenarios are shown.
     pub contests: Option<RunningContests>,
     ended: bool,
@@ -100,13 +100,13 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     let begin = |(delay, turns, scenario): (Duration, Arc<Semaphore>, Scenario)| {
         let (scratch, mut told) = (scratch.clone(), told.clone());
         let question = options.question.clone();
-        tokio::spawn(async move {
+        async move {
             tokio::select! {
                 () = repeat(scenario, scratch, options.timing, delay, (&question, &turns)) => {}
                 // Also if the demo was dropped.
                 _ = told.wait_for(|quit| *quit) => {}
             }
-        })
+        }
     };
     let stagger = options.stagger;
     let first = options.scenarios.into_iter().zip(0..);
@@ -155,10 +155,8 @@ impl Demo {
     /// end.
     pub async fn stop(mut self) -> Result<(), DemoError> {
         self.quit.send_replace(true);
-        for task in self.loops.drain(..) {
-            // A loop that panicked has ended too.
-            let _ = task.await;
-        }
+        // A loop that panicked has ended too.
+        while self.loops.join_next().await.is_some() {}
         let contests = self.contests.take();
         let outcome = if let Some(server) = self.server.take() {
             // The workers end first: otherwise they would try to reconnect to their server.
@@ -178,7 +176,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        self.loops.iter().for_each(JoinHandle::abort);
+        self.loops.abort_all();
         let contests = self.contests.take();
         if self.ended || self.server.is_some() {
             return;

@@ -2,13 +2,14 @@
 //! off from the server. The seed determines what happens to which worker and when, but not what each is doing at that
 //! time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error};
 
+use super::lock;
 use crate::OpenQuestion;
 use crate::process::is_stopped;
 use crate::workers::WorkerPool;
@@ -125,41 +126,31 @@ struct FaultTarget {
 }
 
 #[derive(Debug)]
-pub(super) struct RunnerState {
-    info: ConnInfo,
-    seed: u64,
+pub(super) struct FaultState {
+    pub(super) info: ConnInfo,
+    pub(super) seed: u64,
     pub(super) faults: FaultPlan,
-    question: OpenQuestion,
-    pool: Mutex<WorkerPool>,
-    record: Mutex<FaultRecord>,
+    pub(super) question: OpenQuestion,
+    pub(super) pool: Mutex<WorkerPool>,
+    pub(super) record: Mutex<FaultRecord>,
 }
 
-impl RunnerState {
-    pub(super) fn new(
-        info: ConnInfo,
-        seed: u64,
-        faults: FaultPlan,
-        question: OpenQuestion,
-        pool: WorkerPool,
-    ) -> Self {
-        Self { info, seed, faults, question, pool: Mutex::new(pool), record: Mutex::default() }
-    }
-
+impl FaultState {
     pub(super) async fn connect(&self) -> Option<Client> {
         Some(connect(&self.info).await.ok()?.client)
     }
 
     pub(super) fn pool(&self) -> MutexGuard<'_, WorkerPool> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pool)
     }
 
     pub(super) fn record(&self) -> MutexGuard<'_, FaultRecord> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.record)
     }
 }
 
 /// Runs until it is cancelled.
-pub(super) async fn inject_faults(state: Arc<RunnerState>) {
+pub(super) async fn inject_faults(state: Arc<FaultState>) {
     let mut random = Rng::with_seed(state.seed ^ state.faults.salt);
     loop {
         if let Some(client) = state.connect().await {
@@ -171,7 +162,7 @@ pub(super) async fn inject_faults(state: Arc<RunnerState>) {
 }
 
 async fn inject_until_lost(
-    state: &Arc<RunnerState>,
+    state: &Arc<FaultState>,
     client: Arc<Client>,
     random: &mut Rng,
 ) -> Result<(), Error> {
@@ -204,7 +195,7 @@ async fn inject_until_lost(
 }
 
 async fn choose(
-    state: &RunnerState,
+    state: &FaultState,
     client: &Client,
     fault: Fault,
     which: u64,
@@ -229,7 +220,7 @@ async fn choose(
 }
 
 async fn pause_worker(
-    state: Arc<RunnerState>,
+    state: Arc<FaultState>,
     client: Arc<Client>,
     target: FaultTarget,
     after: Duration,
@@ -267,13 +258,13 @@ async fn pause_worker(
 }
 
 /// Whether a worker has lost its work; `None` if that may still happen.
-async fn has_lost(state: &RunnerState, client: &Client, work: i64) -> Result<Option<bool>, Error> {
+async fn has_lost(state: &FaultState, client: &Client, work: i64) -> Result<Option<bool>, Error> {
     let Some(lost) = &state.faults.lost else { return Ok(Some(false)) };
     client.query_opt(lost, &[&work]).await?.map_or(Ok(None), |row| row.try_get(0))
 }
 
 /// Resumes all paused workers, as of this moment, and returns the numbers of their works.
-pub(super) async fn wake_all(state: &RunnerState, client: &Client) -> Result<Vec<i64>, Error> {
+pub(super) async fn wake_all(state: &FaultState, client: &Client) -> Result<Vec<i64>, Error> {
     let paused: Vec<PauseInterval> =
         state.record().pauses.iter().filter(|pause| pause.to.is_none()).copied().collect();
     let mut overslept = 0;

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use fastrand::Rng;
 use tokio_postgres::{Client, Error};
 
-use super::sessions::{Failures, SessionWork, Sessions, lock};
+use super::runner::{Report, Runner, SessionWork};
 use super::tally::{ContestOutcome, Tally, count, tally};
-use super::{Contest, Environment};
+use super::{Contest, Environment, Rules, lock};
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
 use locktop_locks::snowflake::{Generator, Snowflake, SnowflakeError};
@@ -56,27 +56,22 @@ impl Counts {
 }
 
 #[derive(Debug)]
-pub(super) struct Ids {
+struct Ids {
     generators: Vec<Generator>,
     counts: Mutex<Counts>,
 }
 
-impl Ids {
-    pub(super) async fn begin(
-        environment: &Environment,
-        client: &Client,
-    ) -> Result<Sessions<Self>, TasksError> {
-        let refused =
-            |error: SnowflakeError| TasksError::Server { what: "id generators", message: error.to_string() };
-        let mut generators = Vec::new();
-        for worker in 1..=WORKERS {
-            let mut generator = Generator::new(worker).map_err(refused)?;
-            generator.schema = environment.schema.clone();
-            generator.register(client).await.map_err(refused)?;
-            generators.push(generator);
-        }
-        Ok(Sessions::start(environment, Self { generators, counts: Mutex::default() }, SESSIONS))
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
+    let refused =
+        |error: SnowflakeError| TasksError::Server { what: "id generators", message: error.to_string() };
+    let mut generators = Vec::new();
+    for worker in 1..=WORKERS {
+        let mut generator = Generator::new(worker).map_err(refused)?;
+        generator.schema = environment.schema.clone();
+        generator.register(client).await.map_err(refused)?;
+        generators.push(generator);
     }
+    Ok(Runner::sessions(environment, Ids { generators, counts: Mutex::default() }, SESSIONS))
 }
 
 impl SessionWork for Ids {
@@ -96,17 +91,20 @@ impl SessionWork for Ids {
         lock(&self.counts).note(index, before, &ids.map_err(failed)?, generator.worker());
         Ok(())
     }
+}
 
-    async fn outcome(&self, _: &Client, failures: &Failures, _: bool) -> Result<ContestOutcome, Error> {
-        let (sessions, workers, errors) = (count(SESSIONS), u64::from(WORKERS), failures.count());
-        let found = Numbers { sessions, workers, errors, ..lock(&self.counts).numbers };
+impl Rules for Ids {
+    async fn count(&self, _: &Client, report: &Report) -> Result<ContestOutcome, Error> {
+        let (sessions, workers) = (count(SESSIONS), u64::from(WORKERS));
+        let mut found = Numbers { sessions, workers, ..lock(&self.counts).numbers };
+        found.extend(report.numbers(&KEYS));
         Ok(ContestOutcome::new(found.tally(Contest::Ids.as_str()))
             .zero(&[
                 ("duplicates", "ids that existed before"),
                 ("out_of_order", "ids that are not above the previous ones of their worker"),
                 ("of_another_worker", "ids of another worker"),
             ])
-            .some("ids", "no id was generated", failures.first().as_deref()))
+            .some("ids", "no id was generated", report.first_error.as_deref()))
     }
 }
 

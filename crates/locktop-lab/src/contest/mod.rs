@@ -6,7 +6,6 @@
 //! faults. Rate limits, ids and transfers are single calls that can only conflict between sessions in the server, so
 //! their workers are sessions of the demo.
 
-mod environment;
 mod faults;
 mod ids;
 pub(crate) mod leases;
@@ -15,37 +14,85 @@ mod rate_limit;
 #[cfg(feature = "redis")]
 pub(crate) mod redis_locks;
 mod runner;
-mod sessions;
 mod tally;
 mod transfer;
 
 pub use tally::Tally;
 
-pub(super) use environment::Environment;
 #[cfg(test)]
 pub(super) use faults::ScheduledFault;
 pub(super) use faults::{EpochMicros, Fault, FaultPlan, PauseInterval};
-pub(super) use runner::Runner;
+pub(super) use runner::{Report, Runner};
 pub(super) use tally::{ContestOutcome, count, numbers, tally};
 
 use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use strum::{IntoStaticStr, VariantArray};
 use tokio_postgres::{Client, Error};
 
-use super::workers::TasksError;
+use super::OpenQuestion;
+use super::workers::{TasksError, WorkerConfig};
+use locktop_tasks::schema::SchemaName;
+use pg_connect::conninfo::ConnInfo;
 
-pub(crate) trait RunningContest: Debug + Send + Sync {
-    /// Resumes paused workers, lets current work finish, and ends all workers.
-    fn finish(&mut self) -> BoxFuture<'_, ()>;
+#[derive(Debug, Clone)]
+pub(crate) struct Environment {
+    pub(crate) info: ConnInfo,
+    /// The schema with locktop's tables and functions, created by the demo.
+    pub(crate) schema: SchemaName,
+    pub(crate) program: PathBuf,
+    pub(crate) config: WorkerConfig,
+    pub(crate) seed: u64,
+    pub(crate) headless: bool,
+    /// While a question is open, no fault is injected.
+    pub(crate) question: OpenQuestion,
+}
 
+/// The part of a contest that differs from the others; a [`Runner`] does the rest.
+pub(crate) trait Rules: Debug + Send + Sync + 'static {
     /// URLs of the contest's Redis servers for the dashboard, in sets.
     fn redis(&self) -> Vec<Vec<String>> {
         Vec::new()
     }
 
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>>;
+    /// Called after all workers have ended.
+    fn settle(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    fn count(&self, client: &Client, report: &Report) -> impl Future<Output = Counted> + Send;
+}
+
+/// The rules of any contest.
+trait AnyRules: Debug + Send + Sync {
+    fn redis(&self) -> Vec<Vec<String>>;
+    fn settle(&self) -> BoxFuture<'_, ()>;
+    fn count<'a>(&'a self, client: &'a Client, report: &'a Report) -> BoxFuture<'a, Counted>;
+}
+
+type Counted = Result<ContestOutcome, Error>;
+
+impl<R: Rules> AnyRules for R {
+    fn redis(&self) -> Vec<Vec<String>> {
+        Rules::redis(self)
+    }
+
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Rules::settle(self).boxed()
+    }
+
+    fn count<'a>(&'a self, client: &'a Client, report: &'a Report) -> BoxFuture<'a, Counted> {
+        Rules::count(self, client, report).boxed()
+    }
+}
+
+/// Also returns the data if a task panicked while it held the lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
@@ -85,15 +132,15 @@ impl Contest {
         self,
         environment: &Environment,
         client: &Client,
-    ) -> Result<Box<dyn RunningContest>, TasksError> {
-        Ok(match self {
-            Self::Leases => Box::new(leases::Leases::begin(environment, client).await?),
-            Self::RateLimit => Box::new(rate_limit::RateLimits::begin(environment)),
-            Self::Ids => Box::new(ids::Ids::begin(environment, client).await?),
-            Self::Transfer => Box::new(transfer::Transfers::begin(environment, client).await?),
-            Self::Queue => Box::new(queue::Queue::begin(environment, client).await?),
+    ) -> Result<Runner, TasksError> {
+        match self {
+            Self::Leases => leases::begin(environment, client).await,
+            Self::RateLimit => Ok(rate_limit::begin(environment)),
+            Self::Ids => ids::begin(environment, client).await,
+            Self::Transfer => transfer::begin(environment, client).await,
+            Self::Queue => queue::begin(environment, client).await,
             #[cfg(feature = "redis")]
-            Self::Redis => Box::new(redis_locks::RedisContest::begin(environment, client).await?),
-        })
+            Self::Redis => redis_locks::begin(environment, client).await,
+        }
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use fastrand::Rng;
 use tokio_postgres::{Client, Error};
 
-use super::sessions::{Failures, SessionWork, Sessions, lock};
+use super::runner::{Report, Runner, SessionWork};
 use super::tally::{ContestOutcome, Tally, count, tally};
-use super::{Contest, Environment};
+use super::{Contest, Environment, Rules, lock};
 use locktop_locks::call::CallError;
 use locktop_locks::rate_limit::{Decision, RateLimit};
 
@@ -59,18 +59,16 @@ impl Windows {
 }
 
 #[derive(Debug)]
-pub(super) struct RateLimits {
+struct RateLimits {
     sessions: usize,
     limit: RateLimit,
     windows: Mutex<Windows>,
 }
 
-impl RateLimits {
-    pub(super) fn begin(environment: &Environment) -> Sessions<Self> {
-        let limit = RateLimit { schema: environment.schema.clone(), ..RateLimit::new(LIMIT, SECONDS) };
-        let sessions = environment.sessions(SESSIONS, SHOWN);
-        Sessions::start(environment, Self { sessions, limit, windows: Mutex::default() }, sessions)
-    }
+pub(super) fn begin(environment: &Environment) -> Runner {
+    let limit = RateLimit { schema: environment.schema.clone(), ..RateLimit::new(LIMIT, SECONDS) };
+    let sessions = if environment.headless { SESSIONS } else { SHOWN };
+    Runner::sessions(environment, RateLimits { sessions, limit, windows: Mutex::default() }, sessions)
 }
 
 impl SessionWork for RateLimits {
@@ -82,16 +80,18 @@ impl SessionWork for RateLimits {
         lock(&self.windows).note(&decision);
         Ok(())
     }
+}
 
-    async fn outcome(&self, _: &Client, failures: &Failures, _: bool) -> Result<ContestOutcome, Error> {
-        let limit = u64::from(LIMIT.unsigned_abs());
-        let (sessions, errors) = (count(self.sessions), failures.count());
-        let found = Numbers { sessions, limit, errors, ..lock(&self.windows).numbers };
+impl Rules for RateLimits {
+    async fn count(&self, _: &Client, report: &Report) -> Result<ContestOutcome, Error> {
+        let (sessions, limit) = (count(self.sessions), u64::from(LIMIT.unsigned_abs()));
+        let mut found = Numbers { sessions, limit, ..lock(&self.windows).numbers };
+        found.extend(report.numbers(&KEYS));
         let most = found.max_in_window;
         Ok(ContestOutcome::new(found.tally(Contest::RateLimit.as_str()))
             .must_not(most > limit, format!("{most} requests of {limit} in a window"))
             .zero(&[("windows_met", "windows that began before the previous one ended")])
-            .some("allowed", "no request was permitted", failures.first().as_deref()))
+            .some("allowed", "no request was permitted", report.first_error.as_deref()))
     }
 }
 

@@ -1,30 +1,116 @@
-//! Runs a contest of processes: starts them, replaces those that ended, injects faults, and ends them all.
+//! Runs a contest: starts its workers, replaces processes that ended, injects faults, and ends them all.
 
-use std::sync::Arc;
+use std::fmt::{Debug, Display};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-use tokio_postgres::Error;
+use fastrand::Rng;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_postgres::{Client, Error};
 
-use super::Environment;
-use super::faults::{FaultPlan, FaultRecord, RunnerState, inject_faults, wake_all};
+use super::faults::{FaultPlan, FaultRecord, FaultState, inject_faults, wake_all};
+use super::{AnyRules, ContestOutcome, Environment, Rules, count, lock};
 use crate::workers::{TasksError, WorkerPool, WorkerRole};
 use locktop_base::clock;
+use locktop_locks::call::CallError;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 const WATCH: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_millis(20);
 /// How long resumed workers have to notice their loss, and all workers to end.
 const WAKE_TIMEOUT: Duration = Duration::from_secs(3);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Delay before a session reconnects after the server is lost.
+const PAUSE: Duration = Duration::from_millis(500);
 
+/// The faults, processes and errors of a contest.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Report {
+    pub(crate) faults: FaultRecord,
+    processes: u64,
+    lost_workers: u64,
+    errors: u64,
+    pub(crate) first_error: Option<String>,
+    /// All workers have ended.
+    pub(crate) over: bool,
+}
+
+impl Report {
+    /// The numbers of those names that are among `keys`.
+    pub(crate) fn numbers(&self, keys: &[&str]) -> impl Iterator<Item = (String, u64)> {
+        let Self { faults, processes, lost_workers, errors, .. } = self;
+        let all = [
+            ("kills", faults.kills),
+            ("stops", count(faults.pauses.len())),
+            ("overslept", faults.overslept),
+            ("cuts", faults.cuts),
+            ("processes", *processes),
+            ("lost_workers", *lost_workers),
+            ("errors", *errors),
+        ];
+        all.into_iter().filter(|(key, _)| keys.contains(key)).map(|(key, number)| (key.to_owned(), number))
+    }
+}
+
+/// Errors of sessions: their number, and the first of them.
+#[derive(Debug, Default)]
+struct Failures(Mutex<(u64, Option<String>)>);
+
+impl Failures {
+    fn note(&self, error: &dyn Display) {
+        let (count, first) = &mut *lock(&self.0);
+        *count += 1;
+        first.get_or_insert_with(|| error.to_string());
+    }
+}
+
+/// A running contest. Dropping it ends its workers at once.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    state: Arc<RunnerState>,
-    loops: Vec<JoinHandle<()>>,
+    rules: Arc<dyn AnyRules>,
+    processes: Option<Arc<FaultState>>,
+    failures: Arc<Failures>,
+    loops: JoinSet<()>,
+    quit: watch::Sender<bool>,
+    over: bool,
 }
 
 impl Runner {
-    pub(crate) fn begin(
+    /// A contest without workers: [`Self::processes`] or [`Self::sessions`] starts them.
+    pub(crate) fn new(rules: Arc<impl Rules>) -> Self {
+        Self {
+            rules,
+            processes: None,
+            failures: Arc::default(),
+            loops: JoinSet::new(),
+            quit: watch::Sender::new(false),
+            over: false,
+        }
+    }
+
+    /// Runs `work` until the contest ends.
+    pub(crate) fn spawn(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut quit = self.quit.subscribe();
+        self.loops.spawn(async move {
+            tokio::select! {
+                () = work => {}
+                _ = quit.wait_for(|quit| *quit) => {}
+            }
+        });
+    }
+
+    /// Runs `work`, which returns soon after it is requested to end.
+    pub(crate) fn spawn_until<F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        work: impl FnOnce(watch::Receiver<bool>) -> F,
+    ) {
+        self.loops.spawn(work(self.quit.subscribe()));
+    }
+
+    pub(crate) fn processes(
+        mut self,
         environment: &Environment,
         name: &str,
         role: WorkerRole,
@@ -35,70 +121,149 @@ impl Runner {
         (config.worker, config.role) = (name.to_owned(), role);
         let mut pool = WorkerPool::new(environment.program.clone(), config, count);
         pool.fill()?;
-        let info = environment.info.clone().with_application_name(&format!("locktop demo {name}s"));
-        let state =
-            Arc::new(RunnerState::new(info, environment.seed, faults, environment.question.clone(), pool));
-        let loops =
-            vec![tokio::spawn(watch(Arc::clone(&state))), tokio::spawn(inject_faults(Arc::clone(&state)))];
-        Ok(Self { state, loops })
+        let state = Arc::new(FaultState {
+            info: environment.info.clone().with_application_name(&format!("locktop demo {name}s")),
+            seed: environment.seed,
+            faults,
+            question: environment.question.clone(),
+            pool: Mutex::new(pool),
+            record: Mutex::default(),
+        });
+        self.spawn(watch(Arc::clone(&state)));
+        self.spawn(inject_faults(Arc::clone(&state)));
+        self.processes = Some(state);
+        Ok(self)
     }
 
-    pub(crate) fn record(&self) -> FaultRecord {
-        self.state.record().clone()
+    /// Starts sessions of this process that take turns.
+    pub(super) fn sessions<W: SessionWork>(environment: &Environment, work: W, count: usize) -> Self {
+        let work = Arc::new(work);
+        let mut runner = Self::new(Arc::clone(&work));
+        for number in 0..count {
+            let name = format!("{}-{}", W::NAME, number + 1);
+            let seed = environment.seed ^ u64::try_from(number << 8 | W::NAME.len()).unwrap_or(0);
+            let session = SessionLoop {
+                work: Arc::clone(&work),
+                info: environment.info.clone().with_application_name(&name),
+                number,
+                random: Rng::with_seed(seed),
+                failures: Arc::clone(&runner.failures),
+            };
+            runner.spawn_until(|quit| session.run(quit));
+        }
+        runner
     }
 
-    pub(crate) fn processes(&self) -> (u64, u64) {
-        let pool = self.state.pool();
-        (pool.started(), pool.lost)
+    pub(crate) fn redis(&self) -> Vec<Vec<String>> {
+        self.rules.redis()
     }
 
-    pub(crate) fn first_error(&self) -> Option<String> {
-        self.state.pool().first_error.clone()
+    pub(crate) async fn count(&self, client: &Client) -> Result<ContestOutcome, Error> {
+        let (errors, first_error) = lock(&self.failures.0).clone();
+        let mut report = Report { errors, first_error, over: self.over, ..Report::default() };
+        if let Some(state) = &self.processes {
+            report.faults = state.record().clone();
+            let pool = state.pool();
+            (report.processes, report.lost_workers) = (pool.started(), pool.lost);
+            report.first_error.clone_from(&pool.first_error);
+        }
+        self.rules.count(client, &report).await
     }
 
-    /// Resumes paused workers, lets them notice their loss, stops all, and kills those that do not end.
+    /// Resumes paused workers, lets them notice their loss and finish current work, stops all, and kills those that do not
+    /// end.
     pub(crate) async fn finish(&mut self) {
-        for task in self.loops.drain(..) {
-            task.abort();
-            let _ = task.await;
+        self.quit.send_replace(true);
+        // A loop that panicked has ended too.
+        while self.loops.join_next().await.is_some() {}
+        if let Some(state) = &self.processes {
+            // Without a server no worker can notice anything.
+            let _ = settle(state).await;
+            state.pool().shut_down();
+            let start = clock::monotonic();
+            while !state.pool().is_gone() && start.elapsed() < SHUTDOWN_TIMEOUT {
+                tokio::time::sleep(POLL).await;
+            }
+            state.pool().end();
         }
-        // Without a server no worker can notice anything.
-        let _ = self.settle().await;
-        self.state.pool().shut_down();
-        let start = clock::monotonic();
-        while !self.state.pool().is_gone() && start.elapsed() < SHUTDOWN_TIMEOUT {
-            tokio::time::sleep(POLL).await;
-        }
-        self.state.pool().end();
-    }
-
-    async fn settle(&self) -> Result<(), Error> {
-        let Some(client) = self.state.connect().await else { return Ok(()) };
-        let woken = wake_all(&self.state, &client).await?;
-        let Some(unnoticed) = self.state.faults.unnoticed.as_ref().filter(|_| !woken.is_empty()) else {
-            return Ok(());
-        };
-        let start = clock::monotonic();
-        while start.elapsed() < WAKE_TIMEOUT
-            && client.query_one(unnoticed, &[&woken]).await?.try_get::<_, i64>(0)? > 0
-        {
-            tokio::time::sleep(POLL).await;
-        }
-        Ok(())
+        self.rules.settle().await;
+        self.over = true;
     }
 }
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        self.loops.iter().for_each(JoinHandle::abort);
-        self.state.pool().end();
+        self.loops.abort_all();
+        if let Some(state) = &self.processes {
+            state.pool().end();
+        }
     }
 }
 
-async fn watch(state: Arc<RunnerState>) {
+async fn watch(state: Arc<FaultState>) {
     loop {
         // A worker that cannot be started now may be later.
         let _ = state.pool().fill();
         tokio::time::sleep(WATCH).await;
+    }
+}
+
+/// Resumes paused workers, and waits until they have noticed their loss.
+async fn settle(state: &FaultState) -> Result<(), Error> {
+    let Some(client) = state.connect().await else { return Ok(()) };
+    let woken = wake_all(state, &client).await?;
+    let Some(unnoticed) = state.faults.unnoticed.as_ref().filter(|_| !woken.is_empty()) else {
+        return Ok(());
+    };
+    let start = clock::monotonic();
+    while start.elapsed() < WAKE_TIMEOUT
+        && client.query_one(unnoticed, &[&woken]).await?.try_get::<_, i64>(0)? > 0
+    {
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(())
+}
+
+/// A contest of sessions.
+pub(super) trait SessionWork: Rules {
+    const NAME: &'static str;
+    /// Longest pause between two turns, in milliseconds.
+    const LONGEST: u64;
+
+    fn turn(
+        &self,
+        session: usize,
+        client: &Client,
+        random: &mut Rng,
+    ) -> impl Future<Output = Result<(), CallError>> + Send;
+}
+
+struct SessionLoop<W> {
+    work: Arc<W>,
+    info: ConnInfo,
+    number: usize,
+    random: Rng,
+    failures: Arc<Failures>,
+}
+
+impl<W: SessionWork> SessionLoop<W> {
+    async fn run(mut self, mut quit: watch::Receiver<bool>) {
+        while !*quit.borrow() {
+            match connect(&self.info).await {
+                Ok(connection) => self.take_turns(&connection.client, &quit).await,
+                Err(error) => self.failures.note(&error),
+            }
+            let _ = tokio::time::timeout(PAUSE, quit.wait_for(|quit| *quit)).await;
+        }
+    }
+
+    /// Runs until it is requested to end, or the connection is lost.
+    async fn take_turns(&mut self, client: &Client, quit: &watch::Receiver<bool>) {
+        while !*quit.borrow() && !client.is_closed() {
+            if let Err(error) = self.work.turn(self.number, client, &mut self.random).await {
+                self.failures.note(&error);
+            }
+            tokio::time::sleep(Duration::from_millis(self.random.u64(..W::LONGEST))).await;
+        }
     }
 }

@@ -2,7 +2,7 @@ use std::fmt::Display;
 
 use serde::{Serialize, Serializer};
 
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Client, Column, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
@@ -52,6 +52,17 @@ macro_rules! tally {
                 Tally::new(name, &KEYS, [$(self.$key),+])
             }
         }
+
+        impl Extend<(String, u64)> for Numbers {
+            fn extend<I: IntoIterator<Item = (String, u64)>>(&mut self, numbers: I) {
+                for (key, number) in numbers {
+                    match key.as_str() {
+                        $(stringify!($key) => self.$key = number,)+
+                        _ => debug_assert!(false, "{key} is no number of this contest"),
+                    }
+                }
+            }
+        }
     };
 }
 
@@ -84,11 +95,11 @@ impl ContestOutcome {
         self
     }
 
-    /// This number must not be 0; if it is, `first_error` may explain why.
+    /// This number must not be 0, and no process may have ended unexpectedly. `first_error` may explain why.
     pub(super) fn some(self, key: &str, what: &str, first_error: Option<&str>) -> Self {
-        let none = self.tally.value(key) == Some(0);
+        let (none, lost) = (self.tally.value(key) == Some(0), self.tally.value("lost_workers") > Some(0));
         let why = first_error.map_or_else(String::new, |first_error| format!(": {first_error}"));
-        self.must_not(none, format!("{what}{why}"))
+        self.must_not(none, format!("{what}{why}")).must_not(lost, first_error.unwrap_or_default())
     }
 }
 
@@ -96,13 +107,13 @@ pub(crate) fn count(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-pub(crate) async fn numbers<const N: usize>(client: &Client, sql: &str) -> Result<[u64; N], Error> {
+/// The columns of a query's only row, with their names.
+pub(crate) async fn numbers(client: &Client, sql: &str) -> Result<Vec<(String, u64)>, Error> {
     let row = client.query_one(sql, &[]).await?;
-    let mut numbers = [0; N];
-    for (index, number) in numbers.iter_mut().enumerate() {
-        *number = u64::try_from(row.try_get::<_, i64>(index)?).unwrap_or_default();
-    }
-    Ok(numbers)
+    let named = |(index, column): (usize, &Column)| {
+        Ok((column.name().to_owned(), u64::try_from(row.try_get::<_, i64>(index)?).unwrap_or_default()))
+    };
+    row.columns().iter().enumerate().map(named).collect()
 }
 
 #[cfg(test)]

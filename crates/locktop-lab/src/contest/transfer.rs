@@ -3,9 +3,9 @@ use std::sync::Mutex;
 use fastrand::Rng;
 use tokio_postgres::{Client, Error};
 
-use super::sessions::{Failures, SessionWork, Sessions, lock};
+use super::runner::{Report, Runner, SessionWork};
 use super::tally::{ContestOutcome, Tally, count, tally};
-use super::{Contest, Environment};
+use super::{Contest, Environment, Rules, lock};
 use crate::workers::TasksError;
 use locktop_locks::call::CallError;
 use locktop_locks::optimistic::{Accounts, Cents, TransferError};
@@ -57,7 +57,7 @@ impl Counts {
 }
 
 #[derive(Debug)]
-pub(super) struct Transfers {
+struct Transfers {
     sessions: usize,
     accounts: Accounts,
     ids: Vec<i32>,
@@ -67,28 +67,25 @@ pub(super) struct Transfers {
 #[expect(clippy::cast_possible_wrap, reason = "there are ten")]
 const EXPECTED: i64 = START * ACCOUNTS as i64;
 
-impl Transfers {
-    pub(super) async fn begin(
-        environment: &Environment,
-        client: &Client,
-    ) -> Result<Sessions<Self>, TasksError> {
-        let sql = format!(
-            "INSERT INTO {}.accounts (username, balance)
-             SELECT 'customer ' || n, {START} / 100.0 FROM generate_series(1, {ACCOUNTS}) n RETURNING id",
-            environment.schema.quoted()
-        );
-        let rows = client.query(&sql, &[]).await.map_err(TasksError::server("its accounts"))?;
-        let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>();
-        let sessions = environment.sessions(SESSIONS, SHOWN);
-        let work = Self {
-            sessions,
-            accounts: Accounts { schema: environment.schema.clone() },
-            ids: ids.map_err(TasksError::server("its accounts"))?,
-            counts: Mutex::new(Counts { balances: [START; ACCOUNTS], ..Counts::default() }),
-        };
-        Ok(Sessions::start(environment, work, sessions + 1))
-    }
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
+    let sql = format!(
+        "INSERT INTO {}.accounts (username, balance)
+         SELECT 'customer ' || n, {START} / 100.0 FROM generate_series(1, {ACCOUNTS}) n RETURNING id",
+        environment.schema.quoted()
+    );
+    let rows = client.query(&sql, &[]).await.map_err(TasksError::server("its accounts"))?;
+    let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>();
+    let sessions = if environment.headless { SESSIONS } else { SHOWN };
+    let work = Transfers {
+        sessions,
+        accounts: Accounts { schema: environment.schema.clone() },
+        ids: ids.map_err(TasksError::server("its accounts"))?,
+        counts: Mutex::new(Counts { balances: [START; ACCOUNTS], ..Counts::default() }),
+    };
+    Ok(Runner::sessions(environment, work, sessions + 1))
+}
 
+impl Transfers {
     async fn read(&self, client: &Client) -> Result<Vec<(i32, i64)>, Error> {
         let sql = format!(
             "SELECT id, (balance * 100)::bigint FROM {}.accounts WHERE id = ANY ($1) ORDER BY id",
@@ -131,29 +128,26 @@ impl SessionWork for Transfers {
             _ => Ok(()),
         }
     }
+}
 
-    async fn outcome(
-        &self,
-        client: &Client,
-        failures: &Failures,
-        over: bool,
-    ) -> Result<ContestOutcome, Error> {
+impl Rules for Transfers {
+    async fn count(&self, client: &Client, report: &Report) -> Result<ContestOutcome, Error> {
         let now = self.read(client).await?;
         let counts = lock(&self.counts);
         // During a transfer the counts lag behind the accounts.
-        let comparable = over && counts.unknown == 0;
+        let comparable = report.over && counts.unknown == 0;
         let wrong = now.iter().zip(counts.balances).filter(|((_, cents), must)| cents != must).count();
         let cents: i64 = now.iter().map(|(_, cents)| cents).sum();
-        let found = Numbers {
+        let mut found = Numbers {
             sessions: count(self.sessions),
             accounts: count(now.len()),
             cents: u64::try_from(cents).unwrap_or_default(),
             cents_expected: EXPECTED.unsigned_abs(),
             negative_balances: count(now.iter().filter(|(_, cents)| *cents < 0).count()),
             wrong_balances: if comparable { count(wrong) } else { 0 },
-            errors: failures.count(),
             ..counts.numbers
         };
+        found.extend(report.numbers(&KEYS));
         Ok(ContestOutcome::new(found.tally(Contest::Transfer.as_str()))
             .must_not(cents != EXPECTED, format!("{} exists of {}", Cents(cents), Cents(EXPECTED)))
             .zero(&[
@@ -161,6 +155,6 @@ impl SessionWork for Transfers {
                 ("wrong_balances", "accounts with a wrong balance"),
                 ("wrong_audits", "snapshots with a wrong total balance"),
             ])
-            .some("transfers", "no money was moved", failures.first().as_deref()))
+            .some("transfers", "no money was moved", report.first_error.as_deref()))
     }
 }

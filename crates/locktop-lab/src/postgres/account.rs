@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::error::EmbeddedError;
+use super::EmbeddedError;
 
 /// The account that runs the server: this user or, because PostgreSQL refuses root, another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

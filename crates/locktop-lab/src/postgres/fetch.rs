@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::EmbeddedError;
 use super::cache::Cache;
-use super::error::EmbeddedError;
-use crate::install;
-use crate::owned::is_owned;
-use crate::owned::on_path;
+use crate::programs;
+use crate::programs::is_owned;
+use crate::programs::on_path;
 
 const VERSIONS: [(u32, &str); 5] = [
     (14, "14.23.0-beta.17"),
@@ -49,7 +49,7 @@ pub(super) fn fetch(
 fn platform() -> Result<String, EmbeddedError> {
     if OS == "linux" && !LOADERS.iter().any(|path| Path::new(path).exists()) {
         let os = "Linux without glibc";
-        return Err(EmbeddedError::NoPackage { os, arch: ARCH, install: install::postgresql() });
+        return Err(EmbeddedError::NoPackage { os, arch: ARCH, install: programs::postgresql() });
     }
     let os = match OS {
         "linux" => "linux",
@@ -62,7 +62,7 @@ fn platform() -> Result<String, EmbeddedError> {
         _ => "",
     };
     if os.is_empty() || arch.is_empty() {
-        return Err(EmbeddedError::NoPackage { os: OS, arch: ARCH, install: install::postgresql() });
+        return Err(EmbeddedError::NoPackage { os: OS, arch: ARCH, install: programs::postgresql() });
     }
     Ok(format!("{os}-{arch}"))
 }

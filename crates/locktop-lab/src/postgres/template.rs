@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use super::EmbeddedError;
 use super::account::Account;
 use super::cache::Cache;
-use super::error::EmbeddedError;
 use super::find::Binaries;
 
 /// Increased whenever `ARGUMENTS` change, so that older templates are not reused.

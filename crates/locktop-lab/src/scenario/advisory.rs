@@ -1,10 +1,10 @@
 use futures_util::{StreamExt, stream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::error::ScenarioError;
+use super::ScenarioError;
 use super::running::{Blocker, Release, Running, Wait};
 use super::scratch::ScratchSchema;
-use super::session::Session;
+use super::scratch::Session;
 
 const AT_ONCE: usize = 16;
 /// Connections needed in addition to the waiters: the schema's own, the holders, and observers.
@@ -128,8 +128,7 @@ pub(super) async fn session_lock(scratch: &ScratchSchema) -> Result<Running, Sce
     running.facts.roots.push(root.clone());
     let mut ahead = Vec::new();
     for name in WAITERS {
-        let session = running.open(name).await?;
-        running.wait(&session, &lock).await?;
+        let session = running.waiter(name, &lock).await?;
         let wait = Wait { waiter: session.pid, holders: vec![root.clone()], ahead: Some(ahead.clone()) };
         running.facts.waits.push(wait);
         ahead.push(session.pid);

@@ -5,21 +5,22 @@
 //! which block all others. Everything is created in a separate schema (see [`ScratchSchema`]).
 
 mod advisory;
-mod error;
 mod rows;
 mod running;
 mod scratch;
-mod session;
 mod tables;
 mod traffic;
 
+use std::error::Error;
+
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
+use pg_connect::error::ConnectError;
+
 pub use advisory::{AdvisoryContention, EXPORT_KEY, PAYOUT_KEY};
-pub use error::ScenarioError;
 pub use running::{Blocker, Facts, Running, Timing, Wait};
 pub use scratch::{SCHEMA, ScratchSchema};
 pub use traffic::{Traffic, TrafficOptions};
-
-use strum::{EnumString, IntoStaticStr, VariantArray};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, EnumString)]
 #[strum(serialize_all = "kebab-case", parse_err_fn = unknown, parse_err_ty = ScenarioError)]
@@ -83,6 +84,56 @@ impl Scenario {
 fn unknown(name: &str) -> ScenarioError {
     let known = Scenario::ALL.iter().copied().map(Scenario::as_str).collect::<Vec<_>>().join(", ");
     ScenarioError::Unknown { name: name.to_owned(), known }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    #[error("cannot open a session for the demo: {0}")]
+    Connect(#[from] ConnectError),
+    #[error("the server refused `{statement}`: {message}")]
+    Statement {
+        /// In one line of at most 80 characters.
+        statement: String,
+        /// The server's message, or else the driver's.
+        message: String,
+    },
+    #[error(
+        "cannot make the schema {schema}: {message}; the demo needs a writable database, and the right to \
+         create schemas in it (GRANT CREATE ON DATABASE)"
+    )]
+    NoSchema { schema: &'static str, message: String },
+    #[error("waited 30 s without success for {0}")]
+    Waited(&'static str),
+    #[error(
+        "the schema {schema} exists and was not created by locktop: drop or rename it, or run the demo in another database"
+    )]
+    ForeignSchema { schema: &'static str },
+    #[error("unknown scenario {name:?}; the scenarios are {known}")]
+    Unknown {
+        name: String,
+        /// Separated by commas.
+        known: String,
+    },
+}
+
+impl ScenarioError {
+    /// For `map_err`: names the statement, on one line and not at length.
+    fn statement(statement: &str) -> impl FnOnce(tokio_postgres::Error) -> Self {
+        let words: Vec<_> = statement.split_whitespace().collect();
+        let mut statement = words.join(" ");
+        if let Some((end, _)) = statement.char_indices().nth(80) {
+            statement.truncate(end);
+            statement.push('…');
+        }
+        move |error| Self::Statement { statement, message: reason(&error) }
+    }
+}
+
+fn reason(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(
+        || error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),
+        |refusal| refusal.message().to_owned(),
+    )
 }
 
 #[cfg(test)]

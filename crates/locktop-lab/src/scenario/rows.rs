@@ -1,7 +1,7 @@
 //! Scenarios of row locks.
 
+use super::ScenarioError;
 use super::advisory::PAYOUT_KEY;
-use super::error::ScenarioError;
 use super::running::{Blocker, Release, Running, Timing};
 use super::scratch::ScratchSchema;
 

@@ -1,8 +1,7 @@
 use std::time::Duration;
 
-use super::error::ScenarioError;
-use super::scratch::ScratchSchema;
-use super::session::{Session, Task};
+use super::ScenarioError;
+use super::scratch::{ScratchSchema, Session, Task};
 
 /// Interval between two checks whether any session still waits, and how long the scenario then remains.
 const LOOK: Duration = Duration::from_millis(500);
@@ -150,6 +149,13 @@ impl Running {
     pub(super) async fn wait(&mut self, session: &Session, statement: &str) -> Result<(), ScenarioError> {
         self.tasks.push(session.send(statement));
         self.scratch.waiting(&[session.pid]).await
+    }
+
+    /// Opens a session whose statement is going to wait, and returns once it does.
+    pub(super) async fn waiter(&mut self, name: &str, statement: &str) -> Result<Session, ScenarioError> {
+        let session = self.open(name).await?;
+        self.wait(&session, statement).await?;
+        Ok(session)
     }
 
     pub async fn dissolve(mut self) -> Result<(), ScenarioError> {

@@ -1,9 +1,9 @@
 //! Scenarios of table locks.
 
-use super::error::ScenarioError;
+use super::ScenarioError;
 use super::running::{Blocker, Release, Running, Timing, Wait};
 use super::scratch::ScratchSchema;
-use super::session::Session;
+use super::scratch::Session;
 
 /// The sessions after the migration, and their statements. None of them would wait for the report, or for each other.
 const TRAFFIC: [(&str, &str); 8] = [
@@ -34,13 +34,11 @@ pub(super) async fn convoy(scratch: &ScratchSchema, timing: Timing) -> Result<Ru
     running.facts.roots.push(Blocker::Backend(report.pid));
 
     timing.step().await;
-    let migration = running.open("deploy-ci").await?;
-    running.wait(&migration, "ALTER TABLE orders ADD COLUMN note text").await?;
+    let migration = running.waiter("deploy-ci", "ALTER TABLE orders ADD COLUMN note text").await?;
     running.facts.wait(migration.pid, report.pid);
     for (name, statement) in TRAFFIC {
         timing.step().await;
-        let session = running.open(name).await?;
-        running.wait(&session, statement).await?;
+        let session = running.waiter(name, statement).await?;
         let wait = Wait { waiter: session.pid, holders: Vec::new(), ahead: Some(vec![migration.pid]) };
         running.facts.waits.push(wait);
     }
@@ -55,11 +53,9 @@ pub(super) async fn ddl(scratch: &ScratchSchema) -> Result<Running, ScenarioErro
     let mut running = table(scratch, "customers").await?;
     let reader = running.begin("report-bi", "SELECT count(*) FROM customers").await?;
     running.facts.roots.push(Blocker::Backend(reader.pid));
-    let migration = running.open("deploy-ci").await?;
-    running.wait(&migration, "ALTER TABLE customers ADD COLUMN note text").await?;
+    let migration = running.waiter("deploy-ci", "ALTER TABLE customers ADD COLUMN note text").await?;
     running.facts.wait(migration.pid, reader.pid);
-    let late = running.open("web-1").await?;
-    running.wait(&late, "SELECT name FROM customers WHERE id = 1").await?;
+    let late = running.waiter("web-1", "SELECT name FROM customers WHERE id = 1").await?;
     behind(&mut running, &late, &migration);
     Ok(running)
 }
@@ -77,8 +73,7 @@ pub(super) async fn innocent(scratch: &ScratchSchema) -> Result<Running, Scenari
     running.facts.innocent.push(reader.pid);
     let writer = running.begin("import-cron", "UPDATE products SET name = 'x' WHERE id = 1").await?;
     running.facts.roots.push(Blocker::Backend(writer.pid));
-    let index = running.open("deploy-ci").await?;
-    running.wait(&index, "CREATE INDEX ON products (name)").await?;
+    let index = running.waiter("deploy-ci", "CREATE INDEX ON products (name)").await?;
     running.facts.wait(index.pid, writer.pid);
     Ok(running)
 }
@@ -116,15 +111,13 @@ pub(super) async fn prepared(scratch: &ScratchSchema) -> Result<Running, Scenari
 
     let mut holders = running.facts.roots.clone();
     for (number, root) in (1..).zip(running.facts.roots.clone()) {
-        let session = running.open("billing").await?;
-        running.wait(&session, &pay(number)).await?;
+        let session = running.waiter("billing", &pay(number)).await?;
         let wait = Wait { waiter: session.pid, holders: vec![root], ahead: Some(Vec::new()) };
         running.facts.waits.push(wait);
         // It holds the table's lock for writing, and waits for the row.
         holders.push(Blocker::Backend(session.pid));
     }
-    let migration = running.open("deploy-ci").await?;
-    running.wait(&migration, "ALTER TABLE invoices ADD COLUMN note text").await?;
+    let migration = running.waiter("deploy-ci", "ALTER TABLE invoices ADD COLUMN note text").await?;
     running.facts.waits.push(Wait { waiter: migration.pid, holders, ahead: Some(Vec::new()) });
     Ok(running)
 }
@@ -154,8 +147,7 @@ pub(super) async fn parallel(scratch: &ScratchSchema) -> Result<Running, Scenari
     running.facts.roots.push(Blocker::Backend(leader.pid));
     let workers = "SELECT pid FROM pg_stat_activity WHERE leader_pid = ANY ($1::int[])";
     running.facts.innocent = scratch.numbers(workers, &[leader.pid]).await?;
-    let migration = running.open("deploy-ci").await?;
-    running.wait(&migration, "ALTER TABLE measurements ADD COLUMN note text").await?;
+    let migration = running.waiter("deploy-ci", "ALTER TABLE measurements ADD COLUMN note text").await?;
     running.facts.wait(migration.pid, leader.pid);
     Ok(running)
 }

@@ -1,15 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
-use super::shared::Shared;
 use super::tables::TaskTables;
-use super::{TasksError, TasksOptions, count, recovery};
-use crate::contest::{ContestOutcome, Environment, Fault, FaultPlan, Runner, RunningContest};
+use super::{TaskContest, TasksError, TasksOptions, count, recovery};
+use crate::contest::{ContestOutcome, Environment, Fault, FaultPlan, Report, Rules, Runner};
 use crate::scenario::SCHEMA;
 use crate::workers::WorkerRole;
 
@@ -30,45 +26,21 @@ const CRASHES: [Fault; 12] = {
 /// How many times slower faults come with a dashboard, so that each can be seen.
 const SHOWN_PACE: u64 = 2;
 
-#[derive(Debug)]
-pub(super) struct TaskContest {
-    shared: Arc<Shared>,
-    runner: Runner,
-    loops: Vec<JoinHandle<()>>,
-}
-
 impl TaskContest {
-    pub(super) fn begin(environment: &Environment, shared: Shared) -> Result<Self, TasksError> {
-        let faults = faults(&shared.tables, &shared.options);
-        let runner = Runner::begin(environment, "worker", WorkerRole::Tasks, shared.options.workers, faults)?;
-        let shared = Arc::new(shared);
-        let loops =
-            vec![tokio::spawn(replan(Arc::clone(&shared))), tokio::spawn(recovery::run(Arc::clone(&shared)))];
-        Ok(Self { shared, runner, loops })
+    pub(super) fn begin(self, environment: &Environment) -> Result<Runner, TasksError> {
+        let (faults, workers) = (faults(&self.tables, &self.options), self.options.workers);
+        let contest = Arc::new(self);
+        let runner = Runner::new(Arc::clone(&contest));
+        let mut runner = runner.processes(environment, "worker", WorkerRole::Tasks, workers, faults)?;
+        runner.spawn(replan(Arc::clone(&contest)));
+        runner.spawn(recovery::run(contest));
+        Ok(runner)
     }
 }
 
-impl RunningContest for TaskContest {
-    fn finish(&mut self) -> BoxFuture<'_, ()> {
-        async {
-            for task in self.loops.drain(..) {
-                task.abort();
-                let _ = task.await;
-            }
-            self.runner.finish().await;
-        }
-        .boxed()
-    }
-
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>> {
-        let Shared { tables, options, .. } = &*self.shared;
-        count::found(client, tables, &self.runner, (options.workers, options.tasks)).boxed()
-    }
-}
-
-impl Drop for TaskContest {
-    fn drop(&mut self) {
-        self.loops.iter().for_each(JoinHandle::abort);
+impl Rules for TaskContest {
+    async fn count(&self, client: &Client, report: &Report) -> Result<ContestOutcome, Error> {
+        count::found(client, &self.tables, report, (self.options.workers, self.options.tasks)).await
     }
 }
 
@@ -132,7 +104,7 @@ fn faults(tables: &TaskTables, options: &TasksOptions) -> FaultPlan {
     }
 }
 
-async fn replan(shared: Arc<Shared>) {
+async fn replan(shared: Arc<TaskContest>) {
     loop {
         if let Some(client) = shared.connect("planner").await {
             while shared.tables.replan(&client, &shared.plan).await.is_ok() {

@@ -2,7 +2,7 @@ use tokio_postgres::{Client, Error};
 
 use super::tables::TaskTables;
 use super::witness::WitnessLog;
-use crate::contest::{ContestOutcome, Runner, Tally, count, numbers, tally};
+use crate::contest::{ContestOutcome, Report, Tally, count, numbers, tally};
 
 pub(super) const NAME: &str = "tasks";
 
@@ -42,39 +42,36 @@ tally! {
 pub(super) async fn found(
     client: &Client,
     tables: &TaskTables,
-    runner: &Runner,
+    report: &Report,
     (workers, tasks): (usize, usize),
 ) -> Result<ContestOutcome, Error> {
     let schema = tables.schema.quoted();
     let closed =
         if tables.recipe { "error_message LIKE 'Task timeout%'" } else { "recovered_by IS NOT NULL" };
     let log = format!(
-        "SELECT count(*), count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed'),
-                count(*) FILTER (WHERE status = 'running'), count(*) FILTER (WHERE {closed})
+        "SELECT count(*) AS executions, count(*) FILTER (WHERE status = 'completed') AS completed,
+                count(*) FILTER (WHERE status = 'failed') AS failed,
+                count(*) FILTER (WHERE status = 'running') AS running, count(*) FILTER (WHERE {closed}) AS recovered
            FROM {schema}.task_execution_log"
     );
     let audit = format!(
-        "SELECT count(*) FILTER (WHERE times > 1), count(*) FILTER (WHERE superseded)
+        "SELECT count(*) FILTER (WHERE times > 1) AS recovered_twice, count(*) FILTER (WHERE superseded) AS superseded
            FROM (SELECT count(*) AS times, bool_or(action = 'superseded') AS superseded
                    FROM {schema}.locktop_audit
                   WHERE action IN ('recovered', 'gave_up', 'superseded') AND execution_id IS NOT NULL
                   GROUP BY execution_id) q"
     );
-    let record = runner.record();
     let mut found = Numbers { workers: count(workers), tasks: count(tasks), ..Numbers::default() };
-    [found.executions, found.completed, found.failed, found.running, found.recovered] =
-        numbers(client, &log).await?;
+    found.extend(numbers(client, &log).await?);
     if !tables.recipe {
-        [found.recovered_twice, found.superseded] = numbers(client, &audit).await?;
+        found.extend(numbers(client, &audit).await?);
     }
-    let counts = WitnessLog::read(client).await?.counts(&record.pauses);
+    found.extend(report.numbers(&KEYS));
+    let counts = WitnessLog::read(client).await?.counts(&report.faults.pauses);
     (found.runs, found.double_runs, found.woken_runs) = (counts.runs, counts.double_runs, counts.woken_runs);
     (found.finishes_refused, found.finishes_accepted) = (counts.finishes_refused, counts.finishes_accepted);
-    (found.kills, found.stops, found.overslept, found.cuts) =
-        (record.kills, count(record.pauses.len()), record.overslept, record.cuts);
-    (found.processes, found.lost_workers) = runner.processes();
     let tally = found.tally(NAME);
-    let violations = violations(&tally, counts.example.as_deref(), runner.first_error().as_deref());
+    let violations = violations(&tally, counts.example.as_deref(), report.first_error.as_deref());
     Ok(ContestOutcome { tally, violations })
 }
 

@@ -4,25 +4,26 @@
 pub mod child;
 mod contest;
 mod count;
-mod prepared;
 mod recovery;
 mod running;
-mod shared;
 mod summary;
 mod tables;
 mod witness;
 
-pub use prepared::PreparedContests;
-pub use running::RunningContests;
+pub use running::{PreparedContests, RunningContests};
 pub use summary::{Outcome, Summary};
 pub use tables::TASKS_SCHEMA;
 
 use std::path::PathBuf;
 
+use tokio_postgres::Client;
+
 use super::contest::Contest;
 use super::workers::Plan;
 pub use super::workers::TasksError;
 use super::{Language, OpenQuestion};
+use pg_connect::connect::connect;
+use tables::TaskTables;
 
 /// Seconds that an execution with a free key is left alone, before scaling; and the minimum after scaling.
 const GRACE: f64 = 30.0;
@@ -109,5 +110,20 @@ impl TasksOptions {
             language: self.language,
             time_scale: self.time_scale,
         }
+    }
+}
+
+/// Shared by the loops of the contest of tasks.
+#[derive(Debug)]
+struct TaskContest {
+    tables: TaskTables,
+    options: TasksOptions,
+    plan: Plan,
+}
+
+impl TaskContest {
+    async fn connect(&self, purpose: &str) -> Option<Client> {
+        let info = self.tables.info.clone().with_application_name(&format!("locktop demo {purpose}"));
+        Some(connect(&info).await.ok()?.client)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use super::shared::Shared;
+use super::TaskContest;
 use locktop_base::Timestamp;
 use locktop_base::clock;
 use locktop_tasks::actor::Actor;
@@ -25,7 +25,7 @@ const WAIT: Duration = Duration::from_secs(5);
 /// The recipe's timeout in minutes, before scaling: its function counts whole minutes.
 const RECIPE_MINUTES: f64 = 30.0;
 
-pub(super) async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<TaskContest>) {
     loop {
         if let Some(client) = shared.connect("recovery").await {
             if shared.tables.recipe {
@@ -38,7 +38,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn by_schema(shared: &Shared, client: &Client) {
+async fn by_schema(shared: &TaskContest, client: &Client) {
     let order = Order {
         actor: Actor::of_process("locktop demo", shared.tables.info.user()),
         reason: None,
@@ -59,7 +59,7 @@ async fn by_schema(shared: &Shared, client: &Client) {
 
 /// One poll, and the recovery of what it finds. An execution whose recovery is refused or lost is found again by the next
 /// poll.
-async fn recover(shared: &Shared, client: &Client, order: &Order, select: Selection, terminate: bool) {
+async fn recover(shared: &TaskContest, client: &Client, order: &Order, select: Selection, terminate: bool) {
     let request = Request { select, task: None, terminate };
     if let Ok(mut plan) = recovery::plan(client, &shared.tables.schema, &request).await {
         let (grace, now) = (shared.options.manual_grace(), plan.taken_at);
@@ -77,7 +77,7 @@ fn trouble_for(seen: &Running, now: Timestamp) -> f64 {
     seen.last_seen_at().map_or(f64::INFINITY, |at| (now - at).as_seconds_f64())
 }
 
-async fn by_recipe(shared: &Shared, client: &Client) {
+async fn by_recipe(shared: &TaskContest, client: &Client) {
     let minutes = shared.plan.scaled(RECIPE_MINUTES).round();
     let sql = format!("SELECT count(*) FROM check_and_recover_timeout_tasks({minutes})");
     while client.execute(&sql, &[]).await.is_ok() || !client.is_closed() {

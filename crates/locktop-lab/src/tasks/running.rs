@@ -1,16 +1,103 @@
-//! All contests that run in one schema, including the tasks, and how they end.
+//! All contests that run in one schema of the demo's own, including the tasks: their preparation, and how they end.
 
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio_postgres::Client;
 
-use super::tables::TaskTables;
-use super::{Outcome, TasksError};
-use crate::contest::RunningContest;
+use super::tables::{TASKS_SCHEMA, TaskTables};
+use super::{Outcome, TaskContest, TasksError, TasksOptions};
+use crate::contest::{Environment, Runner};
+use crate::workers::{WorkerConfig, WorkerRole};
 use locktop_base::clock;
 use locktop_tasks::schema::{SchemaError, SchemaName};
 use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
+
+/// The settings of the sessions: when an execution is an orphan, and the search path for a recipe's functions.
+fn settings(info: &ConnInfo, schema: &SchemaName, options: &TasksOptions, grace: f64) -> ConnInfo {
+    let grace = format!("{}ms", (grace * 1_000.0).round());
+    let info = info.clone().with_setting("locktop.orphan_grace", &grace);
+    if options.recipe.is_none() {
+        return info;
+    }
+    info.with_setting("search_path", &format!("{},public", schema.as_str()))
+}
+
+#[derive(Debug)]
+pub struct PreparedContests {
+    info: ConnInfo,
+    tables: TaskTables,
+    client: Client,
+    options: TasksOptions,
+}
+
+impl PreparedContests {
+    /// Creates the schema, which must not exist. `embedded`: the server is the demo's own.
+    pub async fn create(info: &ConnInfo, embedded: bool, options: TasksOptions) -> Result<Self, TasksError> {
+        let name =
+            if embedded { SchemaName::default() } else { SchemaName::new(TASKS_SCHEMA).unwrap_or_default() };
+        let tables = TaskTables {
+            info: settings(info, &name, &options, options.orphan_grace()),
+            schema: name,
+            recipe: options.recipe.is_some(),
+        };
+        let client = tables.create(options.recipe.as_deref()).await?;
+        Ok(Self { info: info.clone(), tables, client, options })
+    }
+
+    /// Inserts the tasks and starts the workers. If that fails, the schema is removed.
+    pub async fn start(self) -> Result<RunningContests, TasksError> {
+        let tables = self.tables.clone();
+        match self.begin().await {
+            Ok(contests) => Ok(contests),
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = remove(&tables).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin(self) -> Result<RunningContests, TasksError> {
+        let Self { info, tables, client, options } = self;
+        tables.make_witness_table(&client).await?;
+        let plan = options.plan();
+        tables.insert_tasks(&client, &plan).await?;
+        let workers = settings(&info, &tables.schema, &options, options.takeover());
+        let config = WorkerConfig {
+            conninfo: workers.to_key_value(),
+            schema: tables.schema.as_str().to_owned(),
+            worker: "worker".to_owned(),
+            process: 0,
+            role: WorkerRole::Tasks,
+            recipe: tables.recipe,
+            plan,
+        };
+        let environment = Environment {
+            info: tables.info.clone(),
+            schema: tables.schema.clone(),
+            program: options.program.clone(),
+            config,
+            seed: options.seed,
+            headless: options.headless,
+            question: options.question.clone(),
+        };
+        let contests = options.contests.clone();
+        let mut running = RunningContests::new(tables.clone(), options.seed);
+        if options.workers > 0 {
+            running.add(TaskContest { tables, options, plan }.begin(&environment)?);
+        }
+        for contest in contests {
+            running.add(Box::pin(contest.begin(&environment, &client)).await?);
+        }
+        Ok(running)
+    }
+
+    pub async fn remove(self) -> Result<(), TasksError> {
+        remove(&self.tables).await
+    }
+}
 
 /// Interval between, and number of, attempts to remove the schema while sessions of ended workers still exist.
 const POLL: Duration = Duration::from_millis(100);
@@ -19,17 +106,17 @@ const REMOVALS: u32 = 50;
 #[derive(Debug)]
 pub struct RunningContests {
     tables: TaskTables,
-    contests: Vec<Box<dyn RunningContest>>,
+    contests: Vec<Runner>,
     seed: u64,
     since: Instant,
 }
 
 impl RunningContests {
-    pub(super) fn new(tables: TaskTables, seed: u64) -> Self {
+    fn new(tables: TaskTables, seed: u64) -> Self {
         Self { tables, contests: Vec::new(), seed, since: clock::monotonic() }
     }
 
-    pub(super) fn add(&mut self, contest: Box<dyn RunningContest>) {
+    fn add(&mut self, contest: Runner) {
         self.contests.push(contest);
     }
 
@@ -41,7 +128,7 @@ impl RunningContests {
     /// URLs of the Redis servers that the contests use, in sets that decide together.
     #[must_use]
     pub fn redis(&self) -> Vec<Vec<String>> {
-        self.contests.iter().flat_map(|contest| contest.redis()).collect()
+        self.contests.iter().flat_map(Runner::redis).collect()
     }
 
     pub async fn outcome(&self) -> Result<Outcome, TasksError> {
@@ -64,7 +151,7 @@ impl RunningContests {
     /// If the server does not provide the numbers; the workers have ended all the same.
     pub async fn finish(&mut self) -> Result<Outcome, TasksError> {
         // In parallel, since each waits for its own end.
-        join_all(self.contests.iter_mut().map(|contest| contest.finish())).await;
+        join_all(self.contests.iter_mut().map(Runner::finish)).await;
         self.outcome().await
     }
 
@@ -81,7 +168,7 @@ impl RunningContests {
 }
 
 /// The sessions of killed workers may take a moment to end.
-pub(super) async fn remove(tables: &TaskTables) -> Result<(), TasksError> {
+async fn remove(tables: &TaskTables) -> Result<(), TasksError> {
     let mut outcome = tables.remove().await;
     for _ in 0..REMOVALS {
         let Err(TasksError::Schema(SchemaError::InUse { .. })) = &outcome else { break };

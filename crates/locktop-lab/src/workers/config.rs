@@ -1,16 +1,22 @@
 //! The configuration of a worker process, in one line on its standard input. A connection string may contain a password,
 //! so none of it is on a command line.
 
-use crate::Language;
+use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{PlannedTask, TaskEnd, planned_tasks};
+use crate::Language;
 use locktop_tasks::schema::SchemaName;
 use locktop_tasks::worker::{Options, Source, WorkerId};
+use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
+use tokio_postgres::Client;
 
+const LOOK: Duration = Duration::from_millis(200);
 /// Work of minutes takes seconds here, so the heartbeat is shorter than usual, too.
 const HEARTBEAT: Duration = Duration::from_millis(300);
 
@@ -30,8 +36,25 @@ pub(crate) struct WorkerConfig {
 }
 
 impl WorkerConfig {
-    pub(crate) fn options(&self, source: Source) -> Result<Options, String> {
+    /// Connection parameters, with the worker's name and a suffix as the name of the application.
+    pub(crate) fn info(&self, suffix: &str) -> Result<ConnInfo, String> {
         let info = ConnInfo::parse(&self.conninfo).map_err(|error| error.to_string())?;
+        Ok(info.with_application_name(&format!("{}{suffix}", self.worker)))
+    }
+
+    /// The connection over which this process records what it does, independent of its other sessions.
+    pub(crate) async fn witness(&self) -> Result<Arc<Client>, String> {
+        let connection = connect(&self.info(" witness")?).await;
+        connection.map(|connection| Arc::new(connection.client)).map_err(|error| error.to_string())
+    }
+
+    /// Random choices of this process.
+    pub(crate) fn random(&self, seed: u64) -> Rng {
+        Rng::with_seed(seed ^ u64::from(self.process.unsigned_abs()) << 32)
+    }
+
+    pub(crate) fn options(&self, source: Source) -> Result<Options, String> {
+        let info = self.info("")?;
         let id: WorkerId = self.worker.parse().map_err(|error| format!("{error}"))?;
         Ok(Options {
             schema: SchemaName::new(&self.schema).map_err(|error| error.to_string())?,
@@ -39,9 +62,25 @@ impl WorkerConfig {
             heartbeat: HEARTBEAT,
             // The demo is over: nothing waits for what still runs.
             grace: Duration::ZERO,
-            info: info.clone().with_application_name(&self.worker),
+            info: info.clone(),
             ..Options::new(info, id)
         })
+    }
+}
+
+/// Works as long as the connection of its witness lasts: nothing can be witnessed without it.
+pub(crate) async fn witnessed<T, E: Display>(
+    witness: &Client,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<(), String> {
+    let lost = async {
+        while !witness.is_closed() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        outcome = work => outcome.map(drop).map_err(|error| error.to_string()),
+        () = lost => Err("the witness's connection was lost".to_owned()),
     }
 }
 

@@ -20,13 +20,12 @@ const STEP: Duration = Duration::from_millis(60);
 const PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(config: &WorkerConfig, leases: i32, term: u64, seed: u64) -> Result<(), String> {
-    let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
     let mut node = Node {
-        info: info.with_application_name(&config.worker),
+        info: config.info("")?,
         schema: SchemaName::new(&config.schema).map_err(|error| error.to_string())?,
         name: config.worker.clone(),
         term,
-        random: Rng::with_seed(seed ^ u64::from(config.process.unsigned_abs()) << 32),
+        random: config.random(seed),
     };
     loop {
         // An error means a lost server, or a term too short to learn of it.

@@ -3,17 +3,15 @@
 
 pub(crate) mod child;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
 use super::faults::FaultPlan;
-use super::runner::Runner;
+use super::runner::{Report, Runner};
 use super::tally::{ContestOutcome, Tally, count, numbers, tally};
-use super::{Contest, Environment, RunningContest};
+use super::{Contest, Environment, Rules};
 use crate::OpenQuestion;
 use crate::scenario::SCHEMA;
 use crate::workers::{TasksError, WorkerRole};
@@ -66,91 +64,32 @@ fn tables(environment: &Environment) -> String {
 }
 
 #[derive(Debug)]
-pub(super) struct Leases {
-    runner: Runner,
-    question: Option<JoinHandle<()>>,
-}
+struct Leases;
 
-impl Leases {
-    pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Self, TasksError> {
-        client
-            .batch_execute(&tables(environment))
-            .await
-            .map_err(TasksError::server("the terms of leases"))?;
-        let view = format!("{}.leases", environment.schema.quoted());
-        let is_taken_over = format!(
-            "EXISTS (SELECT FROM {SCHEMA}.lease_terms a JOIN {SCHEMA}.lease_terms b USING (lease)
-                      WHERE a.token = u.token AND a.released_at IS NULL AND b.token > a.token)"
-        );
-        let faults = FaultPlan {
-            targets: format!("SELECT owner, token FROM {view} WHERE state = 'held' ORDER BY owner"),
-            lost: Some(format!("SELECT nullif({is_taken_over}, false) FROM (SELECT $1::bigint) AS u (token)")),
-            unnoticed: Some(format!(
-                "SELECT count(*) FROM unnest($1::bigint[]) AS u (token)
-                  WHERE {is_taken_over} AND NOT EXISTS (SELECT FROM {SCHEMA}.lease_losses l WHERE l.token = u.token)"
-            )),
-            gap: if environment.headless { (300, 900) } else { (3_000, 4_000) },
-            ..FaultPlan::default()
-        };
-        let term = if environment.headless { TERM } else { SHOWN_TERM };
-        let role = WorkerRole::Leases { leases: LEASES, term, seed: environment.seed };
-        let runner = Runner::begin(environment, "node", role, WORKERS, faults)?;
-        let tell = || tokio::spawn(tell(environment.info.clone(), environment.question.clone()));
-        Ok(Self { runner, question: (!environment.headless).then(tell) })
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
+    client.batch_execute(&tables(environment)).await.map_err(TasksError::server("the terms of leases"))?;
+    let view = format!("{}.leases", environment.schema.quoted());
+    let is_taken_over = format!(
+        "EXISTS (SELECT FROM {SCHEMA}.lease_terms a JOIN {SCHEMA}.lease_terms b USING (lease)
+                  WHERE a.token = u.token AND a.released_at IS NULL AND b.token > a.token)"
+    );
+    let faults = FaultPlan {
+        targets: format!("SELECT owner, token FROM {view} WHERE state = 'held' ORDER BY owner"),
+        lost: Some(format!("SELECT nullif({is_taken_over}, false) FROM (SELECT $1::bigint) AS u (token)")),
+        unnoticed: Some(format!(
+            "SELECT count(*) FROM unnest($1::bigint[]) AS u (token)
+              WHERE {is_taken_over} AND NOT EXISTS (SELECT FROM {SCHEMA}.lease_losses l WHERE l.token = u.token)"
+        )),
+        gap: if environment.headless { (300, 900) } else { (3_000, 4_000) },
+        ..FaultPlan::default()
+    };
+    let term = if environment.headless { TERM } else { SHOWN_TERM };
+    let role = WorkerRole::Leases { leases: LEASES, term, seed: environment.seed };
+    let mut runner = Runner::new(Arc::new(Leases)).processes(environment, "node", role, WORKERS, faults)?;
+    if !environment.headless {
+        runner.spawn(tell(environment.info.clone(), environment.question.clone()));
     }
-
-    async fn found(&self, client: &Client) -> Result<ContestOutcome, Error> {
-        // Each term is compared with the one before it, by token and by time.
-        let terms = format!(
-            "SELECT count(*), coalesce(sum(renewed), 0)::bigint, count(released_at),
-                    count(*) FILTER (WHERE before_token IS NOT NULL AND before_released IS NULL),
-                    count(*) FILTER (WHERE before_ends > acquired_at), count(*) FILTER (WHERE later_token > token)
-               FROM (SELECT t.*, lag(token) OVER w AS before_token, lag(released_at) OVER w AS before_released,
-                            lag(ends) OVER w AS before_ends,
-                            max(token) OVER (PARTITION BY lease ORDER BY acquired_at
-                                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later_token
-                       FROM {SCHEMA}.lease_terms t WINDOW w AS (PARTITION BY lease ORDER BY token)) q"
-        );
-        let writes = format!(
-            "SELECT count(*), count(*) FILTER (WHERE EXISTS (
-                        SELECT FROM {SCHEMA}.lease_terms t
-                         WHERE t.lease = w.lease AND t.token > w.token AND t.acquired_at < w.at))
-               FROM {SCHEMA}.lease_writes w"
-        );
-        let losses = format!(
-            "SELECT count(*) FILTER (WHERE tried = 'write' AND refused), count(*) FILTER (WHERE tried = 'release' AND refused), count(*)
-               FROM {SCHEMA}.lease_losses"
-        );
-        let leases = u64::from(LEASES.unsigned_abs());
-        let mut found = Numbers { workers: count(WORKERS), leases, ..Numbers::default() };
-        [
-            found.acquired,
-            found.renewed,
-            found.released,
-            found.taken_over,
-            found.overlaps,
-            found.tokens_back,
-        ] = numbers(client, &terms).await?;
-        [found.writes, found.stale_writes_accepted] = numbers(client, &writes).await?;
-        [found.stale_writes_refused, found.stale_releases_refused, found.lost] =
-            numbers(client, &losses).await?;
-        let record = self.runner.record();
-        (found.kills, found.stops, found.overslept) =
-            (record.kills, count(record.pauses.len()), record.overslept);
-        (found.processes, found.lost_workers) = self.runner.processes();
-        let refused = found.stale_writes_refused + found.stale_releases_refused;
-        let silent = found.overslept > 0 && refused == 0;
-        let first_error = self.runner.first_error();
-        Ok(ContestOutcome::new(found.tally(Contest::Leases.as_str()))
-            .zero(&[
-                ("overlaps", "new holders before the previous one had ended"),
-                ("tokens_back", "tokens that are not above all previous ones"),
-                ("stale_writes_accepted", "writes accepted after another session acquired the lease"),
-            ])
-            .must_not(silent, "no late holder was refused")
-            .some("acquired", "no lease was acquired", first_error.as_deref())
-            .must_not(found.lost_workers > 0, first_error.unwrap_or_default()))
-    }
+    Ok(runner)
 }
 
 async fn tell(info: ConnInfo, question: OpenQuestion) {
@@ -172,18 +111,46 @@ async fn tell(info: ConnInfo, question: OpenQuestion) {
     }
 }
 
-impl Drop for Leases {
-    fn drop(&mut self) {
-        self.question.iter().for_each(JoinHandle::abort);
-    }
-}
-
-impl RunningContest for Leases {
-    fn finish(&mut self) -> BoxFuture<'_, ()> {
-        self.runner.finish().boxed()
-    }
-
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>> {
-        self.found(client).boxed()
+impl Rules for Leases {
+    async fn count(&self, client: &Client, report: &Report) -> Result<ContestOutcome, Error> {
+        // Each term is compared with the one before it, by token and by time.
+        let terms = format!(
+            "SELECT count(*) AS acquired, coalesce(sum(renewed), 0)::bigint AS renewed, count(released_at) AS released,
+                    count(*) FILTER (WHERE before_token IS NOT NULL AND before_released IS NULL) AS taken_over,
+                    count(*) FILTER (WHERE before_ends > acquired_at) AS overlaps,
+                    count(*) FILTER (WHERE later_token > token) AS tokens_back
+               FROM (SELECT t.*, lag(token) OVER w AS before_token, lag(released_at) OVER w AS before_released,
+                            lag(ends) OVER w AS before_ends,
+                            max(token) OVER (PARTITION BY lease ORDER BY acquired_at
+                                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later_token
+                       FROM {SCHEMA}.lease_terms t WINDOW w AS (PARTITION BY lease ORDER BY token)) q"
+        );
+        let writes = format!(
+            "SELECT count(*) AS writes, count(*) FILTER (WHERE EXISTS (
+                        SELECT FROM {SCHEMA}.lease_terms t
+                         WHERE t.lease = w.lease AND t.token > w.token AND t.acquired_at < w.at)) AS stale_writes_accepted
+               FROM {SCHEMA}.lease_writes w"
+        );
+        let losses = format!(
+            "SELECT count(*) FILTER (WHERE tried = 'write' AND refused) AS stale_writes_refused,
+                    count(*) FILTER (WHERE tried = 'release' AND refused) AS stale_releases_refused, count(*) AS lost
+               FROM {SCHEMA}.lease_losses"
+        );
+        let leases = u64::from(LEASES.unsigned_abs());
+        let mut found = Numbers { workers: count(WORKERS), leases, ..Numbers::default() };
+        for sql in [terms, writes, losses] {
+            found.extend(numbers(client, &sql).await?);
+        }
+        found.extend(report.numbers(&KEYS));
+        let refused = found.stale_writes_refused + found.stale_releases_refused;
+        let silent = found.overslept > 0 && refused == 0;
+        Ok(ContestOutcome::new(found.tally(Contest::Leases.as_str()))
+            .zero(&[
+                ("overlaps", "new holders before the previous one had ended"),
+                ("tokens_back", "tokens that are not above all previous ones"),
+                ("stale_writes_accepted", "writes accepted after another session acquired the lease"),
+            ])
+            .must_not(silent, "no late holder was refused")
+            .some("acquired", "no lease was acquired", report.first_error.as_deref()))
     }
 }

@@ -9,31 +9,15 @@ use tokio_postgres::Client;
 
 use super::producer::{ItemEnd, Payload};
 use crate::scenario::SCHEMA;
-use crate::workers::WorkerConfig;
+use crate::workers::{WorkerConfig, witnessed};
 use locktop_tasks::worker::{self, Job, Source, Stop, Work, WorkError};
-use pg_connect::connect::connect;
-use pg_connect::conninfo::ConnInfo;
 
 const TICK: Duration = Duration::from_millis(100);
-const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(config: &WorkerConfig, quit: watch::Receiver<bool>) -> Result<(), String> {
-    let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
-    let info = info.with_application_name(&format!("{} witness", config.worker));
-    let client = connect(&info).await.map_err(|error| error.to_string())?.client;
-    let witness = Arc::new(client);
+    let witness = config.witness().await?;
     let items = Items { witness: Arc::clone(&witness), worker: config.worker.clone() };
-    let lost = async {
-        while !witness.is_closed() {
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    tokio::select! {
-        outcome = worker::run(config.options(Source::Queue)?, items, quit) => {
-            outcome.map(drop).map_err(|error| error.to_string())
-        }
-        () = lost => Err("the witness's connection was lost".to_owned()),
-    }
+    witnessed(&witness, Box::pin(worker::run(config.options(Source::Queue)?, items, quit))).await
 }
 
 struct Items {

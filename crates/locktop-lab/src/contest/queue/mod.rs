@@ -9,16 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
 use super::faults::{Fault, FaultPlan};
-use super::runner::Runner;
+use super::runner::{Report, Runner};
 use super::tally::{ContestOutcome, Tally, count, numbers, tally};
-use super::{Contest, Environment, RunningContest};
+use super::{Contest, Environment, Rules};
 use crate::scenario::SCHEMA;
 use crate::workers::{TasksError, WorkerRole};
 use locktop_base::clock;
@@ -55,38 +51,35 @@ const TABLES: &str = "DROP TABLE IF EXISTS @.queue_runs, @.queue_finishes;
          EXECUTE FUNCTION @.note_finish()";
 
 #[derive(Debug)]
-pub(super) struct Queue {
+struct Queue {
     environment: Environment,
-    runner: Runner,
-    producer: JoinHandle<()>,
-    quit: watch::Sender<bool>,
     added: Arc<AtomicU64>,
-    over: bool,
+}
+
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
+    let tables = TABLES.replace('@', SCHEMA).replace('#', &environment.schema.quoted());
+    client.batch_execute(&tables).await.map_err(TasksError::server("the runs of items"))?;
+    let table = format!("{}.task_queue", environment.schema.quoted());
+    let faults = FaultPlan {
+        targets: format!(
+            "SELECT worker_id::text, id FROM {table} WHERE status = 'processing' ORDER BY worker_id"
+        ),
+        // A paused worker loses nothing: its session remains.
+        kinds: &[Fault::Kill; 3],
+        gap: if environment.headless { (200, 600) } else { (4_000, 4_000) },
+        ..FaultPlan::default()
+    };
+    let added = Arc::<AtomicU64>::default();
+    let queue = Queue { environment: environment.clone(), added: Arc::clone(&added) };
+    let runner = Runner::new(Arc::new(queue));
+    let mut runner = runner.processes(environment, "consumer", WorkerRole::Queue, WORKERS, faults)?;
+    runner.spawn_until(|quit| producer::run(environment.clone(), added, quit));
+    Ok(runner)
 }
 
 impl Queue {
-    pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Self, TasksError> {
-        let tables = TABLES.replace('@', SCHEMA).replace('#', &environment.schema.quoted());
-        client.batch_execute(&tables).await.map_err(TasksError::server("the runs of items"))?;
-        let table = format!("{}.task_queue", environment.schema.quoted());
-        let faults = FaultPlan {
-            targets: format!(
-                "SELECT worker_id::text, id FROM {table} WHERE status = 'processing' ORDER BY worker_id"
-            ),
-            // A paused worker loses nothing: its session remains.
-            kinds: &[Fault::Kill; 3],
-            gap: if environment.headless { (200, 600) } else { (4_000, 4_000) },
-            ..FaultPlan::default()
-        };
-        let runner = Runner::begin(environment, "consumer", WorkerRole::Queue, WORKERS, faults)?;
-        let added = Arc::<AtomicU64>::default();
-        let (quit, told) = watch::channel(false);
-        let producer = tokio::spawn(producer::run(environment.clone(), Arc::clone(&added), told));
-        Ok(Self { environment: environment.clone(), runner, producer, quit, added, over: false })
-    }
-
     /// Requeues the items of workers that have ended.
-    async fn settle(&self) {
+    async fn requeue(&self) {
         let Ok(connection) = connect(&self.environment.info).await else { return };
         let queue = WorkQueue { schema: self.environment.schema.clone() };
         let start = clock::monotonic();
@@ -99,47 +92,54 @@ impl Queue {
             tokio::time::sleep(POLL).await;
         }
     }
+}
 
-    async fn found(&self, client: &Client) -> Result<ContestOutcome, Error> {
+impl Rules for Queue {
+    async fn settle(&self) {
+        self.requeue().await;
+    }
+
+    async fn count(&self, client: &Client, report: &Report) -> Result<ContestOutcome, Error> {
         let schema = self.environment.schema.quoted();
         // The items added are counted first: a row that is added later does not count as lost.
         let added = self.added.load(Ordering::SeqCst);
         let states = format!(
-            "SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'processing'),
-                    count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed'),
-                    count(*) FILTER (WHERE f.finishes > 1), coalesce(sum(f.finishes), 0)::bigint,
+            "SELECT greatest({added} - count(*), 0) AS lost_items,
+                    count(*) FILTER (WHERE status = 'pending') AS pending,
+                    count(*) FILTER (WHERE status = 'processing') AS processing,
+                    count(*) FILTER (WHERE status = 'completed') AS completed,
+                    count(*) FILTER (WHERE status = 'failed') AS failed,
+                    count(*) FILTER (WHERE f.finishes > 1) AS finished_twice,
+                    coalesce(sum(f.finishes), 0)::bigint AS finishes,
                     count(*) FILTER (WHERE status = 'completed' AND NOT EXISTS (
                         SELECT FROM {SCHEMA}.queue_finishes f JOIN {SCHEMA}.queue_runs r USING (item, attempt, worker)
-                         WHERE f.item = q.id AND r.outcome = 'done'))
+                         WHERE f.item = q.id AND r.outcome = 'done')) AS finished_undone
                FROM {schema}.task_queue q
                LEFT JOIN (SELECT item, count(*) AS finishes FROM {SCHEMA}.queue_finishes GROUP BY item) f ON f.item = q.id"
         );
+        // A worker that is killed between the end of the work and its finish has done the work all the same.
         let runs = format!(
-            "SELECT count(*), count(*) FILTER (WHERE EXISTS (
+            "SELECT count(*) AS runs, count(*) FILTER (WHERE EXISTS (
                         SELECT FROM {SCHEMA}.queue_runs o
-                         WHERE o.item = r.item AND o.n > r.n AND o.began <= r.last AND o.last >= r.began)),
-                    count(*) FILTER (WHERE outcome = 'done') - count(DISTINCT item) FILTER (WHERE outcome = 'done')
+                         WHERE o.item = r.item AND o.n > r.n AND o.began <= r.last AND o.last >= r.began)) AS overlapping_runs,
+                    count(*) FILTER (WHERE outcome = 'done') - count(DISTINCT item) FILTER (WHERE outcome = 'done') AS done_again
                FROM {SCHEMA}.queue_runs r"
         );
         let audit = format!(
-            "SELECT count(*) FILTER (WHERE action = 'requeued'), count(*) FILTER (WHERE action = 'gave_up')
+            "SELECT count(*) FILTER (WHERE action = 'requeued') AS requeued,
+                    count(*) FILTER (WHERE action = 'gave_up') AS gave_up
                FROM {schema}.locktop_audit WHERE worker_id LIKE 'consumer-%'"
         );
         let mut found = Numbers { workers: count(WORKERS), added, ..Numbers::default() };
-        let [rows, pending, processing, completed, failed, twice, finishes, undone] =
-            numbers(client, &states).await?;
-        (found.pending, found.processing, found.completed, found.failed) =
-            (pending, processing, completed, failed);
-        (found.finishes, found.finished_twice, found.finished_undone) = (finishes, twice, undone);
-        // A worker that is killed between the end of the work and its finish has done the work all the same.
-        [found.runs, found.overlapping_runs, found.done_again] = numbers(client, &runs).await?;
-        [found.requeued, found.gave_up] = numbers(client, &audit).await?;
-        // Items deleted on purpose are not lost: see the producer.
-        found.lost_items = if self.environment.headless { added.saturating_sub(rows) } else { 0 };
-        found.stranded_items = if self.over { processing } else { 0 };
-        found.kills = self.runner.record().kills;
-        (found.processes, found.lost_workers) = self.runner.processes();
-        let first_error = self.runner.first_error();
+        for sql in [states, runs, audit] {
+            found.extend(numbers(client, &sql).await?);
+        }
+        found.extend(report.numbers(&KEYS));
+        if !self.environment.headless {
+            // Items deleted on purpose are not lost: see the producer.
+            found.lost_items = 0;
+        }
+        found.stranded_items = if report.over { found.processing } else { 0 };
         Ok(ContestOutcome::new(found.tally(Contest::Queue.as_str()))
             .zero(&[
                 ("overlapping_runs", "runs of an item that overlap another run of it"),
@@ -148,30 +148,6 @@ impl Queue {
                 ("lost_items", "items that were added and are missing"),
                 ("stranded_items", "items that no worker runs and no worker can take"),
             ])
-            .some("finishes", "no item was completed", first_error.as_deref())
-            .must_not(found.lost_workers > 0, first_error.unwrap_or_default()))
-    }
-}
-
-impl RunningContest for Queue {
-    fn finish(&mut self) -> BoxFuture<'_, ()> {
-        async {
-            self.quit.send_replace(true);
-            let _ = (&mut self.producer).await;
-            self.runner.finish().await;
-            self.settle().await;
-            self.over = true;
-        }
-        .boxed()
-    }
-
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>> {
-        self.found(client).boxed()
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        self.producer.abort();
+            .some("finishes", "no item was completed", report.first_error.as_deref()))
     }
 }

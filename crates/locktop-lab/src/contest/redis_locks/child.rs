@@ -10,7 +10,6 @@ use crate::workers::WorkerConfig;
 use locktop_base::clock;
 use locktop_locks::redis_lock::{Guard, LockOptions, NotAcquired, RedisLocks};
 use pg_connect::connect::connect;
-use pg_connect::conninfo::ConnInfo;
 
 const STEP: Duration = Duration::from_millis(40);
 const TIMEOUT: Duration = Duration::from_millis(200);
@@ -23,8 +22,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Works until it is dropped. The first server is used on its own.
 pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed: u64) -> Result<(), String> {
-    let info = ConnInfo::parse(&config.conninfo).map_err(|error| error.to_string())?;
-    let info = info.with_application_name(&config.worker);
+    let info = config.info("")?;
     let options =
         LockOptions::term(Duration::from_millis(term)).named(config.worker.as_str()).timeout(TIMEOUT);
     let set = |name, urls: &[String]| {
@@ -33,7 +31,7 @@ pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed:
     };
     let (one, five) = urls.split_at_checked(1).ok_or("no servers")?;
     let sets = [set("one", one)?, set("five", five)?];
-    let mut random = Rng::with_seed(seed ^ u64::from(config.process.unsigned_abs()) << 32);
+    let mut random = config.random(seed);
     loop {
         if let Ok(connection) = connect(&info).await {
             let client = LockClient { client: connection.client, name: config.worker.clone(), term };

@@ -8,14 +8,14 @@
 pub(crate) mod child;
 mod servers;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
 use tokio_postgres::{Client, Error};
 
 use super::faults::FaultPlan;
-use super::runner::Runner;
+use super::runner::{Report, Runner};
 use super::tally::{ContestOutcome, Tally, count, numbers, tally};
-use super::{Contest, Environment, RunningContest};
+use super::{Contest, Environment, Rules};
 use crate::scenario::SCHEMA;
 use crate::workers::{TasksError, WorkerRole};
 use servers::Servers;
@@ -41,90 +41,74 @@ const TABLES: &str =
      CREATE TABLE @.redis_refusals (
          worker text, reason text, times bigint NOT NULL DEFAULT 1, PRIMARY KEY (worker, reason))";
 
-#[derive(Debug)]
-pub(super) struct RedisContest {
-    runner: Runner,
-    servers: Servers,
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
+    let servers = Servers::start().await?;
+    let tables = TABLES.replace('@', SCHEMA);
+    client.batch_execute(&tables).await.map_err(TasksError::server("the holders of locks"))?;
+    let faults = FaultPlan {
+        // Locks that another client is going to want.
+        targets: format!(
+            "SELECT worker, n FROM {SCHEMA}.redis_holds WHERE outcome IS NULL AND kind <> 'submit' ORDER BY n DESC LIMIT 20"
+        ),
+        lost: Some(format!(
+            "SELECT nullif(EXISTS (SELECT FROM {SCHEMA}.redis_holds a JOIN {SCHEMA}.redis_holds b USING (lock)
+                                    WHERE a.n = $1 AND b.n > a.n), false)"
+        )),
+        gap: if environment.headless { (600, 1_200) } else { (4_000, 5_000) },
+        ..FaultPlan::default()
+    };
+    let term = if environment.headless { TERM } else { SHOWN_TERM };
+    let role = WorkerRole::Redis { urls: servers.urls.clone(), term, seed: environment.seed };
+    let servers = Arc::new(servers);
+    let runner = Runner::new(Arc::clone(&servers));
+    let mut runner = runner.processes(environment, "client", role, WORKERS, faults)?;
+    let (seed, headless) = (environment.seed, environment.headless);
+    runner.spawn_until(|quit| servers.inject_faults(seed, headless, quit));
+    Ok(runner)
 }
 
-impl RedisContest {
-    pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Self, TasksError> {
-        let servers = Servers::start(environment).await?;
-        let tables = TABLES.replace('@', SCHEMA);
-        client.batch_execute(&tables).await.map_err(TasksError::server("the holders of locks"))?;
-        let faults = FaultPlan {
-            // Locks that another client is going to want.
-            targets: format!(
-                "SELECT worker, n FROM {SCHEMA}.redis_holds WHERE outcome IS NULL AND kind <> 'submit' ORDER BY n DESC LIMIT 20"
-            ),
-            lost: Some(format!(
-                "SELECT nullif(EXISTS (SELECT FROM {SCHEMA}.redis_holds a JOIN {SCHEMA}.redis_holds b USING (lock)
-                                        WHERE a.n = $1 AND b.n > a.n), false)"
-            )),
-            gap: if environment.headless { (600, 1_200) } else { (4_000, 5_000) },
-            ..FaultPlan::default()
-        };
-        let term = if environment.headless { TERM } else { SHOWN_TERM };
-        let role = WorkerRole::Redis { urls: servers.urls.clone(), term, seed: environment.seed };
-        let runner = Runner::begin(environment, "client", role, WORKERS, faults)?;
-        Ok(Self { runner, servers })
+impl Rules for Servers {
+    /// The single server, and the five that decide together.
+    fn redis(&self) -> Vec<Vec<String>> {
+        self.urls.split_at_checked(1).map(|(one, five)| vec![one.to_vec(), five.to_vec()]).unwrap_or_default()
     }
 
-    async fn found(&self, client: &Client) -> Result<ContestOutcome, Error> {
+    async fn count(&self, client: &Client, report: &Report) -> Result<ContestOutcome, Error> {
         let holds = format!(
-            "SELECT count(*), count(*) FILTER (WHERE outcome = 'lost'), count(*) FILTER (WHERE kind = 'resource'),
+            "SELECT count(*) AS acquired, count(*) FILTER (WHERE outcome = 'lost') AS lost,
+                    count(*) FILTER (WHERE kind = 'resource') AS resource_uses,
                     count(*) FILTER (WHERE EXISTS (
                         SELECT FROM {SCHEMA}.redis_holds o
-                         WHERE o.lock = h.lock AND o.n > h.n AND o.first <= h.last AND o.last >= h.first))
+                         WHERE o.lock = h.lock AND o.n > h.n AND o.first <= h.last AND o.last >= h.first)) AS overlaps
                FROM {SCHEMA}.redis_holds h"
         );
-        let twice = |table: &str, column: &str| {
-            format!("SELECT count(*), count(*) - count(DISTINCT {column}) FROM {SCHEMA}.{table}")
+        let twice = |number: &str, table: &str, column: &str| {
+            format!(
+                "SELECT count(*) AS {number}, count(*) - count(DISTINCT {column}) AS double_{number} FROM {SCHEMA}.{table}"
+            )
         };
         let refusals = format!(
-            "SELECT coalesce(sum(times) FILTER (WHERE reason = 'taken'), 0)::bigint,
-                    coalesce(sum(times) FILTER (WHERE reason <> 'taken'), 0)::bigint FROM {SCHEMA}.redis_refusals"
+            "SELECT coalesce(sum(times) FILTER (WHERE reason = 'taken'), 0)::bigint AS taken,
+                    coalesce(sum(times) FILTER (WHERE reason <> 'taken'), 0)::bigint AS no_quorum
+               FROM {SCHEMA}.redis_refusals"
         );
-        let servers = count(self.servers.urls.len());
-        let mut found = Numbers { workers: count(WORKERS), servers, ..Numbers::default() };
-        [found.acquired, found.lost, found.resource_uses, found.overlaps] = numbers(client, &holds).await?;
-        [found.submissions, found.double_submissions] =
-            numbers(client, &twice("redis_submissions", "form")).await?;
-        [found.task_runs, found.double_task_runs] =
-            numbers(client, &twice("redis_task_runs", "task")).await?;
-        [found.taken, found.no_quorum] = numbers(client, &refusals).await?;
-        (found.server_kills, found.server_freezes) = self.servers.counts();
-        let record = self.runner.record();
-        (found.kills, found.stops, found.overslept) =
-            (record.kills, count(record.pauses.len()), record.overslept);
-        (found.processes, found.lost_workers) = self.runner.processes();
-        let first_error = self.runner.first_error();
+        let (submissions, runs) = (
+            twice("submissions", "redis_submissions", "form"),
+            twice("task_runs", "redis_task_runs", "task"),
+        );
+        let (server_kills, server_freezes) = self.counts();
+        let (workers, servers) = (count(WORKERS), count(self.urls.len()));
+        let mut found = Numbers { workers, servers, server_kills, server_freezes, ..Numbers::default() };
+        for sql in [holds, submissions, runs, refusals] {
+            found.extend(numbers(client, &sql).await?);
+        }
+        found.extend(report.numbers(&KEYS));
         Ok(ContestOutcome::new(found.tally(Contest::Redis.as_str()))
             .zero(&[
                 ("overlaps", "locks held by two at the same time"),
                 ("double_submissions", "forms submitted twice"),
                 ("double_task_runs", "tasks run twice"),
             ])
-            .some("acquired", "no lock was acquired", first_error.as_deref())
-            .must_not(found.lost_workers > 0, first_error.unwrap_or_default()))
-    }
-}
-
-impl RunningContest for RedisContest {
-    fn finish(&mut self) -> BoxFuture<'_, ()> {
-        async {
-            // A holder needs running servers to release what it holds.
-            self.servers.stop_faults().await;
-            self.runner.finish().await;
-        }
-        .boxed()
-    }
-
-    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<ContestOutcome, Error>> {
-        self.found(client).boxed()
-    }
-
-    fn redis(&self) -> Vec<Vec<String>> {
-        self.servers.sets()
+            .some("acquired", "no lock was acquired", report.first_error.as_deref()))
     }
 }

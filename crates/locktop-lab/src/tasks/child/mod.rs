@@ -1,9 +1,7 @@
 //! A worker process of the demo: `locktop demo-worker NAME`, started only by a demo. The first line of its standard input
 //! is its configuration; it ends when its standard input closes, so that a killed demo leaves none behind.
 
-mod recipe;
-mod simulated_work;
-mod worker;
+mod tasks;
 
 use std::io::{BufRead, Read};
 use std::time::Duration;
@@ -38,8 +36,8 @@ pub async fn run() -> Result<(), String> {
         "\"locktop demo-worker\" is a part of \"locktop demo\", which starts and controls it".to_owned()
     })?;
     match &config.role {
-        WorkerRole::Tasks if config.recipe => Box::pin(recipe::run(&config, quit)).await,
-        WorkerRole::Tasks => worker::run(&config, quit).await,
+        WorkerRole::Tasks if config.recipe => until(quit, Box::pin(tasks::run_recipe(&config))).await,
+        WorkerRole::Tasks => tasks::run(&config, quit).await,
         WorkerRole::Leases { leases, term, seed } => {
             until(quit, Box::pin(leases::run(&config, *leases, *term, *seed))).await
         }

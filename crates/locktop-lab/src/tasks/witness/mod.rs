@@ -3,15 +3,16 @@
 //! work continues, and then no two rows ever overlap.
 
 mod interval;
-mod log;
-mod record;
 
-pub(super) use log::{ACCEPTED, REFUSED, WitnessLog};
-pub(super) use record::{Record, Witness};
-
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_postgres::Client;
+
+use crate::contest::PauseInterval;
 use crate::scenario::SCHEMA;
+use crate::workers::WorkerConfig;
+use interval::{Overlap, Run, overlaps};
 
 /// Interval between two signs of work.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -34,4 +35,143 @@ pub(super) fn table() -> String {
          COMMENT ON TABLE {SCHEMA}.witness IS
              'The runs of tasks as their workers record them, on a connection other than that of their lock, before, during and after'"
     )
+}
+
+pub(in crate::tasks) struct Witness {
+    client: Arc<Client>,
+    worker: String,
+    process: i32,
+}
+
+impl Witness {
+    /// Writes over the connection [`WorkerConfig::witness`].
+    pub(in crate::tasks) fn new(client: &Arc<Client>, config: &WorkerConfig) -> Self {
+        Self { client: Arc::clone(client), worker: config.worker.clone(), process: config.process }
+    }
+
+    /// Reports a task that is not this session's as completed, and returns whether that counted.
+    pub(in crate::tasks) async fn finish(
+        &self,
+        schema: String,
+        task: i32,
+        worker: &str,
+    ) -> Result<bool, tokio_postgres::Error> {
+        let sql = format!("SELECT {schema}.try_release_task_lock($1, $2, 'completed')");
+        self.client.query_one(&sql, &[&task, &worker]).await?.try_get(0)
+    }
+
+    pub(in crate::tasks) async fn begin(
+        &self,
+        task: i32,
+        execution: Option<i64>,
+    ) -> Result<Record<'_>, String> {
+        let sql = format!(
+            "INSERT INTO {SCHEMA}.witness (task_id, execution_id, worker, process, pid)
+             VALUES ($1, $2, $3, $4, $5) RETURNING run"
+        );
+        let pid = i32::try_from(std::process::id()).unwrap_or_default();
+        let row = self.client.query_one(&sql, &[&task, &execution, &self.worker, &self.process, &pid]).await;
+        let run = row.and_then(|row| row.try_get(0)).map_err(|error| told(&error))?;
+        Ok(Record { client: &self.client, run })
+    }
+}
+
+pub(in crate::tasks) struct Record<'a> {
+    client: &'a Client,
+    run: i64,
+}
+
+impl Record<'_> {
+    pub(in crate::tasks) async fn tick(&self) -> Result<(), String> {
+        let sql = format!(
+            "UPDATE {SCHEMA}.witness SET before_last = last, last = clock_timestamp() WHERE run = $1"
+        );
+        self.client.execute(&sql, &[&self.run]).await.map(drop).map_err(|error| told(&error))
+    }
+
+    pub(in crate::tasks) async fn end(&self, outcome: &str) -> Result<(), String> {
+        let sql =
+            format!("UPDATE {SCHEMA}.witness SET ended = clock_timestamp(), outcome = $2 WHERE run = $1");
+        self.client.execute(&sql, &[&self.run, &outcome]).await.map(drop).map_err(|error| told(&error))
+    }
+}
+
+fn told(error: &tokio_postgres::Error) -> String {
+    format!("the witness could not write: {error}")
+}
+
+pub(in crate::tasks) struct WitnessLog {
+    runs: Vec<Run>,
+    names: Vec<(i64, String)>,
+    refused: u64,
+    accepted: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::tasks) struct WitnessCounts {
+    pub(in crate::tasks) runs: u64,
+    pub(in crate::tasks) double_runs: u64,
+    pub(in crate::tasks) woken_runs: u64,
+    pub(in crate::tasks) finishes_refused: u64,
+    pub(in crate::tasks) finishes_accepted: u64,
+    /// Describes the first double run.
+    pub(in crate::tasks) example: Option<String>,
+}
+
+/// The outcome of a run that was reported as completed after its task was lost: refused, as it must be, or accepted.
+pub(in crate::tasks) const REFUSED: &str = "refused";
+pub(in crate::tasks) const ACCEPTED: &str = "accepted";
+
+impl WitnessLog {
+    pub(in crate::tasks) async fn read(client: &Client) -> Result<Self, tokio_postgres::Error> {
+        let moment = |column: &str| format!("(extract(epoch FROM {column}) * 1000000)::bigint");
+        let columns = ["began", "before_last", "last", "ended"].map(moment).join(", ");
+        let sql = format!(
+            "SELECT task_id, process, {columns}, run, worker, coalesce(outcome, '') FROM {SCHEMA}.witness ORDER BY run"
+        );
+        let mut found = Self { runs: Vec::new(), names: Vec::new(), refused: 0, accepted: 0 };
+        for row in client.query(&sql, &[]).await? {
+            found.runs.push(Run {
+                task: row.try_get(0)?,
+                process: row.try_get(1)?,
+                began: row.try_get(2)?,
+                before_last: row.try_get(3)?,
+                last: row.try_get(4)?,
+                ended: row.try_get(5)?,
+            });
+            found.names.push((row.try_get(6)?, row.try_get(7)?));
+            let outcome: &str = row.try_get(8)?;
+            found.refused += u64::from(outcome == REFUSED);
+            found.accepted += u64::from(outcome == ACCEPTED);
+        }
+        Ok(found)
+    }
+
+    pub(in crate::tasks) fn counts(&self, stops: &[PauseInterval]) -> WitnessCounts {
+        let mut counts = WitnessCounts {
+            runs: u64::try_from(self.runs.len()).unwrap_or(u64::MAX),
+            finishes_refused: self.refused,
+            finishes_accepted: self.accepted,
+            ..WitnessCounts::default()
+        };
+        for (first, second, met) in overlaps(&self.runs, stops) {
+            match met {
+                Overlap::Double => {
+                    counts.double_runs += 1;
+                    if counts.example.is_none() {
+                        counts.example = self.words(first, second);
+                    }
+                }
+                Overlap::Woken => counts.woken_runs += 1,
+                Overlap::Apart => {}
+            }
+        }
+        counts
+    }
+
+    fn words(&self, first: usize, second: usize) -> Option<String> {
+        let run = self.runs.get(first)?;
+        let ((one, by_one), (two, by_two)) = (self.names.get(first)?, self.names.get(second)?);
+        Some(format!("task {}: run {one} of {by_one} and run {two} of {by_two}", run.task))
+    }
 }

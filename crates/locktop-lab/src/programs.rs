@@ -1,10 +1,9 @@
 //! As root, locktop uses no program or file that a user other than root could replace: a user's directory may be root's
 //! `HOME`, or on root's search path.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The path without links, if only root can change what is there, or this process does not run as root. The error is a
 /// reason that names the place, worded to follow the requested path.
@@ -58,6 +57,39 @@ pub(crate) fn on_path(program: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut files = std::env::split_paths(&path).map(|directory| directory.join(program));
     files.find(|file| file.is_file() && is_owned(file))
+}
+
+const MANAGERS: [(&str, &str); 7] = [
+    ("/usr/bin/apt-get", "apt-get install"),
+    ("/usr/bin/dnf", "dnf install"),
+    ("/usr/bin/yum", "yum install"),
+    ("/usr/bin/zypper", "zypper install"),
+    ("/usr/bin/pacman", "pacman -S"),
+    ("/sbin/apk", "apk add"),
+    ("/usr/sbin/pkg", "pkg install"),
+];
+
+pub(crate) fn postgresql() -> String {
+    let server = "postgresql-server";
+    let packages = ["postgresql", server, server, server, "postgresql", "postgresql", "postgresql18-server"];
+    command("postgresql@18", packages)
+}
+
+#[cfg(feature = "redis")]
+pub(crate) fn redis() -> String {
+    command("redis", ["redis-server", "valkey", "redis", "redis", "valkey", "redis", "redis"])
+}
+
+/// `packages` are the names by which the [`MANAGERS`] know it, in their order.
+fn command(homebrew: &str, packages: [&str; 7]) -> String {
+    if cfg!(target_os = "macos") {
+        return format!("brew install {homebrew}");
+    }
+    let known = MANAGERS.into_iter().zip(packages);
+    let mut found = known.clone().filter(|((path, _), _)| Path::new(path).exists());
+    let command = found.next().or_else(|| known.clone().next());
+    let command = command.map(|((_, command), package)| format!("{command} {package}")).unwrap_or_default();
+    if rustix::process::geteuid().is_root() { command } else { format!("sudo {command}") }
 }
 
 #[cfg(test)]

@@ -1,15 +1,101 @@
+//! Child processes: started, given input, and ended, even if this process is killed.
+
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use locktop_base::clock;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::child::Process;
+use locktop_base::clock;
 
-const WATCHDOG: &str = include_str!("watchdog.sh");
+/// A process that ends when its standard input does: a pipe whose other end only this process has, and which closes
+/// however this process ends. It is in its own process group, so that only this process receives Ctrl-C from the
+/// terminal.
+#[derive(Debug)]
+pub(crate) struct Process(Child);
+
+impl Process {
+    pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().map(Self)
+    }
+
+    pub(crate) fn write_line(&mut self, line: &str) -> io::Result<()> {
+        self.0.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(format!("{line}\n").as_bytes()))
+    }
+
+    /// Closes its standard input, which requests it to end.
+    pub(crate) fn close_stdin(&mut self) {
+        drop(self.0.stdin.take());
+    }
+
+    pub(crate) fn status(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().ok().flatten()
+    }
+
+    /// Its standard error. Returns once that is closed, which happens when the process ends.
+    pub(crate) fn stderr(&mut self) -> String {
+        let mut said = String::new();
+        if let Some(pipe) = &mut self.0.stderr {
+            let _ = pipe.read_to_string(&mut said);
+        }
+        said.trim().to_owned()
+    }
+
+    pub(crate) fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.0.id()).ok().and_then(Pid::from_raw)
+    }
+
+    pub(crate) fn kill(&mut self) -> bool {
+        self.0.kill().is_ok()
+    }
+
+    /// Returns once it has ended; it must have been requested to end before.
+    pub(crate) fn wait(&mut self) {
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits for the end of its input, then resumes the given process. Ignores signals from the terminal.
+const SCRIPT: &str = "trap '' INT TERM HUP; read -r _; kill -CONT \"$1\"";
+
+/// Keeps a process stopped while this lives. It is resumed even if this process is killed.
+#[derive(Debug)]
+pub(crate) struct Paused {
+    waker: Process,
+}
+
+impl Paused {
+    /// Stops a process; it stops a moment later.
+    pub(crate) fn new(pid: Pid) -> io::Result<Self> {
+        let mut command = Command::new(SHELL);
+        command.args(["-c", SCRIPT, "locktop-waker"]).arg(pid.as_raw_nonzero().to_string());
+        let waker = Process::start(&mut command)?;
+        kill_process(pid, Signal::STOP)?;
+        Ok(Self { waker })
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        self.waker.close_stdin();
+        // Its only task is to send one signal.
+        self.waker.wait();
+    }
+}
+
+/// Whether a process is stopped, if the system shows that.
+pub(crate) fn is_stopped(pid: Pid) -> Option<bool> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The name before it, in parentheses, can contain anything.
+    let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
+    Some(matches!(state, 'T' | 'Z' | 'X'))
+}
+
+const WATCHDOG: &str = include_str!("process/watchdog.sh");
 pub(crate) const SHELL: &str = "/bin/sh";
 pub(crate) const POLL: Duration = Duration::from_millis(2);
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);

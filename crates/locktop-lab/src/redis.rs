@@ -1,3 +1,10 @@
+//! Private Redis servers, one or several: each on a Unix socket in a directory that no other user can enter, without
+//! persistence, started in some milliseconds, and removed without a trace however this process ends (see
+//! `process/watchdog.sh`).
+//!
+//! Such a server loses everything when it ends and comes back empty, a case that Redlock has to handle.
+
+use std::env;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -6,10 +13,25 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::error::RedisServerError;
-use super::find::find;
-use crate::owned::is_private;
-use crate::process::{SHELL, Server, is_plain};
+use crate::process::{LaunchError, SHELL, Server, is_plain};
+use crate::programs;
+use crate::programs::{is_owned, is_private, owned};
+
+#[derive(Debug, thiserror::Error)]
+pub enum RedisServerError {
+    #[error(
+        "no Redis server program (redis-server or valkey-server) found; install it with `{install}`, or name it in \
+         LOCKTOP_REDIS_SERVER"
+    )]
+    NoProgram { install: String },
+    #[error("LOCKTOP_REDIS_SERVER names {0}, which does not exist")]
+    NoFile(PathBuf),
+    /// Only as root: another user could change the program.
+    #[error("LOCKTOP_REDIS_SERVER names {path}: {reason}")]
+    NotOwned { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+}
 
 const SOCKET: &str = "redis.sock";
 
@@ -107,4 +129,52 @@ fn temporary() -> PathBuf {
         .map(PathBuf::from)
         .filter(|path| is_plain(path) && path.is_dir() && is_private(path));
     named.unwrap_or_else(|| PathBuf::from("/tmp"))
+}
+
+const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
+
+const DIRECTORIES: [&str; 5] =
+    ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/usr/sbin", "/home/linuxbrew/.linuxbrew/bin"];
+
+/// `LOCKTOP_REDIS_SERVER`, or the first program on the search path or in the usual directories.
+pub fn find() -> Result<PathBuf, RedisServerError> {
+    if let Some(named) = env::var_os("LOCKTOP_REDIS_SERVER").filter(|path| !path.is_empty()) {
+        let named = PathBuf::from(named);
+        if !named.is_file() {
+            return Err(RedisServerError::NoFile(named));
+        }
+        return owned(&named).map_err(|reason| RedisServerError::NotOwned { path: named, reason });
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let directories = || env::split_paths(&path).chain(DIRECTORIES.iter().map(PathBuf::from));
+    search(directories).ok_or_else(|| RedisServerError::NoProgram { install: programs::redis() })
+}
+
+fn search<I: Iterator<Item = PathBuf>>(directories: impl Fn() -> I) -> Option<PathBuf> {
+    PROGRAMS.iter().find_map(|program| {
+        directories().map(|directory| directory.join(program)).find(|file| file.is_file() && is_owned(file))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redis_is_taken_before_its_fork_and_nothing_is_found_where_nothing_is() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let directories = || [first.path(), second.path()].map(PathBuf::from).into_iter();
+        assert_eq!(search(directories), None);
+        std::fs::write(first.path().join("valkey-server"), "").unwrap();
+        assert_eq!(search(directories), Some(first.path().join("valkey-server")));
+        std::fs::write(second.path().join("redis-server"), "").unwrap();
+        assert_eq!(search(directories), Some(second.path().join("redis-server")));
+    }
+
+    #[test]
+    fn without_one_the_error_says_how_to_get_it() {
+        let error = RedisServerError::NoProgram { install: programs::redis() }.to_string();
+        assert!(error.contains("install it with `"), "{error}");
+        assert!(error.contains("LOCKTOP_REDIS_SERVER"), "{error}");
+    }
 }
