@@ -28,7 +28,7 @@ pub enum ConnInfoError {
         /// Its source: the connection string, a flag, an environment variable, or a service file.
         origin: String,
         /// The accepted values, in words.
-        expected: &'static str,
+        expected: String,
     },
     /// A service that is in no service file, or whose file cannot be read.
     #[error("{0}")]

@@ -19,14 +19,12 @@ pub mod connect;
 pub mod conninfo;
 pub mod error;
 mod message;
-mod refusal;
 mod secret;
 mod socket;
 mod tls;
 
 pub use backoff::Backoff;
-pub use message::message;
-pub use refusal::refusal;
+pub use message::{message, refusal};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

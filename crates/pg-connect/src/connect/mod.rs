@@ -6,7 +6,6 @@
 
 mod attempt;
 mod attrs;
-mod cancel;
 mod diagnose;
 mod listen;
 mod notifications;
@@ -25,8 +24,7 @@ use super::error::ConnectError;
 use super::socket::Socket;
 use super::tls::{Connector, Stage};
 use attempt::Attempt;
-pub use cancel::Canceller;
-pub use listen::{Listening, listen};
+pub use listen::{Canceller, Listening, listen};
 pub use notifications::{Notification, Notifications, Received};
 use open::{Failure, within};
 pub use path::{SearchPath, local_settings, pin, settings_on_own_path};

@@ -8,7 +8,7 @@ use super::super::conninfo::SslMode;
 use super::super::error::ConnectError;
 use super::super::tls::{Connector, Progress, Stage};
 use super::attempt::Attempt;
-use super::cancel::Canceller;
+use super::listen::Canceller;
 use super::{Raw, diagnose};
 
 pub(super) struct Failure {

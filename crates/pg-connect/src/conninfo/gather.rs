@@ -1,7 +1,6 @@
 use super::super::error::ConnInfoError;
 use super::parameter::{self, PARAMETERS, Rule};
-use super::settings::{Given, Origin, Settings};
-use super::sources::{Flags, Sources};
+use super::settings::{Flags, Given, Origin, Settings, Sources};
 use super::{key_value, service, uri};
 use locktop_base::text;
 

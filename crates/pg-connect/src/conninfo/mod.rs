@@ -13,7 +13,6 @@ mod require_auth;
 mod resolve;
 mod service;
 mod settings;
-mod sources;
 #[cfg(test)]
 mod tests;
 mod tls_options;
@@ -27,7 +26,7 @@ pub(super) use endpoint::{SOCKET_DIRECTORIES, socket};
 pub use gather::{has_password, is_connection_string};
 pub use nearest::{is_nearly, nearest};
 pub(super) use require_auth::{AuthMethod, RequireAuth};
-pub use sources::{Flags, Sources};
+pub use settings::{Flags, Sources};
 pub use tls_options::SslMode;
 pub(super) use tls_options::{CertMode, Negotiation, Roots, TlsOptions, TlsVersion};
 
@@ -67,7 +66,7 @@ impl SessionAttrs {
     /// Its name in `target_session_attrs`.
     #[must_use]
     pub fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, attrs)| *attrs == self).map_or("", |(word, _)| word)
+        settings::word_of(&Self::WORDS, &self)
     }
 }
 

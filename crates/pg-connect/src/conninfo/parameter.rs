@@ -2,6 +2,8 @@
 //!
 //! Source: "Parameter Key Words" and "Environment Variables" in the libpq chapter of the documentation.
 
+use tokio_postgres::config::ChannelBinding;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     /// Supported, as in libpq.
@@ -87,6 +89,15 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 const NONE: &[&str] = &[];
+
+pub(super) const CHANNEL_BINDING: [(&str, ChannelBinding); 3] = [
+    ("disable", ChannelBinding::Disable),
+    ("prefer", ChannelBinding::Prefer),
+    ("require", ChannelBinding::Require),
+];
+
+/// Whether the places are tried in random order.
+pub(super) const LOAD_BALANCE: [(&str, bool); 2] = [("disable", false), ("random", true)];
 
 pub(super) fn find(key: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.key == key)

@@ -4,6 +4,7 @@
 //! `src/interfaces/libpq/fe-connect.c` for the syntax of the list.
 
 use super::key_value::is_space;
+use super::settings::word_of;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuthMethod {
@@ -34,7 +35,7 @@ const METHODS: [(&str, AuthMethod); 7] = [
 
 impl AuthMethod {
     pub(crate) fn word(self) -> &'static str {
-        METHODS.iter().find(|(_, method)| *method == self).map_or("", |(word, _)| word)
+        word_of(&METHODS, &self)
     }
 }
 

@@ -7,10 +7,10 @@ use super::super::error::ConnInfoError;
 use super::super::secret::{PasswordOrigin, Secret};
 use super::endpoint::{Endpoint, Host};
 use super::gather::gather;
+use super::parameter::{CHANNEL_BINDING, LOAD_BALANCE};
 use super::password_file::PasswordFile;
 use super::require_auth::RequireAuth;
-use super::settings::{Given, Origin, Settings, choice, invalid, unsupported};
-use super::sources::Sources;
+use super::settings::{Given, Origin, Settings, Sources, choice, invalid, unsupported};
 use super::tls_options::TlsOptions;
 use super::{ConnInfo, DEFAULT_CONNECT_TIMEOUT, Keepalives, SessionAttrs};
 
@@ -48,25 +48,9 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
             .unwrap_or_else(program),
         tls: TlsOptions::resolve(&settings, sources)?,
         require_auth: require_auth(&settings)?,
-        channel_binding: choice(
-            &settings,
-            "channel_binding",
-            "disable, prefer or require",
-            ChannelBinding::Prefer,
-            &[
-                ("disable", ChannelBinding::Disable),
-                ("prefer", ChannelBinding::Prefer),
-                ("require", ChannelBinding::Require),
-            ],
-        )?,
-        session: session(&settings)?,
-        shuffle: choice(
-            &settings,
-            "load_balance_hosts",
-            "disable or random",
-            false,
-            &[("disable", false), ("random", true)],
-        )?,
+        channel_binding: choice(&settings, "channel_binding", ChannelBinding::Prefer, &CHANNEL_BINDING)?,
+        session: choice(&settings, "target_session_attrs", SessionAttrs::Any, &SessionAttrs::WORDS)?,
+        shuffle: choice(&settings, "load_balance_hosts", false, &LOAD_BALANCE)?,
         keepalives: keepalives(&settings)?,
         connect_timeout: connect_timeout(&settings)?,
     };
@@ -141,16 +125,6 @@ fn host(text: &str, settings: &Settings) -> Result<Host, ConnInfoError> {
     }
 }
 
-fn session(settings: &Settings) -> Result<SessionAttrs, ConnInfoError> {
-    choice(
-        settings,
-        "target_session_attrs",
-        "any, read-write, read-only, primary, standby or prefer-standby",
-        SessionAttrs::Any,
-        &SessionAttrs::WORDS,
-    )
-}
-
 fn require_auth(settings: &Settings) -> Result<RequireAuth, ConnInfoError> {
     let Some(Given { value, .. }) = settings.get("require_auth") else { return Ok(RequireAuth::default()) };
     RequireAuth::parse(value).map_err(|expected| invalid(settings, "require_auth", value, expected))
@@ -159,15 +133,12 @@ fn require_auth(settings: &Settings) -> Result<RequireAuth, ConnInfoError> {
 /// GSSAPI encryption is not supported: a setting that requires it is refused.
 fn gss_encryption(settings: &Settings) -> Result<(), ConnInfoError> {
     let key = "gssencmode";
-    let required = choice(
-        settings,
-        key,
-        "disable, prefer or require",
-        false,
-        &[("disable", false), ("prefer", false), ("require", true)],
-    )?;
+    let wanted = choice(settings, key, ChannelBinding::Prefer, &CHANNEL_BINDING)?;
     match settings.get(key) {
-        Some(given) if required => Err(unsupported(format!("{key}=require"), &given.origin)),
+        // The words are those of channel_binding.
+        Some(given) if wanted == ChannelBinding::Require => {
+            Err(unsupported(format!("{key}=require"), &given.origin))
+        }
         _ => Ok(()),
     }
 }

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use super::super::error::ConnInfoError;
 use super::key_value::is_space;
 use super::parameter;
-use super::settings::{Origin, Settings};
-use super::sources::Sources;
+use super::settings::{Origin, Settings, Sources};
 use locktop_base::text;
 
 const NAME: &str = "pg_service.conf";

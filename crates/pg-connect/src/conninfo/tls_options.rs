@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use super::super::error::ConnInfoError;
 use super::super::secret::Secret;
-use super::settings::{Settings, choice, invalid, unsupported};
-use super::sources::Sources;
+use super::settings::{Settings, Sources, choice, invalid, unsupported, word_of};
 
 /// Whether TLS is used, and how the server's certificate is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,14 +26,6 @@ pub enum SslMode {
     VerifyFull,
 }
 
-impl SslMode {
-    /// The mode of a connection that uses TLS, in libpq's words: `prefer` verifies as little as `require`.
-    pub(crate) fn of_tls(self) -> &'static str {
-        let least = self.max(Self::Require);
-        MODES.iter().find(|(_, mode)| *mode == least).map_or("require", |(word, _)| word)
-    }
-}
-
 const MODES: [(&str, SslMode); 6] = [
     ("disable", SslMode::Disable),
     ("allow", SslMode::Allow),
@@ -48,7 +39,12 @@ impl SslMode {
     /// Its name in `sslmode`.
     #[must_use]
     pub fn word(self) -> &'static str {
-        MODES.iter().find(|(_, mode)| *mode == self).map_or("", |(word, _)| word)
+        word_of(&MODES, &self)
+    }
+
+    /// The mode of a connection that uses TLS, in libpq's words: `prefer` verifies as little as `require`.
+    pub(crate) fn of_tls(self) -> &'static str {
+        self.max(Self::Require).word()
     }
 }
 
@@ -61,6 +57,9 @@ pub(crate) enum Negotiation {
     Direct,
 }
 
+const NEGOTIATIONS: [(&str, Negotiation); 2] =
+    [("postgres", Negotiation::Postgres), ("direct", Negotiation::Direct)];
+
 /// Whether the client certificate is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CertMode {
@@ -70,6 +69,9 @@ pub(crate) enum CertMode {
     /// It must be sent: the server has to request it.
     Require,
 }
+
+pub(super) const CERT_MODES: [(&str, CertMode); 3] =
+    [("disable", CertMode::Disable), ("allow", CertMode::Allow), ("require", CertMode::Require)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TlsVersion {
@@ -111,27 +113,16 @@ impl TlsOptions {
         // The system's authorities sign for any name: without a check of the name they prove nothing.
         let system = root.as_deref() == Some(SYSTEM);
         let default = if system { SslMode::VerifyFull } else { SslMode::Prefer };
-        let mode = choice(
-            settings,
-            "sslmode",
-            "disable, allow, prefer, require, verify-ca or verify-full",
-            default,
-            &MODES,
-        )?;
+        let mode = choice(settings, "sslmode", default, &MODES)?;
         if system && mode != SslMode::VerifyFull {
             return Err(invalid(settings, "sslmode", mode.word(), "verify-full, with sslrootcert=system"));
         }
-        let negotiation = choice(
-            settings,
-            "sslnegotiation",
-            "postgres or direct",
-            Negotiation::Postgres,
-            &[("postgres", Negotiation::Postgres), ("direct", Negotiation::Direct)],
-        )?;
+        let negotiation = choice(settings, "sslnegotiation", Negotiation::Postgres, &NEGOTIATIONS)?;
         if negotiation == Negotiation::Direct && mode < SslMode::Require {
             return Err(invalid(settings, "sslnegotiation", "direct", "sslmode=require or stricter with it"));
         }
-        let (min, max) = (min(settings)?, max(settings)?);
+        let lowest = version(settings, "ssl_min_protocol_version", false);
+        let (min, max) = (lowest?, version(settings, "ssl_max_protocol_version", true)?);
         if min.zip(max).is_some_and(|(min, max)| min > max) {
             return Err(invalid(
                 settings,
@@ -143,13 +134,7 @@ impl TlsOptions {
         Ok(Self {
             mode,
             negotiation,
-            cert_mode: choice(
-                settings,
-                "sslcertmode",
-                "disable, allow or require",
-                CertMode::Allow,
-                &[("disable", CertMode::Disable), ("allow", CertMode::Allow), ("require", CertMode::Require)],
-            )?,
+            cert_mode: choice(settings, "sslcertmode", CertMode::Allow, &CERT_MODES)?,
             sni: settings.get("sslsni").is_none_or(|given| given.value.starts_with('1')),
             min,
             max,
@@ -202,24 +187,18 @@ const SYSTEM: &str = "system";
 
 const VERSIONS: &str = "TLSv1, TLSv1.1, TLSv1.2 or TLSv1.3";
 
-/// The lowest version. A version before 1.2 is not supported, but may be the limit.
-fn min(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
-    let key = "ssl_min_protocol_version";
+/// A limit of the version. One before 1.2 is not supported, but may be the lowest.
+fn version(
+    settings: &Settings,
+    key: &'static str,
+    is_highest: bool,
+) -> Result<Option<TlsVersion>, ConnInfoError> {
     let Some(given) = settings.get(key) else { return Ok(None) };
     match given.value.to_ascii_lowercase().as_str() {
+        "tlsv1" | "tlsv1.1" if is_highest => {
+            Err(unsupported(format!("{key}={}", given.value), &given.origin))
+        }
         "tlsv1" | "tlsv1.1" | "tlsv1.2" => Ok(Some(TlsVersion::V1_2)),
-        "tlsv1.3" => Ok(Some(TlsVersion::V1_3)),
-        _ => Err(invalid(settings, key, &given.value, VERSIONS)),
-    }
-}
-
-/// The highest version. A version before 1.2 is refused, because it is not supported.
-fn max(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
-    let key = "ssl_max_protocol_version";
-    let Some(given) = settings.get(key) else { return Ok(None) };
-    match given.value.to_ascii_lowercase().as_str() {
-        "tlsv1" | "tlsv1.1" => Err(unsupported(format!("{key}={}", given.value), &given.origin)),
-        "tlsv1.2" => Ok(Some(TlsVersion::V1_2)),
         "tlsv1.3" => Ok(Some(TlsVersion::V1_3)),
         _ => Err(invalid(settings, key, &given.value, VERSIONS)),
     }

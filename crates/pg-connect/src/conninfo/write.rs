@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use tokio_postgres::config::ChannelBinding;
-
-use super::tls_options::{CertMode, Negotiation, TlsOptions, TlsVersion};
+use super::parameter::{CHANNEL_BINDING, LOAD_BALANCE};
+use super::settings::word_of;
+use super::tls_options::{CERT_MODES, Negotiation, TlsOptions, TlsVersion};
 use super::{ConnInfo, Endpoint, Host};
 
 impl ConnInfo {
@@ -47,9 +47,9 @@ impl ConnInfo {
         if let Some(methods) = self.require_auth.text() {
             set("require_auth", methods);
         }
-        set("channel_binding", channel_binding(self.channel_binding));
+        set("channel_binding", word_of(&CHANNEL_BINDING, &self.channel_binding));
         set("target_session_attrs", self.session.word());
-        set("load_balance_hosts", if self.shuffle { "random" } else { "disable" });
+        set("load_balance_hosts", word_of(&LOAD_BALANCE, &self.shuffle));
         set("keepalives", &flag(keepalives.on));
         set("keepalives_idle", &seconds(keepalives.idle));
         set("keepalives_interval", &seconds(keepalives.interval));
@@ -97,14 +97,7 @@ fn tls(tls: &TlsOptions, set: &mut impl FnMut(&str, &str)) {
         }
     }
     set("sslsni", if tls.sni { "1" } else { "0" });
-    set(
-        "sslcertmode",
-        match tls.cert_mode {
-            CertMode::Disable => "disable",
-            CertMode::Allow => "allow",
-            CertMode::Require => "require",
-        },
-    );
+    set("sslcertmode", word_of(&CERT_MODES, &tls.cert_mode));
     if let Some(root) = &tls.root {
         set("sslrootcert", root);
     }
@@ -117,14 +110,6 @@ fn tls(tls: &TlsOptions, set: &mut impl FnMut(&str, &str)) {
     }
     if let Some(password) = &tls.key_password {
         set("sslpassword", password.expose());
-    }
-}
-
-fn channel_binding(binding: ChannelBinding) -> &'static str {
-    match binding {
-        ChannelBinding::Disable => "disable",
-        ChannelBinding::Require => "require",
-        _ => "prefer",
     }
 }
 

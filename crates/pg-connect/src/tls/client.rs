@@ -15,8 +15,8 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
+use super::certificate::{certificates, read};
 use super::error::TlsError;
-use super::file::{certificates, read};
 use crate::conninfo::{CertMode, Secret, TlsOptions};
 
 /// Sends the client certificate if there is one, and records that the server requested it.

@@ -10,7 +10,6 @@ mod chain;
 mod client;
 mod direct;
 mod error;
-mod file;
 mod kind;
 mod name;
 mod settings;

@@ -8,9 +8,9 @@ use rustls::{ClientConfig, SupportedProtocolVersion, version};
 use webpki::{CertRevocationList, OwnedCertRevocationList};
 
 use super::authorities::Authorities;
+use super::certificate::{certificates, read};
 use super::client::{OwnCertificate, Shown};
 use super::error::TlsError;
-use super::file::{certificates, read};
 use super::verify::Verifier;
 use crate::conninfo::{Negotiation, Roots, SslMode, TlsOptions, TlsVersion};
 
