@@ -3,20 +3,16 @@
 
 pub mod adapter;
 mod error;
-mod expected;
-mod history;
-mod location;
 mod reader;
-mod redis_servers;
 mod sections;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use adapter::{AdapterChoice, AdapterChoices};
-pub use error::{ConfigError, Mistake, Position};
-pub use location::{Location, locate};
+pub use error::{ConfigError, Location, Mistake, Position, locate};
 
 use crate::feed::history::Limits;
 use crate::model::alert::Ways;

@@ -1,12 +1,13 @@
 //! Reads TOML tables and collects all mistakes with their positions.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{Mistake, Position};
-use crate::text;
+use crate::text::{one_line, parse_duration};
 use pg_connect::conninfo::nearest;
 
 pub(super) type Value<'a, 'i> = &'a Spanned<DeValue<'i>>;
@@ -47,7 +48,7 @@ impl<'s> Reader<'s> {
         key: &Spanned<DeString<'_>>,
         allowed: &[&str],
     ) {
-        let name = text::one_line(key.get_ref()).into_owned();
+        let name = one_line(key.get_ref()).into_owned();
         let help = match nearest(&name, allowed.iter().copied()) {
             Some(meant) => format!("did you mean \"{meant}\"?"),
             None => format!("expected one of {}", allowed.join(", ")),
@@ -62,11 +63,7 @@ impl<'s> Reader<'s> {
     }
 
     pub(super) fn table<'a, 'i>(&mut self, name: &str, value: Value<'a, 'i>) -> Option<&'a DeTable<'i>> {
-        let table = value.get_ref().as_table();
-        if table.is_none() {
-            self.expected(name, value, &format!("a table, [{name}]"));
-        }
-        table
+        self.read(name, value, &format!("a table, [{name}]"), DeValue::as_table)
     }
 
     pub(super) fn tables<'a, 'i>(
@@ -74,38 +71,63 @@ impl<'s> Reader<'s> {
         name: &str,
         value: Value<'a, 'i>,
     ) -> Vec<(Range<usize>, &'a DeTable<'i>)> {
-        let Some(array) = value.get_ref().as_array() else {
-            self.expected(name, value, &format!("a list of tables, [[{name}]]"));
-            return Vec::new();
+        let array = self.read(name, value, &format!("a list of tables, [[{name}]]"), DeValue::as_array);
+        let table = |item: &'a Spanned<DeValue<'i>>| {
+            let table = self.read(name, item, &format!("a table, [[{name}]]"), DeValue::as_table)?;
+            Some((item.span(), table))
         };
-        let mut tables = Vec::new();
-        for item in array {
-            match item.get_ref().as_table() {
-                Some(table) => tables.push((item.span(), table)),
-                None => self.expected(name, item, &format!("a table, [[{name}]]")),
-            }
+        array.into_iter().flatten().filter_map(table).collect()
+    }
+
+    /// The result of `read`; `None` is a mistake.
+    pub(super) fn read<'a, 'i, T>(
+        &mut self,
+        name: &str,
+        value: Value<'a, 'i>,
+        expected: &str,
+        read: impl FnOnce(&'a DeValue<'i>) -> Option<T>,
+    ) -> Option<T> {
+        let found = read(value.get_ref());
+        if found.is_none() {
+            self.expected(name, value, expected);
         }
-        tables
+        found
+    }
+
+    /// The results of `read` for the items of a list; each `None` is a mistake.
+    pub(super) fn list<'a, 'i, T>(
+        &mut self,
+        name: &str,
+        value: Value<'a, 'i>,
+        expected: &str,
+        read: impl Fn(&'a DeValue<'i>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let items = self.read(name, value, expected, DeValue::as_array)?;
+        Some(items.iter().filter_map(|item| self.read(name, item, expected, &read)).collect())
     }
 
     /// A nonempty string.
     pub(super) fn string(&mut self, name: &str, value: Value<'_, '_>, expected: &str) -> Option<String> {
-        match value.get_ref().as_str() {
-            Some(text) if !text.trim().is_empty() => Some(text.to_owned()),
-            _ => {
-                self.expected(name, value, expected);
-                None
-            }
-        }
+        self.read(name, value, expected, text).map(str::to_owned)
     }
 
     pub(super) fn boolean(&mut self, name: &str, value: Value<'_, '_>) -> Option<bool> {
-        let found = value.get_ref().as_bool();
-        if found.is_none() {
-            self.expected(name, value, "true or false");
-        }
-        found
+        self.read(name, value, "true or false", DeValue::as_bool)
     }
+
+    /// The flag `key` of a table; false if it is missing.
+    pub(super) fn flag(&mut self, table: &DeTable<'_>, key: &str) -> bool {
+        get(table, key).and_then(|value| self.boolean(key, value)).unwrap_or_default()
+    }
+}
+
+/// A nonempty string.
+pub(super) fn text<'a>(value: &'a DeValue<'_>) -> Option<&'a str> {
+    value.as_str().filter(|text| !text.trim().is_empty())
+}
+
+pub(super) fn duration(value: &DeValue<'_>) -> Option<Duration> {
+    value.as_str().and_then(parse_duration)
 }
 
 pub(super) fn get<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<Value<'a, 'i>> {
@@ -130,7 +152,7 @@ fn show(value: &DeValue<'_>) -> String {
     const SHOWN: usize = 40;
     match value {
         DeValue::String(text) => {
-            let line = text::one_line(text);
+            let line = one_line(text);
             match line.char_indices().nth(SHOWN) {
                 Some((end, _)) => format!("\"{}…\"", line.get(..end).unwrap_or_default()),
                 None => format!("\"{line}\""),

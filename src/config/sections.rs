@@ -2,36 +2,36 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::reader::{Reader, Value, get, integer, number};
+use super::reader::{Reader, Value, duration, get, integer, number, text};
 use super::{Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target};
-use super::{adapter, expected, history, redis_servers};
+use super::{adapter, tables as own};
 use crate::model::alert::Ways;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
-use crate::text::parse_duration;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use pg_connect::error::ConnInfoError;
 
-const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
+type Read = fn(&mut Reader<'_>, Value<'_, '_>, &mut Config, &Checks<'_>);
 
-const SECTIONS: [&str; 17] = [
-    "refresh",
-    "server_load",
-    "remember",
-    "notify",
-    "trusted_owners",
-    "targets",
-    "tables",
-    "thresholds",
-    "history",
-    "check",
-    "lock_names",
-    "lock_name_queries",
-    "expected",
-    "redis",
-    "adapters",
-    "keys",
-    "theme",
+/// The keys of the file, and how each is read.
+const SECTIONS: [(&str, Read); 17] = [
+    ("refresh", |r, value, c, _| c.refresh = refresh(r, value).unwrap_or(c.refresh)),
+    ("server_load", |r, value, c, _| c.server_load = server_load(r, value).unwrap_or(c.server_load)),
+    ("remember", |r, value, c, _| c.remember = r.boolean("remember", value).unwrap_or(c.remember)),
+    ("notify", |r, value, c, _| c.notify = notify(r, value)),
+    ("trusted_owners", |r, value, c, _| c.trusted_owners = owners(r, value).unwrap_or_default()),
+    ("targets", |r, value, c, _| targets(r, value, c)),
+    ("tables", |r, value, c, _| tables(r, value, c)),
+    ("thresholds", |r, value, c, _| thresholds(r, value, &mut c.thresholds)),
+    ("history", |r, value, c, _| c.history = own::history(r, value)),
+    ("check", |r, value, c, _| check(r, value, c)),
+    ("lock_names", |r, value, c, _| lock_names(r, value, c)),
+    ("lock_name_queries", |r, value, c, _| lock_name_queries(r, value, c)),
+    ("expected", |r, value, c, _| c.thresholds.expected = own::blockers(r, value)),
+    ("redis", |r, value, c, _| c.redis = own::redis(r, "redis", value).unwrap_or_default()),
+    ("adapters", |r, value, c, _| c.adapters = adapter::choices(r, value)),
+    ("keys", keys),
+    ("theme", theme),
 ];
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
@@ -40,93 +40,53 @@ const KEYS: [&str; 2] = ["task_key", "queue_key"];
 const BASES: [&str; 4] = ["dark", "light", "mono", "ansi"];
 
 pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks<'_>) -> Config {
-    reader.only(table, "", &SECTIONS);
+    reader.only(table, "", &SECTIONS.map(|(name, _)| name));
     let mut config = Config::default();
     for (key, value) in table {
-        match key.get_ref().as_ref() {
-            "refresh" => config.refresh = refresh(reader, value).unwrap_or(config.refresh),
-            "server_load" => {
-                config.server_load = server_load(reader, value).unwrap_or(config.server_load);
-            }
-            "remember" => config.remember = reader.boolean("remember", value).unwrap_or(config.remember),
-            "notify" => config.notify = notify(reader, value),
-            "trusted_owners" => config.trusted_owners = owners(reader, value).unwrap_or_default(),
-            "targets" => targets(reader, value, &mut config),
-            "tables" => tables(reader, value, &mut config),
-            "thresholds" => thresholds(reader, value, &mut config.thresholds),
-            "check" => check(reader, value, &mut config),
-            "history" => config.history = history::history(reader, value),
-            "lock_names" => lock_names(reader, value, &mut config),
-            "lock_name_queries" => lock_name_queries(reader, value, &mut config),
-            "expected" => config.thresholds.expected = expected::blockers(reader, value),
-            "redis" => config.redis = redis_servers::redis(reader, "redis", value).unwrap_or_default(),
-            "adapters" => config.adapters = adapter::choices(reader, value),
-            "keys" => keys(reader, value, &mut config, checks),
-            "theme" => theme(reader, value, &mut config, checks),
-            _ => {}
+        let section = SECTIONS.iter().find(|(name, _)| *name == key.get_ref().as_ref());
+        if let Some((_, read)) = section {
+            read(reader, value, &mut config, checks);
         }
     }
     config
 }
 
 fn refresh(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Duration> {
-    let found = value.get_ref().as_str().and_then(parse_duration);
-    let found = found.filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found));
-    if found.is_none() {
-        reader.expected("refresh", value, REFRESH_EXPECTED);
-    }
-    found
+    let expected = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
+    let read =
+        |value: &DeValue<'_>| duration(value).filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found));
+    reader.read("refresh", value, expected, read)
 }
 
 fn server_load(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<f64> {
-    let found = number(value.get_ref()).filter(|share| *share > 0.0 && *share <= 1.0);
-    if found.is_none() {
-        reader.expected("server_load", value, "a share of one core above 0 and up to 1, such as 0.02");
-    }
-    found
+    let expected = "a share of one core above 0 and up to 1, such as 0.02";
+    reader.read("server_load", value, expected, |value| {
+        number(value).filter(|share| *share > 0.0 && *share <= 1.0)
+    })
 }
 
 fn notify(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Ways {
     const EXPECTED: &str = "a list of \"bell\", \"title\", \"osc9\", \"osc777\", such as [\"bell\"]";
-    let mut ways = Ways::default();
-    let Some(items) = value.get_ref().as_array() else {
-        reader.expected("notify", value, EXPECTED);
-        return ways;
-    };
-    for item in items {
-        match item.get_ref().as_str() {
-            Some("bell") => ways.bell = true,
-            Some("title") => ways.title = true,
-            Some("osc9") => ways.osc9 = true,
-            Some("osc777") => ways.osc777 = true,
-            _ => reader.expected("notify", item, EXPECTED),
-        }
-    }
-    ways
+    let known = ["bell", "title", "osc9", "osc777"];
+    let read = |value: &DeValue<'_>| known.into_iter().find(|way| value.as_str() == Some(way));
+    let found = reader.list("notify", value, EXPECTED, read).unwrap_or_default();
+    let [bell, title, osc9, osc777] = known.map(|way| found.contains(&way));
+    Ways { bell, title, osc9, osc777 }
 }
 
 /// Role names, spelled as in the catalog.
 fn owners(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Vec<String>> {
-    const EXPECTED: &str = "a list of roles, such as [\"app\"]";
-    let Some(items) = value.get_ref().as_array() else {
-        reader.expected("trusted_owners", value, EXPECTED);
-        return None;
-    };
-    Some(items.iter().filter_map(|item| reader.string("trusted_owners", item, EXPECTED)).collect())
+    let expected = "a list of roles, such as [\"app\"]";
+    reader.list("trusted_owners", value, expected, |item| text(item).map(str::to_owned))
 }
 
 fn check(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
-    const EXPECTED: &str = "a list of sections, such as [\"rate_limits\", \"adapters River\"]";
+    let expected = "a list of sections, such as [\"rate_limits\", \"adapters River\"]";
     let Some(table) = reader.table("check", value) else { return };
     reader.only(table, " in [check]", &["exclude"]);
     let Some(value) = get(table, "exclude") else { return };
-    match value.get_ref().as_array() {
-        Some(items) => {
-            let names = items.iter().filter_map(|item| reader.string("exclude", item, EXPECTED));
-            config.check_exclude = names.collect();
-        }
-        None => reader.expected("exclude", value, EXPECTED),
-    }
+    let found = reader.list("exclude", value, expected, |item| text(item).map(str::to_owned));
+    config.check_exclude = found.unwrap_or_default();
 }
 
 fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
@@ -159,22 +119,20 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
             );
             continue;
         };
-        let Some(text) = reader.string("conninfo", conninfo, "a URI, a key=value string or a database name")
+        let Some(given) = reader.string("conninfo", conninfo, "a URI, a key=value string or a database name")
         else {
             continue;
         };
-        if let Err(error) = understand(&text) {
+        if let Err(error) = understand(&given) {
             reader.mistake(&conninfo.span(), error.to_string());
         }
         let target = Target {
-            conninfo: text,
-            read_only: get(table, "read_only")
-                .and_then(|value| reader.boolean("read_only", value))
-                .unwrap_or(false),
+            conninfo: given,
+            read_only: reader.flag(table, "read_only"),
             refresh: get(table, "refresh").and_then(|value| refresh(reader, value)),
             trusted_owners: get(table, "trusted_owners").and_then(|value| owners(reader, value)),
             redis: get(table, "redis")
-                .and_then(|value| redis_servers::redis(reader, &format!("{section}.redis"), value)),
+                .and_then(|value| own::redis(reader, &format!("{section}.redis"), value)),
         };
         config.targets.insert(name.get_ref().to_string(), target);
     }
@@ -202,19 +160,11 @@ fn understand(conninfo: &str) -> Result<(), ConnInfoError> {
 fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     let Some(table) = reader.table("tables", value) else { return };
     reader.only(table, " in [tables]", &[&TABLES[..], &KEYS[..]].concat());
-    for name in KEYS {
-        let Some(value) = get(table, name) else { continue };
-        let expected =
-            "\"id\", \"lock_id\" or an SQL expression over the row, such as \"hashtext(task_name)\"";
-        if let Some(key) = reader.string(name, value, expected) {
-            config.tables.insert(name, key);
-        }
-    }
-    for name in TABLES {
-        let Some(value) = get(table, name) else { continue };
-        if let Some(place) = reader.string(name, value, "the name of a table, such as \"jobs.tasks\"") {
-            config.tables.insert(name, place);
-        }
+    let key = "\"id\", \"lock_id\" or an SQL expression over the row, such as \"hashtext(task_name)\"";
+    let place = "the name of a table, such as \"jobs.tasks\"";
+    for (name, expected) in KEYS.map(|name| (name, key)).into_iter().chain(TABLES.map(|name| (name, place))) {
+        let found = get(table, name).and_then(|value| reader.string(name, value, expected));
+        config.tables.extend(found.map(|found| (name, found)));
     }
 }
 
@@ -237,27 +187,22 @@ fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, limits: &mut Thresh
     names.push("connections");
     reader.only(table, " in [thresholds]", &names);
     for (name, limit) in durations {
-        let Some(value) = get(table, name) else { continue };
-        match value.get_ref().as_str().and_then(parse_duration) {
-            Some(found) => *limit = found.as_secs_f64(),
-            None => reader.expected(name, value, "a duration such as \"30s\", \"1m\" or \"2h\""),
-        }
+        let expected = "a duration such as \"30s\", \"1m\" or \"2h\"";
+        let found = get(table, name).and_then(|value| reader.read(name, value, expected, duration));
+        *limit = found.map_or(*limit, |found| found.as_secs_f64());
     }
+    let count =
+        |value: &DeValue<'_>| integer(value).and_then(|found| u32::try_from(found).ok()).filter(|n| *n > 0);
     for (name, limit) in counts {
-        let Some(value) = get(table, name) else { continue };
-        match integer(value.get_ref())
-            .and_then(|number| u32::try_from(number).ok())
-            .filter(|number| *number > 0)
-        {
-            Some(found) => *limit = found,
-            None => reader.expected(name, value, "a whole number from 1"),
-        }
+        let found =
+            get(table, name).and_then(|value| reader.read(name, value, "a whole number from 1", count));
+        *limit = found.unwrap_or(*limit);
     }
+    let share = |value: &DeValue<'_>| number(value).filter(|share| (0.0..=1.0).contains(share));
     if let Some(value) = get(table, "connections") {
-        match number(value.get_ref()).filter(|share| (0.0..=1.0).contains(share)) {
-            Some(found) => limits.connections = found,
-            None => reader.expected("connections", value, "a share of max_connections from 0.0 to 1.0"),
-        }
+        let expected = "a share of max_connections from 0.0 to 1.0";
+        let found = reader.read("connections", value, expected, share);
+        limits.connections = found.unwrap_or(limits.connections);
     }
 }
 
@@ -271,10 +216,8 @@ fn lock_names(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config
             );
             continue;
         };
-        let found = lock_key(key.get_ref());
-        if found.is_none() {
-            reader.expected("key", key, "a 64-bit number or two 32-bit numbers: key = 815 or key = [1, 100]");
-        }
+        let expected = "a 64-bit number or two 32-bit numbers: key = 815 or key = [1, 100]";
+        let found = reader.read("key", key, expected, lock_key);
         let name = reader.string("name", name, "a name in quotes");
         let database = optional_name(reader, table);
         if let (Some(key), Some(name)) = (found, name) {
@@ -347,10 +290,10 @@ fn theme(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config, che
     for (meaning, value) in table {
         let name = meaning.get_ref().to_string();
         if name == "base" {
-            match value.get_ref().as_str().filter(|base| BASES.contains(base)) {
-                Some(base) => base.clone_into(&mut config.theme.base),
-                None => reader.expected("base", value, "\"dark\", \"light\", \"mono\" or \"ansi\""),
-            }
+            let expected = "\"dark\", \"light\", \"mono\" or \"ansi\"";
+            let known = |value: &DeValue<'_>| BASES.into_iter().find(|base| value.as_str() == Some(base));
+            let base = reader.read("base", value, expected, known);
+            config.theme.base = base.map_or(std::mem::take(&mut config.theme.base), str::to_owned);
             continue;
         }
         if let Some(meanings) = checks.meanings.filter(|meanings| !meanings.contains(&name.as_str())) {

@@ -1,10 +1,10 @@
 use std::ops::Range;
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::super::reader::{Reader, Value, get};
+use super::line;
 use super::queries::{Known, needs, template};
-use super::values::line;
 use crate::model::Text;
 use crate::model::adapter::{Action, ActionKind, Proof};
 
@@ -60,8 +60,7 @@ fn action(
     let proof = if kind == ActionKind::Recover { needed("proof", "[\"heartbeat\"]") } else { None };
     let needs = needs(reader, table, known);
     let proofs = proof.map(|value| proofs(reader, value)).unwrap_or_default();
-    let holds_key =
-        get(table, "hold_key").and_then(|value| reader.boolean("hold_key", value)).unwrap_or(false);
+    let holds_key = reader.flag(table, "hold_key");
     let late = get(table, "late").and_then(|value| line(reader, "late", value));
     let writes = tables(reader, writes?, known);
     let then = line(reader, "then", then?)?;
@@ -77,19 +76,8 @@ fn proofs(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Proof> {
     let known: Vec<&str> =
         Proof::ALL.iter().copied().filter(|proof| *proof != Proof::None).map(Proof::as_str).collect();
     let expected = format!("a list of {}", known.join(", "));
-    let Some(items) = value.get_ref().as_array() else {
-        reader.expected("proof", value, &expected);
-        return Vec::new();
-    };
-    let mut proofs = Vec::new();
-    for item in items {
-        match item.get_ref().as_str().and_then(|name| name.parse().ok()).filter(|proof| *proof != Proof::None)
-        {
-            Some(proof) => proofs.push(proof),
-            None => reader.expected("proof", item, &expected),
-        }
-    }
-    proofs
+    let read = |item: &DeValue<'_>| item.as_str()?.parse().ok().filter(|proof| *proof != Proof::None);
+    reader.list("proof", value, &expected, read).unwrap_or_default()
 }
 
 fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Vec<Text> {
@@ -98,12 +86,6 @@ fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Vec<T
         reader.expected("writes", value, &expected);
         return Vec::new();
     };
-    let mut keys = Vec::new();
-    for item in items {
-        match item.get_ref().as_str().filter(|key| known.tables().any(|one| one == *key)) {
-            Some(key) => keys.push(key.into()),
-            None => reader.expected("writes", item, &expected),
-        }
-    }
-    keys
+    let read = |item: &DeValue<'_>| known.tables().find(|key| item.as_str() == Some(key)).map(Text::from);
+    items.iter().filter_map(|item| reader.read("writes", item, &expected, read)).collect()
 }

@@ -2,7 +2,7 @@ use toml::de::DeTable;
 
 use super::super::error::{Mistake, Position};
 use super::super::reader::{Reader, Value, get};
-use super::values::{OWN, line, setting};
+use super::{OWN, line, setting};
 use crate::model::Text;
 use crate::model::adapter::Adapter;
 use crate::text::one_line;
@@ -79,8 +79,7 @@ fn off(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<(String, Position)>
 
 fn choice(reader: &mut Reader<'_>, name: &str, at: Position, table: &DeTable<'_>) -> AdapterChoice {
     let schema = get(table, "schema").and_then(|value| line(reader, "schema", value));
-    let allows_actions =
-        get(table, "allow_actions").and_then(|value| reader.boolean("allow_actions", value)).unwrap_or(false);
+    let allows_actions = reader.flag(table, "allow_actions");
     let mut settings = Vec::new();
     for (key, value) in table.iter().filter(|(key, _)| !OWN.contains(&key.get_ref().as_ref())) {
         let at = reader.position(&key.span());

@@ -1,9 +1,9 @@
 //! `[detect]`: how the tables of a system are recognized.
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::super::reader::{Reader, get};
-use super::values::is_name;
+use super::is_name;
 use crate::model::Text;
 use crate::model::adapter::{ColumnKind, TableName, TableRule};
 
@@ -64,8 +64,7 @@ fn rule(reader: &mut Reader<'_>, section: &str, key: &str, table: &DeTable<'_>) 
     reader.only(table, &format!(" in [{section}]"), &KEYS);
     let name = name(reader, section, table);
     let columns = columns(reader, section, table);
-    let optional =
-        get(table, "optional").and_then(|value| reader.boolean("optional", value)).unwrap_or_default();
+    let optional = reader.flag(table, "optional");
     Some(TableRule { key: key.into(), name: name?, columns, optional })
 }
 
@@ -101,11 +100,10 @@ fn columns(reader: &mut Reader<'_>, section: &str, table: &DeTable<'_>) -> Vec<(
     let Some(columns) = reader.table(&format!("{section}.columns"), value) else { return Vec::new() };
     let mut found = Vec::new();
     for (name, value) in columns {
-        let kind = value.get_ref().as_str();
-        match ColumnKind::ALL.iter().find(|(word, _)| Some(*word) == kind) {
-            Some((_, kind)) => found.push((name.get_ref().as_ref().into(), *kind)),
-            None => reader.expected(name.get_ref(), value, &expected),
-        }
+        let read =
+            |value: &DeValue<'_>| ColumnKind::ALL.iter().find(|(word, _)| value.as_str() == Some(word));
+        let kind = reader.read(name.get_ref(), value, &expected, read);
+        found.extend(kind.map(|(_, kind)| (name.get_ref().as_ref().into(), *kind)));
     }
     found
 }

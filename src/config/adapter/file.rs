@@ -3,18 +3,17 @@
 use std::str::FromStr;
 
 use strum::VariantArray;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
-use super::super::reader::{Reader, get, integer};
-use super::values::{OWN, is_name, line, setting};
-use super::{actions, detect, queries};
+use super::super::reader::{self, Reader, get, integer};
+use super::{OWN, actions, detect, is_name, line, queries, setting};
 use crate::model::Text;
 use crate::model::adapter::{Adapter, Evidence, Limit, Part, Presence, Setting};
 use crate::text::parse_duration;
 
 const FORMAT: i64 = 1;
 const TEXTS: [&str; 4] = ["name", "title", "licence", "seen"];
-const SECTIONS: [&str; 18] = [
+const SECTIONS: [&str; 19] = [
     "format",
     "name",
     "title",
@@ -33,12 +32,11 @@ const SECTIONS: [&str; 18] = [
     "depth",
     "paused",
     "leases",
+    "schedules",
 ];
-const LAST_SECTION: &str = "schedules";
 
 pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
-    let sections = [&SECTIONS[..], &[LAST_SECTION]].concat();
-    reader.only(table, "", &sections);
+    reader.only(table, "", &SECTIONS);
     format(reader, table);
     let mut adapter = Adapter::default();
     let [name, title, licence, seen] = TEXTS.map(|key| text(reader, table, key));
@@ -146,47 +144,31 @@ fn presence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &mut Adapter)
 
 fn words(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Vec<Text> {
     const EXPECTED: &str = "a list of texts, none of them empty, such as [\"LISTEN jobs\"]";
-    let Some(value) = get(table, key) else { return Vec::new() };
-    let Some(items) = value.get_ref().as_array() else {
-        reader.expected(key, value, EXPECTED);
-        return Vec::new();
-    };
-    let mut words = Vec::new();
-    for item in items {
-        match item.get_ref().as_str() {
-            Some(text) if !text.trim().is_empty() => words.push(text.into()),
-            _ => reader.expected(key, item, EXPECTED),
-        }
-    }
-    words
+    let words = |value| reader.list(key, value, EXPECTED, |item| reader::text(item).map(Text::from));
+    get(table, key).and_then(words).unwrap_or_default()
 }
 
 /// Whether the value is the first of two words. The default is the second.
 fn word(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, words: [&str; 2]) -> bool {
     let Some(value) = get(table, key) else { return false };
     let [yes, no] = words;
-    match value.get_ref().as_str() {
-        Some(word) if word == yes => true,
-        Some(word) if word == no => false,
-        _ => {
-            reader.expected(key, value, &format!("\"{yes}\" or \"{no}\""));
-            false
-        }
-    }
+    let known = |value: &DeValue<'_>| words.into_iter().find(|word| value.as_str() == Some(word));
+    reader.read(key, value, &format!("\"{yes}\" or \"{no}\""), known) == Some(yes)
 }
 
 /// A duration, or the name of a setting that is one.
 fn limit(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, adapter: &Adapter) -> Option<Limit> {
     let value = get(table, key)?;
-    let text = value.get_ref().as_str().unwrap_or_default();
-    if adapter.setting(text).is_some_and(|setting| setting.seconds.is_some()) {
-        return Some(Limit::Setting(text.into()));
-    }
-    let seconds = parse_duration(text).map(|duration| Limit::Seconds(duration.as_secs_f64()));
-    if seconds.is_none() {
-        reader.expected(key, value, "a duration such as \"5m\", or the name of a setting that is one");
-    }
-    seconds
+    let expected = "a duration such as \"5m\", or the name of a setting that is one";
+    reader.read(key, value, expected, |value| {
+        let text = value.as_str()?;
+        let is_setting = adapter.setting(text).is_some_and(|setting| setting.seconds.is_some());
+        if is_setting {
+            Some(Limit::Setting(text.into()))
+        } else {
+            parse_duration(text).map(|time| Limit::Seconds(time.as_secs_f64()))
+        }
+    })
 }
 
 fn named<T: VariantArray + Copy + Into<&'static str> + FromStr>(

@@ -8,7 +8,6 @@ mod choices;
 mod detect;
 mod file;
 mod queries;
-mod values;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +15,11 @@ use std::sync::Arc;
 pub(super) use choices::choices;
 pub use choices::{AdapterChoice, AdapterChoices};
 
-use super::reader::Reader;
+use super::reader::{Reader, Value};
 use super::{ConfigError, Mistake, Position};
-use crate::model::adapter::Adapter;
+use crate::model::Text;
+use crate::model::adapter::{Adapter, Setting};
+use crate::text::parse_duration;
 pub(crate) use queries::section;
 
 const BUILT_IN: &[(&str, &str)] = &[
@@ -165,6 +166,31 @@ fn own(config: Option<&Path>) -> Result<Vec<Own>, ConfigError> {
         }
     }
     if errors.is_empty() { Ok(found) } else { Err(ConfigError::Several(errors)) }
+}
+
+/// Keys of `[adapters.NAME]` that are not settings of the adapter.
+const OWN: [&str; 2] = ["schema", "allow_actions"];
+
+/// A text of one line with at most 500 characters.
+fn line(reader: &mut Reader<'_>, key: &str, value: Value<'_, '_>) -> Option<Text> {
+    let found = reader.string(key, value, "a text in quotes")?;
+    if crate::text::one_line(&found) != found || found.chars().count() > 500 {
+        reader.expected(key, value, "one line of at most 500 characters, without control characters");
+        return None;
+    }
+    Some(found.into())
+}
+
+/// Whether this is a valid key: lowercase letters, digits and `_`.
+fn is_name(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    !name.is_empty() && name.len() <= 40 && name.chars().all(letter)
+}
+
+/// `seconds` is set if the value is a duration.
+fn setting(name: &str, value: &str) -> Setting {
+    let seconds = parse_duration(value).map(|duration| duration.as_secs_f64());
+    Setting { name: name.into(), value: value.into(), seconds }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use super::super::reader::{Reader, Value, get};
-use super::values::line;
+use super::line;
 use crate::model::Text;
 use crate::model::adapter::{ActionKind, Adapter, Need, Part, Query, Template, Version, Words};
 
