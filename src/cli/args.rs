@@ -7,17 +7,17 @@ use super::adapters::AdaptersCommand;
 use super::check::CheckArgs;
 use super::demo::DemoArgs;
 use super::lock::{LeadArgs, LockArgs};
-use super::lock_of::{self, LockOfArgs};
 use super::log::LogArgs;
 use super::options::refresh;
-pub use super::options::{SnapshotFormat, ThemeName, ViewArgs};
 use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
 use super::recovery::RecoverArgs;
 use super::schema::SchemaCommand;
-pub use crate::app::screens::Screen;
 use crate::locks::work_session::WorkerId;
 use crate::schema::SchemaName;
 use crate::text::parse_duration;
+
+pub use super::options::{SnapshotFormat, ThemeName, ViewArgs};
+pub use crate::app::screens::Screen;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,6 +37,8 @@ Examples:
 
 The environment variables of libpq (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE, …) and ~/.pgpass count as for psql.
 Exit status: 0 done, 1 failed, 2 wrong usage.";
+
+pub(super) const CONNECTION: &str = "Connection";
 
 const CONFIG_HELP: &str = "The config file [default: ~/.config/locktop/config.toml] [env: LOCKTOP_CONFIG]";
 
@@ -58,11 +60,9 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
 
-    /// Connection.
     #[command(flatten)]
     pub connect: ConnectArgs,
 
-    /// The appearance of the dashboard.
     #[command(flatten)]
     pub view: ViewArgs,
 
@@ -70,7 +70,6 @@ pub struct Cli {
     #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP, help_heading = "General")]
     pub config: Option<PathBuf>,
 
-    /// The debug log, for bug reports.
     #[command(flatten)]
     pub log: LogArgs,
 
@@ -124,7 +123,7 @@ pub enum Command {
     /// Run a program on one machine at a time.
     Lead(LeadArgs),
     /// Show what a statement would lock, what that blocks and, with a target, which sessions block it now. The statement is not run.
-    #[command(after_help = lock_of::HELP)]
+    #[command(after_help = LOCK_OF_HELP)]
     LockOf(LockOfArgs),
     /// Record snapshots to a file, for "locktop replay".
     Record(RecordArgs),
@@ -255,7 +254,7 @@ pub enum Only {
 
 /// psql's connection options.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Connection")]
+#[command(next_help_heading = CONNECTION)]
 pub struct ConnectArgs {
     /// Server host or socket directory.
     #[arg(short = 'h', long, value_name = "HOST", global = true)]
@@ -309,7 +308,6 @@ pub struct SnapshotArgs {
     /// With --watch: also print one line per event.
     #[arg(long, requires = "watch")]
     pub events: bool,
-    /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
     /// A URI, a key=value string, a name from the config, or a database name.
@@ -330,4 +328,33 @@ fn observe_locks(text: &str) -> Result<Duration, String> {
     parse_duration(text)
         .filter(|found| (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(found))
         .ok_or_else(|| "expected a duration from 0.1s to 1h, such as 5s".to_owned())
+}
+
+const LOCK_OF_HELP: &str = "\
+Examples:
+  locktop lock-of 'ALTER TABLE orders ADD COLUMN note text'
+  locktop lock-of 'CREATE INDEX CONCURRENTLY ON shop.orders (placed_at)' prod
+  locktop lock-of - prod < migration.sql
+  locktop lock-of --single-transaction - prod < migration.sql
+
+Exit status: 0 no session blocks the statements that could be judged, or no server was asked; 1 a session blocks at least \
+one: it would wait, or fail at once; 2 wrong usage; 3 no statement could be judged, or the server does not answer. The last \
+line lists the statements that could not be judged; in JSON, not_judged.";
+
+/// `locktop lock-of`.
+#[derive(Debug, Clone, Args)]
+pub struct LockOfArgs {
+    /// The statement, or several separated by semicolons; - for standard input.
+    pub statement: String,
+    /// Judge all statements as one transaction, as psql -1 and most migration tools run them.
+    #[arg(short = '1', long)]
+    pub single_transaction: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
+    pub format: SnapshotFormat,
+    /// Width of the text in columns, 0 for unlimited [default: that of the terminal, or 100 without one]
+    #[arg(long, value_name = "COLUMNS")]
+    pub width: Option<u16>,
+    /// A URI, a key=value string, a name from the config, or a database name; without one no server is asked.
+    pub target: Option<String>,
 }

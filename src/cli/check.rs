@@ -9,7 +9,6 @@ use crate::wire::check::{CheckFormat, Limits, MEASURES, Measure, Range, Status, 
 /// `locktop check`.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
-    /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
     /// Warning threshold of a check; can be given more than once. Short form: -w NAME=RANGE.

@@ -14,7 +14,6 @@ const HEADLESS: &str = "Without a screen";
 /// `locktop demo`.
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
-    /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
     /// Scenario to run; can be given more than once [default: tasks, chain, convoy, deadlock, session-lock, prepared, leases
@@ -60,7 +59,6 @@ pub struct DemoArgs {
     /// Directory with initdb and postgres.
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub pg_bin: Option<PathBuf>,
-    /// The appearance of the dashboard.
     #[command(flatten)]
     pub view: ViewArgs,
 }

@@ -2,21 +2,17 @@ mod adapters;
 mod args;
 mod check;
 mod command;
-mod confirm;
 mod demo;
 mod lock;
-mod lock_of;
 mod log;
 mod options;
 mod output;
-mod parse;
 mod password;
 mod plugin;
 mod recording;
 mod recovery;
 mod run;
 mod schema;
-mod session;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -24,15 +20,14 @@ mod zone;
 
 pub use adapters::{AdaptersCheckArgs, AdaptersCommand, AdaptersListArgs};
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, Screen, SnapshotArgs, SnapshotFormat, TargetsFormat, ThemeName,
-    ViewArgs,
+    Cli, Command, ConfigCommand, ConnectArgs, LockOfArgs, Screen, SnapshotArgs, SnapshotFormat,
+    TargetsFormat, ThemeName, ViewArgs,
 };
 pub use check::CheckArgs;
+pub use command::parse;
 pub use demo::{DemoArgs, Goal, NameLanguage, ScenarioName};
-pub use lock_of::LockOfArgs;
 pub use log::LogArgs;
 pub use output::{check_config, completions, man, print_config, print_path, print_targets};
-pub use parse::parse;
 pub use password::Prompt;
 pub use recovery::{Limit, RecoverArgs};
 pub use run::{explain, run};

@@ -1,9 +1,14 @@
+//! Questions on the controlling terminal: passwords, and confirmations.
+
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
+};
 
-use pg_connect::conninfo::Secret;
+use pg_connect::conninfo::{ConnInfo, Secret};
+use pg_connect::error::ConnectError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Prompt {
@@ -21,7 +26,7 @@ pub enum Prompt {
 ///
 /// # Errors
 /// The terminal cannot be used, or the user cancels ([`io::ErrorKind::Interrupted`]).
-pub(super) fn ask(what: &str, note: Option<&str>) -> io::Result<Option<Secret>> {
+fn ask_secret(what: &str, note: Option<&str>) -> io::Result<Option<Secret>> {
     let Ok(mut terminal) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
     let before = tcgetattr(&terminal)?;
     let mut quiet = before.clone();
@@ -84,9 +89,86 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
     Err(given_up())
 }
 
+/// Asks for the password before the first connection (`-W`). It is used for all connections.
+///
+/// # Errors
+/// There is no terminal, or it fails.
+pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, ConnectError> {
+    if prompt != Prompt::Always {
+        return Ok(info);
+    }
+    ask_for_user(&info, None)?.ok_or_else(|| {
+        ConnectError::Other("-W asks for a password, and there is no terminal to ask on".to_owned())
+    })
+}
+
+/// Asks for the password because the server requires one and none was found. `None` if a password would not help.
+///
+/// # Errors
+/// The terminal fails.
+pub(super) fn ask_after(
+    info: &ConnInfo,
+    prompt: Prompt,
+    error: &ConnectError,
+) -> Result<Option<ConnInfo>, ConnectError> {
+    if prompt == Prompt::Never {
+        return Ok(None);
+    }
+    if let Some(key) = error.needs_key_password() {
+        let what = format!("the key {}", key.display());
+        return Ok(ask_for_secret(&what, None)?.map(|secret| info.clone().with_key_password(secret)));
+    }
+    if prompt != Prompt::IfNeeded || !error.needs_password() {
+        return Ok(None);
+    }
+    Ok(ask_for_user(info, error.password_note())?.filter(ConnInfo::has_password))
+}
+
+fn ask_for_user(info: &ConnInfo, note: Option<&str>) -> Result<Option<ConnInfo>, ConnectError> {
+    let secret = ask_for_secret(&format!("user {}", info.user()), note)?;
+    Ok(secret.map(|secret| info.clone().with_password(secret)))
+}
+
+fn ask_for_secret(what: &str, note: Option<&str>) -> Result<Option<Secret>, ConnectError> {
+    ask_secret(what, note).map_err(|error| {
+        ConnectError::Other(format!("no password for {}: {error}", crate::text::one_line(what)))
+    })
+}
+
+/// Shows lines on the controlling terminal and asks. Only `y` and `yes` confirm. Input typed before the question is
+/// discarded.
+///
+/// # Errors
+/// There is no controlling terminal.
+pub(super) fn ask(lines: &[String], question: &str) -> io::Result<bool> {
+    Ok(is_yes(&answer(lines, &format!("{question} [y/N]"))?))
+}
+
+/// Like `ask`, but only `word` confirms.
+pub(super) fn ask_for(lines: &[String], question: &str, word: &str) -> io::Result<bool> {
+    Ok(answer(lines, question)?.trim_end_matches(['\r', '\n']) == word)
+}
+
+fn answer(lines: &[String], question: &str) -> io::Result<String> {
+    let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
+    for line in lines {
+        writeln!(terminal, "{line}")?;
+    }
+    tcflush(&terminal, QueueSelector::IFlush)?;
+    write!(terminal, "{question} ")?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    BufReader::new(terminal).read_line(&mut answer)?;
+    Ok(answer)
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::read_line;
+    use super::{is_yes, read_line};
 
     #[test]
     fn edits_the_line() {
@@ -103,6 +185,21 @@ mod tests {
             ("cut off", None),
         ] {
             assert_eq!(read_line(&mut typed.as_bytes()).ok().as_deref(), read, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for (answer, yes) in [
+            ("y\n", true),
+            ("YES\r\n", true),
+            (" Yes ", true),
+            ("", false),
+            ("\n", false),
+            ("n\n", false),
+            ("yess\n", false),
+        ] {
+            assert_eq!(is_yes(answer), yes, "{answer:?}");
         }
     }
 }

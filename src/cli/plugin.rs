@@ -3,29 +3,12 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::Subcommand as _;
+use clap::{Arg, CommandFactory, Subcommand as _};
 
-use super::args::Command;
+use super::args::{Cli, Command};
 
 /// The program name that enables the conventions of a monitoring plugin.
 const PLUGIN: &str = "check_locktop";
-
-/// Options with a value: the next word is not a command.
-const WITH_VALUE: [&str; 13] = [
-    "-h",
-    "-p",
-    "-U",
-    "-d",
-    "-t",
-    "--host",
-    "--port",
-    "--username",
-    "--dbname",
-    "--config",
-    "--trust-owner",
-    "--redis",
-    "--redis-pattern",
-];
 
 /// Whether the command line is a check. Invalid usage of a check is UNKNOWN, not CRITICAL.
 pub(super) fn is_check(line: &[OsString]) -> bool {
@@ -42,12 +25,21 @@ fn command(line: &[OsString]) -> Option<usize> {
     let mut found = words.filter_map(|(at, pair)| match pair {
         [before, word] => {
             let word = word.to_str().filter(|word| Command::has_subcommand(word))?;
-            let is_value = before.to_str().is_some_and(|before| WITH_VALUE.contains(&before));
-            (!is_value).then_some((at + 1, word))
+            (!before.to_str().is_some_and(has_value)).then_some((at + 1, word))
         }
         _ => None,
     });
     found.next().filter(|(_, word)| *word == "check").map(|(at, _)| at)
+}
+
+/// Whether an option before a command has a value: then the next word is not a command.
+fn has_value(option: &str) -> bool {
+    let is_it = |arg: &Arg| {
+        arg.get_short().is_some_and(|short| option == format!("-{short}"))
+            || arg.get_long().is_some_and(|long| option == format!("--{long}"))
+    };
+    let known = |arg: &Arg| arg.is_global_set() && arg.get_action().takes_values() && is_it(arg);
+    option == "-t" || Cli::command().get_arguments().any(known)
 }
 
 /// Translates plugin options: in a check, `-w` and `-c` are thresholds; under the plugin name, `-H` is the host.

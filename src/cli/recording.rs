@@ -4,9 +4,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::log::LogArgs;
-use super::options::ViewArgs;
+use super::options::{ViewArgs, refresh};
 use super::zone;
-use crate::config::{MAX_REFRESH, MIN_REFRESH};
 use crate::feed::record::Around;
 use crate::feed::record::names::Salt;
 use crate::feed::record::redact::Redaction;
@@ -16,7 +15,6 @@ use crate::text::parse_duration;
 /// `locktop record`.
 #[derive(Debug, Clone, Args)]
 pub struct RecordArgs {
-    /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
     /// A file, appended to if it exists; a directory, which gets files that begin with the target's name; - for standard output.
@@ -125,7 +123,6 @@ pub struct ReplayArgs {
     /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
     pub zone: Option<Zone>,
-    /// The appearance of the dashboard.
     #[command(flatten)]
     pub view: ViewArgs,
 }
@@ -229,11 +226,6 @@ impl ReportArgs {
             _ => ReportFormat::Md,
         })
     }
-}
-
-fn refresh(text: &str) -> Result<Duration, String> {
-    let found = parse_duration(text).filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found));
-    found.ok_or_else(|| "expected a duration from 0.1s to 60s, such as 1s".to_owned())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

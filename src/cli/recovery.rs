@@ -24,7 +24,6 @@ Exit status: 0 everything was recovered or had ended already, nothing to do, or 
 #[command(after_help = RECOVER_HELP)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct RecoverArgs {
-    /// The debug log.
     #[command(flatten)]
     pub log: LogArgs,
     /// A URI, a key=value string, a name from the config, or a database name.

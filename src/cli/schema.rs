@@ -50,7 +50,6 @@ pub struct SchemaPlace {
 /// `locktop schema drop`.
 #[derive(Debug, Clone, Args)]
 pub struct DropArgs {
-    /// The schema, and its target.
     #[command(flatten)]
     pub place: SchemaPlace,
     /// Do not ask for confirmation.
@@ -61,7 +60,6 @@ pub struct DropArgs {
 /// `locktop schema purge`.
 #[derive(Debug, Clone, Args)]
 pub struct PurgeArgs {
-    /// The schema, and its target.
     #[command(flatten)]
     pub place: SchemaPlace,
     /// Remove what ended longer ago than this, such as 30d [default: the retention in the settings of the database]

@@ -1,15 +1,11 @@
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::args::{Cli, Command, Screen, ViewArgs};
 use super::password::Prompt;
 use crate::config::adapter::adapters;
-use crate::config::{
-    Checks, Config, ConfigError, Location, LockNameQuery, NamedLock, Redis, Target, Theme, locate,
-};
+use crate::config::{Checks, Config, ConfigError, Location, Redis, Target, Theme, locate};
 use crate::model::adapter::Adapter;
-use crate::model::thresholds::Thresholds;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisSets, parse_list};
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, has_password, is_connection_string, is_nearly};
@@ -36,18 +32,11 @@ pub struct Settings {
     pub theme: Theme,
     pub ascii: bool,
     pub mouse: bool,
-    pub thresholds: Thresholds,
-    /// `[[lock_names]]`: names for advisory locks.
-    pub lock_names: Vec<NamedLock>,
-    /// `[[lock_name_queries]]`: queries for more of them.
-    pub lock_name_queries: Vec<LockNameQuery>,
     /// Roles whose tables and functions are used, in addition to those of superusers and of the connected role.
     pub trusted_owners: TrustedOwners,
-    /// `[tables]`: places of tables with other names than the default ones.
-    pub tables: BTreeMap<&'static str, String>,
     pub adapters: Vec<Arc<Adapter>>,
     pub redis: Redis,
-    /// The config as read, for mistakes that are detected later.
+    /// The config as read; a demo adds to it.
     pub config: Config,
 }
 
@@ -105,11 +94,7 @@ impl Cli {
             },
             ascii: view.ascii,
             mouse: view.mouse,
-            thresholds: config.thresholds.clone(),
-            lock_names: config.lock_names.clone(),
-            lock_name_queries: config.lock_name_queries.clone(),
             trusted_owners: self.trusted_owners(named, &config),
-            tables: config.tables.clone(),
             adapters,
             redis: self.redis(named.and_then(|named| named.redis.as_ref()).unwrap_or(&config.redis))?,
             config,
@@ -118,18 +103,30 @@ impl Cli {
 
     /// Whether the command line names a server; otherwise the environment does.
     pub fn names_server(&self) -> bool {
+        self.target.is_some() || self.own_target().is_some() || self.has_place()
+    }
+
+    fn has_place(&self) -> bool {
         let flags = &self.connect;
-        let own = match &self.command {
-            Some(Command::Adapters(adapters)) => adapters.target(),
-            Some(Command::Lock(lock)) => lock.target.as_deref(),
-            Some(Command::Lead(lead)) => lead.target.as_deref(),
-            Some(Command::LockOf(lock_of)) => lock_of.target.as_deref(),
+        [&flags.host, &flags.port, &flags.username, &flags.dbname].into_iter().any(Option::is_some)
+    }
+
+    /// The target that was given after the command.
+    fn own_target(&self) -> Option<&str> {
+        match self.command.as_ref()? {
+            Command::Demo(demo) => demo.url.as_deref(),
+            Command::Snapshot(snapshot) => snapshot.target.as_deref(),
+            Command::Record(record) => record.target.as_deref(),
+            Command::Check(check) => check.target.as_deref(),
+            Command::Lock(lock) => lock.target.as_deref(),
+            Command::Lead(lead) => lead.target.as_deref(),
+            Command::LockOf(lock_of) => lock_of.target.as_deref(),
+            Command::Recover(recover) => recover.target.as_deref(),
+            Command::Worker(worker) => worker.target.as_deref(),
+            Command::Adapters(adapters) => adapters.target(),
+            Command::Schema(schema) => schema.place().and_then(|place| place.target.as_deref()),
             _ => None,
-        };
-        own.is_some()
-            || [&self.target, &flags.host, &flags.port, &flags.username, &flags.dbname]
-                .into_iter()
-                .any(Option::is_some)
+        }
     }
 
     /// Whether the command line contains a password, which is visible to other users. Passwords of targets in the config are
@@ -144,21 +141,7 @@ impl Cli {
         &'a self,
         config: &'a Config,
     ) -> Result<(Option<&'a str>, Option<&'a Target>), SettingsError> {
-        let own = match &self.command {
-            Some(Command::Demo(demo)) => demo.url.as_deref(),
-            Some(Command::Snapshot(snapshot)) => snapshot.target.as_deref(),
-            Some(Command::Record(record)) => record.target.as_deref(),
-            Some(Command::Check(check)) => check.target.as_deref(),
-            Some(Command::Lock(lock)) => lock.target.as_deref(),
-            Some(Command::Lead(lead)) => lead.target.as_deref(),
-            Some(Command::LockOf(lock_of)) => lock_of.target.as_deref(),
-            Some(Command::Recover(recover)) => recover.target.as_deref(),
-            Some(Command::Worker(worker)) => worker.target.as_deref(),
-            Some(Command::Adapters(adapters)) => adapters.target(),
-            Some(Command::Schema(schema)) => schema.place().and_then(|place| place.target.as_deref()),
-            _ => None,
-        };
-        let target = match (self.target.as_deref(), own) {
+        let target = match (self.target.as_deref(), self.own_target()) {
             (Some(first), Some(second)) => {
                 return Err(SettingsError::Usage(format!(
                     "two targets, \"{}\" and \"{}\": give one",
@@ -170,9 +153,7 @@ impl Cli {
         };
         let flags = &self.connect;
         let own_server = matches!(&self.command, Some(Command::Demo(demo)) if demo.url.is_none());
-        let place =
-            [&flags.host, &flags.port, &flags.username, &flags.dbname].into_iter().any(Option::is_some);
-        if own_server && (target.is_some() || place) {
+        if own_server && (target.is_some() || self.has_place()) {
             return Err(SettingsError::Usage(
                 "demo starts its own server: use --url to name another".to_owned(),
             ));

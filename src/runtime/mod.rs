@@ -5,7 +5,7 @@ mod frame;
 mod input;
 mod job;
 pub mod panics;
-mod signals;
+pub mod signals;
 pub mod terminal;
 
 pub use event_loop::{Exit, Source, run};

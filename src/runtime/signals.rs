@@ -17,6 +17,20 @@ pub(super) enum Signal {
     Continue,
 }
 
+/// Catches terminating signals from now on, and returns the number of the first.
+pub fn ending() -> io::Result<impl Future<Output = u8>> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = hangup.recv() => 1,
+            _ = interrupt.recv() => 2,
+            _ = terminate.recv() => 15,
+        }
+    })
+}
+
 /// Listens on a thread other than that of the screens. The second terminating signal ends the program at once.
 pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let (sender, receiver) = mpsc::unbounded_channel();

@@ -68,7 +68,7 @@ const KNOW_THE_SYSTEM: [&str; 9] = [
     "crates/locktop-lab/src/process.rs",
     "crates/locktop-lab/src/programs.rs",
     "crates/pg-connect/src/socket.rs",
-    "src/cli/run/worker/systemd.rs",
+    "src/cli/run/worker.rs",
     "src/runtime/job.rs",
 ];
 

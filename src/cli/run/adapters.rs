@@ -1,4 +1,3 @@
-use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,8 +15,7 @@ pub(super) async fn run(settings: Settings, asked: &AdaptersCommand) -> Result<u
     match asked {
         AdaptersCommand::List(arguments) => {
             let found = look(&settings, &settings.adapters).await?;
-            print(&found, &settings.adapters, arguments.format)?;
-            Ok(0)
+            print(&found, &settings.adapters, arguments.format)
         }
         AdaptersCommand::Check(arguments) => check(&settings, arguments).await,
     }
@@ -25,13 +23,10 @@ pub(super) async fn run(settings: Settings, asked: &AdaptersCommand) -> Result<u
 
 pub(super) fn check_file(arguments: &AdaptersCheckArgs) -> Result<u8, Failure> {
     let adapter = Arc::new(read_adapter(&arguments.file)?);
-    let mut out = io::stdout().lock();
     match arguments.format {
-        SnapshotFormat::Json => print(&[], &[adapter], arguments.format)?,
-        SnapshotFormat::Table => writeln!(out, "{}: no mistakes", arguments.file.display())?,
+        SnapshotFormat::Json => print(&[], &[adapter], arguments.format),
+        SnapshotFormat::Table => super::print(&format!("{}: no mistakes", arguments.file.display())),
     }
-    out.flush()?;
-    Ok(0)
 }
 
 async fn check(settings: &Settings, arguments: &AdaptersCheckArgs) -> Result<u8, Failure> {
@@ -40,11 +35,10 @@ async fn check(settings: &Settings, arguments: &AdaptersCheckArgs) -> Result<u8,
     print(&found, &adapters, arguments.format)?;
     if arguments.format == SnapshotFormat::Table {
         if found.is_empty() {
-            writeln!(
-                io::stdout(),
+            super::print(&format!(
                 "{}: no mistakes found in the file; its tables were not found here.",
                 arguments.file.display()
-            )?;
+            ))?;
         }
         print_places(&found, &arguments.file)?;
     }
@@ -62,7 +56,7 @@ async fn check(settings: &Settings, arguments: &AdaptersCheckArgs) -> Result<u8,
 /// Prints the file position of each mistake that the server found:
 /// `mailer.toml:23:10: [[jobs.running]]: column j.kin does not exist`.
 fn print_places(found: &[Installation], file: &Path) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| Failure::Other(error.to_string()))?;
+    let text = std::fs::read_to_string(file)?;
     let mut lines = Vec::new();
     for installation in found {
         let adapter = &installation.adapter;
@@ -86,11 +80,9 @@ fn print_places(found: &[Installation], file: &Path) -> Result<(), Failure> {
         }
     }
     lines.dedup();
-    let mut out = io::stdout().lock();
-    for line in lines {
-        writeln!(out, "{line}")?;
+    if !lines.is_empty() {
+        super::print(&lines.join("\n"))?;
     }
-    out.flush()?;
     Ok(())
 }
 
@@ -115,15 +107,9 @@ async fn look(settings: &Settings, adapters: &[Arc<Adapter>]) -> Result<Vec<Inst
     found.map_err(|error| Failure::Other(error.to_string()))
 }
 
-fn print(found: &[Installation], adapters: &[Arc<Adapter>], format: SnapshotFormat) -> Result<(), Failure> {
-    let text = match format {
-        SnapshotFormat::Json => {
-            wire::json::adapters(found, adapters).map_err(|error| Failure::Other(error.to_string()))?
-        }
+fn print(found: &[Installation], adapters: &[Arc<Adapter>], format: SnapshotFormat) -> Result<u8, Failure> {
+    super::print(&match format {
+        SnapshotFormat::Json => wire::json::adapters(found, adapters)?,
         SnapshotFormat::Table => wire::table::adapters(found, adapters),
-    };
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", text.trim_end())?;
-    out.flush()?;
-    Ok(())
+    })
 }

@@ -58,7 +58,7 @@ async fn take(settings: &Settings, arguments: &CheckArgs) -> Result<Report, Trou
     let info =
         settings.conninfo.as_ref().ok_or_else(|| Trouble::Other("no server to connect to".to_owned()))?;
     let limits = Limits { adapter_parts: measured_parts(), ..look::limits(settings) };
-    let with = (limits, settings.thresholds.clone(), look::lock_names(settings).without_statements());
+    let with = (limits, settings.config.thresholds.clone(), look::lock_names(settings).without_statements());
     let looked = looks(info, with, look::redis(settings), (arguments.looks, arguments.every));
     match Box::pin(looked).await {
         Ok((views, connect)) => {

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::super::session;
 use super::super::settings::Settings;
 use super::hands::{self, DashboardLog};
-use super::{Failure, expected, layout, look, say};
+use super::{Failure, ask_again, layout, look, say};
 use crate::action::executor::Executor;
 use crate::app::App;
 use crate::app::layout::Layout;
@@ -36,10 +35,7 @@ const ENDED: &str = "a part of the program ended unexpectedly; see its message a
 pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     needs_terminal(ONE_LOOK)?;
     panics::end_the_screens();
-    let info =
-        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
-    let info =
-        session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
+    let info = super::info(&settings)?;
     let target = settings.target.clone().unwrap_or_else(|| info.target());
     Box::pin(show(&settings, info, target, None)).await
 }
@@ -72,8 +68,7 @@ pub(super) async fn show(
     target: String,
     note: Option<Note>,
 ) -> Result<u8, Failure> {
-    let env = |name: &str| std::env::var(name).ok();
-    let theme = look::theme(settings, &env)?;
+    let theme = look::theme(settings)?;
     let (word, hint, question) = match note {
         Some(Note { word, hint, question }) => (word, Some(hint), question),
         None => (None, None, OpenQuestion::default()),
@@ -127,7 +122,7 @@ pub(super) async fn show(
         }),
     };
     let exit = Box::pin(runtime::run(app, theme, source)).await;
-    expected::print(settings, &expected.borrow());
+    layout::print_expected(settings, &expected.borrow());
     // A message of the learner ends by setting everything again, so it must stop before `leave`.
     learning.abort();
     let _ = learning.await;
@@ -144,8 +139,9 @@ fn history(settings: &Settings, live: &mut Live) -> Result<Option<History>, Fail
     if !limits.keep() {
         return Ok(None);
     }
-    let (look_sender, history) = history::start(limits, TargetId::default(), settings.thresholds.clone())
-        .map_err(|error| Failure::Other(format!("no thread to keep snapshots: {error}")))?;
+    let (look_sender, history) =
+        history::start(limits, TargetId::default(), settings.config.thresholds.clone())
+            .map_err(|error| Failure::Other(format!("no thread to keep snapshots: {error}")))?;
     live.keep_looks(look_sender);
     Ok(Some(history))
 }
@@ -203,14 +199,14 @@ fn status(exit: Exit) -> Result<u8, Failure> {
     }
 }
 
-fn about(settings: &Settings, target: &str) -> About {
+pub(super) fn about(settings: &Settings, target: &str) -> About {
     About {
         program: concat!("locktop ", env!("CARGO_PKG_VERSION")).to_owned(),
         created: None,
         target: target.to_owned(),
         refresh: settings.refresh.as_secs_f64(),
         redaction: Redaction::None.as_str().to_owned(),
-        thresholds: settings.thresholds.clone(),
+        thresholds: settings.config.thresholds.clone(),
     }
 }
 
@@ -228,7 +224,7 @@ pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> 
             read_only: settings.read_only,
             history: settings.config.history.keep(),
             notify: settings.config.notify,
-            expected: settings.thresholds.expected.as_slice().into(),
+            expected: settings.config.thresholds.expected.as_slice().into(),
         },
         settings.refresh.as_secs_f64(),
     );
@@ -267,7 +263,7 @@ pub(super) async fn connect_with(
     }
     let feed = live::Settings {
         limits,
-        thresholds: settings.thresholds.clone(),
+        thresholds: settings.config.thresholds.clone(),
         lock_names: if shows_names { look::lock_names(settings) } else { LockNames::default() },
         learned: shows_names.then_some(names),
         server_load: Some(settings.config.server_load),
@@ -290,14 +286,8 @@ pub(super) async fn connect_with(
         };
         match Live::connect(info.clone(), feed.clone(), waiting).await {
             Ok(live) => return Ok((live, info)),
-            Err(OpenError::Connect(error)) => {
-                let asked = session::ask_after(&info, settings.prompt, &error);
-                match asked.map_err(|error| Failure::Other(error.to_string()))? {
-                    Some(asked) => info = asked,
-                    None => return Err(Failure::Other(error.to_string())),
-                }
-            }
-            Err(error) => return Err(Failure::Other(error.to_string())),
+            Err(OpenError::Connect(error)) => info = ask_again(settings, &info, &error)?,
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -1,6 +1,7 @@
 use tokio_postgres::Client;
 
 use super::super::settings::Settings;
+use super::env;
 use crate::action::audit::{self, AuditLog, ServerName, Unfinished};
 use crate::action::{Actor, Asked, Record, executor};
 use crate::clock;
@@ -64,7 +65,7 @@ impl Record for DashboardLog {
 
 impl DashboardLog {
     pub(super) fn new(info: &ConnInfo, event_sender: EventSender, trusted_owners: TrustedOwners) -> Self {
-        let directory = audit::directory(&|name| std::env::var(name).ok());
+        let directory = audit::directory(&env);
         let log = AuditLog::new(directory, actor(info), ServerName::of(info)).trusting(trusted_owners);
         Self { log, event_sender }
     }
@@ -77,7 +78,7 @@ impl DashboardLog {
 /// Reports actions that an earlier process requested but whose result it did not record, and whether the audit log cannot
 /// be written.
 pub(super) async fn tell_unfinished(info: ConnInfo, event_sender: EventSender) {
-    let directory = audit::directory(&|name| std::env::var(name).ok());
+    let directory = audit::directory(&env);
     let log = AuditLog::new(directory, actor(&info), ServerName::of(&info));
     match log.unfinished().await {
         Ok(lost) => lost.iter().for_each(|lost| event_sender.tell(of_lost(lost))),

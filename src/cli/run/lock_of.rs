@@ -1,7 +1,6 @@
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
-use super::super::args::SnapshotFormat;
-use super::super::lock_of::LockOfArgs;
+use super::super::args::{LockOfArgs, SnapshotFormat};
 use super::super::settings::Settings;
 use super::{Failure, open_any, snapshot};
 use crate::model::statement::{LONGEST, Piece, statements};
@@ -51,13 +50,10 @@ fn read(arguments: &LockOfArgs) -> Result<Vec<Piece>, Failure> {
 }
 
 fn print(report: &Report, arguments: &LockOfArgs) -> Result<u8, Failure> {
-    let written = match arguments.format {
-        SnapshotFormat::Json => json(report).map_err(|error| Failure::Other(error.to_string()))?,
+    super::print(&match arguments.format {
+        SnapshotFormat::Json => json(report)?,
         SnapshotFormat::Table => text(report, snapshot::columns(arguments.width)),
-    };
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", written.trim_end())?;
-    out.flush()?;
+    })?;
     Ok(match report.verdict() {
         Verdict::Free => 0,
         Verdict::Waits => 1,

@@ -1,7 +1,7 @@
 //! Converts settings of the config into the types of other modules: theme, keys, lock names, limits, Redis.
 
 use super::super::settings::Settings;
-use super::Failure;
+use super::{Failure, env};
 use crate::app::keymap::{BINDINGS, KeyMap, KeyMapError};
 use crate::config::{Checks, Config, ConfigError, LockNameQuery, Position};
 use crate::feed::learn::{Learner, Query};
@@ -90,33 +90,33 @@ fn place(config: &Config, error: &KeyMapError) -> Option<Position> {
     }
 }
 
-fn mistake(settings: &Settings, at: crate::config::Position, message: &str) -> ConfigError {
-    settings.config.mistake(at, message)
-}
-
-pub(super) fn theme(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Result<Theme, Failure> {
+pub(super) fn theme(settings: &Settings) -> Result<Theme, Failure> {
     let depth = Depth::detect(env);
     let base = Base::parse(&settings.theme.base).unwrap_or_default();
     let colors: Vec<(String, String)> =
         settings.theme.colours.iter().map(|color| (color.meaning.clone(), color.colour.clone())).collect();
-    let ascii = is_ascii(settings, env);
-    Theme::new(base, depth, ascii).with_colors(&colors, depth).map_err(|error| {
+    Theme::new(base, depth, is_ascii(settings)).with_colors(&colors, depth).map_err(|error| {
         match settings.theme.colours.last() {
-            Some(color) => Failure::from(mistake(settings, color.at, &error.to_string())),
+            Some(color) => settings.config.mistake(color.at, error.to_string()).into(),
             None => Failure::Other(error.to_string()),
         }
     })
 }
 
 /// Whether to write only ASCII: on request, or if the locale is not UTF-8.
-pub(super) fn is_ascii(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> bool {
-    settings.ascii || !is_utf8(env)
+pub(super) fn is_ascii(settings: &Settings) -> bool {
+    settings.ascii || !is_utf8(&env)
 }
 
-/// Whether the locale is UTF-8. The first of these variables that is set decides (POSIX, 8.2).
-fn is_utf8(env: &dyn Fn(&str) -> Option<String>) -> bool {
+/// The locale of a category, such as `LC_CTYPE`, in lower case: the first of these variables that is set decides (POSIX,
+/// 8.2).
+pub(super) fn locale(category: &str, env: &dyn Fn(&str) -> Option<String>) -> String {
     let set = |name: &&str| env(name).filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default().to_ascii_lowercase();
+    ["LC_ALL", category, "LANG"].iter().find_map(set).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn is_utf8(env: &dyn Fn(&str) -> Option<String>) -> bool {
+    let locale = locale("LC_CTYPE", env);
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
@@ -127,7 +127,7 @@ pub(super) fn learner(settings: &Settings, info: &ConnInfo) -> Learner {
         database: query.database.clone(),
         place: format!("{}:{}:{}", file.to_string_lossy(), query.at.line, query.at.column),
     };
-    let queries = settings.lock_name_queries.iter().map(query).collect();
+    let queries = settings.config.lock_name_queries.iter().map(query).collect();
     let limits = Limits { trusted_owners: settings.trusted_owners.clone(), ..Limits::default() };
     Learner::new(info.clone(), limits, lock_names(settings), queries)
 }
@@ -135,7 +135,7 @@ pub(super) fn learner(settings: &Settings, info: &ConnInfo) -> Learner {
 /// Names of advisory lock keys: those of the config, then those of well-known software.
 pub(super) fn lock_names(settings: &Settings) -> LockNames {
     let (everywhere, somewhere): (Vec<_>, Vec<_>) =
-        settings.lock_names.iter().partition(|named| named.database.is_none());
+        settings.config.lock_names.iter().partition(|named| named.database.is_none());
     let mut names =
         LockNames::new(everywhere.into_iter().map(|named| (named.key, named.name.as_str().into())));
     for named in somewhere {
@@ -147,7 +147,7 @@ pub(super) fn lock_names(settings: &Settings) -> LockNames {
 }
 
 pub(super) fn limits(settings: &Settings) -> Limits {
-    let (trusted_owners, tables) = (settings.trusted_owners.clone(), Places(settings.tables.clone()));
+    let (trusted_owners, tables) = (settings.trusted_owners.clone(), Places(settings.config.tables.clone()));
     let adapters = settings.adapters.clone().into();
     Limits { trusted_owners, tables, adapters, ..Limits::default() }
 }

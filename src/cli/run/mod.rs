@@ -4,7 +4,6 @@ mod adapters;
 mod check;
 mod dashboard;
 mod demo;
-mod expected;
 mod hands;
 mod layout;
 mod lock;
@@ -28,15 +27,20 @@ use super::args::{Cli, Command, ConfigCommand};
 use super::check::CheckArgs;
 use super::log;
 use super::output;
+use super::password;
 use super::plugin::is_check;
 use super::schema::SchemaCommand;
-use super::session;
 use super::settings::{Context, Settings, SettingsError, meant};
 use crate::config::{self, Checks, Config, ConfigError};
-use crate::pg::poll::is_own;
+use crate::feed::history::NotThere;
+use crate::feed::once::OnceError;
+use crate::feed::replay::ReplayError;
+use crate::pg::poll::{OpenError, is_own};
 use crate::text;
 use crate::wire::check::Status;
 use locktop_base::file::FileError;
+use locktop_lab::DemoError;
+use locktop_lab::tasks::TasksError;
 use pg_connect::connect::{Connection, connect, pin};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
@@ -67,6 +71,19 @@ impl Failure {
         }
     }
 }
+
+/// Errors whose text is all that is reported.
+macro_rules! failures {
+    ($($error:ty)+) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Other(error.to_string())
+            }
+        }
+    )+};
+}
+
+failures! { ConnectError DemoError NotThere OnceError OpenError ReplayError TasksError serde_json::Error }
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
@@ -132,11 +149,8 @@ fn unknown(answer: &clap::Error) -> ExitCode {
 }
 
 fn command(cli: &Cli) -> Result<u8, Failure> {
-    let env = |name: &str| std::env::var(name).ok();
-    let log = match cli.log_file().map_err(Failure::Usage)? {
-        Some(path) => Some(log::start(path, &env).map_err(Failure::Usage)?),
-        None => None,
-    };
+    let log = cli.log_file().map_err(Failure::Usage)?;
+    let log = log.map(|path| log::start(path, &env)).transpose().map_err(Failure::Usage)?;
     let done = carry_out(cli);
     match &done {
         Ok(status) => tracing::info!("ends with status {status}"),
@@ -147,7 +161,6 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
 }
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
-    let env = |name: &str| std::env::var(name).ok();
     let checks = look::checks();
     let checks =
         Checks { actions: Some(&checks.actions), meanings: Some(&checks.meanings), ..look::parsers() };
@@ -265,7 +278,7 @@ async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
     let (connection, info) = open_any(settings).await?;
     // Before any SET, which would persist in a session of another client.
     let own = Box::pin(is_own(&connection.client, &info)).await;
-    own.map_err(|error| Failure::Other(error.to_string()))?;
+    own?;
     // Before any query, so that names in locktop's statements resolve to the server's own objects.
     pin(&connection.client).await.map_err(|error| Failure::Other(message(&error)))?;
     Ok((connection, info))
@@ -273,21 +286,36 @@ async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
 
 /// Like `open`, for messages that are whole transactions with all their settings: here a transaction pooler is permitted.
 async fn open_any(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
-    let failure = |error: ConnectError| Failure::Other(error.to_string());
-    let info =
-        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
-    let mut info = session::ask_first(info, settings.prompt).map_err(failure)?;
+    let mut info = info(settings)?;
     // Both a client key and the server can require a password.
-    let connection = loop {
+    loop {
         match connect(&info).await {
-            Ok(connection) => break connection,
-            Err(error) => match session::ask_after(&info, settings.prompt, &error).map_err(failure)? {
-                Some(asked) => info = asked,
-                None => return Err(failure(error)),
-            },
+            Ok(connection) => return Ok((connection, info)),
+            Err(error) => info = ask_again(settings, &info, &error)?,
         }
-    };
-    Ok((connection, info))
+    }
+}
+
+/// The parameters of the connection, with the password that `-W` asks for.
+fn info(settings: &Settings) -> Result<ConnInfo, Failure> {
+    let info = settings.conninfo.clone();
+    let info = info.ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
+    Ok(password::ask_first(info, settings.prompt)?)
+}
+
+/// The same with a password, if that is what was missing; otherwise fails with the error.
+fn ask_again(settings: &Settings, info: &ConnInfo, error: &ConnectError) -> Result<ConnInfo, Failure> {
+    let asked = password::ask_after(info, settings.prompt, error)?;
+    asked.ok_or_else(|| Failure::Other(error.to_string()))
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Prints a text to standard output, with one line break at its end.
+fn print(text: &str) -> Result<u8, Failure> {
+    printed(|out| Ok(writeln!(out, "{}", text.trim_end())?))
 }
 
 /// One worker thread polls, so that a blocked terminal never delays the poll; the screens use the main thread.

@@ -2,35 +2,30 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::super::recording::{Amount, RecordArgs, Redact};
-use super::super::session;
 use super::super::settings::Settings;
+use super::watch::Polling;
 use super::{Failure, dashboard, look, say};
 use crate::clock;
-use crate::feed::learn::{self, Learned, Way};
-use crate::feed::lines::leave;
-use crate::feed::live::PollControl;
+use crate::feed::learn::Learned;
 use crate::feed::record::names::HIDDEN;
 use crate::feed::record::redact::Redaction;
 use crate::feed::record::{self, Options, Place, Rotation};
 use crate::model::view::Link;
+use crate::runtime::signals::ending;
 use crate::wire::record::container::About;
 
 pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u8, Failure> {
-    let info =
-        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
-    let info =
-        session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
+    let info = super::info(&settings)?;
     let mut target = settings.target.clone().unwrap_or_else(|| info.target());
     let name = target.clone();
     if wanted.redact == Some(Redact::Names) {
         names_of_its_own(&wanted.place)?;
         // Hide the target in the header and in the file name, and the expected blockers.
         HIDDEN.clone_into(&mut target);
-        settings.thresholds.expected.clear();
+        settings.config.thresholds.expected.clear();
     }
     let interval = wanted.refresh.unwrap_or(settings.refresh);
     let place = place(&wanted.place, &target);
@@ -41,12 +36,10 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     let usual = if is_folder { Redaction::Literals } else { Redaction::None };
     let redaction = wanted.redact.map(Redact::redaction).transpose()?.unwrap_or(usual);
     let about = About {
-        program: concat!("locktop ", env!("CARGO_PKG_VERSION")).to_owned(),
         created: Some(clock::wall()),
-        target,
         refresh: interval.as_secs_f64(),
         redaction: redaction.as_str().to_owned(),
-        thresholds: settings.thresholds.clone(),
+        ..dashboard::about(&settings, &target)
     };
     let options =
         Options { place, sync: wanted.sync, rotation: rotation(wanted), about, on_trouble: wanted.around() };
@@ -68,25 +61,17 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
         let every = crate::text::duration(interval.as_secs_f64());
         say(&format!("recording {} every {every} to {}; Ctrl-C ends it", name, file.display()));
     }
-    let (views_in, mut views) = watch::channel(live.view());
-    let (_interval, control) = PollControl::every(interval);
-    let (last, poll) = (views.clone(), live.line());
-    let learner = look::learner(&settings, &info);
-    let learning = tokio::spawn(learn::keep(learner, Way::Own, learn::EVERY, names_in));
-    let feed = tokio::spawn(live.run(control, views_in));
+    let polling = Polling::start(live, look::learner(&settings, &info), interval, names_in);
+    let mut views = polling.views.clone();
+    let ending = ending()?;
     let ended = tokio::select! {
         () = told(&mut views) => Ok(0),
         () = written(&writing) => Ok(0),
         () = over(wanted.for_time) => Ok(0),
-        number = ended() => Ok(number),
+        // The recording is complete.
+        _ = ending => Ok(0),
     };
-    learning.abort();
-    let _ = learning.await;
-    let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
-    let is_empty = last.snapshot.is_none() && matches!(ended, Ok(0));
-    leave(&last, poll, None).await;
-    feed.abort();
-    let _ = feed.await;
+    let is_empty = polling.end().await.snapshot.is_none() && matches!(ended, Ok(0));
     let end = tokio::task::spawn_blocking(move || writing.join()).await;
     match end {
         Ok(Ok(Ok(()))) if is_empty => {
@@ -177,20 +162,5 @@ async fn over(time: Option<Duration>) {
     match time {
         Some(time) => tokio::time::sleep(time).await,
         None => std::future::pending().await,
-    }
-}
-
-/// The exit status after a termination signal: 0, since the recording is complete.
-async fn ended() -> u8 {
-    let one = |kind: SignalKind| async move {
-        match signal(kind) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = one(SignalKind::hangup()) => 0,
-        () = one(SignalKind::interrupt()) => 0,
-        () = one(SignalKind::terminate()) => 0,
     }
 }

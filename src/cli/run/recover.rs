@@ -2,10 +2,10 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 
 use super::super::args::SnapshotFormat;
-use super::super::confirm;
+use super::super::password as confirm;
 use super::super::recovery::{Limit, RecoverArgs};
 use super::super::settings::{Settings, SettingsError};
-use super::{Failure, look, open_any, say};
+use super::{Failure, env, look, open_any, say};
 use crate::action::Actor;
 use crate::action::audit::{self, AuditError, AuditLog, ServerName};
 use crate::action::recover::execute_recorded;
@@ -44,8 +44,8 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
         return output.end(&[], 0);
     }
     let actor = Actor::of_process("locktop recover", info.user());
-    let directory = audit::directory(&|name| std::env::var(name).ok());
-    let log = AuditLog::new(directory, actor.clone(), ServerName::of(&info)).trusting(trusted_owners);
+    let log =
+        AuditLog::new(audit::directory(&env), actor.clone(), ServerName::of(&info)).trusting(trusted_owners);
     if plan.acts().count() > 0 {
         open_record(&log).await?;
         if !arguments.yes && !output.is_confirmed()? {
@@ -69,11 +69,11 @@ async fn published(
     let mut settings = settings.clone();
     for table in ["scheduled_tasks", "task_execution_log"] {
         let place = format!("{}.{table}", arguments.schema.quoted());
-        settings.tables.insert(table, place);
+        settings.config.tables.insert(table, place);
     }
     let view = super::snapshot::take(&settings, info).await?;
     let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };
-    let grace = settings.thresholds.orphan_grace;
+    let grace = settings.config.thresholds.orphan_grace;
     let plan = published_plan(&look, arguments.schema.as_str(), &request(arguments), grace);
     plan.ok_or_else(|| {
         Failure::Other(format!("the task tables of the schema {} cannot be read", arguments.schema.quoted()))
@@ -147,7 +147,7 @@ impl Output<'_> {
     fn end(&self, results: &[RecoveryResult], status: u8) -> Result<u8, Failure> {
         if !self.is_table() {
             let json = wire::json::recovery(self.plan, results, self.arguments.dry_run);
-            self.print(&[json.map_err(|error| Failure::Other(error.to_string()))?]);
+            self.print(&[json?]);
         } else if !results.is_empty() {
             self.print(&[wire::table::recovery::summary(results)]);
         }
@@ -173,7 +173,7 @@ impl Output<'_> {
     }
 
     fn is_ascii(&self) -> bool {
-        look::is_ascii(self.settings, &|name| std::env::var(name).ok())
+        look::is_ascii(self.settings)
     }
 
     /// Asks on the terminal, and shows the plan there if standard output is not a terminal.

@@ -24,19 +24,13 @@ use crate::wire::csv;
 use crate::wire::json::watch as line;
 use crate::wire::record::container::About;
 
-impl From<ReplayError> for Failure {
-    fn from(error: ReplayError) -> Self {
-        Self::Other(error.to_string())
-    }
-}
-
 pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, Failure> {
     if wanted.export.is_none() {
         dashboard::needs_terminal("\"locktop replay FILE --export csv\" prints its snapshots")?;
     }
     let mut recording = open(&wanted.place, wanted.export.is_some())?;
     if wanted.thresholds == Some(Whose::Config) {
-        recording.judge_by(settings.thresholds.clone());
+        recording.judge_by(settings.config.thresholds.clone());
     }
     let zone = zone(wanted.zone);
     if wanted.export.is_some() {
@@ -79,8 +73,7 @@ async fn show(
     wanted: &ReplayArgs,
 ) -> Result<u8, Failure> {
     panics::end_the_screens();
-    let env = |name: &str| std::env::var(name).ok();
-    let theme = look::theme(settings, &env)?;
+    let theme = look::theme(settings)?;
     let mut app = dashboard::app(settings, name, Some("replay".to_owned()))?;
     app.settings.zone = zone;
     app.replay_at(wanted.speed);
@@ -197,7 +190,7 @@ fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: Zone) -> Result<
                 write!(out, "{text}\r\n")?;
             }
         } else if let Some(text) = line::look(&view, seq, 0) {
-            writeln!(out, "{}", text.map_err(|error| Failure::Other(error.to_string()))?)?;
+            writeln!(out, "{}", text?)?;
         }
     }
     out.flush()?;

@@ -6,7 +6,6 @@ use super::super::recording::{Redact, ReportArgs, ReportFormat};
 use super::Failure;
 use super::replay::{open, range, zone};
 use crate::app::print::tree;
-use crate::feed::history::NotThere;
 use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
 use crate::feed::report;
@@ -27,7 +26,7 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
         let help = "cut FILE --redact names -o OTHER, then report OTHER";
         return Err(Failure::Other(format!("a report cannot be redacted by name: first locktop {help}")));
     }
-    let mut report = report::of(&mut recording, places.clone(), redaction, tree).map_err(failure)?;
+    let mut report = report::of(&mut recording, places.clone(), redaction, tree)?;
     if !wanted.log.is_empty() {
         if report.redaction == "names" {
             let why = "names were removed from this recording, but the log contains them";
@@ -40,7 +39,7 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
     let text = match wanted.format() {
         ReportFormat::Html => html(&report, style),
         ReportFormat::Md => markdown(&report, style),
-        ReportFormat::Json => json(&report).map_err(|error| Failure::Other(error.to_string()))? + "\n",
+        ReportFormat::Json => json(&report)? + "\n",
     };
     match &wanted.output {
         None => io::stdout().lock().write_all(text.as_bytes())?,
@@ -52,17 +51,13 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn failure(error: NotThere) -> Failure {
-    Failure::Other(error.to_string())
-}
-
 fn places(
     recording: &mut Recording,
     wanted: &ReportArgs,
     zone: Zone,
 ) -> Result<std::ops::Range<usize>, Failure> {
     if let Some(number) = wanted.episode {
-        let found = report::of_episode(recording, number).map_err(failure)?;
+        let found = report::of_episode(recording, number)?;
         return found.ok_or_else(|| Failure::Other(format!("no episode {number}")));
     }
     if let Some(last) = wanted.last {

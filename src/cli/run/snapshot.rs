@@ -1,9 +1,8 @@
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 use super::super::args::{SnapshotArgs, SnapshotFormat};
-use super::super::session;
 use super::super::settings::Settings;
-use super::{Failure, look, say, watch};
+use super::{Failure, ask_again, look, say, watch};
 use crate::app::print;
 use crate::feed::once::{OnceError, once_learning};
 use crate::model::view::View;
@@ -16,10 +15,7 @@ const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<u8, Failure> {
     let SnapshotArgs { format, width, .. } = *arguments;
-    let info =
-        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
-    let info =
-        session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
+    let info = super::info(&settings)?;
     if let Some(interval) = arguments.watch {
         if format != SnapshotFormat::Json {
             return Err(Failure::Usage("--watch prints one line per snapshot: add --format json".to_owned()));
@@ -28,22 +24,16 @@ pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<
     }
     let view = take(&settings, info).await?;
     let written = match format {
-        SnapshotFormat::Json => wire::json::to_string(&view).transpose(),
-        SnapshotFormat::Table => Ok(table(&settings, &view, columns(width))),
+        SnapshotFormat::Json => wire::json::to_string(&view).transpose()?,
+        SnapshotFormat::Table => table(&settings, &view, columns(width)),
     };
-    let written = written.map_err(|error| Failure::Other(error.to_string()))?;
-    let written = written.ok_or_else(|| Failure::Other("no snapshot could be taken".to_owned()))?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", written.trim_end())?;
-    out.flush()?;
-    Ok(0)
+    super::print(&written.ok_or_else(|| Failure::Other("no snapshot could be taken".to_owned()))?)
 }
 
 /// Renders the table. ASCII only if requested, or for a terminal without UTF-8.
 fn table(settings: &Settings, view: &View, columns: Option<usize>) -> Option<String> {
-    let env = |name: &str| std::env::var(name).ok();
     let table = print::render(view, columns)?;
-    if settings.ascii || (io::stdout().is_terminal() && look::is_ascii(settings, &env)) {
+    if settings.ascii || (io::stdout().is_terminal() && look::is_ascii(settings)) {
         return Some(table.lines().map(text::ascii).collect::<Vec<_>>().join("\n"));
     }
     Some(table)
@@ -70,7 +60,7 @@ pub(super) async fn take(settings: &Settings, info: ConnInfo) -> Result<std::syn
     let mut said = String::new();
     loop {
         let learner = look::learner(settings, &info);
-        let (limits, thresholds) = (look::limits(settings), settings.thresholds.clone());
+        let (limits, thresholds) = (look::limits(settings), settings.config.thresholds.clone());
         let taken = once_learning(&info, limits, thresholds, learner, look::redis(settings));
         let error = match Box::pin(taken).await {
             Ok(view) => return Ok(view),
@@ -85,14 +75,8 @@ pub(super) async fn take(settings: &Settings, info: ConnInfo) -> Result<std::syn
                 }
                 tokio::time::sleep(PAUSE).await;
             }
-            OnceError::Open(OpenError::Connect(refused)) => {
-                let asked = session::ask_after(&info, settings.prompt, refused);
-                match asked.map_err(|error| Failure::Other(error.to_string()))? {
-                    Some(asked) => info = asked,
-                    None => return Err(Failure::Other(error.to_string())),
-                }
-            }
-            _ => return Err(Failure::Other(error.to_string())),
+            OnceError::Open(OpenError::Connect(refused)) => info = ask_again(settings, &info, refused)?,
+            _ => return Err(error.into()),
         }
     }
 }

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::super::args::SnapshotArgs;
 use super::super::settings::Settings;
 use super::{Failure, dashboard, look};
-use crate::feed::learn::{self, Learned, Way};
-use crate::feed::lines::leave;
-use crate::feed::live::PollControl;
+use crate::feed::learn::{self, Learned, Learner, Way};
+use crate::feed::lines::{Line, leave};
+use crate::feed::live::{Live, PollControl};
 use crate::model::view::{Link, View};
+use crate::runtime::signals::ending;
 use crate::wire::json::watch as line;
 use pg_connect::conninfo::ConnInfo;
 
@@ -41,24 +42,56 @@ pub(super) async fn run(
 ) -> Result<u8, Failure> {
     let (names_in, names) = watch::channel(Learned::default());
     let (live, info) = dashboard::connect(settings, info, names).await?;
-    let (views_in, mut views) = watch::channel(live.view());
-    let (_interval, control) = PollControl::every(interval);
-    let (last, poll) = (views.clone(), live.line());
-    let learner = look::learner(settings, &info);
-    let learning = tokio::spawn(learn::keep(learner, Way::Own, learn::EVERY, names_in));
-    let feed = tokio::spawn(live.run(control, views_in));
+    let polling = Polling::start(live, look::learner(settings, &info), interval, names_in);
+    let mut views = polling.views.clone();
+    let ending = ending()?;
     let ended = tokio::select! {
         written = write_all(wanted, &mut views) => written,
         // The reader has closed the pipe. A write would detect this only when there is something to write.
         () = reader_gone() => Ok(0),
-        number = ended() => Ok(128 + number),
+        number = ending => Ok(128 + number),
     };
-    learning.abort();
-    let _ = learning.await;
-    let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
-    leave(&last, poll, None).await;
-    feed.abort();
+    polling.end().await;
     ended
+}
+
+/// The polls of a command without screens.
+pub(super) struct Polling {
+    pub(super) views: watch::Receiver<Arc<View>>,
+    line: watch::Receiver<Option<Line>>,
+    _interval: watch::Sender<Duration>,
+    learning: JoinHandle<()>,
+    feed: JoinHandle<()>,
+}
+
+impl Polling {
+    pub(super) fn start(
+        live: Live,
+        learner: Learner,
+        interval: Duration,
+        names_in: watch::Sender<Learned>,
+    ) -> Self {
+        let (views_in, views) = watch::channel(live.view());
+        let (interval, control) = PollControl::every(interval);
+        Self {
+            views,
+            line: live.line(),
+            _interval: interval,
+            learning: tokio::spawn(learn::keep(learner, Way::Own, learn::EVERY, names_in)),
+            feed: tokio::spawn(live.run(control, views_in)),
+        }
+    }
+
+    /// Ends the session in the server, and returns the last view.
+    pub(super) async fn end(self) -> Arc<View> {
+        self.learning.abort();
+        let _ = self.learning.await;
+        let (last, line) = (self.views.borrow().clone(), self.line.borrow().clone());
+        leave(&last, line, None).await;
+        self.feed.abort();
+        let _ = self.feed.await;
+        last
+    }
 }
 
 /// Interval of the check whether the reader has closed the pipe.
@@ -76,23 +109,6 @@ async fn reader_gone() {
         {
             return;
         }
-    }
-}
-
-async fn ended() -> u8 {
-    let one = |kind: SignalKind, number: u8| async move {
-        match signal(kind) {
-            Ok(mut signal) => {
-                signal.recv().await;
-                number
-            }
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        number = one(SignalKind::hangup(), 1) => number,
-        number = one(SignalKind::interrupt(), 2) => number,
-        number = one(SignalKind::terminate(), 15) => number,
     }
 }
 
@@ -133,7 +149,7 @@ async fn write_all(wanted: &SnapshotArgs, views: &mut watch::Receiver<Arc<View>>
         if writing.is_none()
             && let Some(view) = view.take()
         {
-            let text = lines.of(&view).map_err(|error| Failure::Other(error.to_string()))?;
+            let text = lines.of(&view)?;
             if !text.is_empty() {
                 writing = Some(tokio::task::spawn_blocking(move || {
                     let mut out = io::stdout().lock();

@@ -3,11 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
-
 use super::super::Failure;
 use crate::cli::{DemoArgs, Goal, SnapshotFormat};
 use crate::clock;
+use crate::runtime::signals::ending;
 use locktop_lab::DemoOptions;
 use locktop_lab::tasks::{Outcome, RunningContests, Summary, TasksError};
 
@@ -19,7 +18,7 @@ const TELL: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8, Failure> {
     // Catch signals from here on, so that an early Ctrl-C leaves nothing half done.
-    let interrupted = interruption()?;
+    let interrupted = ending()?;
     let mut demo = locktop_lab::run(options).await?;
     let played = match &mut demo.contests {
         Some(contests) => Box::pin(run_to_end(contests, arguments, interrupted)).await,
@@ -38,7 +37,7 @@ pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8
 async fn run_to_end(
     contests: &mut RunningContests,
     arguments: &DemoArgs,
-    interrupted: impl Future<Output = ()>,
+    interrupted: impl Future<Output = u8>,
 ) -> Result<(Outcome, Option<String>), Failure> {
     let duration = arguments.duration.unwrap_or(DURATION);
     let goals = &arguments.until;
@@ -46,7 +45,7 @@ async fn run_to_end(
         failed = tell(contests, duration) => failed.map(|()| None),
         reached = reach(contests, goals) => reached.map(|()| None),
         () = tokio::time::sleep(duration) => Ok(Some(format!("not within {duration:?}"))),
-        () = interrupted => Ok(Some("not before it was interrupted".to_owned())),
+        _ = interrupted => Ok(Some("not before it was interrupted".to_owned())),
     };
     let outcome = contests.finish().await?;
     let in_vain = ended?;
@@ -95,28 +94,9 @@ fn is_reached(goal: &Goal, summary: &Summary) -> bool {
     summary.value(&goal.key).is_some_and(|value| value >= goal.least)
 }
 
-fn print(summary: &Summary, format: SnapshotFormat, is_well: bool) -> Result<(), Failure> {
-    let text = match format {
-        SnapshotFormat::Json => {
-            serde_json::to_string(summary).map_err(|error| Failure::Other(error.to_string()))?
-        }
+fn print(summary: &Summary, format: SnapshotFormat, is_well: bool) -> Result<u8, Failure> {
+    super::super::print(&match format {
+        SnapshotFormat::Json => serde_json::to_string(summary)?,
         SnapshotFormat::Table => format!("{}\n{}", summary.verdict(is_well), summary.table()),
-    };
-    let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
-    out.flush()?;
-    Ok(())
-}
-
-fn interruption() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
-        }
     })
 }

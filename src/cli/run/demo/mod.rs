@@ -1,7 +1,9 @@
 mod headless;
 
+use clap::ValueEnum;
+
 use super::super::settings::Settings;
-use super::{Failure, dashboard};
+use super::{Failure, dashboard, env, look};
 use crate::cli::{DemoArgs, NameLanguage, ScenarioName};
 use crate::config::NamedLock;
 use crate::model::lock_key::LockKey;
@@ -9,8 +11,8 @@ use crate::redis::RedisUrl;
 use crate::runtime::panics;
 use locktop_lab::contest::Contest;
 use locktop_lab::scenario::{EXPORT_KEY, PAYOUT_KEY, Scenario};
-use locktop_lab::tasks::{RunningContests, TasksError, TasksOptions, child};
-use locktop_lab::{DemoError, DemoOptions, Language};
+use locktop_lab::tasks::{RunningContests, TasksOptions, child};
+use locktop_lab::{DemoOptions, Language};
 
 /// Connections of everything except workers, and of each worker.
 const CONNECTIONS: usize = 300;
@@ -39,15 +41,15 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     let options = options(&settings, arguments)?;
     let grace = options.tasks.as_ref().map(TasksOptions::orphan_grace);
     if let Some(tasks) = &options.tasks {
-        settings.thresholds.orphan_grace = tasks.orphan_grace();
-        settings.thresholds.task_overdue = tasks.overdue();
+        settings.config.thresholds.orphan_grace = tasks.orphan_grace();
+        settings.config.thresholds.task_overdue = tasks.overdue();
     }
     name_locks(&mut settings, language(arguments));
     let (hint, question) = (hint(&options), options.question.clone());
     let demo = locktop_lab::run(options).await?;
     if let Some(contests) = demo.contests.as_ref().filter(|_| demo.server.is_none()) {
         for table in TABLES {
-            settings.tables.insert(table, format!("{}.{table}", contests.schema().as_str()));
+            settings.config.tables.insert(table, format!("{}.{table}", contests.schema().as_str()));
         }
     }
     let redis = demo.contests.as_ref().map(RunningContests::redis).unwrap_or_default();
@@ -106,18 +108,6 @@ pub(super) async fn worker() -> Result<u8, Failure> {
     Ok(0)
 }
 
-impl From<DemoError> for Failure {
-    fn from(error: DemoError) -> Self {
-        Self::Other(error.to_string())
-    }
-}
-
-impl From<TasksError> for Failure {
-    fn from(error: TasksError) -> Self {
-        Self::Other(error.to_string())
-    }
-}
-
 fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Failure> {
     let mut options = DemoOptions { url: settings.conninfo.clone(), ..DemoOptions::default() };
     options.server.bin.clone_from(&arguments.pg_bin);
@@ -129,10 +119,12 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
     // By default scenarios run in turn; named scenarios all run at once.
     options.in_turn = named.is_empty();
     let asked = |name: ScenarioName| named.contains(&name);
+    let scenario =
+        |name: &ScenarioName| Scenario::ALL.iter().copied().find(|one| is_named(*name, one.as_str()));
     options.scenarios = match (named.is_empty(), arguments.headless) {
         (true, false) => Scenario::DEMO.into(),
         (true, true) => Vec::new(),
-        (false, _) => named.iter().filter_map(|name| scenario(*name)).collect(),
+        (false, _) => named.iter().filter_map(scenario).collect(),
     };
     if options.url.is_some() && asked(ScenarioName::Prepared) {
         let why = "--scenario prepared needs the demo's own server, which permits prepared transactions";
@@ -173,8 +165,12 @@ fn name_locks(settings: &mut Settings, language: Language) {
         [(EXPORT_KEY, ("nightly export", "夜间导出")), (PAYOUT_KEY, ("payout run", "批量付款"))]
     {
         let key = LockKey::Pair(first, second);
-        if settings.lock_names.iter().all(|named| named.key != key) {
-            settings.lock_names.push(NamedLock { key, name: language.of(names).to_owned(), database: None });
+        if settings.config.lock_names.iter().all(|named| named.key != key) {
+            settings.config.lock_names.push(NamedLock {
+                key,
+                name: language.of(names).to_owned(),
+                database: None,
+            });
         }
     }
 }
@@ -183,15 +179,12 @@ fn language(arguments: &DemoArgs) -> Language {
     match arguments.language {
         Some(NameLanguage::En) => Language::English,
         Some(NameLanguage::Zh) => Language::Chinese,
-        None => of_locale(&|name| std::env::var(name).ok()),
+        None => of_locale(&env),
     }
 }
 
-/// The first of these variables that is set decides (POSIX, 8.2).
 fn of_locale(env: &dyn Fn(&str) -> Option<String>) -> Language {
-    let set = |name: &&str| env(name).filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(set).unwrap_or_default();
-    if locale.to_ascii_lowercase().starts_with("zh") { Language::Chinese } else { Language::English }
+    if look::locale("LC_MESSAGES", env).starts_with("zh") { Language::Chinese } else { Language::English }
 }
 
 fn recipe(arguments: &DemoArgs) -> Result<Option<String>, Failure> {
@@ -200,15 +193,9 @@ fn recipe(arguments: &DemoArgs) -> Result<Option<String>, Failure> {
     text.map(Some).map_err(|error| Failure::Other(format!("{}: {error}", file.display())))
 }
 
-fn scenario(name: ScenarioName) -> Option<Scenario> {
-    match name {
-        ScenarioName::Chain => Some(Scenario::Chain),
-        ScenarioName::Convoy => Some(Scenario::Convoy),
-        ScenarioName::Deadlock => Some(Scenario::Deadlock),
-        ScenarioName::SessionLock => Some(Scenario::SessionLock),
-        ScenarioName::Prepared => Some(Scenario::Prepared),
-        _ => None,
-    }
+/// Contests and states have the names that the command line has for them.
+fn is_named(name: ScenarioName, of: &str) -> bool {
+    name.to_possible_value().is_some_and(|value| value.get_name() == of)
 }
 
 /// The contests of the named scenarios, each once, in the order of [`Contest::ALL`]. Without names, contests for the
@@ -217,21 +204,8 @@ fn contests(named: &[ScenarioName], has_dashboard: bool) -> Vec<Contest> {
     if named.is_empty() && has_dashboard {
         return vec![Contest::Leases, Contest::Queue];
     }
-    let asked = |contest: &Contest| named.iter().any(|name| self::contest(*name) == Some(*contest));
+    let asked = |contest: &Contest| named.iter().any(|name| is_named(*name, contest.as_str()));
     Contest::ALL.iter().copied().filter(asked).collect()
-}
-
-fn contest(name: ScenarioName) -> Option<Contest> {
-    match name {
-        ScenarioName::Leases => Some(Contest::Leases),
-        ScenarioName::Ratelimit => Some(Contest::RateLimit),
-        ScenarioName::Ids => Some(Contest::Ids),
-        ScenarioName::Transfer => Some(Contest::Transfer),
-        ScenarioName::Queue => Some(Contest::Queue),
-        #[cfg(feature = "redis")]
-        ScenarioName::Redis => Some(Contest::Redis),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
-mod drop;
-mod purge;
-
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
+use super::super::password as confirm;
 use super::super::settings::{Settings, SettingsError};
-use super::{Failure, open};
-use crate::cli::schema::SchemaCommand;
-use crate::schema::{self, Found, LATEST, Object, Schema, SchemaError, SchemaName, State};
-use crate::text::one_line;
+use super::{Failure, open, say};
+use crate::cli::schema::{PurgeArgs, SchemaCommand};
+use crate::schema::{self, Contents, Found, LATEST, Object, Old, Schema, SchemaError, SchemaName, State};
+use crate::text::{self, one_line};
 
 impl From<SchemaError> for Failure {
     fn from(error: SchemaError) -> Self {
@@ -29,17 +27,13 @@ pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u
             (describe(&state, &place.schema), u8::from(!state.is_current()))
         }
         SchemaCommand::Drop(arguments) => {
-            drop::run(client, trusted(&arguments.place.schema), arguments.yes).await?
+            drop_schema(client, trusted(&arguments.place.schema), arguments.yes).await?
         }
-        SchemaCommand::Purge(arguments) => {
-            purge::run(client, trusted(&arguments.place.schema), arguments).await?
-        }
+        SchemaCommand::Purge(arguments) => purge(client, trusted(&arguments.place.schema), arguments).await?,
         SchemaCommand::Print { schema } => (schema::script(schema), 0),
     };
     if !said.is_empty() {
-        let mut out = io::stdout().lock();
-        writeln!(out, "{}", said.trim_end())?;
-        out.flush()?;
+        super::print(&said)?;
     }
     Ok(status)
 }
@@ -134,4 +128,104 @@ fn oddities(objects: &[Object]) -> String {
 
 fn shown(schema: &SchemaName) -> String {
     one_line(&schema.quoted()).into_owned()
+}
+
+async fn drop_schema(
+    client: &mut tokio_postgres::Client,
+    schema: Schema,
+    yes: bool,
+) -> Result<(String, u8), Failure> {
+    let name = shown(&schema.name);
+    let Some(contents) = schema::contents(client, schema.clone()).await? else {
+        return Ok((format!("There is no schema {name}: nothing to do."), 0));
+    };
+    if !yes {
+        let question = format!("Type {} to drop it:", schema.name.as_str());
+        if !confirm::ask_for(&question_lines(&name, &contents), &question, schema.name.as_str())? {
+            say("nothing was dropped");
+            return Ok((String::new(), 1));
+        }
+    }
+    let Some(removed) = schema::remove(client, schema).await? else {
+        return Ok((format!("There is no schema {name}: nothing to do."), 0));
+    };
+    let rows: Vec<String> =
+        removed.rows.iter().map(|(table, rows)| format!("{rows} rows of {table}")).collect();
+    let rows = if rows.is_empty() { String::new() } else { format!(", with {}", rows.join(", ")) };
+    let said = format!(
+        "Dropped the schema {name}, version {}, and its {} objects{rows}.",
+        removed.version, removed.objects
+    );
+    Ok((said, 0))
+}
+
+fn question_lines(name: &str, contents: &Contents) -> Vec<String> {
+    let Contents { version, objects, rows } = contents;
+    let mut lines =
+        vec![format!("The schema {name}, version {version}: {objects} objects would be dropped, with")];
+    let count = |rows: i64| text::count(rows.unsigned_abs());
+    let width = rows.iter().map(|(_, rows)| count(*rows).len()).max().unwrap_or_default();
+    lines.extend(rows.iter().map(|(table, rows)| format!("  {:>width$} rows of {table}", count(*rows))));
+    lines
+}
+
+async fn purge(
+    client: &mut tokio_postgres::Client,
+    place: Schema,
+    arguments: &PurgeArgs,
+) -> Result<(String, u8), Failure> {
+    let name = shown(&place.name);
+    let mut found = schema::purgeable(client, &place, arguments.keep).await?;
+    found.retain(|old| arguments.only.is_empty() || arguments.only.iter().any(|only| only.log() == old.log));
+    if found.is_empty() {
+        let text = "no retention is set: give --keep 30d, or ALTER \
+                    DATABASE … SET locktop.keep_executions = '30 days' (also keep_queue, keep_audit)";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let lines: Vec<String> = found.iter().map(purged).collect();
+    let total: i64 = found.iter().map(|old| old.rows).sum();
+    if total == 0 {
+        return Ok((format!("{}\nNothing to remove.", lines.join("\n")), 0));
+    }
+    if !arguments.yes {
+        let question = format!("Remove {} from the schema {name}?", rows(total));
+        if !confirm::ask(&lines, &question)? {
+            say("nothing was removed");
+            return Ok((String::new(), 1));
+        }
+    }
+    let mut said = Vec::new();
+    for old in found.iter().filter(|old| old.rows > 0) {
+        let gone = schema::purge(client, &place, old.log, arguments.keep).await?;
+        said.push(format!("{} of {}", rows(gone), old.log.table()));
+    }
+    Ok((format!("Removed {}.", said.join(", ")), 0))
+}
+
+fn purged(old: &Old) -> String {
+    format!("{}: {} older than {}", old.log.table(), rows(old.rows), text::one_line(&old.keep))
+}
+
+fn rows(number: i64) -> String {
+    let rows = if number == 1 { "row" } else { "rows" };
+    format!("{} {rows}", text::count(number.unsigned_abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_names_what_would_be_gone() {
+        let rows = vec![("scheduled_tasks".to_owned(), 7), ("task_execution_log".to_owned(), 1234)];
+        let contents = Contents { version: 5, objects: 80, rows };
+        assert_eq!(
+            question_lines("\"locktop\"", &contents),
+            [
+                "The schema \"locktop\", version 5: 80 objects would be dropped, with",
+                "      7 rows of scheduled_tasks",
+                "  1,234 rows of task_execution_log",
+            ]
+        );
+    }
 }

@@ -1,16 +1,16 @@
-mod systemd;
-
 use std::io::{self, Read, Write};
+#[cfg(target_os = "linux")]
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-use self::systemd::Systemd;
 use super::super::args::{LogFormat, Only, WorkerArgs};
-use super::super::session;
+use super::super::password;
 use super::super::settings::Settings;
-use super::Failure;
+use super::{Failure, env};
 use crate::clock;
 use crate::locks::work_session::OpenError;
 use crate::worker::{
@@ -22,11 +22,8 @@ pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8
     if arguments.allow_http {
         return Err(Failure::Usage(format!("--allow-http: {HTTP_REMOVED}")));
     }
-    let info =
-        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
-    let mut info =
-        session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
-    let log = Log::new(arguments, Systemd::of(|name| std::env::var(name).ok()));
+    let mut info = super::info(&settings)?;
+    let log = Log::new(arguments, Systemd::of(env));
     let (quit, told) = watch::channel(false);
     let mut ends = ends(quit, arguments.exit_with_stdin)?;
     loop {
@@ -51,8 +48,7 @@ pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8
         match outcome {
             Ok(_) => return Ok(0),
             Err(WorkerError::Open(OpenError::Connect(refused))) => {
-                let asked = session::ask_after(&info, settings.prompt, &refused);
-                match asked.map_err(|error| Failure::Other(error.to_string()))? {
+                match password::ask_after(&info, settings.prompt, &refused)? {
                     Some(asked) => info = asked,
                     None => return log.fatal(&refused.to_string()),
                 }
@@ -203,6 +199,46 @@ fn ends(quit: watch::Sender<bool>, with_stdin: bool) -> Result<oneshot::Receiver
     Ok(answer)
 }
 
+#[derive(Debug, Clone, Default)]
+pub(super) struct Systemd {
+    socket: Option<String>,
+    watchdog: Option<Duration>,
+}
+
+impl Systemd {
+    pub(super) fn of(env: impl Fn(&str) -> Option<String>) -> Self {
+        let own = |pid: String| pid.parse() == Ok(std::process::id());
+        // If `WATCHDOG_PID` is set, the watchdog is for that process.
+        let watchdog = env("WATCHDOG_USEC").filter(|_| env("WATCHDOG_PID").is_none_or(own));
+        let watchdog = watchdog.and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
+        Self { socket: env("NOTIFY_SOCKET"), watchdog: watchdog.filter(|time| !time.is_zero()) }
+    }
+
+    /// The interval for watchdog notifications, if required: half of the watchdog timeout.
+    pub(super) fn pulse(&self) -> Option<Duration> {
+        self.socket.as_ref().and(self.watchdog).map(|time| time / 2)
+    }
+
+    /// Sends a notification. Errors are ignored.
+    pub(super) fn say(&self, words: &str) {
+        if let Some(name) = &self.socket {
+            let _ = send(name, words);
+        }
+    }
+}
+
+fn send(name: &str, words: &str) -> std::io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    // Do not block on a full queue.
+    socket.set_nonblocking(true)?;
+    #[cfg(target_os = "linux")]
+    if let Some(name) = name.strip_prefix('@') {
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
+        return socket.send_to_addr(words.as_bytes(), &address).map(drop);
+    }
+    socket.send_to(words.as_bytes(), name).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,5 +257,42 @@ mod tests {
         );
         assert!(asked(&["command"]).unwrap_err().ends_with("it needs --allow-commands"));
         assert!(asked(&["http"]).unwrap_err().ends_with(HTTP_REMOVED));
+    }
+
+    #[test]
+    fn what_is_said_comes_where_it_is_awaited() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
+        let ear = UnixDatagram::bind(&path).unwrap();
+        let env = |name: &str| match name {
+            "NOTIFY_SOCKET" => Some(path.to_str().unwrap().to_owned()),
+            "WATCHDOG_USEC" => Some("3000000".to_owned()),
+            "WATCHDOG_PID" => Some(std::process::id().to_string()),
+            _ => None,
+        };
+        let systemd = Systemd::of(env);
+        assert_eq!(systemd.pulse(), Some(Duration::from_millis(1500)));
+        systemd.say("READY=1");
+        let mut heard = [0; 64];
+        let count = ear.recv(&mut heard).unwrap();
+        assert_eq!(&heard[..count], b"READY=1");
+        // The watchdog of another process, and no watchdog.
+        let others = |name: &str| if name == "WATCHDOG_PID" { Some("1".to_owned()) } else { env(name) };
+        assert_eq!(Systemd::of(others).pulse(), None);
+        assert_eq!(Systemd::of(|_| None).pulse(), None);
+        Systemd::of(|_| None).say("READY=1");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_socket_may_have_no_file() {
+        let name = format!("locktop-test-{}", std::process::id());
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+        let ear = UnixDatagram::bind_addr(&address).unwrap();
+        let place = format!("@{name}");
+        Systemd::of(|of| (of == "NOTIFY_SOCKET").then(|| place.clone())).say("STOPPING=1");
+        let mut heard = [0; 64];
+        let count = ear.recv(&mut heard).unwrap();
+        assert_eq!(&heard[..count], b"STOPPING=1");
     }
 }
