@@ -3,8 +3,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio_postgres::Client;
 
+use super::Order;
 use super::grants::{FORBIDDEN, Need, grants};
-use super::order::Order;
 use super::outcome::{RecoveryOutcome, RecoveryResult};
 use super::plan::{Planned, RecoveryPlan, Step};
 use super::running::Running;

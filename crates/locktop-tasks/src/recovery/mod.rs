@@ -12,21 +12,32 @@ mod error;
 mod execute;
 mod grants;
 mod look;
-mod order;
 mod outcome;
 mod plan;
 mod running;
-mod session;
 mod sql;
 #[cfg(test)]
 mod tests;
+
+use std::time::Duration;
+
+use crate::actor::Actor;
 
 pub use error::RecoverError;
 pub use execute::{execute, execute_one, in_doubt, not_tried};
 pub use grants::{Need, grants, record_grants};
 pub use look::plan;
-pub use order::Order;
 pub use outcome::{RecoveryOutcome, RecoveryResult};
 pub use plan::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
-pub use running::{RunState, Running};
-pub use session::AlsoEnded;
+pub use running::{AlsoEnded, RunState, Running};
+
+/// The initiator, the reason and the time limit of a recovery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// The initiator to be recorded.
+    pub actor: Actor,
+    /// The reason, as written to the audit; `None` if none was given.
+    pub reason: Option<String>,
+    /// How long to wait for a session to end after its termination was requested, before it counts as still present.
+    pub wait: Duration,
+}

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
-use super::session::AlsoEnded;
+use super::running::AlsoEnded;
 use locktop_base::Timestamp;
 
 /// The result for one execution.

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::running::{self, AlsoEnded, Session};
 use super::running::{RunState, Running};
-use super::session::{self, AlsoEnded, Session};
 use locktop_base::Timestamp;
 use locktop_base::text::duration;
 
@@ -226,7 +226,7 @@ fn ended(row: &Planned) -> Option<Session> {
 fn fill(rows: &mut [Planned], running: &[Running]) {
     let sessions: Vec<Session> = rows.iter().filter_map(ended).collect();
     for row in &mut *rows {
-        if !row.acts() && session::holder(&row.seen).is_some_and(|session| sessions.contains(&session)) {
+        if !row.acts() && running::holder(&row.seen).is_some_and(|session| sessions.contains(&session)) {
             row.step = Step::Leave(Reason::SessionEnds);
         }
     }
@@ -237,7 +237,7 @@ fn fill(rows: &mut [Planned], running: &[Running]) {
     let others: Vec<(Session, AlsoEnded)> = running
         .iter()
         .filter(|seen| !asked.contains(&seen.execution_id))
-        .filter_map(|seen| Some((session::holder(seen)?, session::also(seen))))
+        .filter_map(|seen| Some((running::holder(seen)?, running::also(seen))))
         .collect();
     for row in rows {
         let Some(session) = ended(row) else { continue };
@@ -308,7 +308,7 @@ impl Planned {
                 format!("skipped: {pid} holds its key, but is not the session recorded for it")
             }
             Reason::SessionEnds => {
-                let cost = session::cost(&self.seen);
+                let cost = running::cost(&self.seen);
                 format!("skipped, but its session, {pid}, will be terminated for another execution; {cost}")
             }
             Reason::Hidden => {

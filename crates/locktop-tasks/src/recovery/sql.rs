@@ -1,4 +1,4 @@
-use super::order::Order;
+use super::Order;
 use super::plan::RecoveryPlan;
 use super::running::Running;
 use crate::message::{is, moment, note, number, packed, text};

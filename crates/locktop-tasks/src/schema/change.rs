@@ -2,8 +2,8 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
+use super::Schema;
 use super::error::{SchemaError, words};
-use super::place::Schema;
 use super::rights::{Need, explained};
 use super::script::{self, LATEST};
 use super::state::{Found, Object, State, look};

@@ -9,7 +9,6 @@
 
 mod change;
 mod error;
-mod place;
 mod purge;
 mod rights;
 mod script;
@@ -17,11 +16,41 @@ mod state;
 #[cfg(test)]
 mod strict;
 
+use crate::trust::TrustedOwners;
+
 pub use change::{Contents, Installed, contents, install, install_up_to, remove};
-pub use error::SchemaError;
-pub use error::words;
+pub use error::{SchemaError, words};
 pub use locktop_locks::{NameError, SchemaName};
-pub use place::Schema;
 pub use purge::{Log, Old, purge, purgeable};
 pub use script::{LATEST, script};
 pub use state::{Found, Object, State, state};
+
+/// A schema of locktop's, and the roles that may own what is in it, in addition to superusers and the connected role.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Schema {
+    /// The schema's name, as in the catalog.
+    pub name: SchemaName,
+    /// The roles that may own it and what is in it.
+    pub trusted_owners: TrustedOwners,
+}
+
+impl Schema {
+    /// The schema's name in double quotes, for a statement.
+    #[must_use]
+    pub fn quoted(&self) -> String {
+        self.name.quoted()
+    }
+
+    /// A statement that fails if anything in the schema belongs to another user, and otherwise returns no row. It precedes
+    /// whatever reads, calls or writes there, in the same transaction: only the owner of all of it can change any of it.
+    #[must_use]
+    pub fn guard(&self) -> String {
+        self.trusted_owners.schema_guard(&self.name.literal())
+    }
+}
+
+impl From<&SchemaName> for Schema {
+    fn from(name: &SchemaName) -> Self {
+        Self { name: name.clone(), trusted_owners: TrustedOwners::default() }
+    }
+}

@@ -10,8 +10,8 @@ use strum::{EnumString, IntoStaticStr};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
+use super::Schema;
 use super::error::SchemaError;
-use super::place::Schema;
 use super::rights::{Need, explained};
 use super::script;
 use super::state::{State, look};

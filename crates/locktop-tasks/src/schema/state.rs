@@ -1,8 +1,8 @@
 use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
+use super::Schema;
 use super::error::SchemaError;
-use super::place::Schema;
 use super::rights::{Need, explained};
 use super::script::{self, LATEST};
 use crate::trust::untrusted;

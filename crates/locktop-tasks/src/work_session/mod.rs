@@ -31,7 +31,6 @@ mod open;
 mod rights;
 mod session;
 mod source;
-mod text_column;
 mod types;
 mod worker_id;
 

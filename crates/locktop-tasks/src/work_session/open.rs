@@ -7,8 +7,8 @@ use tokio_postgres::{Client, Statement};
 
 use super::error::OpenError;
 use super::rights;
+use super::source::bytes;
 use super::source::{QUIET, Source, Statements};
-use super::text_column::bytes;
 use crate::schema::{LATEST, Schema, SchemaError, State, state};
 use locktop_locks::pooler;
 use pg_connect::connect::{Listening, listen, pin};

@@ -2,8 +2,6 @@ use strum::IntoStaticStr;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
 
-use super::text_column::bytes;
-
 /// Channel on which workers report that nothing is left to take. Payload: seconds until that changes, or `-`; the
 /// source; the key of the types; the schema.
 pub(super) const QUIET: &str = "locktop_quiet";
@@ -138,4 +136,12 @@ pub(super) struct Statements {
     pub(super) heartbeat: Statement,
     pub(super) next_due: Statement,
     pub(super) next_due_telling: Statement,
+}
+
+/// A text column as bytes. Its value may be invalid in a database without an encoding: the server would refuse the
+/// whole result, so that neither this task nor others could run.
+pub(super) fn bytes(column: &str) -> String {
+    format!(
+        "pg_catalog.convert_to({column}, CASE WHEN pg_catalog.getdatabaseencoding() = 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END)"
+    )
 }

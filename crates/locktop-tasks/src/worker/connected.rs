@@ -7,10 +7,9 @@ use super::pollers::{Poller, Pollers};
 use super::purges::Purges;
 use super::running::RunningJobs;
 use super::stop::Hold;
-use super::unwritten::Unwritten;
-use super::work::Work;
+use super::stop::Work;
 use super::{Options, Summary};
-use crate::work_session::{News, SessionError, WorkSession};
+use crate::work_session::{Finish, Job, News, SessionError, Source, WorkSession};
 use locktop_base::clock;
 
 /// Pause before a refused request is retried.
@@ -124,5 +123,41 @@ impl<W: Work> Connected<'_, W> {
     /// Forgets the last refusal, so that another one is reported again.
     pub(super) fn accepted(&mut self, what: &'static str) {
         self.refused.remove(what);
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Settle {
+    /// The result, and how long the work took.
+    Finish(Finish, Duration),
+    GiveBack,
+}
+
+/// Results that the server refused to record, to be retried.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    pub(super) ends: Vec<(Job, Settle)>,
+    pub(super) at: Instant,
+}
+
+impl Unwritten {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { ends: Vec::new(), at: now }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    pub(super) fn retry_at(&mut self, at: Instant) {
+        self.at = at;
+    }
+
+    pub(super) fn has(&self, source: Source) -> bool {
+        self.jobs().any(|job| job.source == source)
+    }
+
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.ends.iter().map(|(job, _)| job)
     }
 }

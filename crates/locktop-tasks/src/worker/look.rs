@@ -2,7 +2,7 @@ use super::connected::Connected;
 use super::event::Event;
 use super::idle::glance_in;
 use super::pollers::Poller;
-use super::work::Work;
+use super::stop::Work;
 use crate::work_session::{News, SessionError, Source};
 use locktop_base::clock;
 

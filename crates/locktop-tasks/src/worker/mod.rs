@@ -30,9 +30,7 @@ mod running;
 mod settle;
 mod stop;
 mod supervisor;
-mod unwritten;
 mod upkeep;
-mod work;
 mod work_loop;
 
 use std::time::Duration;
@@ -42,8 +40,7 @@ use tokio::sync::watch;
 pub use crate::work_session::{Job, Source, Types, WorkerId};
 pub use event::{Event, JobEvent, Level, Name, Report};
 pub use log::{Format, line};
-pub use stop::{Stop, StopReason, gate};
-pub use work::{Work, WorkError};
+pub use stop::{Stop, StopReason, Work, WorkError, gate};
 
 pub use builtin::{Builtin, HTTP_REMOVED};
 

@@ -6,7 +6,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use super::event::{JobEvent, Report};
 use super::stop::{Hold, Stop, StopReason, StopSender, gate};
-use super::work::{Work, WorkError};
+use super::stop::{Work, WorkError};
 use crate::work_session::{Job, Ours, Source};
 use locktop_base::clock;
 

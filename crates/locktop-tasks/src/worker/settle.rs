@@ -1,9 +1,9 @@
+use super::connected::Settle;
 use super::connected::{Connected, RETRY};
 use super::event::JobEvent;
 use super::running::Done;
 use super::stop::StopReason;
-use super::unwritten::Settle;
-use super::work::{Work, WorkError};
+use super::stop::{Work, WorkError};
 use crate::work_session::{Finish, Job, SessionError, Source};
 use locktop_base::clock;
 

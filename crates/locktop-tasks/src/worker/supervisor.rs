@@ -6,7 +6,7 @@ use super::event::Event;
 use super::idle::part_of;
 use super::running::RunningJobs;
 use super::stop::StopReason;
-use super::work::Work;
+use super::stop::Work;
 use super::work_loop::{self, End, quits};
 use super::{Options, Summary, WorkerError};
 use crate::schema::Schema;

@@ -5,7 +5,7 @@
 //! worker.
 
 use super::connected::Connected;
-use super::work::Work;
+use super::stop::Work;
 use crate::work_session::SessionError;
 use locktop_base::clock;
 

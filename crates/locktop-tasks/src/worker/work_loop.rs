@@ -8,7 +8,7 @@ use super::connected::{Connected, RETRY, Stage};
 use super::event::{Event, JobEvent};
 use super::running::{Done, RunningJobs};
 use super::stop::StopReason;
-use super::work::Work;
+use super::stop::Work;
 use super::{Options, Summary};
 use crate::work_session::{News, SessionError, Source, WorkSession};
 use locktop_base::clock;

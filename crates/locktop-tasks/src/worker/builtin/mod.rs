@@ -6,7 +6,7 @@ mod sql;
 
 use super::event::{JobEvent, Report};
 use super::stop::Stop;
-use super::work::{Work, WorkError};
+use super::stop::{Work, WorkError};
 use super::{Job, Source, Types, WorkerId};
 pub use payload::HTTP_REMOVED;
 use payload::{Payload, PayloadType, PayloadWork};
