@@ -14,7 +14,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::super::lock::{LeadArgs, LockArgs};
-use super::super::session;
 use super::super::settings::Settings;
 use super::{Failure, say};
 use crate::locks::advisory::{AdvisoryError, Guard, Locks, Wait};
@@ -40,7 +39,7 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
     let ended = if let Some(term) = arguments.lease {
         let request = request(arguments, term)?;
         let take = async |info: ConnInfo| lease(&info, &request, wait).await;
-        let answer = signals.or(Box::pin(asking(&settings, take))).await??;
+        let answer = signals.or(Box::pin(asking(&settings, take))).await???;
         let Some(lease) = answer else { return Ok(busy(arguments)) };
         let token = lease.token().to_string();
         // A lease is reported as lost a tenth of its term before another owner may have it.
@@ -58,7 +57,7 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
                 locks.try_lock(arguments.name.as_str(), wait).await
             }
         };
-        let answer = signals.or(Box::pin(asking(&settings, take))).await??;
+        let answer = signals.or(Box::pin(asking(&settings, take))).await???;
         let Some(guard) = answer else { return Ok(busy(arguments)) };
         held(guard, &arguments.command, &mut signals).await?
     };
@@ -77,7 +76,7 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
             let _ = known.set(locks);
             Ok::<Guard, AdvisoryError>(guard)
         };
-        let guard = match signals.or(Box::pin(asking(&settings, take))).await? {
+        let guard = match signals.or(Box::pin(asking(&settings, take))).await?? {
             Ok(guard) => guard,
             Err(Refused::Advisory(error)) if error.is_transient() => {
                 say(&error.to_string());
@@ -156,20 +155,15 @@ impl From<Refused> for Failure {
 async fn asking<T, E: Into<Refused>>(
     settings: &Settings,
     take: impl AsyncFn(ConnInfo) -> Result<T, E>,
-) -> Result<T, Refused> {
-    let Some(info) = settings.conninfo.clone() else {
-        return Err(Refused::Advisory(AdvisoryError::Request("no server to connect to")));
-    };
-    let mut info = session::ask_first(info, settings.prompt).map_err(Refused::Connect)?;
+) -> Result<Result<T, Refused>, Failure> {
+    let mut info = super::info(settings)?;
     loop {
         match take(info.clone()).await.map_err(Into::into) {
-            Err(Refused::Connect(error)) => {
-                match session::ask_after(&info, settings.prompt, &error).map_err(Refused::Connect)? {
-                    Some(asked) => info = asked,
-                    None => return Err(Refused::Advisory(error.into())),
-                }
-            }
-            answer => return answer,
+            Err(Refused::Connect(error)) => match super::ask_again(settings, &info, &error) {
+                Ok(asked) => info = asked,
+                Err(_) => return Ok(Err(Refused::Advisory(error.into()))),
+            },
+            answer => return Ok(answer),
         }
     }
 }
