@@ -93,7 +93,7 @@ async fn a_pool_that_sets_a_role_gets_no_lock_either() {
     let eye = Eye::open(&info).await;
     eye.ask("CREATE ROLE tenant").await;
     let target = format!("{} options='-c role=tenant'", target(server, &info));
-    let guard = Locks::new(bb8(&target, 2).await).lock("a").await.unwrap();
+    let guard = Locks::new(bb8(&target, 2).await).without_pooler_test().lock("a").await.unwrap();
     let pid = guard.pid();
     drop(guard);
     eye.until_gone(pid).await;
