@@ -292,6 +292,25 @@ async fn an_attempt_that_is_given_up_leaves_nothing() {
     assert_eq!(run(&connection, "EXISTS lock:a").await, Reply::Number(0));
 }
 
+/// The server answers to nothing of it, and does it all when it goes on.
+#[tokio::test]
+async fn a_wait_without_an_answer_leaves_nothing_either() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let locks = locks(&server, 10 * TERM);
+    locks.try_acquire("lock:warm").await.unwrap().release().await;
+    server.freeze();
+    let refusal = locks.acquire("lock:a", Duration::from_millis(1)).await.unwrap_err();
+    assert!(matches!(refusal, NotAcquired::NoQuorum { .. }), "{refusal}");
+    server.thaw();
+    let done = async || {
+        let info = run(&connection, "INFO commandstats").await;
+        let info = String::from_utf8_lossy(info.as_bytes().unwrap()).into_owned();
+        info.contains("cmdstat_set:calls=2") && run(&connection, "EXISTS lock:a").await == Reply::Number(0)
+    };
+    wait_until("its value to be set and deleted", done).await;
+}
+
 #[tokio::test]
 async fn what_is_kept_stays_for_its_term_and_no_longer() {
     let server = server().await;

@@ -51,8 +51,10 @@ impl Waiter {
     pub(super) async fn wait(&mut self, limit: Duration) {
         let Some(news) = &mut self.news else {
             let channel = channel(&self.key);
-            let heard = join_all(self.members.iter().map(|member| member.listen(&channel))).await;
-            self.news = Some(heard.into_iter().flatten().collect());
+            let listening = join_all(self.members.iter().map(|member| member.listen(&channel)));
+            if let Ok(heard) = tokio::time::timeout(limit, listening).await {
+                self.news = Some(heard.into_iter().flatten().collect());
+            }
             return;
         };
         let heard = async {

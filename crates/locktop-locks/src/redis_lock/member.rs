@@ -27,6 +27,9 @@ const TURN: &str = "local time = redis.call('TIME') \
                     redis.call('PEXPIRE', KEYS[1], ARGV[2]) redis.call('PEXPIRE', KEYS[2], ARGV[2]) \
                     return redis.call('ZRANK', KEYS[1], ARGV[1]) == 0 and 1 or 0";
 
+/// Takes a ticket out of the line.
+const LEAVE: &str = "redis.call('ZREM', KEYS[2], ARGV[1]) return redis.call('ZREM', KEYS[1], ARGV[1])";
+
 /// Consecutive messages without an answer after which a new connection is made.
 const SILENCES: u32 = 2;
 
@@ -96,7 +99,8 @@ impl Member {
     }
 
     pub(super) async fn leave(&self, key: &str, ticket: &str) -> Vote {
-        self.ask(&Command::new("ZREM").arg(line(key)).arg(ticket), false).await
+        let script = Command::new("EVAL").arg(LEAVE).number(2).arg(line(key)).arg(line(key) + ":ends");
+        self.ask(&script.arg(ticket), false).await
     }
 
     /// The messages of a channel; `None` if there are none.
@@ -119,7 +123,8 @@ impl Member {
         };
         let mut slot = self.slot.lock().await;
         slot.silences = if keep { 0 } else { slot.silences.saturating_add(1) };
-        if slot.silences >= SILENCES {
+        // What releases a value that was set goes over the same connection, behind it.
+        if slot.silences >= SILENCES && !votes {
             *slot = Slot::default();
         }
         vote
@@ -206,7 +211,7 @@ fn uptime(info: &[u8]) -> Option<Duration> {
     seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// In a cluster in the same slot as the key.
+/// In a cluster in the same slot as a key without braces.
 fn line(key: &str) -> String {
     format!("locktop_line:{{{key}}}")
 }

@@ -81,9 +81,11 @@ impl LockOptions {
         self.timeout.unwrap_or(part)
     }
 
-    /// How long a place in line counts after its client was last heard: it asks after each delay.
+    /// How long a place in line counts after its client was last heard: it asks after each delay, and between two delays up to
+    /// three answers may take their time.
     pub(super) fn ticket(&self) -> Duration {
-        2 * (self.longest_delay + self.server_timeout()) + Duration::from_secs(1)
+        let pause = self.longest_delay.saturating_add(self.server_timeout().saturating_mul(2));
+        pause.saturating_mul(2).saturating_add(Duration::from_secs(1))
     }
 
     /// How long a server has no vote after its start.
