@@ -163,6 +163,21 @@ async fn a_waiter_that_is_suspended_does_not_block_the_others_for_long() {
     assert!(waiter.await.unwrap().release().await.unwrap());
 }
 
+/// A backend that waits for a lock finds out by itself.
+#[tokio::test]
+async fn a_waiter_whose_process_is_killed_leaves_the_queue_before_its_turn() {
+    let info = installed(oldest()).await;
+    let session = Session::open(&info).await;
+    let lease = hold(&info, &request("node0")).await;
+    let waiter = wait(&info, &session, 1).await;
+    let killed = Holder::start(&info.to_key_value());
+    wait_until("it to wait", async || session.ask(QUEUE).await == "2").await;
+    drop(killed);
+    wait_until("its backend to leave", async || session.ask(QUEUE).await == "1").await;
+    assert!(lease.release().await.unwrap());
+    assert!(waiter.await.unwrap().release().await.unwrap());
+}
+
 #[tokio::test]
 async fn behind_a_pooler_a_waiter_leaves_no_lock_and_no_setting_on_a_connection() {
     let version = oldest();

@@ -46,7 +46,7 @@ impl Lease {
     /// The same, after a wait of at most `limit` in the queue for the lease: first come, first served. The next in the queue
     /// asks when the lease is released by [`Self::release`], when its term ends, and at the latest after [`Request::retry`].
     ///
-    /// A request that is dropped leaves the queue at once. One that is not the first of the queue after 10 min goes to its
+    /// A request that is dropped leaves the queue at once. One that is not the first of the queue after 5 to 10 min goes to its
     /// end, because VACUUM keeps the rows that a session which waits for a lock can see.
     ///
     /// # Errors

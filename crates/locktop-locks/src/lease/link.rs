@@ -72,10 +72,13 @@ impl Link {
     pub(super) fn close(&mut self) {
         let was_queued = std::mem::take(&mut self.is_queued);
         let Some(connection) = self.connection.take() else { return };
-        // A backend that waits for a lock does not notice that its client has disconnected.
+        // A backend that waits for a lock does not notice that its client has disconnected; and a pooler passes a request to
+        // cancel on only for a client that is connected.
         if was_queued && let Ok(runtime) = Handle::try_current() {
-            let canceller = connection.canceller.clone();
-            runtime.spawn(async move { canceller.cancel(CANCEL).await });
+            runtime.spawn(async move {
+                connection.canceller.cancel(CANCEL).await;
+                drop(connection);
+            });
         }
     }
 
@@ -89,7 +92,10 @@ impl Link {
             return Err(LeaseError::Silent { what: "lease_acquire", limit });
         };
         let (token, left, key) = answer?;
-        let left = left.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        let left = left.map(|seconds| {
+            let endless = if seconds > 0.0 { Duration::MAX } else { Duration::ZERO };
+            Duration::try_from_secs_f64(seconds).unwrap_or(endless)
+        });
         Ok(Attempt { granted: token.map(|token| (token, sent)), left, key })
     }
 

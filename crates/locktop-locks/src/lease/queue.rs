@@ -17,8 +17,14 @@ use locktop_base::clock;
 
 /// Longest wait for an answer that nothing on the server delays.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A session that waits for a lock holds a snapshot, and VACUUM keeps the rows that it can see.
-const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// A session that waits for a lock holds a snapshot, and VACUUM keeps the rows that it can see. Random, so that those who go to the
+/// end of the queue do not meet again there.
+fn longest_wait() -> Duration {
+    Duration::from_secs(300 + RandomState::new().hash_one(0) % 300)
+}
+
+/// A server that checks its client does not grant the lock to nobody; some systems cannot watch a socket.
+const CHECK: &str = "SET LOCAL client_connection_check_interval = 1000; ";
 /// The shortest pause: the term is over, but the row is locked.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 
@@ -40,17 +46,29 @@ pub(super) async fn acquire(
     match tokio::time::timeout(left(), testing).await {
         Ok(Ok(())) => {}
         Ok(Err(_)) => return poll(link, request, left).await,
-        Err(_) => return Ok(None),
+        Err(_) => return Ok(link.acquire(&request.owner, true).await?.granted),
     }
     while !left().is_zero() {
-        link.enter(key, request.retry, left().min(LONGEST_WAIT)).await?;
-        while link.is_queued {
-            let attempt = link.acquire(&request.owner, false).await?;
+        link.enter(key, request.retry, left().min(longest_wait())).await?;
+        loop {
+            link.client().await?;
+            if !link.is_queued {
+                break;
+            }
+            let attempt = match link.acquire(&request.owner, false).await {
+                // The server has ended the session: it is in the queue no longer.
+                Err(LeaseError::Call(CallError::Lost { .. })) => {
+                    link.close();
+                    break;
+                }
+                attempt => attempt?,
+            };
             if attempt.granted.is_some() || left().is_zero() {
                 link.leave(key).await;
                 return Ok(attempt.granted);
             }
-            let end = attempt.left.map_or(Duration::MAX, |left| left + Duration::from_millis(1));
+            let end =
+                attempt.left.map_or(Duration::MAX, |left| left.saturating_add(Duration::from_millis(1)));
             link.hear(end.min(request.retry).max(SHORTEST_PAUSE).min(left())).await;
         }
     }
@@ -83,33 +101,37 @@ impl Link {
         let patience = self.term.clamp(Duration::from_secs(1), TIMEOUT);
         // One message is one transaction (protocol: "Multiple Statements in a Simple Query"): if the wait fails, no setting is
         // left. It listens from the end of the message on, and asks for the lease after that.
-        let sql = format!(
+        let sql = |check: &str| {
+            format!(
             "SELECT pg_catalog.set_config('transaction_timeout', '0', true)
               WHERE pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL;
-             SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {}; SET idle_session_timeout = {};
+             {check}SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {}; SET idle_session_timeout = {};
              SELECT pg_catalog.pg_advisory_lock('{key}'::pg_catalog.int8); LISTEN \"locktop_lease_{key}\"",
             milliseconds(limit),
             milliseconds(retry.saturating_add(patience))
-        );
-        match self.say(&sql, limit.saturating_add(TIMEOUT)).await {
-            Err(LeaseError::Call(CallError::Server { sqlstate, .. }))
-                if sqlstate == SqlState::LOCK_NOT_AVAILABLE.code() =>
-            {
-                self.is_queued = false;
-                Ok(())
-            }
-            answer => answer,
+        )
+        };
+        let longest = limit.saturating_add(TIMEOUT);
+        let mut answer = self.say(&sql(CHECK), longest).await;
+        if sqlstate(&answer) == Some(SqlState::INVALID_PARAMETER_VALUE.code()) {
+            answer = self.say(&sql(""), longest).await;
         }
+        if sqlstate(&answer) == Some(SqlState::LOCK_NOT_AVAILABLE.code()) {
+            // A lock that is granted at that moment stays (`LockErrorCleanup` in `proc.c`).
+            self.leave(key).await;
+            return Ok(());
+        }
+        answer
     }
 
     /// Leaves the queue; nothing of it stays on the connection, or the connection is closed.
     async fn leave(&mut self, key: i64) {
         let sql = format!(
-            "SELECT pg_catalog.pg_advisory_unlock('{key}'::pg_catalog.int8); \
+            "SELECT pg_catalog.pg_advisory_unlock_all(); \
              UNLISTEN \"locktop_lease_{key}\"; RESET idle_session_timeout"
         );
         // The term runs already.
-        if self.is_queued && self.say(&sql, self.term / 10).await.is_err() {
+        if self.is_queued && self.say(&sql, self.term / 3).await.is_err() {
             self.close();
         }
         self.is_queued = false;
@@ -124,11 +146,19 @@ impl Link {
     }
 
     async fn say(&mut self, sql: &str, limit: Duration) -> Result<(), LeaseError> {
-        let (what, schema) = ("pg_advisory_lock", self.schema.clone());
-        match tokio::time::timeout(limit, self.client().await?.simple_query(sql)).await {
-            Ok(answer) => answer.map(drop).map_err(|error| LeaseError::of(what, &schema, &error)),
+        let (what, schema) = ("pg_advisory_lock", &self.schema);
+        let Some(connection) = &self.connection else { return Err(LeaseError::no_row(what)) };
+        match tokio::time::timeout(limit, connection.client.simple_query(sql)).await {
+            Ok(answer) => answer.map(drop).map_err(|error| LeaseError::of(what, schema, &error)),
             Err(_) => Err(LeaseError::Silent { what, limit }),
         }
+    }
+}
+
+fn sqlstate(answer: &Result<(), LeaseError>) -> Option<&str> {
+    match answer {
+        Err(LeaseError::Call(error)) => error.sqlstate(),
+        _ => None,
     }
 }
 
