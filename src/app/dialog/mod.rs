@@ -15,7 +15,9 @@ use std::sync::Arc;
 use crate::app::panes::{Pane, RowId};
 use crate::keys::{Code, Key};
 use crate::model::consequence::Effect as OnData;
-use crate::model::plan::{ActionPlan, CautionKind, Choice, Chosen, Confirm, PlannedTarget, Scope, Stake};
+use crate::model::plan::{
+    ActionPlan, CautionKind, Choice, Chosen, Confirm, PlannedTarget, Scope, Stake, TargetKind,
+};
 use crate::model::view::View;
 
 pub use here::{help, here, is_permitted};
@@ -89,7 +91,9 @@ impl Dialog {
             // Typed text is kept when the lease that it names is renewed; the dialog must be drawn again all the same.
             let typed = std::mem::take(&mut self.typed);
             self.disarm(revision);
-            let same_loss = losses(&self.plan) == losses(&plan);
+            // Of an execution it is not told what else ends with it.
+            let is_execution = |row: &PlannedTarget| matches!(row.target.what, TargetKind::Execution(_));
+            let same_loss = losses(&self.plan) == losses(&plan) && !plan.rows.iter().any(is_execution);
             if same_loss && names(&self.plan) == names(&plan) && self.plan.confirm == plan.confirm {
                 self.typed = typed;
             }

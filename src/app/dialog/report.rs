@@ -26,19 +26,29 @@ impl Flight {
     }
 }
 
-/// For targets with the same outcome: `4312 no longer matched`. The worst outcome first.
-const OUTCOMES: [(Outcome, &str); 7] = [
-    (Outcome::Uncertain, "outcome unknown"),
-    (Outcome::StillThere, "requested, still running"),
-    (Outcome::GivenUp, "failed for good after the last attempt"),
-    (Outcome::Forbidden, "not permitted"),
-    (Outcome::Refused, "refused"),
-    (Outcome::Changed, "no longer matched"),
-    (Outcome::NotTried, "not tried"),
+/// All but `Done`, the worst first.
+const FAILED: [Outcome; 7] = [
+    Outcome::Uncertain,
+    Outcome::StillThere,
+    Outcome::GivenUp,
+    Outcome::Forbidden,
+    Outcome::Refused,
+    Outcome::Changed,
+    Outcome::NotTried,
 ];
 
+/// For targets with the same outcome: `4312 no longer matched`.
 fn outcome_words(verb: Verb, outcome: Outcome) -> &'static str {
-    OUTCOMES.iter().find(|(other, _)| *other == outcome).map_or_else(|| verb.done(), |(_, words)| words)
+    match outcome {
+        Outcome::Done => verb.done(),
+        Outcome::Uncertain => "outcome unknown",
+        Outcome::StillThere => "requested, still running",
+        Outcome::GivenUp => "failed for good after the last attempt",
+        Outcome::Forbidden => "not permitted",
+        Outcome::Refused => "refused",
+        Outcome::Changed => "no longer matched",
+        Outcome::NotTried => "not tried",
+    }
 }
 
 /// Which targets a result is of: `4312`, `4312 and 2 more`.
@@ -87,10 +97,10 @@ fn one(verb: Verb, result: &TargetResult) -> String {
 fn several(verb: Verb, results: &[TargetResult]) -> String {
     let count = results.iter().filter(|result| result.outcome == Outcome::Done).count();
     let mut text = format!("{count} of {} {}", results.len(), verb.done());
-    for (outcome, words) in OUTCOMES {
+    for outcome in FAILED {
         let same: Vec<&TargetResult> = results.iter().filter(|result| result.outcome == outcome).collect();
         let Some(first) = same.first() else { continue };
-        text = format!("{text}; {} {words}", names(&same));
+        text = format!("{text}; {} {}", names(&same), outcome_words(verb, outcome));
         // The missing grant is worth the space.
         if matches!(outcome, Outcome::Forbidden | Outcome::Refused) && !first.detail.is_empty() {
             text = format!("{text}: {}", first.detail);

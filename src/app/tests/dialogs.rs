@@ -475,7 +475,10 @@ proptest! {
             if !app.pane(app.focus).filter.is_empty() {
                 let context = app.context().unwrap();
                 let state = app.pane(app.focus);
-                let shown: Vec<_> = (0..state.rows.len()).filter_map(|at| state.id_at(&context, at)).collect();
+                let ids = (0..state.rows.len()).filter_map(|at| state.id_at(&context, at));
+                // The question of a finding is about its subject.
+                let subject = |id| crate::app::subject::subject_of(&context, id);
+                let shown: Vec<_> = ids.flat_map(|id| [Some(id), subject(id)]).flatten().collect();
                 prop_assert!(before.rows.iter().all(|row| shown.contains(row)));
             }
         }

@@ -9,7 +9,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use strum::IntoStaticStr;
 
-use super::{Planned, RecoveryPlan, Request, SessionTarget, Step, Verb};
+use super::{Planned, RecoveryPlan, Request, SessionTarget, Verb};
 use crate::model::adapter::{ActionKind, Adapter, Values};
 use crate::model::finding::Subject;
 use crate::model::redis_lease::{self, RedisLease};
@@ -152,15 +152,17 @@ impl ExecutionTarget {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        fn step(one: &ExecutionTarget) -> Option<(Step, impl Iterator<Item = i64>)> {
-            let row = one.row()?;
-            Some((row.step, row.also_ended.iter().map(|also| also.execution_id)))
-        }
+        let (Some(one), Some(two)) = (self.row(), other.row()) else { return false };
+        // What the server compares, too.
+        let identity = |row: &Planned| {
+            let seen = &row.seen;
+            (seen.worker_id.clone(), seen.started_at, seen.backend_pid, seen.backend_start)
+        };
+        let also = |row: &Planned| row.also_ended.iter().map(|also| also.execution_id).collect::<Vec<_>>();
         self.id == other.id
-            && match (step(self), step(other)) {
-                (Some((step, also)), Some((other, also_other))) => step == other && also.eq(also_other),
-                _ => false,
-            }
+            && one.step == two.step
+            && identity(one) == identity(two)
+            && also(one) == also(two)
     }
 }
 
