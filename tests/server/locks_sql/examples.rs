@@ -10,17 +10,29 @@ mod advisory;
 #[path = "../../../crates/locktop-locks/examples/ids.rs"]
 mod ids;
 #[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
+#[path = "../../../crates/locktop-locks/examples/kinds.rs"]
+mod kinds;
+#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
+#[path = "../../../crates/locktop-locks/examples/leader.rs"]
+mod leader;
+#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
 #[path = "../../../crates/locktop-locks/examples/lease.rs"]
 mod lease;
 #[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
 #[path = "../../../crates/locktop-locks/examples/optimistic.rs"]
 mod optimistic;
 #[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
+#[path = "../../../crates/locktop-locks/examples/pool.rs"]
+mod pool;
+#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
 #[path = "../../../crates/locktop-locks/examples/rate_limit.rs"]
 mod rate_limit;
 #[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
 #[path = "../../../crates/locktop-locks/examples/scheduled_task.rs"]
 mod scheduled_task;
+#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
+#[path = "../../../crates/locktop-locks/examples/semaphore.rs"]
+mod semaphore;
 #[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
 #[path = "../../../crates/locktop-locks/examples/work_queue.rs"]
 mod work_queue;
@@ -34,9 +46,15 @@ async fn each_does_what_it_says() {
         let conninfo = info.to_key_value();
         advisory::run(&conninfo).await.unwrap();
         ids::run(&conninfo).await.unwrap();
+        kinds::run(&conninfo).await.unwrap();
+        leader::run(&conninfo).await.unwrap();
         lease::run(&conninfo).await.unwrap();
         optimistic::run(&conninfo).await.unwrap();
+        let target =
+            format!("{} dbname={}", super::support::server_of(version).await.conninfo(), info.dbname());
+        pool::run(&target).await.unwrap();
         rate_limit::run(&conninfo).await.unwrap();
+        semaphore::run(&conninfo).await.unwrap();
         scheduled_task::run(&conninfo).await.unwrap();
         work_queue::run(&conninfo).await.unwrap();
         let row = session
@@ -46,7 +64,8 @@ async fn each_does_what_it_says() {
                 "SELECT (SELECT balance::text FROM accounts WHERE id = 2),
                         (SELECT count(*) FROM task_queue WHERE status = 'completed'),
                         (SELECT count(*) FROM scheduled_tasks),
-                        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objid = 10001)",
+                        (SELECT count(*) FROM pg_locks l, pg_database d
+                          WHERE locktype = 'advisory' AND d.oid = l.database AND d.datname = current_database())",
                 &[],
             )
             .await
