@@ -1,20 +1,29 @@
-//! An advisory lock and its release through the library, beside the same statements sent by hand, and how fair contenders are served.
+//! The time of an advisory lock and its release through the library, compared with the same statements sent by tokio-postgres; and how
+//! evenly contenders get an advisory lock, a lease and a lock in Redis.
 //!
-//! `cargo bench --bench lock` starts a server of its own (`LOCKTOP_BENCH_ROUNDS`, `LOCKTOP_BENCH_SECONDS` for the contention).
+//! `cargo bench --bench lock` starts servers of its own (`LOCKTOP_BENCH_ROUNDS`; `LOCKTOP_BENCH_SECONDS` for each contention).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs, reason = "a test may")]
 
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
+use futures_util::future::join_all;
 use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::demo::redis::RedisServer;
 use locktop::locks::advisory::{Key, Locks, Source};
+use locktop::locks::lease::{Lease, Request};
+use locktop::locks::redis_lock::{LockOptions, RedisLocks, Restarts};
 use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
+use locktop::schema::{self, SchemaName};
 use tokio_postgres::NoTls;
 
 const CONTENDERS: usize = 16;
 const HELD: Duration = Duration::from_millis(50);
+const TERM: Duration = Duration::from_secs(10);
+/// Longest wait of a contender.
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -60,7 +69,43 @@ async fn measure() {
             ours / by_hand
         );
     }
-    contend(&pooled).await;
+    contend("advisory lock", |_| {
+        let locks = pooled.clone();
+        async move || {
+            let guard = locks.lock("contended").await.unwrap();
+            let held = hold().await;
+            guard.release().await.unwrap();
+            held
+        }
+    })
+    .await;
+    let mut client = connect(&info).await.unwrap().client;
+    schema::install(&mut client, &SchemaName::default()).await.unwrap();
+    contend("lease", |number| {
+        let (info, request) = (info.clone(), Request::new(7, &format!("node{number}"), TERM));
+        async move || {
+            let lease = Lease::acquire_within(&info, &request, LIMIT).await.unwrap().unwrap();
+            let held = hold().await;
+            assert!(lease.release().await.unwrap());
+            held
+        }
+    })
+    .await;
+    for count in [1, 5] {
+        let servers = RedisServer::several(count).await.unwrap();
+        let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
+        contend(&format!("lock on {count} Redis servers"), |_| {
+            let options = LockOptions::term(TERM).restarts(Restarts::Trusted);
+            let locks = RedisLocks::connect(&urls, options).unwrap();
+            async move || {
+                let guard = locks.acquire("lock:contended", LIMIT).await.unwrap();
+                let held = hold().await;
+                assert!(guard.release().await.was_held());
+                held
+            }
+        })
+        .await;
+    }
 }
 
 async fn by_hand(client: &tokio_postgres::Client) {
@@ -72,38 +117,33 @@ async fn turn<S: Source>(locks: &Locks<S>) {
     locks.lock(Key::Bigint(2)).await.unwrap().release().await.unwrap();
 }
 
+/// The lock is held; returns for how long.
+async fn hold() -> Duration {
+    let start = clock::monotonic();
+    tokio::time::sleep(HELD).await;
+    start.elapsed()
+}
+
 /// How often each contender gets the lock, and for how much of the time it is held.
-async fn contend<S: Source>(locks: &Locks<S>) {
+async fn contend<T: AsyncFn() -> Duration>(name: &str, contender: impl Fn(usize) -> T) {
     let seconds = Duration::from_secs(number("LOCKTOP_BENCH_SECONDS", 60).into());
     let start = clock::monotonic();
-    let contenders: Vec<_> = (0..CONTENDERS)
-        .map(|_| {
-            let locks = locks.clone();
-            tokio::spawn(async move {
-                let (mut turns, mut held) = (0_u32, Duration::ZERO);
-                while start.elapsed() < seconds {
-                    let guard = locks.lock("contended").await.unwrap();
-                    let taken = clock::monotonic();
-                    tokio::time::sleep(HELD).await;
-                    held += taken.elapsed();
-                    guard.release().await.unwrap();
-                    turns += 1;
-                }
-                (turns, held)
-            })
-        })
-        .collect();
-    let (mut turns, mut held) = (Vec::new(), Duration::ZERO);
-    for contender in contenders {
-        let (own, time) = contender.await.unwrap();
-        turns.push(own);
-        held += time;
-    }
+    let contenders = join_all((0..CONTENDERS).map(|number| {
+        let turn = contender(number);
+        async move {
+            let (mut turns, mut held) = (0_u32, Duration::ZERO);
+            while start.elapsed() < seconds {
+                held += turn().await;
+                turns += 1;
+            }
+            (turns, held)
+        }
+    }));
+    let (turns, held): (Vec<u32>, Vec<Duration>) = contenders.await.into_iter().unzip();
     let all: u32 = turns.iter().sum();
     let (most, least) = (turns.iter().max().unwrap(), turns.iter().min().unwrap());
-    let used = held.as_secs_f64() / start.elapsed().as_secs_f64();
+    let used = held.iter().sum::<Duration>().as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
     println!(
-        "{CONTENDERS} contenders: {all} turns, from {least} to {most} each, held {:.1} % of the time",
-        used * 100.0
+        "{name}, {CONTENDERS} contenders: {all} turns, from {least} to {most} each, held {used:.1} % of the time"
     );
 }

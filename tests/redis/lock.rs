@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use locktop::clock;
 use locktop::locks::redis_lock::{
     Interrupted, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts,
@@ -139,41 +138,6 @@ async fn a_user_who_may_neither_have_a_line_nor_publish_waits_all_the_same() {
     let (waited, released) = tokio::join!(locks.acquire("lock:a", TIMEOUT), held.release());
     assert!(released.was_held());
     assert!(waited.unwrap().release().await.was_held());
-}
-
-/// 16 contenders, each with connections of its own, and holding it for 50 ms.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "prints figures"]
-async fn fairness() {
-    let seconds: u32 = std::env::var("SECONDS").map_or(60, |seconds| seconds.parse().unwrap());
-    for count in [1, 5] {
-        let servers = servers(count).await;
-        let end = clock::monotonic() + Duration::from_secs(seconds.into());
-        let turns = join_all((0..16).map(|_| {
-            let locks = RedisLocks::new(urls(&servers), options(Duration::from_secs(10))).unwrap();
-            tokio::spawn(async move {
-                let (mut turns, mut held) = (0_u32, Duration::ZERO);
-                while clock::monotonic() < end {
-                    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
-                    let start = clock::monotonic();
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    held += start.elapsed();
-                    assert!(guard.release().await.was_held());
-                    turns += 1;
-                }
-                (turns, held)
-            })
-        }));
-        let turns: Vec<_> = turns.await.into_iter().map(Result::unwrap).collect();
-        let share = turns.iter().map(|(_, held)| held.as_secs_f64()).sum::<f64>() / f64::from(seconds);
-        let turns: Vec<_> = turns.iter().map(|(turns, _)| *turns).collect();
-        let (most, least, all) =
-            (turns.iter().max().unwrap(), turns.iter().min().unwrap(), turns.iter().sum::<u32>());
-        println!(
-            "{count} servers: {all} turns in {seconds} s, from {least} to {most}; held for {:.0} %",
-            share * 100.0
-        );
-    }
 }
 
 #[tokio::test]

@@ -18,9 +18,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let locks = Locks::new(ConnInfo::parse(conninfo)?);
-    let work = async { println!("we are the only one") };
+    let work = async { println!("this process holds the lock") };
     if locks.with("monthly report", Wait::AtMost(Duration::from_secs(5)), work).await?.is_none() {
-        println!("somebody else has it");
+        println!("another session holds the lock");
     }
     Ok(())
 }

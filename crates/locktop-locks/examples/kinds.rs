@@ -30,14 +30,14 @@ pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
 
     let accounts = [Key::from("account 2"), Key::from("account 1")];
     if let Some(both) = locks.all(&accounts, Wait::Forever).await? {
-        println!("nobody else changes these accounts now: {}", both.held().len());
+        println!("both accounts are locked: {} locks", both.held().len());
         both.release().await?;
     }
 
     let mut connection = connect(&info).await?;
     let transaction = connection.client.transaction().await?;
     if xact_lock(&transaction, "account 1", Mode::Exclusive, Wait::Never).await? {
-        println!("until the end of the transaction");
+        println!("locked until the end of the transaction");
     }
     transaction.commit().await?;
     Ok(())

@@ -106,7 +106,7 @@ async fn a_pool_of_one_connection_is_told_what_the_test_needs() {
     let info = database(server).await;
     let pool = deadpool(&target(server, &info), 1);
     let error = Locks::new(pool.clone()).lock("a").await.unwrap_err();
-    assert!(error.to_string().contains("the pool lends no second connection"), "{error}");
+    assert!(error.to_string().contains("the pool has no second connection"), "{error}");
     let locks = Locks::new(pool).without_pooler_test();
     locks.lock("a").await.unwrap().release().await.unwrap();
 }

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use locktop::clock;
 use locktop::locks::lease::{Lease, Request};
 use locktop::pg::connect::{Received, listen};
 use locktop::pg::conninfo::ConnInfo;
@@ -206,35 +205,4 @@ async fn behind_a_pooler_a_waiter_leaves_no_lock_and_no_setting_on_a_connection(
             assert_eq!(session.ask(left).await, "0|0", "{mode}");
         }
     }
-}
-
-/// 16 contenders, each holding it for 50 ms.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "prints figures"]
-async fn fairness() {
-    let seconds: u32 = std::env::var("SECONDS").map_or(60, |seconds| seconds.parse().unwrap());
-    let info = installed(oldest()).await;
-    let end = clock::monotonic() + Duration::from_secs(seconds.into());
-    let turns = join_all((0..16).map(|number| {
-        let info = info.clone();
-        tokio::spawn(async move {
-            let request = Request::new(7, &format!("node{number}"), Duration::from_secs(10));
-            let (mut turns, mut held) = (0_u32, Duration::ZERO);
-            while clock::monotonic() < end {
-                let lease = Lease::acquire_within(&info, &request, TIMEOUT).await.unwrap().unwrap();
-                let start = clock::monotonic();
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                held += start.elapsed();
-                assert!(lease.release().await.unwrap());
-                turns += 1;
-            }
-            (turns, held)
-        })
-    }));
-    let turns: Vec<_> = turns.await.into_iter().map(Result::unwrap).collect();
-    let share = turns.iter().map(|(_, held)| held.as_secs_f64()).sum::<f64>() / f64::from(seconds);
-    let turns: Vec<_> = turns.iter().map(|(turns, _)| *turns).collect();
-    let (most, least, all) =
-        (turns.iter().max().unwrap(), turns.iter().min().unwrap(), turns.iter().sum::<u32>());
-    println!("{all} turns in {seconds} s, from {least} to {most}; held for {:.0} %", share * 100.0);
 }

@@ -16,10 +16,10 @@ pub enum AdvisoryError {
     /// No connection to the server could be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The pool has no connection for it; its own message.
+    /// The pool did not provide a connection; the message is the pool's.
     #[error("no connection from the pool: {0}")]
     Pool(String),
-    /// A request that no server could grant, such as a semaphore without permits.
+    /// An invalid request, such as a semaphore without permits.
     #[error("{0}")]
     Request(&'static str),
     /// A pooler is between the client and the server, or that cannot be determined.
@@ -109,10 +109,10 @@ pub enum Lost {
     /// Its connection ended, for this reason.
     #[error("the lock is lost, its connection ended: {0}")]
     Ended(String),
-    /// A call on the guard was dropped, or had no answer, so it is not known what the session holds.
+    /// A call on the guard was dropped or not answered: it is not known what the session holds.
     #[error("the lock is released: an earlier call on it was abandoned, and its connection is closed")]
     GivenUp,
-    /// At its release the server had it no longer: it was unlocked on this connection without the guard.
+    /// It was no longer held when it was released: it was unlocked on this connection without the guard.
     #[error("the lock was not held to the end: it was unlocked without the guard")]
     Unlocked,
 }

@@ -18,7 +18,7 @@ pub struct Guard {
     lost: watch::Receiver<Option<Lost>>,
 }
 
-/// What a guard asks the task that has the connection for. A guard that is dropped asks for nothing any more.
+/// A request of the guard to the task that owns the connection. Dropping the guard closes the channel.
 #[derive(Debug)]
 enum Request {
     Lock(Key, Mode, Wait, oneshot::Sender<Result<bool, AdvisoryError>>),
@@ -46,7 +46,7 @@ impl Guard {
         self.held.borrow().clone()
     }
 
-    /// Whether the connection, and with it the lock, is there, as far as this process has noticed.
+    /// Whether the lock is still held, as far as this process knows.
     ///
     /// # Errors
     /// If the lock is lost.
@@ -54,7 +54,7 @@ impl Guard {
         self.lost.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Completes when the lock is lost: work under it must stop then. It does not after a release.
+    /// Completes when the lock is lost: work under it must stop then. It never completes after a release.
     pub fn lost(&self) -> impl Future<Output = Lost> + Send + use<> {
         let mut lost = self.lost.clone();
         async move {
@@ -106,7 +106,7 @@ impl Guard {
     }
 }
 
-/// Reports the loss of the lock, also if its task ends without a word.
+/// Reports the loss of the lock, even if the task is stopped.
 struct Report(Option<watch::Sender<Option<Lost>>>);
 
 impl Report {
@@ -130,7 +130,7 @@ impl Drop for Report {
     }
 }
 
-/// Has the connection for as long as the guard exists, and notices its end.
+/// Owns the connection while the guard exists, and detects its loss.
 async fn keep<C: Conn>(
     mut session: Session<C>,
     mut requests: mpsc::Receiver<Request>,
@@ -159,7 +159,7 @@ async fn keep<C: Conn>(
                 let lock = (key, mode);
                 let answer = tokio::select! {
                     answer = another(&mut session, &lock, wait, &held) => answer,
-                    // It may be granted later: so this session holds nothing from now on.
+                    // The lock may be granted later, so the session is closed.
                     () = reply.closed() => break Lost::GivenUp,
                 };
                 let ended = match &answer {
@@ -167,8 +167,8 @@ async fn keep<C: Conn>(
                     Err(AdvisoryError::Silent { .. }) => Some(Lost::GivenUp),
                     _ => None,
                 };
-                let is_told = reply.send(answer).is_ok();
-                if let Some(ended) = ended.or((!is_told).then_some(Lost::GivenUp)) {
+                let is_received = reply.send(answer).is_ok();
+                if let Some(ended) = ended.or((!is_received).then_some(Lost::GivenUp)) {
                     break ended;
                 }
             }
@@ -178,8 +178,8 @@ async fn keep<C: Conn>(
     report.lost(why);
 }
 
-/// Takes one more lock. A wait that was ended, by its limit or by anybody, may have been granted at that moment: the server then
-/// keeps the lock, and says that it was not granted (`LockErrorCleanup` in `proc.c`).
+/// Takes one more lock. If a wait times out or is cancelled just as the lock is granted, the server reports an error but keeps
+/// the lock (`LockErrorCleanup` in `proc.c`).
 async fn another<C: Conn>(
     session: &mut Session<C>,
     lock: &(Key, Mode),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use locktop_base::LockKey;
 use sha2::{Digest, Sha256};
 
-/// Longest name that is sent along with a lock, in bytes: `pg_stat_activity` keeps 1,024 bytes of a statement.
+/// Longest name that is sent with a lock, in bytes: `pg_stat_activity` keeps 1,024 bytes of a statement.
 const SHOWN: usize = 200;
 
 /// The key of an advisory lock. All keys of a database share one lock manager.
@@ -16,8 +16,8 @@ const SHOWN: usize = 200;
 /// ```
 ///
 /// A statement that locks a name has it in a comment, so it is in `pg_stat_activity.query` of the holder and of those who
-/// wait, and in the server's log of a long wait; locktop shows it. The comment is left out for a name of more than 200 bytes, or
-/// one that would end it. So a name must be no secret.
+/// wait, and in the server's log of a long wait; locktop shows it. There is no comment for a name of more than 200 bytes, or with
+/// `/*`, `*/` or a control character. A name must not be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Key {
@@ -50,7 +50,8 @@ impl Key {
     /// The name as a comment of a statement, if it has a name that fits.
     pub(super) fn comment(&self) -> Option<String> {
         let Self::Named(_, name) = self else { return None };
-        let is_safe = name.len() <= SHOWN && !name.contains(['*', '/']) && !name.contains(char::is_control);
+        let ends_comment = name.contains("*/") || name.contains("/*");
+        let is_safe = name.len() <= SHOWN && !ends_comment && !name.contains(char::is_control);
         is_safe.then(|| format!("/* lock {name} */ "))
     }
 }
@@ -101,8 +102,10 @@ mod tests {
 
     #[test]
     fn a_name_is_in_a_comment_only_if_it_cannot_end_it() {
-        assert_eq!(Key::named("invoice:7").comment().as_deref(), Some("/* lock invoice:7 */ "));
-        for name in ["a*/ SELECT 1", "/*", "a\nb", &"x".repeat(201)] {
+        for name in ["invoice:7", "/jobs/daily", "*", "all *", "/"] {
+            assert_eq!(Key::named(name).comment(), Some(format!("/* lock {name} */ ")));
+        }
+        for name in ["a*/ SELECT 1", "/*", "*/", "a\nb", &"x".repeat(201)] {
             assert_eq!(Key::named(name).comment(), None, "{name}");
         }
         assert_eq!(Key::Bigint(1).comment(), None);

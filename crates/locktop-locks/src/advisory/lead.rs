@@ -1,6 +1,5 @@
 use std::pin::pin;
 
-use super::Wait;
 use super::error::AdvisoryError;
 use super::locks::Locks;
 use super::source::Source;
@@ -10,8 +9,8 @@ impl<S: Source> Locks<S> {
     /// Runs the work of a leader: waits for the lock `name`, runs the work while it is held, and waits again if it is lost,
     /// until the work or `stop` completes. While the server is out of reach it tries again, after up to 10 s.
     ///
-    /// The server's lock queue decides who is next. A leader that is suspended does not notice that its lock is gone before
-    /// its connection does: writes that only a leader may make need the token of a [lease](crate::lease).
+    /// The server's lock queue decides who is next. A leader that is suspended does not detect the loss of its lock before
+    /// its connection ends: writes that only a leader may make need the token of a [lease](crate::lease).
     ///
     /// # Errors
     /// If the connection uses a pooler in transaction mode, or the server refuses the login or the lock.
@@ -26,11 +25,10 @@ impl<S: Source> Locks<S> {
         loop {
             let guard = tokio::select! {
                 () = &mut stop => return Ok(()),
-                guard = self.try_lock(name, Wait::Forever) => guard,
+                guard = self.lock(name) => guard,
             };
             let guard = match guard {
-                Ok(Some(guard)) => guard,
-                Ok(None) => continue,
+                Ok(guard) => guard,
                 Err(error) if error.is_transient() => {
                     let pause = backoff.failed(matches!(error, AdvisoryError::Silent { .. }));
                     tokio::select! {
@@ -46,7 +44,7 @@ impl<S: Source> Locks<S> {
                 done = guard.run(work()) => done,
             };
             if done.is_ok() {
-                // If it is lost by now, it is no longer ours all the same.
+                // The work is done; an error would only report that the lock is lost.
                 let _ = guard.release().await;
                 return Ok(());
             }

@@ -9,14 +9,14 @@ use super::source::Source;
 use super::{Key, Mode, TIMEOUT, Wait};
 use crate::pooler::{self, PoolerError};
 
-/// What is said of a pool that is too small for the test.
-const ALONE: &str = "the pool lends no second connection, with which a pooler is detected";
+/// The error for a pool that is too small for the test.
+const ALONE: &str = "the pool has no second connection, which the test for a pooler needs";
 
 /// Advisory locks of sessions, each on a connection of the source for as long as it is held. Clones share the source.
 #[derive(Debug, Clone)]
 pub struct Locks<S> {
     source: S,
-    /// Set once it is known that no pooler lends the source's connections to others.
+    /// Set once the test has found no pooler in transaction mode.
     tested: Arc<OnceCell<()>>,
 }
 
@@ -45,7 +45,7 @@ impl<S: Source> Locks<S> {
         }
     }
 
-    /// An exclusive lock; `None` if others have it for the whole wait.
+    /// An exclusive lock; `None` if it is not granted in time.
     ///
     /// # Errors
     /// As for [`Self::lock`].
@@ -53,7 +53,7 @@ impl<S: Source> Locks<S> {
         self.take(vec![(key.into(), Mode::Exclusive)], wait).await
     }
 
-    /// A shared lock: any number of sessions may have it, none of them exclusively.
+    /// A shared lock, which any number of sessions may hold; `None` if it is not granted in time.
     ///
     /// # Errors
     /// As for [`Self::lock`].
@@ -76,8 +76,8 @@ impl<S: Source> Locks<S> {
         self.take(keys.into_iter().map(|key| (key, Mode::Exclusive)).collect(), wait).await
     }
 
-    /// Runs work under an exclusive lock, and releases it. `None` if others have it for the whole wait. The work is dropped
-    /// midway if the lock is lost.
+    /// Runs work under an exclusive lock, and releases it. `None` if it is not granted in time. The work is
+    /// dropped midway if the lock is lost.
     ///
     /// # Errors
     /// As for [`Self::lock`]; and [`AdvisoryError::NotHeld`] if the lock was not held to the end of the work.
@@ -106,7 +106,7 @@ impl<S: Source> Locks<S> {
     pub(super) async fn session(&self) -> Result<Session<S::Conn>, AdvisoryError> {
         let mut first = None;
         let test = async {
-            // Dropped before the end of the test, they are closed.
+            // If the test fails or is cancelled, both are closed.
             let mut one = Session::new(self.source.get().await?);
             let two = tokio::time::timeout(TIMEOUT, self.source.get()).await;
             let two = two.map_err(|_| AdvisoryError::Request(ALONE))?.map_err(second)?;

@@ -16,7 +16,7 @@
 //! let locks = Locks::new(ConnInfo::parse("host=db.example dbname=shop")?);
 //! let wait = Wait::AtMost(Duration::from_secs(5));
 //! match locks.try_lock("monthly report", wait).await? {
-//!     None => println!("somebody else has it"),
+//!     None => println!("another session holds the lock"),
 //!     Some(guard) => {
 //!         // Dropped midway if the lock is lost.
 //!         guard.run(report()).await?;
@@ -30,9 +30,9 @@
 //! # Pools
 //!
 //! [`Locks::new`] takes a [`Source`] of connections: a `ConnInfo`, which connects for each lock, or, with the feature of
-//! its name, a pool of `deadpool` or `bb8`. A released guard gives its connection back, with no lock and no setting of its
-//! own left; a dropped one has it closed, so that no pool ever lends a connection that holds a lock. The pool's own
-//! `idle_session_timeout`, if it has any, ends a lock that is held for longer, and [`Guard::lost`] says so. Each guard and each
+//! its name, a pool of `deadpool` or `bb8`. A released guard returns its connection without a lock or a changed
+//! setting; a dropped one closes it, so that no connection in a pool ever holds a lock. The pool's own
+//! `idle_session_timeout`, if it has any, ends a lock that is held for longer, and [`Guard::lost`] completes. Each guard and each
 //! waiter has a connection: work under a lock that takes another one of the same pool needs a pool that is larger than the
 //! number of those who wait.
 //!

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::error::AdvisoryError;
 use super::guard::Guard;
@@ -14,9 +14,8 @@ const TURN: Duration = Duration::from_millis(20);
 const MOST: u32 = 1_000;
 
 impl<S: Source> Locks<S> {
-    /// One of `of` permits of a semaphore; `None` if others have all of them for the whole wait. A permit is the lock
-    /// `name #1`, `name #2`, …; those who wait are served in the order in which they came, behind the lock `name #queue`. A request that
-    /// does not wait may overtake them.
+    /// One of `of` permits of a semaphore; `None` if none is free in time. A permit is one of the locks `name #1`, `name #2`, …;
+    /// requests wait in order of arrival for the lock `name #queue`. A request that does not wait may overtake them.
     ///
     /// # Errors
     /// As for [`Locks::lock`]; or if `of` is not 1 to 1,000.
@@ -35,7 +34,7 @@ impl<S: Source> Locks<S> {
                 session.give_back();
                 return Ok(None);
             }
-            let taken = next_free(&mut session, &permits, left(wait, start.elapsed())).await?;
+            let taken = next_free(&mut session, &permits, (wait, start)).await?;
             let shown = taken.iter().map(|(_, permit)| (permit.clone(), Mode::Exclusive));
             session.unlock(&queue, &shown.collect::<Vec<_>>()).await?;
             taken
@@ -48,20 +47,12 @@ impl<S: Source> Locks<S> {
     }
 }
 
-fn left(wait: Wait, waited: Duration) -> Wait {
-    match wait {
-        Wait::AtMost(limit) => Wait::AtMost(limit.saturating_sub(waited)),
-        wait => wait,
-    }
-}
-
 /// The next permit that is free. Only the first in the queue asks.
 async fn next_free<C: Conn>(
     session: &mut Session<C>,
     permits: &[Key],
-    wait: Wait,
+    (wait, start): (Wait, Instant),
 ) -> Result<Option<(i32, Key)>, AdvisoryError> {
-    let start = clock::monotonic();
     loop {
         if let Some(taken) = session.first_free(permits).await? {
             return Ok(Some(taken));

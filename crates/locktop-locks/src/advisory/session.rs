@@ -11,7 +11,7 @@ use locktop_base::clock;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of comments before a statement, of the 1,024 that `pg_stat_activity` keeps of it.
 const SHOWN: usize = 800;
-/// A message is a transaction: from 17 on its length may be limited.
+/// A message is a transaction, which a timeout may end from 17 on.
 const UNLIMITED: &str = "SELECT pg_catalog.set_config('transaction_timeout', '0', true) \
      WHERE pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL; ";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
@@ -19,10 +19,10 @@ const QUERY_CANCELED: &str = "57014";
 const UNTRANSLATABLE_CHARACTER: &str = "22P05";
 const INVALID_PARAMETER_VALUE: &str = "22023";
 
-/// A connection that may hold locks: dropped, it is closed, unless it is given back.
+/// A connection that may hold locks. Dropping it closes it; [`Self::give_back`] returns it to its source.
 pub(super) struct Session<C: Conn> {
     conn: Option<C>,
-    /// The database's encoding has not all characters of a name: no comments.
+    /// Send no comments: the encoding of the database lacks a character of a name.
     is_plain: bool,
 }
 
@@ -48,7 +48,7 @@ impl<C: Conn> Session<C> {
         Self { conn: Some(conn), is_plain: false }
     }
 
-    /// It holds nothing any more.
+    /// Returns the connection, which must hold no lock.
     pub(super) fn give_back(mut self) {
         drop(self.conn.take());
     }
@@ -107,8 +107,8 @@ impl<C: Conn> Session<C> {
     }
 
     /// Several statements in one message are one transaction: the settings end with it, even if it fails, and the locks do not
-    /// (protocol: "Multiple Statements in a Simple Query"). A server that checks its client does not grant a lock to nobody;
-    /// some systems cannot watch a socket.
+    /// (protocol: "Multiple Statements in a Simple Query"). A server that checks its client cancels the wait of one that
+    /// has disconnected; some systems cannot do that.
     async fn wait(
         &mut self,
         locks: &[(Key, Mode)],
@@ -117,7 +117,7 @@ impl<C: Conn> Session<C> {
     ) -> Result<Option<String>, AdvisoryError> {
         let calls: Vec<String> =
             locks.iter().map(|(key, mode)| Call::Lock(Level::Session, *mode, key.number()).call()).collect();
-        // The limit of a single lock is the server's lock_timeout, which says so; that of all of them together is the statement's.
+        // lock_timeout limits each lock, statement_timeout all of them together.
         let together = if locks.len() > 1 { limit } else { 0 };
         let (comment, settings, calls) = (self.comment(locks), C::SETTINGS, calls.join(", "));
         let message = |check: &str| {
@@ -135,8 +135,8 @@ impl<C: Conn> Session<C> {
         }
     }
 
-    /// The first of these that is free, exclusively, with the process id of the backend that has it. One statement asks for
-    /// one after the other.
+    /// Takes the first of these that is free, exclusively, and returns it with the process id of the backend. One statement tries
+    /// them in order.
     pub(super) async fn first_free(&mut self, keys: &[Key]) -> Result<Option<(i32, Key)>, AdvisoryError> {
         let calls = keys.iter().map(|key| Call::Try(Level::Session, Mode::Exclusive, key.number()).call());
         let cases: Vec<String> =
@@ -152,7 +152,7 @@ impl<C: Conn> Session<C> {
         Ok(key.map(|key| (pid.parse().unwrap_or_default(), key.clone())))
     }
 
-    /// Releases one of two locks; the comment names the other one.
+    /// Releases a lock; the comment names those that are kept.
     pub(super) async fn unlock(
         &mut self,
         lock: &(Key, Mode),
@@ -162,7 +162,7 @@ impl<C: Conn> Session<C> {
         self.ask(Some(TIMEOUT), &format!("{}SELECT {call}", self.comment(kept))).await.map(drop)
     }
 
-    /// Releases a lock that may be held; the server warns of an unlock of one that is not.
+    /// Releases a lock if it is held: the server logs a warning when a lock that is not held is released.
     pub(super) async fn unlock_if_held(&mut self, (key, mode): &(Key, Mode)) -> Result<(), AdvisoryError> {
         let (class, object, kind) = key.number().fields();
         let name = match mode {
@@ -181,7 +181,7 @@ impl<C: Conn> Session<C> {
         self.ask(Some(TIMEOUT), &sql).await.map(drop)
     }
 
-    /// Releases everything; whether all of these were held, each as often as it is listed.
+    /// Releases all locks of the session. Returns whether these were all held, each as often as it is listed.
     pub(super) async fn release(&mut self, locks: &[(Key, Mode)]) -> Result<bool, AdvisoryError> {
         let calls: Vec<String> =
             locks.iter().rev().map(|(key, mode)| Call::Unlock(*mode, key.number()).call()).collect();
@@ -191,7 +191,7 @@ impl<C: Conn> Session<C> {
         Ok(answer.len() == locks.len() && !answer.contains('f'))
     }
 
-    /// The names, as far as `pg_stat_activity` keeps them.
+    /// The names in comments, within what `pg_stat_activity` keeps of a statement.
     fn comment(&self, locks: &[(Key, Mode)]) -> String {
         let mut all = String::new();
         for name in locks.iter().filter_map(|(key, _)| key.comment()) {
@@ -202,7 +202,8 @@ impl<C: Conn> Session<C> {
         all
     }
 
-    /// `CASE` and `AND` ask for one after the other, and stop at the first that is not free ("Expression Evaluation Rules").
+    /// `AND` tries the locks in order and stops at the first that is not free: the planner reorders conditions of WHERE only
+    /// (`order_qual_clauses` in `createplan.c`).
     fn try_all(&self, locks: &[(Key, Mode)]) -> String {
         let calls: Vec<String> =
             locks.iter().map(|(key, mode)| Call::Try(Level::Session, *mode, key.number()).call()).collect();
@@ -223,7 +224,7 @@ fn sqlstate<T>(answer: &Result<T, AdvisoryError>) -> Option<&str> {
     answer.as_ref().err().and_then(AdvisoryError::sqlstate)
 }
 
-/// Whether a wait was ended by its own limit. A statement that is cancelled before is an error: somebody else did that.
+/// Whether a wait reached its limit. A statement that was cancelled earlier was cancelled by another session: that is an error.
 fn is_late(error: &AdvisoryError, wait: Wait, waited: Duration) -> bool {
     match (error.sqlstate(), wait) {
         (Some(LOCK_NOT_AVAILABLE), _) => true,

@@ -8,18 +8,11 @@ use tokio_postgres::{Client, Row};
 
 use super::Request;
 use super::error::LeaseError;
+use crate::advisory::source::{CANCEL, GOODBYE};
 use locktop_base::clock;
 use pg_connect::connect::{Listening, listen};
 use pg_connect::conninfo::ConnInfo;
 
-/// Notifies the first of the queue, if there is one. `$1` is the name of the lease, as in the module's documentation.
-const WAKE: &str = "SELECT pg_catalog.pg_notify(pg_catalog.concat('locktop_lease_', k.key), '')
-    FROM pg_catalog.hashtextextended($1, 0) k (key) WHERE NOT pg_catalog.pg_try_advisory_xact_lock_shared(k.key)";
-
-/// How long a connection may take to close.
-const GOODBYE: Duration = Duration::from_secs(1);
-/// Longest attempt to cancel a wait in the queue.
-const CANCEL: Duration = Duration::from_secs(5);
 /// Longest wait for the answer of the statement that wakes a waiter.
 const WAKING: Duration = Duration::from_secs(1);
 
@@ -28,7 +21,7 @@ const WAKING: Duration = Duration::from_secs(1);
 pub(super) struct Attempt {
     /// The token, and when it was requested, by [`clock::since_boot`].
     pub(super) granted: Option<(i64, Duration)>,
-    /// What is left of the holder's term; `None` if there is no holder.
+    /// The rest of the holder's term; `None` if there is no holder.
     pub(super) left: Option<Duration>,
     /// The key of the queue.
     pub(super) key: i64,
@@ -43,8 +36,8 @@ pub(super) struct Link {
     pub(super) is_queued: bool,
     /// The name of the schema, in double quotes.
     pub(super) schema: String,
-    /// What the key of the queue is a hash of.
-    name: String,
+    /// The key of the queue, in SQL: its name is a literal, so that locktop shows it.
+    pub(super) key: String,
     pub(super) id: i32,
     pub(super) term: Duration,
 }
@@ -52,8 +45,9 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(info: &ConnInfo, request: &Request) -> Self {
         let (schema, id) = (request.schema.quoted(), request.id);
-        let name = format!("locktop lease {schema} {id}");
-        Self { info: info.clone(), connection: None, is_queued: false, schema, name, id, term: request.term }
+        let name = literal(&format!("locktop lease {schema} {id}"));
+        let key = format!("pg_catalog.hashtextextended({name}, 0)");
+        Self { info: info.clone(), connection: None, is_queued: false, schema, key, id, term: request.term }
     }
 
     /// Connects if there is no connection. A new one is not in the queue.
@@ -106,25 +100,20 @@ impl Link {
         in_turn: bool,
     ) -> Result<(Option<i64>, Option<f64>, i64), LeaseError> {
         let (what, schema) = ("lease_acquire", self.schema.clone());
-        let (id, name, secs) = (self.id, self.name.clone(), self.term.as_secs_f64());
+        let (id, key, secs) = (self.id, self.key.clone(), self.term.as_secs_f64());
         // The difference to infinity is an error before 17.
         let sql = format!(
-            "SELECT CASE WHEN NOT $5 OR pg_catalog.pg_try_advisory_xact_lock_shared(k.key)
+            "SELECT CASE WHEN NOT $4 OR pg_catalog.pg_try_advisory_xact_lock_shared(k.key)
                          THEN {schema}.lease_acquire($1, $2, pg_catalog.make_interval(secs => $3)) END,
                     (SELECT pg_catalog.date_part('epoch', d.ts OPERATOR(pg_catalog.+) d.expired_time
                                                           OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
                        FROM {schema}.distlock d
                       WHERE d.id OPERATOR(pg_catalog.=) $1 AND pg_catalog.isfinite(d.ts)),
                     k.key
-               FROM pg_catalog.hashtextextended($4, 0) k (key)"
+               FROM {key} k (key)"
         );
-        let values: [(&(dyn ToSql + Sync), Type); 5] = [
-            (&id, Type::INT4),
-            (&owner, Type::TEXT),
-            (&secs, Type::FLOAT8),
-            (&name, Type::TEXT),
-            (&in_turn, Type::BOOL),
-        ];
+        let values: [(&(dyn ToSql + Sync), Type); 4] =
+            [(&id, Type::INT4), (&owner, Type::TEXT), (&secs, Type::FLOAT8), (&in_turn, Type::BOOL)];
         let row = first(self.client().await?, what, &schema, &sql, &values).await?;
         let failed = |error| LeaseError::of(what, &schema, &error);
         let row = row.ok_or_else(|| LeaseError::no_row(what))?;
@@ -145,13 +134,17 @@ impl Link {
     /// two statements are sent together, but are two transactions: the second one, if it notifies, takes a lock of the whole
     /// server to its end.
     pub(super) async fn release(&mut self, token: i64) -> Result<Option<bool>, LeaseError> {
-        let (id, name, schema) = (self.id, self.name.clone(), self.schema.clone());
+        let (id, schema) = (self.id, self.schema.clone());
+        let wake = format!(
+            "SELECT pg_catalog.pg_notify(pg_catalog.concat('locktop_lease_', k.key), '')
+               FROM {} k (key) WHERE NOT pg_catalog.pg_try_advisory_xact_lock_shared(k.key)",
+            self.key
+        );
         let client = self.client().await?;
         let values: [(&(dyn ToSql + Sync), Type); 2] = [(&id, Type::INT4), (&token, Type::INT8)];
         let sql = format!("SELECT {schema}.lease_release($1, $2)");
         let releasing = value(client, "lease_release", &schema, &sql, &values);
-        let name: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
-        let waking = tokio::time::timeout(WAKING, client.query_typed(WAKE, &name));
+        let waking = tokio::time::timeout(WAKING, client.query_typed(&wake, &[]));
         // A waiter that was not woken tries again by itself.
         let (released, _) = tokio::join!(biased; releasing, waking);
         released
@@ -159,7 +152,7 @@ impl Link {
 }
 
 impl Drop for Link {
-    /// The server is told that the session ends: with TLS it would log an error otherwise.
+    /// Ends the session with a Terminate message: without it, a server with TLS logs an error.
     fn drop(&mut self) {
         if self.is_queued {
             self.close();
@@ -189,4 +182,14 @@ async fn value<T: FromSqlOwned>(
 ) -> Result<Option<T>, LeaseError> {
     let row = first(client, what, schema, sql, values).await?;
     row.map_or(Ok(None), |row| row.try_get(0).map_err(|error| LeaseError::of(what, schema, &error)))
+}
+
+/// A literal, whatever the setting `standard_conforming_strings`.
+fn literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if quoted.contains('\\') {
+        format!(" E'{}'", quoted.replace('\\', "\\\\"))
+    } else {
+        format!("'{quoted}'")
+    }
 }

@@ -1,4 +1,4 @@
-//! The queue for a lease: an advisory lock, for which the server lets its sessions wait in order, and forgets one that ends.
+//! The queue for a lease is an advisory lock: the server queues its waiters in order, and removes a session that ends.
 //!
 //! The session that has the lock is the first of the queue: only it asks for the lease again and again, and is notified
 //! of a release.
@@ -17,18 +17,18 @@ use locktop_base::clock;
 
 /// Longest wait for an answer that nothing on the server delays.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A session that waits for a lock holds a snapshot, and VACUUM keeps the rows that it can see. Random, so that those who go to the
-/// end of the queue do not meet again there.
-fn longest_wait() -> Duration {
-    Duration::from_secs(300 + RandomState::new().hash_one(0) % 300)
-}
-
-/// A server that checks its client does not grant the lock to nobody; some systems cannot watch a socket.
+/// A server that checks its client cancels the wait of one that has disconnected; some systems cannot do that.
 const CHECK: &str = "SET LOCAL client_connection_check_interval = 1000; ";
 /// The shortest pause: the term is over, but the row is locked.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// Waits for the lease in the queue, or behind a pooler that shares sessions by asking now and then. `None` if it is not
+/// The longest wait for a place at the front: a session that waits for a lock holds a snapshot, and VACUUM keeps the rows that it can
+/// see. Random, so that requests which go to the end of the queue do not stay together.
+fn longest_wait() -> Duration {
+    Duration::from_secs(300 + RandomState::new().hash_one(0) % 300)
+}
+
+/// Waits for the lease in the queue, or behind a pooler in transaction mode by polling. `None` if it is not
 /// granted in time.
 pub(super) async fn acquire(
     link: &mut Link,
@@ -56,7 +56,7 @@ pub(super) async fn acquire(
                 break;
             }
             let attempt = match link.acquire(&request.owner, false).await {
-                // The server has ended the session: it is in the queue no longer.
+                // The session has ended, and left the queue with it.
                 Err(LeaseError::Call(CallError::Lost { .. })) => {
                     link.close();
                     break;
@@ -101,14 +101,16 @@ impl Link {
         let patience = self.term.clamp(Duration::from_secs(1), TIMEOUT);
         // One message is one transaction (protocol: "Multiple Statements in a Simple Query"): if the wait fails, no setting is
         // left. It listens from the end of the message on, and asks for the lease after that.
+        let queue = self.key.clone();
         let sql = |check: &str| {
             format!(
             "SELECT pg_catalog.set_config('transaction_timeout', '0', true)
               WHERE pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL;
              {check}SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {}; SET idle_session_timeout = {};
-             SELECT pg_catalog.pg_advisory_lock('{key}'::pg_catalog.int8); LISTEN \"locktop_lease_{key}\"",
+             SELECT pg_catalog.pg_advisory_lock({}); LISTEN \"locktop_lease_{key}\"",
             milliseconds(limit),
-            milliseconds(retry.saturating_add(patience))
+            milliseconds(retry.saturating_add(patience)),
+            queue
         )
         };
         let longest = limit.saturating_add(TIMEOUT);
@@ -117,14 +119,14 @@ impl Link {
             answer = self.say(&sql(""), longest).await;
         }
         if sqlstate(&answer) == Some(SqlState::LOCK_NOT_AVAILABLE.code()) {
-            // A lock that is granted at that moment stays (`LockErrorCleanup` in `proc.c`).
+            // The server keeps a lock that is granted at that moment (`LockErrorCleanup` in `proc.c`).
             self.leave(key).await;
             return Ok(());
         }
         answer
     }
 
-    /// Leaves the queue; nothing of it stays on the connection, or the connection is closed.
+    /// Leaves the queue. If the lock, the listening or the setting may remain on the connection, it is closed.
     async fn leave(&mut self, key: i64) {
         let sql = format!(
             "SELECT pg_catalog.pg_advisory_unlock_all(); \

@@ -7,16 +7,14 @@ use bb8_postgres::bb8::{ManageConnection, Pool, PooledConnection};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Error, NoTls, Socket};
 
-use super::{AdvisoryError, Conn, Refusal, Source, ask, closed};
+use super::{AdvisoryError, CANCEL, Conn, Refusal, Source, ask, closed};
 
-/// How long a statement that ends the session may take before what it waits for is cancelled again.
+/// How long [`END`] may take before the statement in progress is cancelled again.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// Longest attempt to cancel.
-const CANCEL: Duration = Duration::from_secs(5);
 /// Ends the session, which every role may do (PostgreSQL 14 and later).
 const END: &str = "SELECT pg_catalog.pg_advisory_unlock_all(); SET idle_session_timeout = 1";
 
-/// A pool with TLS, and the connector that it was made with: requests to cancel need it.
+/// A pool with TLS, and its connector, which cancel requests need.
 #[derive(Debug, Clone)]
 pub struct WithTls<Tls: MakeTlsConnect<Socket>>(pub Pool<PostgresConnectionManager<Tls>>, pub Tls)
 where
@@ -30,7 +28,7 @@ where
 {
     client: Option<PooledConnection<'static, PostgresConnectionManager<Tls>>>,
     tls: Tls,
-    /// It must not be lent to anybody again.
+    /// It must not be reused.
     is_discarded: bool,
 }
 
@@ -39,8 +37,8 @@ where
     Tls: MakeTlsConnect<Socket>,
     PostgresConnectionManager<Tls>: ManageConnection<Connection = Client>,
 {
-    /// The pool takes every connection back that is open. One that is not to be lent again, but is not closed either when
-    /// its runtime ends, stays with nobody.
+    /// The pool reuses every connection that is open. One that must not be reused, but is still open when the runtime ends, is
+    /// leaked instead.
     fn drop(&mut self) {
         if let Some(client) = self.client.take_if(|client| self.is_discarded && !client.is_closed()) {
             std::mem::forget(client);
@@ -94,7 +92,7 @@ where
         }
     }
 
-    /// It is kept until the server has ended its session.
+    /// Keeps the connection out of the pool until the server has ended the session.
     fn discard(mut self) {
         self.is_discarded = true;
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

@@ -1,14 +1,9 @@
 //! Connections of a pool of `deadpool-postgres`.
 
-use std::time::Duration;
-
 use deadpool_postgres::{Object, Pool};
 use tokio_postgres::NoTls;
 
-use super::{AdvisoryError, Conn, Refusal, Source, ask, closed, spawn};
-
-/// Longest attempt to cancel a request for a lock.
-const CANCEL: Duration = Duration::from_secs(5);
+use super::{AdvisoryError, CANCEL, Conn, Refusal, Source, ask, closed, spawn};
 
 impl Source for Pool {
     type Conn = Object;
@@ -27,8 +22,8 @@ impl Conn for Object {
         closed(self).await
     }
 
-    /// The pool's TLS is not known here, so the cancel request is sent without. A server that demands TLS even for that notices
-    /// by `client_connection_check_interval` that its client has left.
+    /// The TLS settings of the pool are not known here, so the cancel request is sent without TLS. A server that rejects it detects
+    /// the closed connection by `client_connection_check_interval`.
     fn discard(self) {
         let token = self.cancel_token();
         // The task of the connection ends with this.

@@ -3,14 +3,9 @@
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::{AdvisoryError, Client, Conn, Duration, Refusal, Source, ask, message, spawn};
+use super::{AdvisoryError, CANCEL, Client, Conn, GOODBYE, Refusal, Source, ask, message, spawn};
 use pg_connect::connect::{Canceller, Connection, connect};
 use pg_connect::conninfo::ConnInfo;
-
-/// How long a connection may take to close.
-const GOODBYE: Duration = Duration::from_secs(1);
-/// Longest attempt to cancel a request for a lock.
-const CANCEL: Duration = Duration::from_secs(5);
 
 /// A connection of this crate's own. Dropping it closes it.
 #[derive(Debug)]
@@ -43,7 +38,7 @@ impl Source for ConnInfo {
 }
 
 impl Conn for Direct {
-    /// It may idle while it holds a lock, and its loss is noticed on the server's side.
+    /// The session may idle while it holds a lock, and the server detects that the client is gone.
     const SETTINGS: &'static str = "SELECT pg_catalog.set_config('idle_session_timeout', '0', false), \
          pg_catalog.set_config('tcp_keepalives_idle', '30', false), \
          pg_catalog.set_config('tcp_keepalives_interval', '10', false), \

@@ -17,40 +17,45 @@ pub use bb8::{Lent, WithTls};
 pub use direct::Direct;
 use pg_connect::message;
 
-/// How often a connection that has nobody to watch it is asked whether it still answers.
+/// Longest attempt to cancel a wait for a lock.
+pub(crate) const CANCEL: Duration = Duration::from_secs(5);
+/// How long a connection may take to close.
+pub(crate) const GOODBYE: Duration = Duration::from_secs(1);
+/// How often an idle connection of a pool is pinged.
 #[cfg(any(feature = "bb8", feature = "deadpool"))]
 const PING: Duration = Duration::from_secs(10);
-/// How often it is checked that the client is open, which sends nothing.
+/// How often it is checked whether the client is closed, which sends nothing.
 #[cfg(any(feature = "bb8", feature = "deadpool"))]
 const CHECK: Duration = Duration::from_millis(50);
 
-/// Makes connections, or lends them: a [`ConnInfo`](pg_connect::conninfo::ConnInfo) connects for each lock; with the
+/// Provides connections: a [`ConnInfo`](pg_connect::conninfo::ConnInfo) connects for each lock; with the
 /// feature of its name, a pool of `deadpool` or `bb8` (with TLS: `WithTls`).
 pub trait Source: Clone + Send + Sync + 'static {
-    /// What it lends.
+    /// Its connections.
     type Conn: Conn;
 
-    /// A connection that nobody else uses until it is dropped.
+    /// A connection for exclusive use until it is dropped.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no connection can be provided.
     fn get(&self) -> impl Future<Output = Result<Self::Conn, AdvisoryError>> + Send;
 }
 
-/// A connection that is lent. Dropping it gives it back.
+/// A connection of a [`Source`]. Dropping it returns it.
 pub trait Conn: Send + 'static {
-    /// Statements before the one that takes a lock, in the same message, such as settings of the session. Not sent before it
-    /// is known that no pooler lends the session to others.
+    /// Statements before the one that takes a lock, in the same message, such as settings of the session. Not sent before the
+    /// test for a pooler.
     const SETTINGS: &'static str = "";
 
-    /// Sends statements in one message of the simple protocol; the first column of the last row. If the future is dropped
+    /// Sends statements in one message of the simple protocol, and returns the first column of the last row. If the future is dropped
     /// before it completes, only [`Conn::discard`] is called after that.
     fn ask(&mut self, sql: &str) -> impl Future<Output = Result<Option<String>, Refusal>> + Send;
 
-    /// Completes, with the reason, when the connection has ended. Called while nothing is asked; may be dropped at any time.
+    /// Completes, with the reason, when the connection has ended. Called while no statement is in progress; may be dropped at any
+    /// time.
     fn ended(&mut self) -> impl Future<Output = String> + Send;
 
-    /// Closes it, so that nobody ever has it again; the server ends what it still waits for.
+    /// Closes the connection, which must never be reused, and cancels a wait for a lock in progress.
     fn discard(self);
 }
 
@@ -82,8 +87,8 @@ pub(super) async fn within<T>(
     answer.map_err(|refusal| AdvisoryError::of(what, refusal))
 }
 
-/// [`Conn::ended`] for a client whose driver belongs to a pool: its end is noticed in 50 ms, a server that is out of reach
-/// within 20 s.
+/// [`Conn::ended`] for a client whose driver belongs to a pool: a closed connection is detected within 50 ms, a server that does
+/// not answer within 20 s.
 #[cfg(any(feature = "bb8", feature = "deadpool"))]
 async fn closed(client: &Client) -> String {
     let (mut ping, mut check) = (tokio::time::interval(PING), tokio::time::interval(CHECK));
