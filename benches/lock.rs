@@ -98,7 +98,7 @@ async fn measure() {
             let options = LockOptions::term(TERM).restarts(Restarts::Trusted);
             let locks = RedisLocks::connect(&urls, options).unwrap();
             async move || {
-                let guard = locks.acquire("lock:contended", LIMIT).await.unwrap();
+                let guard = locks.acquire("lock:contended", LIMIT).await.unwrap().unwrap();
                 let held = hold().await;
                 assert!(guard.release().await.was_held());
                 held

@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::locks::work_queue::{End, WorkQueue};
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
+use locktop::tasks::work_queue::{End, WorkQueue};
 
 const ROUNDS: usize = 5;
 const ARTICLE: &str = include_str!("../tests/server/locks_sql/article.sql");

@@ -115,7 +115,7 @@ mod sample;
 
 pub use locktop_base::{clock, text};
 pub use locktop_lab as demo;
-pub use locktop_tasks::{schema, worker};
+pub use locktop_tasks::{self as tasks, schema, worker};
 
 pub mod action;
 pub mod app;

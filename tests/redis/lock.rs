@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locktop::clock;
-use locktop::locks::redis_lock::{
-    Interrupted, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts,
-};
+use locktop::locks::redis_lock::{LockOptions, RedisLocks, Released, Restarts};
+use locktop::locks::{Error, Held as _, Lost};
 use locktop::model::redis_lease::{LockValue, RedisLease};
 use locktop::redis::{Command, RedisOptions, RedisSets, Reply, read_once};
 use locktop::redis::{Unlock, force_unlock};
@@ -36,15 +35,13 @@ async fn one_holder_at_a_time_and_the_key_goes_with_it() {
     let server = server().await;
     let connection = open(&server).await;
     let locks = RedisLocks::new(vec![url(&server)], options(TERM).named("worker-1")).unwrap();
-    let guard = locks.try_acquire("lock:a").await.unwrap();
+    let guard = locks.try_acquire("lock:a").await.unwrap().unwrap();
     assert!(guard.is_held());
     assert!(guard.value().starts_with("worker-1:"));
     assert_eq!(run(&connection, "GET lock:a").await, bytes(guard.value()));
     let left = run(&connection, "PTTL lock:a").await.as_number().unwrap();
     assert!(left > 0 && left <= 30_000, "{left}");
-    let refusal = locks.try_acquire("lock:a").await.unwrap_err();
-    assert_eq!(refusal, NotAcquired::Taken { key: "lock:a".into(), taken: 1, servers: 1 });
-    assert_eq!(refusal.to_string(), "lock:a is taken (1 of 1 servers)");
+    assert!(locks.try_acquire("lock:a").await.unwrap().is_none());
     let row = shown(&server, "lock:a").await;
     assert!(!row.leaks());
     assert_eq!(row.holder, LockValue::text(guard.value().as_bytes()));
@@ -58,15 +55,14 @@ async fn one_holder_at_a_time_and_the_key_goes_with_it() {
 async fn who_waits_gets_it_when_it_is_released() {
     let server = server().await;
     let locks = locks(&server, TERM);
-    let first = locks.try_acquire("lock:a").await.unwrap();
-    let refusal = locks.acquire("lock:a", Duration::from_millis(50)).await.unwrap_err();
-    assert!(matches!(refusal, NotAcquired::Taken { .. }));
+    let first = locks.try_acquire("lock:a").await.unwrap().unwrap();
+    assert!(locks.acquire("lock:a", Duration::from_millis(50)).await.unwrap().is_none());
     let waiting = tokio::spawn({
         let locks = locks.clone();
         async move { locks.acquire("lock:a", TIMEOUT).await }
     });
     first.release().await;
-    let second = waiting.await.unwrap().unwrap();
+    let second = waiting.await.unwrap().unwrap().unwrap();
     assert!(second.is_held());
 }
 
@@ -78,13 +74,13 @@ async fn waiters_have_it_in_the_order_of_arrival_and_a_release_wakes_them() {
         // Nothing but a release wakes them in time.
         let patient = options(TERM).longest_delay(Duration::from_secs(3_600));
         let locks = RedisLocks::new(urls(&servers), patient).unwrap();
-        let held = locks.try_acquire("lock:a").await.unwrap();
+        let held = locks.try_acquire("lock:a").await.unwrap().unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut waiters = Vec::new();
         for number in 1..=4_u8 {
             let (locks, order) = (locks.clone(), Arc::clone(&order));
             waiters.push(tokio::spawn(async move {
-                let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
+                let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap().unwrap();
                 order.lock().unwrap().push(number);
                 assert!(guard.release().await.was_held());
             }));
@@ -110,7 +106,7 @@ async fn a_waiter_that_is_dropped_or_dead_is_not_waited_for() {
     let server = server().await;
     let connection = open(&server).await;
     let locks = locks(&server, TERM);
-    let held = locks.try_acquire("lock:a").await.unwrap();
+    let held = locks.try_acquire("lock:a").await.unwrap().unwrap();
     // It was before all others, and its process has died.
     run(&connection, "ZADD locktop_line:{lock:a} 1 dead").await;
     run(&connection, "ZADD locktop_line:{lock:a}:ends 2 dead").await;
@@ -126,7 +122,7 @@ async fn a_waiter_that_is_dropped_or_dead_is_not_waited_for() {
     waiter.abort();
     wait_until("the dropped to be forgotten", async || waiters().await == 0).await;
     assert!(held.release().await.was_held());
-    assert!(locks.acquire("lock:a", TIMEOUT).await.unwrap().release().await.was_held());
+    assert!(locks.acquire("lock:a", TIMEOUT).await.unwrap().unwrap().release().await.was_held());
 }
 
 #[tokio::test]
@@ -134,23 +130,23 @@ async fn a_user_who_may_neither_have_a_line_nor_publish_waits_all_the_same() {
     let permitted = ["--user", "default", "on", "nopass", "~lock:*", "resetchannels", "+@all"];
     let server = start(&permitted).await;
     let locks = locks(&server, TERM);
-    let held = locks.acquire("lock:a", TIMEOUT).await.unwrap();
+    let held = locks.acquire("lock:a", TIMEOUT).await.unwrap().unwrap();
     let (waited, released) = tokio::join!(locks.acquire("lock:a", TIMEOUT), held.release());
     assert!(released.was_held());
-    assert!(waited.unwrap().release().await.was_held());
+    assert!(waited.unwrap().unwrap().release().await.was_held());
 }
 
 #[tokio::test]
 async fn the_watchdog_renews_for_longer_than_the_term() {
     let server = server().await;
     let locks = locks(&server, Duration::from_secs(3));
-    let guard = locks.try_acquire("lock:a").await.unwrap();
+    let guard = locks.try_acquire("lock:a").await.unwrap().unwrap();
     let first = guard.valid_until();
     let end = first + Duration::from_millis(500);
     wait_until("the first term to be over", async || clock::since_boot() > end).await;
     assert!(guard.is_held());
     assert!(guard.valid_until() > first);
-    assert!(matches!(locks.try_acquire("lock:a").await, Err(NotAcquired::Taken { .. })));
+    assert!(locks.try_acquire("lock:a").await.unwrap().is_none());
     assert!(guard.release().await.was_held());
 }
 
@@ -158,7 +154,7 @@ async fn the_watchdog_renews_for_longer_than_the_term() {
 async fn a_lock_that_another_has_is_lost_and_neither_renewed_nor_deleted() {
     let server = server().await;
     let connection = open(&server).await;
-    let mut guard = locks(&server, Duration::from_secs(3)).try_acquire("lock:a").await.unwrap();
+    let guard = locks(&server, Duration::from_secs(3)).try_acquire("lock:a").await.unwrap().unwrap();
     run(&connection, "SET lock:a somebody-else PX 60000").await;
     assert_eq!(guard.lost().await, Lost::Gone { gone: 1, servers: 1 });
     assert!(!guard.is_held());
@@ -173,7 +169,7 @@ async fn a_lock_that_another_has_is_lost_and_neither_renewed_nor_deleted() {
 #[tokio::test]
 async fn a_server_that_says_nothing_ends_the_lock_with_its_term() {
     let server = server().await;
-    let mut guard = locks(&server, Duration::from_secs(3)).try_acquire("lock:a").await.unwrap();
+    let guard = locks(&server, Duration::from_secs(3)).try_acquire("lock:a").await.unwrap().unwrap();
     assert!(guard.is_held());
     server.freeze();
     assert_eq!(guard.lost().await, Lost::Silent);
@@ -189,7 +185,7 @@ async fn renewals_that_fail_for_a_while_do_no_harm() {
     let connection = open(&server).await;
     let patient = options(Duration::from_secs(6)).timeout(Duration::from_millis(300));
     let locks = RedisLocks::new(vec![url(&server)], patient).unwrap();
-    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
+    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap().unwrap();
     // A third of the term and a little: at least one renewal had no answer.
     let first = guard.valid_until();
     server.freeze();
@@ -206,7 +202,7 @@ async fn renewals_that_fail_for_a_while_do_no_harm() {
 async fn dropping_a_guard_gives_the_lock_back() {
     let server = server().await;
     let connection = open(&server).await;
-    let guard = locks(&server, TERM).try_acquire("lock:a").await.unwrap();
+    let guard = locks(&server, TERM).try_acquire("lock:a").await.unwrap().unwrap();
     drop(guard);
     let gone = async || run(&connection, "EXISTS lock:a").await == Reply::Number(0);
     wait_until("the key to be gone", gone).await;
@@ -221,7 +217,7 @@ async fn a_guard_that_is_dropped_without_a_runtime_leaves_the_key_to_its_term() 
     let guard = std::thread::spawn(move || {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let locks = RedisLocks::new(vec![url], options(term)).unwrap();
-        runtime.block_on(async { locks.try_acquire("lock:a").await.unwrap() })
+        runtime.block_on(async { locks.try_acquire("lock:a").await.unwrap().unwrap() })
     });
     let guard = tokio::task::spawn_blocking(|| guard.join().unwrap()).await.unwrap();
     let value = bytes(guard.value());
@@ -237,7 +233,7 @@ async fn an_attempt_that_is_given_up_leaves_nothing() {
     let connection = open(&server).await;
     let locks = locks(&server, TERM);
     // A connection first, so that the message is on its way at the first look.
-    locks.try_acquire("lock:warm").await.unwrap().release().await;
+    locks.try_acquire("lock:warm").await.unwrap().unwrap().release().await;
     server.freeze();
     // It is given up also where this machine was too busy to look before the attempt's own end.
     tokio::select! {
@@ -262,10 +258,10 @@ async fn a_wait_without_an_answer_leaves_nothing_either() {
     let server = server().await;
     let connection = open(&server).await;
     let locks = locks(&server, 10 * TERM);
-    locks.try_acquire("lock:warm").await.unwrap().release().await;
+    locks.try_acquire("lock:warm").await.unwrap().unwrap().release().await;
     server.freeze();
     let refusal = locks.acquire("lock:a", Duration::from_millis(1)).await.unwrap_err();
-    assert!(matches!(refusal, NotAcquired::NoQuorum { .. }), "{refusal}");
+    assert!(matches!(refusal, Error::NoQuorum { .. }), "{refusal}");
     server.thaw();
     let done = async || {
         let info = run(&connection, "INFO commandstats").await;
@@ -279,11 +275,11 @@ async fn a_wait_without_an_answer_leaves_nothing_either() {
 async fn what_is_kept_stays_for_its_term_and_no_longer() {
     let server = server().await;
     let locks = locks(&server, Duration::from_secs(3));
-    let guard = locks.try_acquire("lock:submit:7").await.unwrap();
+    let guard = locks.try_acquire("lock:submit:7").await.unwrap().unwrap();
     let until = guard.valid_until();
     guard.keep();
-    assert!(matches!(locks.try_acquire("lock:submit:7").await, Err(NotAcquired::Taken { .. })));
-    let again = locks.acquire("lock:submit:7", TIMEOUT).await.unwrap();
+    assert!(locks.try_acquire("lock:submit:7").await.unwrap().is_none());
+    let again = locks.acquire("lock:submit:7", TIMEOUT).await.unwrap().unwrap();
     assert!(clock::since_boot() >= until);
     again.release().await;
 }
@@ -294,17 +290,17 @@ async fn work_under_a_lock_is_alone_and_ends_with_it() {
     let connection = open(&server).await;
     let locks = locks(&server, Duration::from_secs(3));
     let done = locks.with("lock:a", Duration::ZERO, async { run(&connection, "EXISTS lock:a").await }).await;
-    assert_eq!(done, Ok(Reply::Number(1)));
+    assert_eq!(done, Ok(Some(Reply::Number(1))));
     assert_eq!(run(&connection, "EXISTS lock:a").await, Reply::Number(0));
     let cut = locks.with("lock:a", Duration::ZERO, async {
         run(&connection, "DEL lock:a").await;
         std::future::pending::<()>().await;
     });
-    assert_eq!(cut.await, Err(Interrupted::Lost(Lost::Gone { gone: 1, servers: 1 })));
-    let held = locks.try_acquire("lock:a").await.unwrap();
+    assert_eq!(cut.await, Err(Error::NotHeld(Lost::Gone { gone: 1, servers: 1 })));
+    let held = locks.try_acquire("lock:a").await.unwrap().unwrap();
     let none = locks.with("lock:a", Duration::ZERO, async { panic!("must not run") }).await;
-    let none: Result<(), _> = none;
-    assert!(matches!(none, Err(Interrupted::NotAcquired(NotAcquired::Taken { .. }))));
+    let none: Option<()> = none.unwrap();
+    assert!(none.is_none());
     held.release().await;
 }
 
@@ -323,7 +319,7 @@ async fn work_takes_no_step_after_a_pause_longer_than_the_term() {
         tokio::task::yield_now().await;
         steps += 1;
     });
-    assert!(matches!(cut.await, Err(Interrupted::Lost(_))));
+    assert!(matches!(cut.await, Err(Error::NotHeld(_))));
     assert_eq!(steps, 1);
 }
 
@@ -335,8 +331,8 @@ async fn a_server_that_has_just_started_has_no_vote_and_says_so() {
     let began = clock::monotonic();
     let refusal = locks.try_acquire("lock:a").await.unwrap_err();
     assert!(refusal.to_string().contains("has just started, and has no vote for another"), "{refusal}");
-    assert!(matches!(refusal, NotAcquired::NoQuorum { granted: 0, quorum: 1, .. }));
-    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
+    assert!(matches!(refusal, Error::NoQuorum { granted: 0, quorum: 1, .. }));
+    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap().unwrap();
     // The uptime is whole seconds of the wall clock: one is taken off to be safe.
     assert!(began.elapsed() + Duration::from_secs(1) >= term, "{:?}", began.elapsed());
     guard.release().await;
@@ -349,16 +345,16 @@ async fn a_server_that_does_not_tell_its_uptime_has_no_vote() {
     let refusal = locks.try_acquire("lock:a").await.unwrap_err().to_string();
     assert!(refusal.contains("INFO was refused") && refusal.contains("no vote"), "{refusal}");
     let trusting = RedisLocks::new(vec![url(&server)], options(TERM)).unwrap();
-    trusting.try_acquire("lock:a").await.unwrap().release().await;
+    trusting.try_acquire("lock:a").await.unwrap().unwrap().release().await;
 }
 
 #[tokio::test]
 async fn a_connection_that_broke_long_ago_costs_nothing() {
     let server = server().await;
     let locks = locks(&server, TERM);
-    locks.try_acquire("lock:a").await.unwrap().release().await;
+    locks.try_acquire("lock:a").await.unwrap().unwrap().release().await;
     run(&open(&server).await, "CLIENT KILL TYPE normal SKIPME yes").await;
-    locks.try_acquire("lock:a").await.unwrap().release().await;
+    locks.try_acquire("lock:a").await.unwrap().unwrap().release().await;
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use locktop::clock;
 use locktop::demo::redis::RedisServer;
+use locktop::locks::Held as _;
 use locktop::locks::redis_lock::{LockOptions, RedisLocks};
 
 use crate::support::is_long;
@@ -72,7 +73,7 @@ impl Record {
 async fn client(number: u64, locks: RedisLocks, seed: u64, record: Arc<Record>) {
     let mut random = Rng::with_seed(seed.wrapping_mul(31).wrapping_add(number));
     while !record.over.load(Ordering::SeqCst) {
-        let Ok(mut guard) = locks.acquire(KEY, Duration::from_secs(1)).await else { continue };
+        let Ok(Some(guard)) = locks.acquire(KEY, Duration::from_secs(1)).await else { continue };
         let from = clock::since_boot();
         let long = random.u64(..12) == 0;
         if long && random.u64(..2) == 0 {

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use locktop::demo::redis::RedisServer;
-use locktop::locks::redis_lock::{LockOptions, NotAcquired, RedisLocks, Restarts};
+use locktop::locks::Error;
+use locktop::locks::redis_lock::{LockOptions, RedisLocks, Restarts};
 use locktop::model::redis_lease::RedisLeases;
 use locktop::redis::{Connection, RedisFault, RedisOptions, RedisUrl, TlsTrouble, read_once};
 use serde_json::Value;
@@ -136,7 +137,7 @@ async fn a_lock_is_taken_and_seen_over_tls() {
     let papers = Papers::new();
     let (_server, port) = papers.server(false).await;
     let trusting = papers.trusting("ca", port);
-    let guard = locks(&trusting).try_acquire("lock:report").await.unwrap();
+    let guard = locks(&trusting).try_acquire("lock:report").await.unwrap().unwrap();
     let leases = read(&trusting).await;
     assert_eq!(leases.down(), 0, "{:?}", leases.servers);
     assert_eq!(leases.rows.len(), 1);
@@ -158,13 +159,13 @@ async fn an_authority_that_is_not_trusted_is_refused_with_the_remedy() {
         assert!(said.starts_with(&begins) && !said.contains('\n'), "{said}");
         assert!(said.contains("?ssl_ca_certs=FILE") && said.contains("SSL_CERT_FILE"), "{said}");
         let refusal = locks(&url).try_acquire("lock:report").await.unwrap_err();
-        let NotAcquired::NoQuorum { faults, .. } = &refusal else { panic!("{refusal}") };
+        let Error::NoQuorum { faults, .. } = &refusal else { panic!("{refusal}") };
         assert!(faults[0].starts_with(&begins), "{refusal}");
     }
     assert_eq!(run(&open(&server).await, "DBSIZE").await.as_number(), Some(0));
     // Only who says so aloud takes any.
     let anyone = format!("rediss://127.0.0.1:{port}#insecure");
-    let guard = locks(&anyone).try_acquire("lock:report").await.unwrap();
+    let guard = locks(&anyone).try_acquire("lock:report").await.unwrap().unwrap();
     assert_eq!(read(&anyone).await.rows.len(), 1);
     guard.release().await;
 }

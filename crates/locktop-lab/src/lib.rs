@@ -10,6 +10,7 @@
 
 pub mod contest;
 mod operator;
+pub mod optimistic;
 pub mod postgres;
 mod process;
 mod programs;

@@ -18,12 +18,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// If the server or the connection reports an error.
 pub async fn run(urls: &[&str]) -> Result<(), Box<dyn Error>> {
     let locks = RedisLocks::connect(urls, LockOptions::default())?;
-    let mut guard = locks.acquire("lock:report", Duration::from_secs(5)).await?;
-    tokio::select! {
-        () = tokio::time::sleep(Duration::from_millis(10)) => println!("the work is done"),
-        // Stop at once: another client may have begun.
-        lost = guard.lost() => return Err(lost.into()),
+    let work = async { println!("this client holds the lock") };
+    if locks.with("lock:report", Duration::from_secs(5), work).await?.is_none() {
+        println!("another client holds the lock");
     }
-    guard.release().await;
     Ok(())
 }

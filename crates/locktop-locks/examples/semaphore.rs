@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use locktop_locks::advisory::{AdvisoryError, Locks, Wait};
+use locktop_locks::advisory::{Locks, Wait};
 use pg_connect::conninfo::ConnInfo;
 
 #[tokio::main(flavor = "current_thread")]
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let locks = Locks::new(ConnInfo::parse(conninfo)?);
-    let task = async |number: u32| -> Result<(), AdvisoryError> {
+    let task = async |number: u32| -> Result<(), locktop_locks::Error> {
         let Some(permit) = locks.permit("exports", 2, Wait::AtMost(Duration::from_secs(30))).await? else {
             println!("{number}: no permit within 30 s");
             return Ok(());

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-pub use crate::advisory::PoolerError;
+use crate::PoolerError;
 use crate::advisory::source::{self, Refusal};
 use pg_connect::connect::listen;
 use pg_connect::conninfo::ConnInfo;

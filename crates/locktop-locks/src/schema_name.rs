@@ -74,7 +74,7 @@ impl SchemaName {
     }
 }
 
-fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     // An escape string reads the same whatever standard_conforming_strings is.
     let escape = if text.contains('\\') { "E" } else { "" };
     format!("{escape}'{}'", text.replace('\\', "\\\\").replace('\'', "''"))

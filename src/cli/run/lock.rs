@@ -16,11 +16,11 @@ use tokio::sync::mpsc;
 use super::super::lock::{LeadArgs, LockArgs};
 use super::super::settings::Settings;
 use super::{Failure, say};
-use crate::locks::advisory::{AdvisoryError, Guard, Locks, Wait};
-use crate::locks::lease::{Lease, LeaseError, Request};
+use crate::locks::advisory::{Guard, Locks, Wait};
+use crate::locks::lease::{Lease, Request};
+use crate::locks::{Error, Held as _, Lost};
 use pg_connect::Backoff;
 use pg_connect::conninfo::ConnInfo;
-use pg_connect::error::ConnectError;
 
 /// Of sysexits.h, `EX_TEMPFAIL`: the lock is taken.
 const BUSY: u8 = 75;
@@ -39,7 +39,7 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
     let ended = if let Some(term) = arguments.lease {
         let request = request(arguments, term)?;
         let take = async |info: ConnInfo| lease(&info, &request, wait).await;
-        let answer = signals.or(Box::pin(asking(&settings, take))).await???;
+        let answer = signals.or(Box::pin(asking(&settings, take))).await??.map_err(|error| failed(&error))?;
         let Some(lease) = answer else { return Ok(busy(arguments)) };
         let token = lease.token().to_string();
         // A lease is reported as lost a tenth of its term before another owner may have it.
@@ -57,7 +57,7 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
                 locks.try_lock(arguments.name.as_str(), wait).await
             }
         };
-        let answer = signals.or(Box::pin(asking(&settings, take))).await???;
+        let answer = signals.or(Box::pin(asking(&settings, take))).await??.map_err(|error| failed(&error))?;
         let Some(guard) = answer else { return Ok(busy(arguments)) };
         held(guard, &arguments.command, &mut signals).await?
     };
@@ -74,23 +74,27 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
             let locks = known.get().cloned().unwrap_or_else(|| Locks::new(info));
             let guard = locks.lock(arguments.name.as_str()).await?;
             let _ = known.set(locks);
-            Ok::<Guard, AdvisoryError>(guard)
+            Ok::<Guard, Error>(guard)
         };
         let guard = match signals.or(Box::pin(asking(&settings, take))).await?? {
             Ok(guard) => guard,
-            Err(Refused::Advisory(error)) if error.is_transient() => {
+            Err(error) if error.is_transient() => {
                 say(&error.to_string());
-                let pause = tokio::time::sleep(backoff.failed(matches!(error, AdvisoryError::Silent { .. })));
+                let pause = tokio::time::sleep(backoff.failed(matches!(error, Error::Silent { .. })));
                 signals.or(pause).await?;
                 continue;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(failed(&error)),
         };
         backoff = Backoff::default();
         if let Some(status) = held(guard, &arguments.command, &mut signals).await? {
             return Ok(status);
         }
     }
+}
+
+fn failed(error: &Error) -> Failure {
+    Failure::Other(error.to_string())
 }
 
 fn busy(arguments: &LockArgs) -> u8 {
@@ -108,7 +112,7 @@ fn request(arguments: &LockArgs, term: Duration) -> Result<Request, Failure> {
     Ok(Request { schema: arguments.schema.clone(), ..Request::new(id, &owner, term) })
 }
 
-async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<Lease>, LeaseError> {
+async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<Lease>, Error> {
     match wait {
         Wait::Never => Lease::acquire(info, request).await,
         Wait::AtMost(limit) => Lease::acquire_within(info, request, limit).await,
@@ -116,52 +120,17 @@ async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<
     }
 }
 
-/// Why there is no lock.
-enum Refused {
-    Connect(ConnectError),
-    Advisory(AdvisoryError),
-    Lease(LeaseError),
-}
-
-impl From<AdvisoryError> for Refused {
-    fn from(error: AdvisoryError) -> Self {
-        match error {
-            AdvisoryError::Connect(error) => Self::Connect(error),
-            error => Self::Advisory(error),
-        }
-    }
-}
-
-impl From<LeaseError> for Refused {
-    fn from(error: LeaseError) -> Self {
-        match error {
-            LeaseError::Connect(error) => Self::Connect(error),
-            error => Self::Lease(error),
-        }
-    }
-}
-
-impl From<Refused> for Failure {
-    fn from(error: Refused) -> Self {
-        Self::Other(match error {
-            Refused::Connect(error) => error.to_string(),
-            Refused::Advisory(error) => error.to_string(),
-            Refused::Lease(error) => error.to_string(),
-        })
-    }
-}
-
 /// Asks for a password, if the server or a key needs one.
-async fn asking<T, E: Into<Refused>>(
+async fn asking<T>(
     settings: &Settings,
-    take: impl AsyncFn(ConnInfo) -> Result<T, E>,
-) -> Result<Result<T, Refused>, Failure> {
+    take: impl AsyncFn(ConnInfo) -> Result<T, Error>,
+) -> Result<Result<T, Error>, Failure> {
     let mut info = super::info(settings)?;
     loop {
-        match take(info.clone()).await.map_err(Into::into) {
-            Err(Refused::Connect(error)) => match super::ask_again(settings, &info, &error) {
+        match take(info.clone()).await {
+            Err(Error::Connect(error)) => match super::ask_again(settings, &info, &error) {
                 Ok(asked) => info = asked,
-                Err(_) => return Ok(Err(Refused::Advisory(error.into()))),
+                Err(_) => return Ok(Err(error.into())),
             },
             answer => return Ok(answer),
         }
@@ -180,11 +149,11 @@ async fn held(guard: Guard, command: &[OsString], signals: &mut Signals) -> Resu
 }
 
 /// Runs the program; its exit status, or `None` if the lock was lost, and the program was ended.
-async fn run<L: std::fmt::Display>(
+async fn run(
     command: &[OsString],
     (token, grace): (Option<&str>, Duration),
     signals: &mut Signals,
-    lost: impl Future<Output = L>,
+    lost: impl Future<Output = Lost>,
 ) -> Result<Option<u8>, Failure> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::Usage("no program to run".to_owned()));

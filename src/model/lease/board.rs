@@ -5,9 +5,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::{Lease, LeaseId, LeaseState, RowPosition, in_redis};
-use crate::model::lock::LockType;
+use crate::model::lock::{LockMode, LockType};
+use crate::model::lock_key::LockKey;
+use crate::model::lock_name::hashtextextended;
 use crate::model::snapshot::Snapshot;
-use crate::model::systems::TableRows;
+use crate::model::systems::{Source, TableRows};
 use crate::model::{Text, Timestamp};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -122,12 +124,7 @@ impl Board {
     }
 }
 
-fn row(
-    snapshot: &Snapshot,
-    table: &TableRows<Lease>,
-    lease: &Lease,
-    waiting: &FxHashMap<(u32, RowPosition), u32>,
-) -> LeaseRow {
+fn row(snapshot: &Snapshot, table: &TableRows<Lease>, lease: &Lease, waiting: &Waiting) -> LeaseRow {
     // Rows that could not be read again are judged at the time of their reading: they may have been renewed since.
     let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
     LeaseRow {
@@ -144,10 +141,7 @@ fn row(
         left: lease.expires_at.map(|end| (end - now).as_seconds_f64()),
         owner_alive: alive(snapshot, lease),
         owner_pid: lease.backend_pid,
-        waiting: lease
-            .place
-            .and_then(|place| waiting.get(&(table.source.table, place)).copied())
-            .unwrap_or_default(),
+        waiting: waiting.sessions(&table.source, lease),
         quorum: None,
         set: None,
         is_split: false,
@@ -161,20 +155,45 @@ fn alive(snapshot: &Snapshot, lease: &Lease) -> Option<bool> {
     snapshot.has_session(pid, start)
 }
 
-/// The number of sessions that wait for a row, by table and position: all but the first wait for its tuple lock, and the
-/// first holds it.
-fn waiting(snapshot: &Snapshot) -> FxHashMap<(u32, RowPosition), u32> {
-    let mut waiting = FxHashMap::default();
+/// The number of sessions that wait.
+#[derive(Default)]
+struct Waiting {
+    /// By table and position of a row: all but the first wait for its tuple lock, and the first holds it.
+    rows: FxHashMap<(u32, RowPosition), u32>,
+    /// By advisory lock: that of a lease's queue is held by the first, and the others wait for it.
+    keys: FxHashMap<LockKey, u32>,
+}
+
+impl Waiting {
+    fn sessions(&self, source: &Source, lease: &Lease) -> u32 {
+        let row = lease.place.and_then(|place| self.rows.get(&(source.table, place)));
+        let queue =
+            source.name.strip_suffix(".distlock").filter(|_| source.own_keys && !self.keys.is_empty());
+        let queue = queue.and_then(|schema| {
+            let name = format!("locktop lease \"{}\" {}", schema.replace('"', "\"\""), lease.id);
+            self.keys.get(&LockKey::Bigint(hashtextextended(name.as_bytes(), 0)))
+        });
+        row.into_iter().chain(queue).sum()
+    }
+}
+
+fn waiting(snapshot: &Snapshot) -> Waiting {
+    let mut waiting = Waiting::default();
     if snapshot.systems.leases.is_empty() || !snapshot.locks.is_known() {
         return waiting;
     }
     let datid = snapshot.server().map(|server| server.datid);
-    for lock in snapshot.locks.last_rows().iter().filter(|lock| lock.tag.locktype() == LockType::Tuple) {
-        if let (Some(table), Some(page), Some(line)) =
-            (lock.tag.relation(), lock.tag.page(), lock.tag.tuple())
-            && lock.tag.database() == datid
-        {
-            *waiting.entry((table, (page, line))).or_default() += 1;
+    for lock in snapshot.locks.last_rows().iter().filter(|lock| lock.tag.database() == datid) {
+        match (lock.tag.locktype(), lock.tag.advisory_key()) {
+            (LockType::Tuple, _) => {
+                if let (Some(table), Some(page), Some(line)) =
+                    (lock.tag.relation(), lock.tag.page(), lock.tag.tuple())
+                {
+                    *waiting.rows.entry((table, (page, line))).or_default() += 1;
+                }
+            }
+            (_, Some(key)) if lock.mode == LockMode::Exclusive => *waiting.keys.entry(key).or_default() += 1,
+            _ => {}
         }
     }
     waiting

@@ -8,13 +8,16 @@ use locktop_locks::advisory::Key;
 /// Bytes of a statement that are read.
 const LONGEST: usize = 8 * 1024;
 
+/// Most permits of a semaphore whose names are computed.
+const MOST_PERMITS: u32 = 100;
+
 /// The literal from which a statement computes this key. A literal whose hash is the key is certain; an md5 is accepted if
 /// the statement has no other.
 pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
     let end = (0..=LONGEST.min(statement.len())).rev().find(|end| statement.is_char_boundary(*end))?;
     let statement = statement.get(..end)?;
-    if let Some(name) = tags(statement).find(|name| Key::named(name).number() == key) {
-        return Some(named(name.to_owned(), false, "name in the statement, of locktop's library"));
+    if let Some(name) = tags(statement).find_map(|name| tagged(key, name)) {
+        return Some(named(name, false, "name in the statement, of locktop's library"));
     }
     for (literal, rest) in literals(statement, "hashtextextended") {
         let seed: i64 = rest.strip_prefix(',')?.split([')', ':']).next()?.trim().parse().unwrap_or_default();
@@ -43,6 +46,17 @@ fn tags(mut statement: &str) -> impl Iterator<Item = &str> {
         statement = rest;
         Some(name)
     })
+}
+
+/// The name, if the key is its hash; of permits, `exports #1-3` stands for all three names, and one of them is `exports #2 of 3`.
+fn tagged(key: LockKey, name: &str) -> Option<String> {
+    if Key::named(name).number() == key {
+        return Some(name.to_owned());
+    }
+    let (permits, count) = name.split_once(" #1-")?;
+    let count = count.parse().ok().filter(|count| (1..=MOST_PERMITS).contains(count))?;
+    let one = (1..=count).find(|at| Key::named(&format!("{permits} #{at}")).number() == key)?;
+    Some(format!("{permits} #{one} of {count}"))
 }
 
 fn named(literal: String, uncertain: bool, origin: &str) -> LockName {
@@ -122,6 +136,9 @@ mod tests {
             (Key::named("b").number(), "/* lock a */ /* lock b */ SELECT 1", Some("b")),
             (Key::named("b").number(), "/* lock bb */ SELECT 'lock b'", None),
             (Key::named("b").number(), "/* lock b", None),
+            (Key::named("a/b #2").number(), "/* lock a/b #1-3 */ SELECT 1", Some("a/b #2 of 3")),
+            (Key::named("a/b #4").number(), "/* lock a/b #1-3 */ SELECT 1", None),
+            (Key::named("a #1").number(), "/* lock a #1-4000000000 */ SELECT 1", None),
             (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext('invoice:' || 7))", None),
             (LockKey::Bigint(hash), "SELECT my_hashtext('invoice:7')", None),
             (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext($1))", None),

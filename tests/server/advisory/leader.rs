@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use locktop::locks::advisory::{AdvisoryError, Locks};
+use locktop::locks::Error;
+use locktop::locks::advisory::Locks;
 use locktop::pg::conninfo::ConnInfo;
 use tokio::sync::{Notify, mpsc};
 
@@ -33,6 +34,12 @@ async fn there_is_one_leader_and_a_lost_one_runs_for_it_again() {
         }
         let first = leaders.recv().await.unwrap();
         eye.waiting().await;
+        let pid = "SELECT l.pid FROM pg_locks l, pg_database d WHERE d.oid = l.database AND l.granted
+            AND l.locktype = 'advisory' AND d.datname = current_database()";
+        let holder = Locks::new(info.clone()).holder("scheduler").await.unwrap().unwrap();
+        assert_eq!(holder.pid.to_string(), eye.ask(pid).await, "{version}");
+        let name = format!("SELECT application_name FROM pg_stat_activity WHERE pid = {}", holder.pid);
+        assert_eq!(holder.application_name, eye.ask(&name).await, "{version}");
         eye.ask(END).await;
         let second = leaders.recv().await.unwrap();
         assert_ne!(first, second, "{version}: the other one waited");
@@ -55,8 +62,9 @@ async fn work_that_is_done_ends_it_and_a_wrong_login_is_an_error() {
     let locks = Locks::new(info.clone());
     locks.lead("scheduler", std::future::pending(), async || {}).await.unwrap();
     assert!(is_free(&info, "scheduler").await);
+    assert_eq!(locks.holder("scheduler").await.unwrap(), None);
     let wrong =
         ConnInfo::parse(&format!("{} user=nobody_here", super::support::server().await.conninfo())).unwrap();
     let error = Locks::new(wrong).lead("scheduler", std::future::pending(), async || {}).await.unwrap_err();
-    assert!(matches!(error, AdvisoryError::Connect(_)), "{error}");
+    assert!(matches!(error, Error::Connect(_)), "{error}");
 }

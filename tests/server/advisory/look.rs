@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use locktop::locks::Error;
 use locktop::locks::advisory::source::{self, Refusal};
-use locktop::locks::advisory::{AdvisoryError, Conn, Guard, Key, Locks, Mode, Source, Wait};
+use locktop::locks::advisory::{Conn, Guard, Key, Locks, Mode, Source, Wait};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::SimpleQueryMessage;
@@ -106,7 +107,7 @@ impl Shared {
 impl Source for Shared {
     type Conn = Self;
 
-    async fn get(&self) -> Result<Self, AdvisoryError> {
+    async fn get(&self) -> Result<Self, Error> {
         Ok(self.clone())
     }
 }

@@ -1,7 +1,8 @@
 //! Connections that end, and what becomes of their locks.
 
 use locktop::locks::advisory::source::Direct;
-use locktop::locks::advisory::{AdvisoryError, Conn, Key, Lost, Mode, Source};
+use locktop::locks::advisory::{Conn, Key, Mode, Source};
+use locktop::locks::{Error, Held as _, Lost};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::look::{Eye, is_free, take};
@@ -42,7 +43,7 @@ async fn a_holder_is_told_that_its_connection_is_gone() {
         eye.until_gone(lock.pid()).await;
         assert!(is_free(&info, KEY).await, "{version}");
         let error = lock.release().await.unwrap_err();
-        assert!(matches!(error, AdvisoryError::NotHeld(Lost::Ended(_))), "{version}: {error}");
+        assert!(matches!(error, Error::NotHeld(Lost::Ended(_))), "{version}: {error}");
     }
 }
 

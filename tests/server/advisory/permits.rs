@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use locktop::locks::advisory::{AdvisoryError, Guard, Locks, Wait};
+use locktop::locks::Error;
+use locktop::locks::advisory::{Guard, Locks, Wait};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::look::{Eye, is_free};
@@ -41,7 +42,7 @@ async fn no_more_hold_a_permit_than_there_are_and_who_waits_is_served_in_order()
             })
             .await;
         }
-        let tag = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '/* lock reports #_ */%'";
+        let tag = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '/* lock reports #1-2 */%'";
         second.release().await.unwrap();
         let (at, third) = order.recv().await.unwrap();
         assert_eq!(at, 0, "{version}");
@@ -60,6 +61,6 @@ async fn a_number_of_permits_that_makes_no_sense_is_refused() {
     let info = ConnInfo::parse("host=/nowhere").unwrap();
     for of in [0, 1_001] {
         let error = Locks::new(info.clone()).permit("a", of, Wait::Never).await.unwrap_err();
-        assert!(matches!(error, AdvisoryError::Request(_)), "{error}");
+        assert!(matches!(error, Error::Request(_)), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! Behind a pooler.
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::locks::advisory::{AdvisoryError, Key, Locks, Mode, Wait, xact_lock};
-use locktop::locks::pooler::PoolerError;
+use locktop::locks::advisory::{Key, Locks, Mode, Wait, xact_lock};
+use locktop::locks::{Error, PoolerError};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::look::{Eye, ask, is_free, take};
@@ -38,7 +38,7 @@ async fn a_session_lock_behind_a_pooler_in_transaction_mode_is_a_strangers_and_i
         );
         for _ in 0..3 {
             let error = Locks::new(info.clone()).lock(KEY).await.unwrap_err();
-            assert!(matches!(error, AdvisoryError::Pooler(PoolerError::Transactions)), "{more}: {error}");
+            assert!(matches!(error, Error::Pooler(PoolerError::Transactions)), "{more}: {error}");
             assert!(error.to_string().contains("a pooler in transaction mode"), "{error}");
         }
         drop((naive, stranger));
@@ -62,7 +62,7 @@ async fn a_pooler_in_transaction_mode_that_others_use_is_told_too() {
         others[0].client.batch_execute("COMMIT").await.unwrap();
         others[1].client.batch_execute("COMMIT").await.unwrap();
         let error = Locks::new(info.clone()).lock(KEY).await.unwrap_err();
-        assert!(matches!(error, AdvisoryError::Pooler(PoolerError::Transactions)), "{more}: {error}");
+        assert!(matches!(error, Error::Pooler(PoolerError::Transactions)), "{more}: {error}");
     }
 }
 
@@ -71,7 +71,7 @@ async fn a_pooler_in_statement_mode_is_refused_with_its_own_words() {
     let (server, direct, _) = place().await;
     let pooler = Pooler::start(server, "statement");
     let error = Locks::new(through(&pooler, &direct)).lock(KEY).await.unwrap_err();
-    assert!(matches!(error, AdvisoryError::Pooler(PoolerError::Unknown(_))), "{error}");
+    assert!(matches!(error, Error::Pooler(PoolerError::Unknown(_))), "{error}");
     assert!(error.to_string().contains("statement pooling"), "{error}");
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bb8_postgres::{PostgresConnectionManager, bb8};
 use deadpool_postgres::{Manager, Pool};
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::locks::advisory::{AdvisoryError, Locks, Mode, Source, Wait};
-use locktop::locks::pooler::PoolerError;
+use locktop::locks::advisory::{Locks, Mode, Source, Wait};
+use locktop::locks::{Error, Held as _, PoolerError};
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::{Config, NoTls};
 
@@ -118,7 +118,7 @@ async fn a_pool_behind_a_pooler_in_transaction_mode_is_refused() {
     let pooler = Pooler::start(server, "transaction");
     let pool = deadpool(&pooler.target(&info), 4);
     let error = Locks::new(pool).lock("a").await.unwrap_err();
-    assert!(matches!(error, AdvisoryError::Pooler(PoolerError::Transactions)), "{error}");
+    assert!(matches!(error, Error::Pooler(PoolerError::Transactions)), "{error}");
 }
 
 /// A lock and its release are two messages, once the pool is known to be no pooler's.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use locktop::locks::advisory::{AdvisoryError, Guard, Key, Locks, Lost, Mode, Wait, xact_lock};
+use locktop::locks::advisory::{Guard, Key, Locks, Mode, Wait, xact_lock};
+use locktop::locks::{Error, Lost};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::look::{Eye, Shared, is_free, take};
@@ -28,10 +29,10 @@ impl Drop for Stopped {
 }
 
 /// What comes of a call to a backend that does not run, and what is said a moment later on the same connection.
-async fn silent<T>(what: &str, answer: impl Future<Output = Result<T, AdvisoryError>>) {
+async fn silent<T>(what: &str, answer: impl Future<Output = Result<T, Error>>) {
     let answer = tokio::time::timeout(TIMEOUT, answer).await;
     let answer = answer.unwrap_or_else(|_| panic!("{what} waits for ever"));
-    assert!(matches!(answer, Err(AdvisoryError::Silent { .. })), "{what}");
+    assert!(matches!(answer, Err(Error::Silent { .. })), "{what}");
 }
 
 #[tokio::test]
@@ -55,10 +56,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
         let mut also = also;
         silent("another lock", also.also(KEY, mode, never)).await;
         let error = also.release().await.unwrap_err();
-        assert!(
-            matches!(error, AdvisoryError::NotHeld(Lost::GivenUp)),
-            "what it holds is not known: {error}"
-        );
+        assert!(matches!(error, Error::NotHeld(Lost::GivenUp)), "what it holds is not known: {error}");
     };
     tokio::join!(
         silent("a release", held.release()),
@@ -89,7 +87,7 @@ async fn a_session_that_is_ended_while_it_waits_is_lost() {
             eye.ask(&format!("SELECT pg_terminate_backend({pid})")).await;
         };
         match tokio::join!(locks.lock(KEY), end).0 {
-            Err(error @ AdvisoryError::Lost { .. }) => {
+            Err(error @ Error::Disconnected { .. }) => {
                 assert!(error.to_string().contains("57P01"), "{version}: {error}");
                 assert_eq!(error.sqlstate(), None);
             }

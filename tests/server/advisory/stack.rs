@@ -1,6 +1,7 @@
 //! Locks of a session: stacked, kept, given back.
 
-use locktop::locks::advisory::{AdvisoryError, Key, Lost, Mode, Wait};
+use locktop::locks::advisory::{Key, Mode, Wait};
+use locktop::locks::{Error, Lost};
 
 use super::look::{Eye, Shared, is_free, take};
 use super::support::{database, server_of, versions};
@@ -21,7 +22,7 @@ async fn two_locks_need_two_unlocks_and_are_one_row() {
         assert!(!is_free(&info, KEY).await, "{version}: one of two is left");
         let error = guard.release().await.unwrap_err();
         assert!(
-            matches!(error, AdvisoryError::NotHeld(Lost::Unlocked)),
+            matches!(error, Error::NotHeld(Lost::Unlocked)),
             "{version}: one of them was unlocked behind the guard's back: {error}"
         );
         assert!(is_free(&info, KEY).await, "{version}");
@@ -89,6 +90,6 @@ async fn several_are_held_at_once_in_one_order_or_not_at_all() {
             assert!(is_free(&info, 3).await && is_free(&info, (1, 2)).await, "{version}: {wait:?}");
         }
         holder.release().await.unwrap();
-        assert!(matches!(locks.all(&[], Wait::Never).await, Err(AdvisoryError::Request(_))));
+        assert!(matches!(locks.all(&[], Wait::Never).await, Err(Error::Request(_))));
     }
 }

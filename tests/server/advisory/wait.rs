@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use locktop::locks::advisory::{AdvisoryError, Key, Locks, Lost, Mode, Wait, xact_lock};
+use locktop::locks::advisory::{Key, Locks, Mode, Wait, xact_lock};
+use locktop::locks::{Error, Held as _, Lost};
 
 use super::look::{Eye, Shared, ask, is_free, take};
 use super::support::{TIMEOUT, database, oldest, open, server_of, versions};
@@ -119,7 +120,7 @@ async fn a_guard_of_which_a_call_was_dropped_does_not_give_its_connection_back()
     eye.until_gone(pid).await;
     holder.release().await.unwrap();
     assert!(is_free(&info, KEY).await && is_free(&info, 1).await);
-    assert!(matches!(lock.release().await, Err(AdvisoryError::NotHeld(Lost::GivenUp))));
+    assert!(matches!(lock.release().await, Err(Error::NotHeld(Lost::GivenUp))));
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use locktop::locks::call::CallError;
-use locktop::locks::lease::{Lease, LeaseError, Loss, Place, Request, Shown, force_release};
+use locktop::locks::lease::{Lease, Place, Request, Shown, force_release};
+use locktop::locks::{Error, Held as _, Lost};
 use locktop::schema::SchemaName;
 
 use super::place::{LONG, Session, hold, installed};
@@ -101,7 +101,7 @@ async fn its_holder_is_told_by_its_next_renewal() {
         .await;
         let loss = told.await;
         // On a machine that stands still for seconds the term may end before the renewal gets its answer.
-        assert!(matches!(loss, Loss::Lost { id: 7 } | Loss::MayBeLost { id: 7, .. }), "{version}: {loss}");
+        assert!(matches!(loss, Lost::Lease { id: 7 } | Lost::NotRenewed { id: 7, .. }), "{version}: {loss}");
         assert_eq!(lease.check(), Err(loss));
         assert!(!lease.release().await.unwrap(), "{version}");
         let next: Lease = hold(&info, &Request::new(7, "node2", LONG)).await;
@@ -126,5 +126,5 @@ async fn a_forced_release_whose_session_is_ended_is_lost() {
     let place = Place::Installed(SchemaName::default());
     let (answer, ()) = tokio::join!(force_release(&session.0.client, &place, &seen), cut);
     let error = answer.unwrap_err();
-    assert!(matches!(error, LeaseError::Call(CallError::Lost { .. })), "{error}");
+    assert!(matches!(error, Error::Disconnected { .. }), "{error}");
 }

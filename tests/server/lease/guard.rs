@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::locks::call::CallError;
-use locktop::locks::lease::{Lease, LeaseError, Loss, Request};
+use locktop::locks::lease::{Lease, Request};
+use locktop::locks::{Error, Held as _, Lost};
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -33,7 +33,7 @@ async fn it_is_ours_for_longer_than_its_term_and_then_no_more() {
         let lease = hold(&info, &request).await;
         assert!(Lease::acquire(&info, &request).await.unwrap().is_none(), "{version}: whatever the name");
         until(&session, "renewals", "SELECT renewed_at > acquired_at + interval '5 s' FROM leases").await;
-        assert!(lease.check().unwrap() <= TERM);
+        assert!(lease.check().is_ok() && lease.time_left() <= TERM);
         let row = session.ask("SELECT owner, state, token FROM leases").await;
         assert_eq!(row, format!("node1|held|{}", lease.token()), "{version}");
         assert_eq!(lease.run(async { 42 }).await, Ok(42));
@@ -91,12 +91,12 @@ async fn its_holder_is_told_before_anybody_else_has_it() {
         let other = Lease::acquire_within(&info, &Request::new(7, "node2", LONG), TIMEOUT).await.unwrap();
         let check = lease.check();
         let other = other.expect("its term ends");
-        let Err(Loss::MayBeLost { id: 7, reason }) = check else { panic!("{version}: {check:?}") };
+        let Err(Lost::NotRenewed { id: 7, reason }) = check else { panic!("{version}: {check:?}") };
         let reasons = ["the schema \"locktop\" has no lease_renew", "no answer to lease_renew"];
         assert!(reasons.iter().any(|known| reason.contains(known)), "{version}: {reason}");
-        assert_eq!(lost.await, Loss::MayBeLost { id: 7, reason: reason.clone() }, "{version}");
+        assert_eq!(lost.await, Lost::NotRenewed { id: 7, reason: reason.clone() }, "{version}");
         let told = lease.run(std::future::pending::<()>()).await;
-        assert_eq!(told, Err(Loss::MayBeLost { id: 7, reason }), "{version}: for good");
+        assert_eq!(told, Err(Lost::NotRenewed { id: 7, reason }), "{version}: for good");
         assert!(!lease.release().await.unwrap(), "{version}: it is another's");
         assert!(other.release().await.unwrap(), "{version}");
     }))
@@ -127,7 +127,7 @@ async fn a_server_that_does_not_answer_at_all_may_have_given_it_to_somebody() {
     let _backend = Frozen::freeze(session.ask(RENEWER).await.parse().unwrap());
     let _postmaster = Frozen::freeze(server.pid().unwrap());
     let loss = lease.lost().await;
-    assert!(matches!(loss, Loss::MayBeLost { .. }), "{loss}");
+    assert!(matches!(loss, Lost::NotRenewed { .. }), "{loss}");
     assert!(loss.to_string().contains("no answer to lease_renew within"), "{loss}");
 }
 
@@ -163,7 +163,7 @@ async fn its_writes_are_fenced() {
         let other = hold(&info, &Request::new(7, "node2", LONG)).await;
         let transaction = writer.client.transaction().await.unwrap();
         let error = lease.fence(&transaction).await.unwrap_err();
-        assert!(matches!(error, LeaseError::Fenced(_)), "{version}: {error}");
+        assert!(matches!(error, Error::Fenced(_)), "{version}: {error}");
         assert!(transaction.batch_execute("DROP TABLE public.done").await.is_err(), "{version}");
         drop(transaction);
         assert!(!lease.release().await.unwrap() && other.release().await.unwrap(), "{version}");
@@ -178,7 +178,7 @@ async fn what_cannot_be_a_lease_is_refused_in_words() {
         assert_eq!(error.to_string(), "a lease needs an owner and a term of at least 100 ms");
     }
     let error = Lease::acquire(&bare, &Request::new(7, "node1", LONG)).await.unwrap_err();
-    assert!(matches!(error, LeaseError::Call(CallError::NotInstalled { .. })), "{error}");
+    assert!(matches!(error, Error::NotInstalled { .. }), "{error}");
     assert!(error.to_string().contains("run \"locktop schema install\""), "{error}");
 }
 

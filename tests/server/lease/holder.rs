@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use locktop::locks::Held as _;
 use locktop::locks::lease::{Lease, Request};
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};

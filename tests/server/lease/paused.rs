@@ -1,6 +1,7 @@
 //! A holder that is stopped past its term, and wakes when somebody else has the lease.
 
 use futures_util::future::join_all;
+use locktop::locks::Held as _;
 use locktop::locks::lease::{Lease, Request};
 
 use super::holder::Holder;

@@ -196,7 +196,7 @@ async fn behind_a_pooler_a_waiter_leaves_no_lock_and_no_setting_on_a_connection(
         };
         let (lease, ()) = tokio::join!(waiter, releasing);
         let lease = lease.unwrap().expect("it is released in time");
-        assert_eq!(session.ask(QUEUE).await, "0", "{mode}");
+        wait_until("it to leave the queue", async || session.ask(QUEUE).await == "0").await;
         assert!(lease.release().await.unwrap(), "{mode}");
         let sessions = join_all((0..3).map(|_| Session::open(&through))).await;
         let left =

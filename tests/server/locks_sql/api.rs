@@ -1,12 +1,12 @@
 //! The library over the SQL.
 
-use locktop::locks::call::CallError;
-use locktop::locks::optimistic::{Accounts, Cents, TransferError};
-use locktop::locks::rate_limit::RateLimit;
-use locktop::locks::scheduled_task::ScheduledTasks;
-use locktop::locks::snowflake::{Generator, SnowflakeError};
-use locktop::locks::work_queue::{End, Settle, WorkQueue};
+use locktop::demo::optimistic::{Accounts, Cents, TransferError};
+use locktop::locks::Error;
 use locktop::schema::SchemaName;
+use locktop::tasks::rate_limit::RateLimit;
+use locktop::tasks::scheduled_task::ScheduledTasks;
+use locktop::tasks::snowflake::{Generator, SnowflakeError};
+use locktop::tasks::work_queue::{End, Settle, WorkQueue};
 
 use super::db::{Session, installed};
 use super::printed::end;
@@ -71,7 +71,10 @@ async fn the_work_queue() {
         assert_eq!((lost[0].id, lost[0].outcome.as_str()), (bare.id, "gave_up"), "{version}");
         let depth = queue.depth(watcher).await.unwrap();
         assert_eq!((depth.pending, depth.processing, depth.completed, depth.failed), (1, 0, 1, 1));
-        assert!(matches!(queue.claim(client, "w").await, Err(CallError::Lost { .. })), "it has no session");
+        assert!(
+            matches!(queue.claim(client, "w").await, Err(Error::Disconnected { .. })),
+            "it has no session"
+        );
         queue.settle(watcher, Settle::SetAside, spare, "me", None).await.unwrap();
         let long = queue.claim(watcher, &"w".repeat(101)).await.unwrap_err();
         assert_eq!(long.sqlstate(), Some("22001"), "{version}: {long}");
@@ -151,7 +154,10 @@ async fn the_scheduled_tasks() {
             tasks.try_acquire(client, report, "w").await.unwrap().unwrap()
         };
         end(&other, one.pid).await;
-        assert!(matches!(tasks.finish(client, &run, Ok(())).await, Err(CallError::Lost { .. })), "{version}");
+        assert!(
+            matches!(tasks.finish(client, &run, Ok(())).await, Err(Error::Disconnected { .. })),
+            "{version}"
+        );
     }
 }
 
@@ -245,7 +251,7 @@ async fn a_call_whose_session_is_ended_is_lost() {
         let queue = WorkQueue::default();
         let (answer, ()) = tokio::join!(queue.depth(&one.connection.client), cut);
         let error = answer.unwrap_err();
-        assert!(matches!(&error, CallError::Lost { reason, .. } if reason.contains("57P01")), "{error}");
+        assert!(matches!(&error, Error::Disconnected { reason, .. } if reason.contains("57P01")), "{error}");
         assert_eq!(error.sqlstate(), None, "{version}");
     }
 }

@@ -1,76 +1,76 @@
-//! The examples of the library, as they stand, on a server with the schema.
+//! The examples of the libraries, as they stand, on a server with the schema.
+#![allow(dead_code, unreachable_pub, reason = "their main is for the command line")]
 
 use super::db::{Session, installed};
-use super::support::versions;
+use super::support::{server_of, versions};
 
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
 #[path = "../../../crates/locktop-locks/examples/advisory.rs"]
 mod advisory;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
-#[path = "../../../crates/locktop-locks/examples/ids.rs"]
+#[path = "../../../crates/locktop-locks/examples/bb8.rs"]
+mod bb8;
+#[path = "../../../crates/locktop-locks/examples/deadpool.rs"]
+mod deadpool;
+#[path = "../../../crates/locktop-tasks/examples/ids.rs"]
 mod ids;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
-#[path = "../../../crates/locktop-locks/examples/kinds.rs"]
-mod kinds;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
 #[path = "../../../crates/locktop-locks/examples/leader.rs"]
 mod leader;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
 #[path = "../../../crates/locktop-locks/examples/lease.rs"]
 mod lease;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
-#[path = "../../../crates/locktop-locks/examples/optimistic.rs"]
-mod optimistic;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
-#[path = "../../../crates/locktop-locks/examples/pool.rs"]
-mod pool;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
-#[path = "../../../crates/locktop-locks/examples/rate_limit.rs"]
+#[path = "../../../crates/locktop-tasks/examples/once.rs"]
+mod once;
+#[path = "../../../crates/locktop-tasks/examples/rate_limit.rs"]
 mod rate_limit;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
-#[path = "../../../crates/locktop-locks/examples/scheduled_task.rs"]
+#[path = "../../../crates/locktop-tasks/examples/scheduled_task.rs"]
 mod scheduled_task;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
 #[path = "../../../crates/locktop-locks/examples/semaphore.rs"]
 mod semaphore;
-#[allow(dead_code, unreachable_pub, reason = "its main is for the command line")]
-#[path = "../../../crates/locktop-locks/examples/work_queue.rs"]
+#[path = "../../../crates/locktop-locks/examples/several.rs"]
+mod several;
+#[path = "../../../crates/locktop-locks/examples/shared.rs"]
+mod shared;
+#[path = "../../../crates/locktop-locks/examples/transaction.rs"]
+mod transaction;
+#[path = "../../../crates/locktop-locks/examples/wait.rs"]
+mod wait;
+#[path = "../../../crates/locktop-tasks/examples/work_queue.rs"]
 mod work_queue;
+
+/// Locks of this database that are still held.
+const LOCKS: &str = "SELECT count(*) FROM pg_locks l, pg_database d
+    WHERE locktype = 'advisory' AND d.oid = l.database AND d.datname = current_database()";
 
 #[tokio::test]
 async fn each_does_what_it_says() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
-        session.run("INSERT INTO accounts (id, balance) VALUES (1, 100), (2, 0)").await;
         let conninfo = info.to_key_value();
+        // The parser of tokio-postgres knows fewer parameters.
+        let plain = format!("{} dbname={}", server_of(version).await.conninfo(), info.dbname());
         advisory::run(&conninfo).await.unwrap();
+        bb8::run(&plain).await.unwrap();
+        deadpool::run(&plain).await.unwrap();
         ids::run(&conninfo).await.unwrap();
-        kinds::run(&conninfo).await.unwrap();
         leader::run(&conninfo).await.unwrap();
         lease::run(&conninfo).await.unwrap();
-        optimistic::run(&conninfo).await.unwrap();
-        let target =
-            format!("{} dbname={}", super::support::server_of(version).await.conninfo(), info.dbname());
-        pool::run(&target).await.unwrap();
         rate_limit::run(&conninfo).await.unwrap();
-        semaphore::run(&conninfo).await.unwrap();
         scheduled_task::run(&conninfo).await.unwrap();
+        semaphore::run(&conninfo).await.unwrap();
+        several::run(&conninfo).await.unwrap();
+        shared::run(&conninfo).await.unwrap();
+        transaction::run(&conninfo).await.unwrap();
+        wait::run(&conninfo).await.unwrap();
         work_queue::run(&conninfo).await.unwrap();
-        let row = session
-            .connection
-            .client
-            .query_one(
-                "SELECT (SELECT balance::text FROM accounts WHERE id = 2),
-                        (SELECT count(*) FROM task_queue WHERE status = 'completed'),
-                        (SELECT count(*) FROM scheduled_tasks),
-                        (SELECT count(*) FROM pg_locks l, pg_database d
-                          WHERE locktype = 'advisory' AND d.oid = l.database AND d.datname = current_database())",
-                &[],
-            )
-            .await
-            .unwrap();
-        let done: (String, i64, i64, i64) = (row.get(0), row.get(1), row.get(2), row.get(3));
-        assert_eq!(done, ("12.50".to_owned(), 1, 1, 0), "{version}");
+        assert_eq!(session.ask("SELECT count(*) FROM task_queue WHERE status = 'completed'").await, "1");
+        assert_eq!(session.ask("SELECT count(*) FROM scheduled_tasks").await, "1");
+
+        session
+            .run("UPDATE scheduled_tasks SET next_run_at = now() - interval '1 s', schedule_cron = NULL")
+            .await;
+        let before: i64 = session.ask("SELECT count(*) FROM task_execution_log").await.parse().unwrap();
+        let ten = (0..10).map(|_| async { once::run(&conninfo).await.unwrap() });
+        futures_util::future::join_all(ten).await;
+        let after: i64 = session.ask("SELECT count(*) FROM task_execution_log").await.parse().unwrap();
+        assert_eq!((after - before, session.ask(LOCKS).await.as_str()), (1, "0"), "{version}");
     }
 }

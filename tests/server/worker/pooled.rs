@@ -1,6 +1,7 @@
 //! Behind a pooler: a session's lock is only a worker's where the session is.
 
-use locktop::locks::pooler::{PoolerError, refuse_transaction_mode};
+use locktop::locks::PoolerError;
+use locktop::locks::pooler::refuse_transaction_mode;
 use locktop::pg::conninfo::ConnInfo;
 
 use super::binary::{locktop, run_beside};

@@ -8,8 +8,8 @@ use super::runner::{Report, Runner, SessionWork};
 use super::tally::{ContestOutcome, Tally, count, tally};
 use super::{Contest, Environment, Rules, lock};
 use crate::workers::TasksError;
-use locktop_locks::call::CallError;
-use locktop_locks::snowflake::{Generator, Snowflake, SnowflakeError};
+use locktop_locks::Error as LockError;
+use locktop_tasks::snowflake::{Generator, Snowflake, SnowflakeError};
 
 tally! {
     sessions workers ids duplicates out_of_order of_another_worker errors
@@ -78,7 +78,7 @@ impl SessionWork for Ids {
     const NAME: &'static str = "ids";
     const LONGEST: u64 = 40;
 
-    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), CallError> {
+    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), LockError> {
         let index = session % usize::from(WORKERS);
         let Some(generator) = self.generators.get(index) else { return Ok(()) };
         let before = lock(&self.counts).highest(index);
@@ -108,10 +108,12 @@ impl Rules for Ids {
     }
 }
 
-fn failed(error: SnowflakeError) -> CallError {
+fn failed(error: SnowflakeError) -> LockError {
     match error {
         SnowflakeError::Call(error) => error,
-        other => CallError::Lost { what: "generate_snowflake_id", reason: other.to_string() },
+        other => {
+            LockError::Disconnected { what: "generate_snowflake_id".to_owned(), reason: other.to_string() }
+        }
     }
 }
 

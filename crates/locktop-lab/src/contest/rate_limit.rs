@@ -9,8 +9,8 @@ use tokio_postgres::{Client, Error};
 use super::runner::{Report, Runner, SessionWork};
 use super::tally::{ContestOutcome, Tally, count, tally};
 use super::{Contest, Environment, Rules, lock};
-use locktop_locks::call::CallError;
-use locktop_locks::rate_limit::{Decision, RateLimit};
+use locktop_locks::Error as LockError;
+use locktop_tasks::rate_limit::{Decision, RateLimit};
 
 tally! {
     sessions limit requests allowed refused windows max_in_window windows_met errors
@@ -75,7 +75,7 @@ impl SessionWork for RateLimits {
     const NAME: &'static str = "api";
     const LONGEST: u64 = 120;
 
-    async fn turn(&self, _: usize, client: &Client, _: &mut Rng) -> Result<(), CallError> {
+    async fn turn(&self, _: usize, client: &Client, _: &mut Rng) -> Result<(), LockError> {
         let decision = self.limit.take(client, KEY).await?;
         lock(&self.windows).note(&decision);
         Ok(())

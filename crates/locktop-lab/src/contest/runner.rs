@@ -13,7 +13,7 @@ use super::faults::{FaultPlan, FaultRecord, FaultState, inject_faults, wake_all}
 use super::{AnyRules, ContestOutcome, Environment, Rules, count, lock};
 use crate::workers::{TasksError, WorkerPool, WorkerRole};
 use locktop_base::clock;
-use locktop_locks::call::CallError;
+use locktop_locks::Error as LockError;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
@@ -235,7 +235,7 @@ pub(super) trait SessionWork: Rules {
         session: usize,
         client: &Client,
         random: &mut Rng,
-    ) -> impl Future<Output = Result<(), CallError>> + Send;
+    ) -> impl Future<Output = Result<(), LockError>> + Send;
 }
 
 struct SessionLoop<W> {

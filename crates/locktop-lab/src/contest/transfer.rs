@@ -6,9 +6,9 @@ use tokio_postgres::{Client, Error};
 use super::runner::{Report, Runner, SessionWork};
 use super::tally::{ContestOutcome, Tally, count, tally};
 use super::{Contest, Environment, Rules, lock};
+use crate::optimistic::{Accounts, Cents, TransferError};
 use crate::workers::TasksError;
-use locktop_locks::call::CallError;
-use locktop_locks::optimistic::{Accounts, Cents, TransferError};
+use locktop_locks::Error as LockError;
 
 tally! {
     sessions accounts transfers retries gave_up insufficient cents cents_expected negative_balances
@@ -96,8 +96,9 @@ impl Transfers {
     }
 
     /// Checks that all the money is there, in the snapshot of one statement.
-    async fn audit(&self, client: &Client) -> Result<(), CallError> {
-        let lost = |error: Error| CallError::Lost { what: "accounts", reason: error.to_string() };
+    async fn audit(&self, client: &Client) -> Result<(), LockError> {
+        let lost =
+            |error: Error| LockError::Disconnected { what: "accounts".to_owned(), reason: error.to_string() };
         let cents: i64 = self.read(client).await.map_err(lost)?.iter().map(|(_, cents)| cents).sum();
         let mut counts = lock(&self.counts);
         counts.numbers.audits += 1;
@@ -110,7 +111,7 @@ impl SessionWork for Transfers {
     const NAME: &'static str = "payments";
     const LONGEST: u64 = 60;
 
-    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), CallError> {
+    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), LockError> {
         if session == 0 {
             return self.audit(client).await;
         }

@@ -1,10 +1,9 @@
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::error::{AdvisoryError, Lost};
 use super::session::Session;
 use super::source::Conn;
 use super::{Key, Mode, Wait};
-use crate::held;
+use crate::{Error, Held, Lost};
 
 /// A lock of a session, or several, until it is released, dropped or lost.
 ///
@@ -21,8 +20,8 @@ pub struct Guard {
 /// A request of the guard to the task that owns the connection. Dropping the guard closes the channel.
 #[derive(Debug)]
 enum Request {
-    Lock(Key, Mode, Wait, oneshot::Sender<Result<bool, AdvisoryError>>),
-    Release(oneshot::Sender<Result<bool, AdvisoryError>>),
+    Lock(Key, Mode, Wait, oneshot::Sender<Result<bool, Error>>),
+    Release(oneshot::Sender<Result<bool, Error>>),
 }
 
 impl Guard {
@@ -46,41 +45,13 @@ impl Guard {
         self.held.borrow().clone()
     }
 
-    /// Whether the lock is still held, as far as this process knows.
-    ///
-    /// # Errors
-    /// If the lock is lost.
-    pub fn check(&self) -> Result<(), Lost> {
-        self.lost.borrow().clone().map_or(Ok(()), Err)
-    }
-
-    /// Completes when the lock is lost: work under it must stop then. It never completes after a release.
-    pub fn lost(&self) -> impl Future<Output = Lost> + Send + use<> {
-        let mut lost = self.lost.clone();
-        async move {
-            let found = lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone());
-            match found {
-                Some(lost) => lost,
-                None => std::future::pending().await,
-            }
-        }
-    }
-
-    /// Runs the work while the lock is held, and drops it midway when the lock is lost.
-    ///
-    /// # Errors
-    /// If the lock was lost before the last step.
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        held::run(work, || self.check(), self.lost()).await
-    }
-
     /// Acquires another lock on the same connection, or the same one again: locks stack. Returns false if it is not granted
     /// in time; the locks held before are kept. If this is dropped while it waits, the connection is closed, and every lock
     /// is released.
     ///
     /// # Errors
     /// If the server refuses, and then the locks held before are kept; or if the connection ends, or does not answer in time.
-    pub async fn also(&mut self, key: impl Into<Key>, mode: Mode, wait: Wait) -> Result<bool, AdvisoryError> {
+    pub async fn also(&mut self, key: impl Into<Key>, mode: Mode, wait: Wait) -> Result<bool, Error> {
         let (reply, answer) = oneshot::channel();
         self.ask(Request::Lock(key.into(), mode, wait, reply), answer).await
     }
@@ -89,7 +60,7 @@ impl Guard {
     ///
     /// # Errors
     /// If the connection ended before, or the server says that it had one of them no longer; they are released all the same.
-    pub async fn release(self) -> Result<(), AdvisoryError> {
+    pub async fn release(self) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
         let were_held = self.ask(Request::Release(reply), answer).await?;
         if were_held { Ok(()) } else { Err(Lost::Unlocked.into()) }
@@ -98,11 +69,28 @@ impl Guard {
     async fn ask(
         &self,
         request: Request,
-        answer: oneshot::Receiver<Result<bool, AdvisoryError>>,
-    ) -> Result<bool, AdvisoryError> {
+        answer: oneshot::Receiver<Result<bool, Error>>,
+    ) -> Result<bool, Error> {
         let lost = || self.check().err().unwrap_or(Lost::GivenUp);
         self.calls.send(request).await.map_err(|_| lost())?;
         answer.await.unwrap_or_else(|_| Err(lost().into()))
+    }
+}
+
+impl Held for Guard {
+    fn check(&self) -> Result<(), Lost> {
+        self.lost.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    fn lost(&self) -> impl Future<Output = Lost> + Send + 'static {
+        let mut lost = self.lost.clone();
+        async move {
+            let found = lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone());
+            match found {
+                Some(lost) => lost,
+                None => std::future::pending().await,
+            }
+        }
     }
 }
 
@@ -163,8 +151,8 @@ async fn keep<C: Conn>(
                     () = reply.closed() => break Lost::GivenUp,
                 };
                 let ended = match &answer {
-                    Err(AdvisoryError::Lost { reason, .. }) => Some(Lost::Ended(reason.clone())),
-                    Err(AdvisoryError::Silent { .. }) => Some(Lost::GivenUp),
+                    Err(Error::Disconnected { reason, .. }) => Some(Lost::Ended(reason.clone())),
+                    Err(Error::Silent { .. }) => Some(Lost::GivenUp),
                     _ => None,
                 };
                 let is_received = reply.send(answer).is_ok();
@@ -185,9 +173,9 @@ async fn another<C: Conn>(
     lock: &(Key, Mode),
     wait: Wait,
     held: &watch::Sender<Vec<(Key, Mode)>>,
-) -> Result<bool, AdvisoryError> {
+) -> Result<bool, Error> {
     let answer = session.lock(std::slice::from_ref(lock), wait).await;
-    if matches!(answer, Ok(None) | Err(AdvisoryError::Server { .. })) && !held.borrow().contains(lock) {
+    if matches!(answer, Ok(None) | Err(Error::Server { .. })) && !held.borrow().contains(lock) {
         session.unlock_if_held(lock).await?;
     }
     let is_granted = answer?.is_some();

@@ -1,11 +1,35 @@
 use std::pin::pin;
 
-use super::error::AdvisoryError;
+use super::Key;
 use super::locks::Locks;
+use super::session::Session;
 use super::source::Source;
+use crate::{Error, Held as _};
 use pg_connect::Backoff;
 
+/// The session that holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The process id of its backend.
+    pub pid: i32,
+    /// Its `application_name`: empty if it has none, or this role must not see it.
+    pub application_name: String,
+}
+
 impl<S: Source> Locks<S> {
+    /// Who holds this lock exclusively, such as the leader of [`Self::lead`]; `None` if it is free. It may have changed before the
+    /// answer arrives.
+    ///
+    /// # Errors
+    /// If there is no connection, or the server refuses.
+    pub async fn holder(&self, key: impl Into<Key>) -> Result<Option<Holder>, Error> {
+        let mut session = Session::new(self.source.get().await?);
+        let holder = session.holder(&key.into()).await?;
+        session.give_back();
+        Ok(holder)
+    }
+
     /// Runs the work of a leader: waits for the lock `name`, runs the work while it is held, and waits again if it is lost,
     /// until the work or `stop` completes. While the server is out of reach it tries again, after up to 10 s.
     ///
@@ -19,7 +43,7 @@ impl<S: Source> Locks<S> {
         name: &str,
         stop: impl Future<Output = ()>,
         mut work: impl FnMut() -> F,
-    ) -> Result<(), AdvisoryError> {
+    ) -> Result<(), Error> {
         let mut stop = pin!(stop);
         let mut backoff = Backoff::default();
         loop {
@@ -30,7 +54,7 @@ impl<S: Source> Locks<S> {
             let guard = match guard {
                 Ok(guard) => guard,
                 Err(error) if error.is_transient() => {
-                    let pause = backoff.failed(matches!(error, AdvisoryError::Silent { .. }));
+                    let pause = backoff.failed(matches!(error, Error::Silent { .. }));
                     tokio::select! {
                         () = &mut stop => return Ok(()),
                         () = tokio::time::sleep(pause) => continue,

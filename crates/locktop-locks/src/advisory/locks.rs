@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use super::error::AdvisoryError;
 use super::guard::Guard;
 use super::session::Session;
 use super::source::Source;
 use super::{Key, Mode, TIMEOUT, Wait};
-use crate::pooler::{self, PoolerError};
+use crate::pooler;
+use crate::{Error, Held as _, PoolerError};
 
 /// The error for a pool that is too small for the test.
 const ALONE: &str = "the pool has no second connection, which the test for a pooler needs";
@@ -15,7 +15,7 @@ const ALONE: &str = "the pool has no second connection, which the test for a poo
 /// Advisory locks of sessions, each on a connection of the source for as long as it is held. Clones share the source.
 #[derive(Debug, Clone)]
 pub struct Locks<S> {
-    source: S,
+    pub(super) source: S,
     /// Set once the test has found no pooler in transaction mode.
     tested: Arc<OnceCell<()>>,
 }
@@ -38,10 +38,10 @@ impl<S: Source> Locks<S> {
     /// # Errors
     /// If there is no connection, it uses a pooler in transaction mode, the server refuses (a deadlock, no room in its lock
     /// table), or the connection ends. This and every other method may be dropped while it waits: the request is cancelled.
-    pub async fn lock(&self, key: impl Into<Key>) -> Result<Guard, AdvisoryError> {
+    pub async fn lock(&self, key: impl Into<Key>) -> Result<Guard, Error> {
         match self.take(vec![(key.into(), Mode::Exclusive)], Wait::Forever).await? {
             Some(guard) => Ok(guard),
-            None => Err(AdvisoryError::Request("the server has not confirmed the lock")),
+            None => Err(Error::invalid("the server has not confirmed the lock")),
         }
     }
 
@@ -49,7 +49,7 @@ impl<S: Source> Locks<S> {
     ///
     /// # Errors
     /// As for [`Self::lock`].
-    pub async fn try_lock(&self, key: impl Into<Key>, wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
+    pub async fn try_lock(&self, key: impl Into<Key>, wait: Wait) -> Result<Option<Guard>, Error> {
         self.take(vec![(key.into(), Mode::Exclusive)], wait).await
     }
 
@@ -57,7 +57,7 @@ impl<S: Source> Locks<S> {
     ///
     /// # Errors
     /// As for [`Self::lock`].
-    pub async fn shared(&self, key: impl Into<Key>, wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
+    pub async fn shared(&self, key: impl Into<Key>, wait: Wait) -> Result<Option<Guard>, Error> {
         self.take(vec![(key.into(), Mode::Shared)], wait).await
     }
 
@@ -66,12 +66,12 @@ impl<S: Source> Locks<S> {
     ///
     /// # Errors
     /// As for [`Self::lock`]; or if there is no key.
-    pub async fn all(&self, keys: &[Key], wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
+    pub async fn all(&self, keys: &[Key], wait: Wait) -> Result<Option<Guard>, Error> {
         let mut keys = keys.to_vec();
         keys.sort_by_key(Key::number);
         keys.dedup_by_key(|key| key.number());
         if keys.is_empty() {
-            return Err(AdvisoryError::Request("no key to lock"));
+            return Err(Error::invalid("no key to lock"));
         }
         self.take(keys.into_iter().map(|key| (key, Mode::Exclusive)).collect(), wait).await
     }
@@ -80,20 +80,20 @@ impl<S: Source> Locks<S> {
     /// dropped midway if the lock is lost.
     ///
     /// # Errors
-    /// As for [`Self::lock`]; and [`AdvisoryError::NotHeld`] if the lock was not held to the end of the work.
+    /// As for [`Self::lock`]; and [`Error::NotHeld`] if the lock was not held to the end of the work.
     pub async fn with<T>(
         &self,
         key: impl Into<Key>,
         wait: Wait,
         work: impl Future<Output = T>,
-    ) -> Result<Option<T>, AdvisoryError> {
+    ) -> Result<Option<T>, Error> {
         let Some(guard) = self.try_lock(key, wait).await? else { return Ok(None) };
         let done = guard.run(work).await?;
         guard.release().await?;
         Ok(Some(done))
     }
 
-    async fn take(&self, locks: Vec<(Key, Mode)>, wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
+    async fn take(&self, locks: Vec<(Key, Mode)>, wait: Wait) -> Result<Option<Guard>, Error> {
         let mut session = self.session().await?;
         if let Some(pid) = session.lock_or_none(&locks, wait).await? {
             return Ok(Some(Guard::new(session, pid, locks)));
@@ -103,18 +103,18 @@ impl<S: Source> Locks<S> {
     }
 
     /// A connection on which a lock may be taken.
-    pub(super) async fn session(&self) -> Result<Session<S::Conn>, AdvisoryError> {
+    pub(super) async fn session(&self) -> Result<Session<S::Conn>, Error> {
         let mut first = None;
         let test = async {
             // If the test fails or is cancelled, both are closed.
             let mut one = Session::new(self.source.get().await?);
             let two = tokio::time::timeout(TIMEOUT, self.source.get()).await;
-            let two = two.map_err(|_| AdvisoryError::Request(ALONE))?.map_err(second)?;
+            let two = two.map_err(|_| Error::invalid(ALONE))?.map_err(second)?;
             let mut two = Session::new(two);
             pooler::refuse(&mut one, &mut two).await?;
             two.give_back();
             first = Some(one);
-            Ok::<(), AdvisoryError>(())
+            Ok::<(), Error>(())
         };
         self.tested.get_or_try_init(|| test).await?;
         match first {
@@ -124,9 +124,9 @@ impl<S: Source> Locks<S> {
     }
 }
 
-fn second(error: AdvisoryError) -> AdvisoryError {
+fn second(error: Error) -> Error {
     match error {
-        AdvisoryError::Connect(error) => PoolerError::Second(error).into(),
+        Error::Connect(error) => PoolerError::Second(error).into(),
         error => error,
     }
 }

@@ -8,6 +8,7 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
+//! use locktop_locks::Held;
 //! use locktop_locks::advisory::{Locks, Wait};
 //! use pg_connect::conninfo::ConnInfo;
 //!
@@ -32,7 +33,7 @@
 //! [`Locks::new`] takes a [`Source`] of connections: a `ConnInfo`, which connects for each lock, or, with the feature of
 //! its name, a pool of `deadpool` or `bb8`. A released guard returns its connection without a lock or a changed
 //! setting; a dropped one closes it, so that no connection in a pool ever holds a lock. The pool's own
-//! `idle_session_timeout`, if it has any, ends a lock that is held for longer, and [`Guard::lost`] completes. Each guard and each
+//! `idle_session_timeout`, if it has any, ends a lock that is held for longer, and [`Held::lost`](crate::Held::lost) completes. Each guard and each
 //! waiter has a connection: work under a lock that takes another one of the same pool needs a pool that is larger than the
 //! number of those who wait.
 //!
@@ -53,15 +54,14 @@
 //! The server releases a session's lock when it notices that the connection has ended. A host that loses power sends
 //! nothing, and the system's own TCP keepalive probes after two hours. A connection of a `ConnInfo` therefore sets
 //! `tcp_keepalives_*` on the server's side, which decide when the lock is free for others, to 30 + 3 × 10 s. The client's
-//! side decides when [`Guard::lost`] notifies the holder; a [`ConnInfo`](pg_connect::conninfo::ConnInfo) has the same
+//! side decides when [`Held::lost`](crate::Held::lost) notifies the holder; a [`ConnInfo`](pg_connect::conninfo::ConnInfo) has the same
 //! values unless its connection string sets others, and a pool's connection is pinged every 10 s. A Unix socket needs
 //! neither, and a pooler between the two has sockets of its own.
 //!
-//! A server that is connected and does not answer is given up after 10 s ([`AdvisoryError::Silent`]), or 10 s after the
+//! A server that is connected and does not answer is given up after 10 s ([`Error::Silent`](crate::Error::Silent)), or 10 s after the
 //! end of a wait; with [`Wait::Forever`] it is never given up.
 
 mod call;
-mod error;
 mod guard;
 mod key;
 mod lead;
@@ -73,9 +73,9 @@ mod transaction;
 
 use std::time::Duration;
 
-pub use error::{AdvisoryError, Lost, PoolerError};
 pub use guard::Guard;
 pub use key::Key;
+pub use lead::Holder;
 pub use locks::Locks;
 use session::TIMEOUT;
 pub use source::{Conn, Source};

@@ -1,11 +1,11 @@
 use std::time::{Duration, Instant};
 
-use super::error::AdvisoryError;
 use super::guard::Guard;
 use super::locks::Locks;
 use super::session::Session;
 use super::source::{Conn, Source};
 use super::{Key, Mode, Wait};
+use crate::Error;
 use locktop_base::clock;
 
 /// How often the first in the queue asks for all permits.
@@ -19,24 +19,25 @@ impl<S: Source> Locks<S> {
     ///
     /// # Errors
     /// As for [`Locks::lock`]; or if `of` is not 1 to 1,000.
-    pub async fn permit(&self, name: &str, of: u32, wait: Wait) -> Result<Option<Guard>, AdvisoryError> {
+    pub async fn permit(&self, name: &str, of: u32, wait: Wait) -> Result<Option<Guard>, Error> {
         if of == 0 || of > MOST {
-            return Err(AdvisoryError::Request("a semaphore has 1 to 1000 permits"));
+            return Err(Error::invalid("a semaphore has 1 to 1000 permits"));
         }
+        // Which permit it will be is not known before.
+        let all = [(Key::named(&format!("{name} #1-{of}")), Mode::Exclusive)];
         let permits: Vec<Key> = (1..=of).map(|at| Key::named(&format!("{name} #{at}"))).collect();
         let queue = (Key::named(&format!("{name} #queue")), Mode::Exclusive);
         let mut session = self.session().await?;
         let taken = if wait.lock_timeout().is_none() {
-            session.first_free(&permits).await?
+            session.first_free(&permits, &all).await?
         } else {
             let start = clock::monotonic();
             if session.lock_or_none(std::slice::from_ref(&queue), wait).await?.is_none() {
                 session.give_back();
                 return Ok(None);
             }
-            let taken = next_free(&mut session, &permits, (wait, start)).await?;
-            let shown = taken.iter().map(|(_, permit)| (permit.clone(), Mode::Exclusive));
-            session.unlock(&queue, &shown.collect::<Vec<_>>()).await?;
+            let taken = next_free(&mut session, (&permits, &all), (wait, start)).await?;
+            session.unlock(&queue, &all).await?;
             taken
         };
         let Some((pid, permit)) = taken else {
@@ -50,11 +51,11 @@ impl<S: Source> Locks<S> {
 /// The next permit that is free. Only the first in the queue asks.
 async fn next_free<C: Conn>(
     session: &mut Session<C>,
-    permits: &[Key],
+    (permits, all): (&[Key], &[(Key, Mode)]),
     (wait, start): (Wait, Instant),
-) -> Result<Option<(i32, Key)>, AdvisoryError> {
+) -> Result<Option<(i32, Key)>, Error> {
     loop {
-        if let Some(taken) = session.first_free(permits).await? {
+        if let Some(taken) = session.first_free(permits, all).await? {
             return Ok(Some(taken));
         }
         let left = match wait {

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use super::call::{Call, Level};
-use super::error::AdvisoryError;
 use super::source::{Conn, Refusal, within};
-use super::{Key, Mode, Wait};
+use super::{Holder, Key, Mode, Wait};
+use crate::Error;
 use crate::pooler::Ask;
 use locktop_base::clock;
 
@@ -64,14 +64,9 @@ impl<C: Conn> Session<C> {
     /// Takes all the locks in this order, or none; the process id of the backend that has them, or `None` if they are not
     /// granted in time: one of them may be held all the same then, see [`Self::lock_or_none`]. If this is dropped, or fails
     /// without a server's error, the connection can only be closed.
-    pub(super) async fn lock(
-        &mut self,
-        locks: &[(Key, Mode)],
-        wait: Wait,
-    ) -> Result<Option<i32>, AdvisoryError> {
+    pub(super) async fn lock(&mut self, locks: &[(Key, Mode)], wait: Wait) -> Result<Option<i32>, Error> {
         let mut answer = self.lock_once(locks, wait).await;
-        if !self.is_plain && sqlstate(&answer) == Some(UNTRANSLATABLE_CHARACTER) {
-            self.is_plain = true;
+        if self.is_unknown_text(&answer) {
             answer = self.lock_once(locks, wait).await;
         }
         Ok(answer?.map(|pid| pid.parse().unwrap_or_default()))
@@ -82,7 +77,7 @@ impl<C: Conn> Session<C> {
         &mut self,
         locks: &[(Key, Mode)],
         wait: Wait,
-    ) -> Result<Option<i32>, AdvisoryError> {
+    ) -> Result<Option<i32>, Error> {
         let granted = self.lock(locks, wait).await?;
         if granted.is_none() && (locks.len() > 1 || wait.lock_timeout().is_some()) {
             self.ask(Some(TIMEOUT), &format!("SELECT {}", Call::UnlockAll.call())).await?;
@@ -90,11 +85,7 @@ impl<C: Conn> Session<C> {
         Ok(granted)
     }
 
-    async fn lock_once(
-        &mut self,
-        locks: &[(Key, Mode)],
-        wait: Wait,
-    ) -> Result<Option<String>, AdvisoryError> {
+    async fn lock_once(&mut self, locks: &[(Key, Mode)], wait: Wait) -> Result<Option<String>, Error> {
         let Some(limit) = wait.lock_timeout() else {
             let sql = self.try_all(locks);
             return self.ask(Some(TIMEOUT), &sql).await;
@@ -109,12 +100,7 @@ impl<C: Conn> Session<C> {
     /// Several statements in one message are one transaction: the settings end with it, even if it fails, and the locks do not
     /// (protocol: "Multiple Statements in a Simple Query"). A server that checks its client cancels the wait of one that
     /// has disconnected; some systems cannot do that.
-    async fn wait(
-        &mut self,
-        locks: &[(Key, Mode)],
-        wait: Wait,
-        limit: u32,
-    ) -> Result<Option<String>, AdvisoryError> {
+    async fn wait(&mut self, locks: &[(Key, Mode)], wait: Wait, limit: u32) -> Result<Option<String>, Error> {
         let calls: Vec<String> =
             locks.iter().map(|(key, mode)| Call::Lock(Level::Session, *mode, key.number()).call()).collect();
         // lock_timeout limits each lock, statement_timeout all of them together.
@@ -136,8 +122,12 @@ impl<C: Conn> Session<C> {
     }
 
     /// Takes the first of these that is free, exclusively, and returns it with the process id of the backend. One statement tries
-    /// them in order.
-    pub(super) async fn first_free(&mut self, keys: &[Key]) -> Result<Option<(i32, Key)>, AdvisoryError> {
+    /// them in order. The comment has the name of all of them.
+    pub(super) async fn first_free(
+        &mut self,
+        keys: &[Key],
+        all: &[(Key, Mode)],
+    ) -> Result<Option<(i32, Key)>, Error> {
         let calls = keys.iter().map(|key| Call::Try(Level::Session, Mode::Exclusive, key.number()).call());
         let cases: Vec<String> =
             calls.enumerate().map(|(at, call)| format!("WHEN {call} THEN {at}")).collect();
@@ -146,49 +136,56 @@ impl<C: Conn> Session<C> {
             C::SETTINGS,
             cases.join(" ")
         );
-        let answer = self.ask(Some(TIMEOUT), &sql).await?.unwrap_or_default();
+        let named = format!("{}{sql}", self.comment(all));
+        let mut answer = self.ask(Some(TIMEOUT), &named).await;
+        if self.is_unknown_text(&answer) {
+            answer = self.ask(Some(TIMEOUT), &sql).await;
+        }
+        let answer = answer?.unwrap_or_default();
         let (at, pid) = answer.split_once(' ').unwrap_or_default();
         let key = at.parse().ok().and_then(|at: usize| keys.get(at));
         Ok(key.map(|key| (pid.parse().unwrap_or_default(), key.clone())))
     }
 
     /// Releases a lock; the comment names those that are kept.
-    pub(super) async fn unlock(
-        &mut self,
-        lock: &(Key, Mode),
-        kept: &[(Key, Mode)],
-    ) -> Result<(), AdvisoryError> {
+    pub(super) async fn unlock(&mut self, lock: &(Key, Mode), kept: &[(Key, Mode)]) -> Result<(), Error> {
         let call = Call::Unlock(lock.1, lock.0.number()).call();
         self.ask(Some(TIMEOUT), &format!("{}SELECT {call}", self.comment(kept))).await.map(drop)
     }
 
     /// Releases a lock if it is held: the server logs a warning when a lock that is not held is released.
-    pub(super) async fn unlock_if_held(&mut self, (key, mode): &(Key, Mode)) -> Result<(), AdvisoryError> {
-        let (class, object, kind) = key.number().fields();
-        let name = match mode {
-            Mode::Exclusive => "ExclusiveLock",
-            Mode::Shared => "ShareLock",
-        };
-        let sql = format!(
-            "SELECT {} FROM pg_catalog.pg_locks l, pg_catalog.pg_database d \
-             WHERE l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() AND l.granted \
-               AND l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.mode OPERATOR(pg_catalog.=) '{name}' \
-               AND l.classid OPERATOR(pg_catalog.=) '{class}' AND l.objid OPERATOR(pg_catalog.=) '{object}' \
-               AND l.objsubid OPERATOR(pg_catalog.=) '{kind}' AND d.oid OPERATOR(pg_catalog.=) l.database \
-               AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()",
-            Call::Unlock(*mode, key.number()).call()
-        );
-        self.ask(Some(TIMEOUT), &sql).await.map(drop)
+    pub(super) async fn unlock_if_held(&mut self, (key, mode): &(Key, Mode)) -> Result<(), Error> {
+        let call = Call::Unlock(*mode, key.number()).call();
+        let own = "l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()";
+        self.ask(Some(TIMEOUT), &format!("SELECT {call} {} AND {own}", granted(key, *mode))).await.map(drop)
+    }
+
+    /// The session that holds a lock exclusively.
+    pub(super) async fn holder(&mut self, key: &Key) -> Result<Option<Holder>, Error> {
+        let name = "(SELECT a.application_name FROM pg_catalog.pg_stat_get_activity(l.pid) a)";
+        let sql = format!("SELECT pg_catalog.concat(l.pid, ' ', {name}) {}", granted(key, Mode::Exclusive));
+        let answer = self.ask(Some(TIMEOUT), &sql).await?;
+        Ok(answer.as_deref().and_then(|answer| answer.split_once(' ')).map(|(pid, name)| Holder {
+            pid: pid.parse().unwrap_or_default(),
+            application_name: name.to_owned(),
+        }))
     }
 
     /// Releases all locks of the session. Returns whether these were all held, each as often as it is listed.
-    pub(super) async fn release(&mut self, locks: &[(Key, Mode)]) -> Result<bool, AdvisoryError> {
+    pub(super) async fn release(&mut self, locks: &[(Key, Mode)]) -> Result<bool, Error> {
         let calls: Vec<String> =
             locks.iter().rev().map(|(key, mode)| Call::Unlock(*mode, key.number()).call()).collect();
         let (comment, all) = (self.comment(locks), Call::UnlockAll.call());
         let sql = format!("{comment}SELECT pg_catalog.concat({}), {all}", calls.join(", "));
         let answer = self.ask(Some(TIMEOUT), &sql).await?.unwrap_or_default();
         Ok(answer.len() == locks.len() && !answer.contains('f'))
+    }
+
+    /// Whether the database lacks a character of the comments. No more are sent then.
+    fn is_unknown_text<T>(&mut self, answer: &Result<T, Error>) -> bool {
+        let is_new = !self.is_plain && sqlstate(answer) == Some(UNTRANSLATABLE_CHARACTER);
+        self.is_plain |= is_new;
+        is_new
     }
 
     /// The names in comments, within what `pg_stat_activity` keeps of a statement.
@@ -211,21 +208,33 @@ impl<C: Conn> Session<C> {
         format!("{comment}{settings}SELECT CASE WHEN {all} THEN pg_catalog.pg_backend_pid() END")
     }
 
-    pub(super) async fn ask(
-        &mut self,
-        limit: Option<Duration>,
-        sql: &str,
-    ) -> Result<Option<String>, AdvisoryError> {
+    pub(super) async fn ask(&mut self, limit: Option<Duration>, sql: &str) -> Result<Option<String>, Error> {
         within(limit, sql, Ask::ask(self, sql)).await
     }
 }
 
-fn sqlstate<T>(answer: &Result<T, AdvisoryError>) -> Option<&str> {
-    answer.as_ref().err().and_then(AdvisoryError::sqlstate)
+/// The rows `l` of `pg_locks` with this lock of this database.
+fn granted(key: &Key, mode: Mode) -> String {
+    let (class, object, kind) = key.number().fields();
+    let name = match mode {
+        Mode::Exclusive => "ExclusiveLock",
+        Mode::Shared => "ShareLock",
+    };
+    format!(
+        "FROM pg_catalog.pg_locks l, pg_catalog.pg_database d \
+         WHERE l.granted AND l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.mode OPERATOR(pg_catalog.=) '{name}' \
+           AND l.classid OPERATOR(pg_catalog.=) '{class}' AND l.objid OPERATOR(pg_catalog.=) '{object}' \
+           AND l.objsubid OPERATOR(pg_catalog.=) '{kind}' AND d.oid OPERATOR(pg_catalog.=) l.database \
+           AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()"
+    )
+}
+
+fn sqlstate<T>(answer: &Result<T, Error>) -> Option<&str> {
+    answer.as_ref().err().and_then(Error::sqlstate)
 }
 
 /// Whether a wait reached its limit. A statement that was cancelled earlier was cancelled by another session: that is an error.
-fn is_late(error: &AdvisoryError, wait: Wait, waited: Duration) -> bool {
+fn is_late(error: &Error, wait: Wait, waited: Duration) -> bool {
     match (error.sqlstate(), wait) {
         (Some(LOCK_NOT_AVAILABLE), _) => true,
         (Some(QUERY_CANCELED), Wait::AtMost(limit)) => waited >= limit,

@@ -4,10 +4,10 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{SimpleQueryMessage, Transaction};
 
 use super::call::{Call, Level};
-use super::error::AdvisoryError;
 use super::session::TIMEOUT;
 use super::source::{Refusal, within};
 use super::{Key, Mode, Wait};
+use crate::Error;
 
 /// Acquires a lock that lasts until the transaction ends; false if it is not granted in time. It cannot be released
 /// before, except by a ROLLBACK to an earlier savepoint. Works through any pooler.
@@ -35,7 +35,7 @@ pub async fn xact_lock(
     key: impl Into<Key>,
     mode: Mode,
     wait: Wait,
-) -> Result<bool, AdvisoryError> {
+) -> Result<bool, Error> {
     let key = key.into();
     let (comment, key) = (key.comment().filter(|name| name.is_ascii()).unwrap_or_default(), key.number());
     let call = format!("{comment}SELECT {}", Call::Lock(Level::Transaction, mode, key).call());
@@ -56,7 +56,7 @@ async fn at_most(
     call: &str,
     limit: u32,
     timeout: Option<Duration>,
-) -> Result<bool, AdvisoryError> {
+) -> Result<bool, Error> {
     let setting = "SELECT pg_catalog.current_setting('lock_timeout')";
     let before = ask(transaction, Some(TIMEOUT), setting).await?.unwrap_or_default();
     let before = before.replace('\'', "''");
@@ -79,7 +79,7 @@ async fn ask(
     transaction: &Transaction<'_>,
     limit: Option<Duration>,
     sql: &str,
-) -> Result<Option<String>, AdvisoryError> {
+) -> Result<Option<String>, Error> {
     let answer = async { transaction.simple_query(sql).await.map_err(|error| Refusal::from(&error)) };
     let rows = within(limit, sql, answer).await?;
     Ok(rows.iter().find_map(|message| match message {

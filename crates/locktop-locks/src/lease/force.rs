@@ -1,7 +1,7 @@
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::error::LeaseError;
+use crate::Error;
 use crate::SchemaName;
 
 /// A row as it was displayed. Times are as the server printed them with `DateStyle` ISO.
@@ -61,7 +61,7 @@ impl Place {
 ///
 /// # Errors
 /// If the server refuses or the connection fails.
-pub async fn force_release(client: &Client, place: &Place, shown: &Shown) -> Result<bool, LeaseError> {
+pub async fn force_release(client: &Client, place: &Place, shown: &Shown) -> Result<bool, Error> {
     let token = shown.token.unwrap_or_default();
     let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![
         (&shown.id, Type::INT4),
@@ -76,7 +76,7 @@ pub async fn force_release(client: &Client, place: &Place, shown: &Shown) -> Res
         }
         Place::Published { schema, .. } => ("table of leases", schema.clone()),
     };
-    let failed = |error: tokio_postgres::Error| LeaseError::of(what, &schema, &error);
+    let failed = |error: tokio_postgres::Error| Error::of(what, &schema, &error);
     let rows = client.query_typed(&place.sql(), &values).await.map_err(failed)?;
     rows.first().map_or(Ok(false), |row| row.try_get(0).map_err(failed))
 }

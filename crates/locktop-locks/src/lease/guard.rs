@@ -5,12 +5,10 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
-use super::error::{LeaseError, Loss};
 use super::link::Link;
 use super::standing::Standing;
 use super::{Request, SHORTEST, keeper, queue};
-use crate::call::CallError;
-use crate::held;
+use crate::{Error, Held, Lost};
 use locktop_base::clock;
 use pg_connect::conninfo::ConnInfo;
 
@@ -39,7 +37,7 @@ impl Lease {
     /// # Errors
     /// If the request is invalid, or the server cannot be reached, refuses, or does not answer within the term. Without an
     /// answer the lease may have been acquired all the same, without a holder: it then ends after its term.
-    pub async fn acquire(info: &ConnInfo, request: &Request) -> Result<Option<Self>, LeaseError> {
+    pub async fn acquire(info: &ConnInfo, request: &Request) -> Result<Option<Self>, Error> {
         Self::acquire_within(info, request, Duration::ZERO).await
     }
 
@@ -55,9 +53,12 @@ impl Lease {
         info: &ConnInfo,
         request: &Request,
         limit: Duration,
-    ) -> Result<Option<Self>, LeaseError> {
+    ) -> Result<Option<Self>, Error> {
         if request.owner.is_empty() || request.term < SHORTEST {
-            return Err(LeaseError::Request);
+            return Err(Error::invalid(format!(
+                "a lease needs an owner and a term of at least {} ms",
+                SHORTEST.as_millis()
+            )));
         }
         let mut link = Link::new(info, request);
         let granted = queue::acquire(&mut link, request, limit).await?;
@@ -78,19 +79,79 @@ impl Lease {
         self.token
     }
 
-    /// Reads the clock and returns for how long the lease is certainly still held.
-    ///
-    /// # Errors
-    /// If it is, or may be, lost. It remains so.
-    pub fn check(&self) -> Result<Duration, Loss> {
+    /// Reads the clock and returns for how long the lease is certainly still held; zero if it is, or may be, lost.
+    #[must_use]
+    pub fn time_left(&self) -> Duration {
         let now = clock::since_boot();
         self.standing.send_if_modified(|standing| standing.tick(now));
-        let standing = self.standing.borrow();
-        standing.loss().map_or_else(|| Ok(standing.left(now)), |loss| Err(loss.clone()))
+        self.standing.borrow().left(now)
     }
 
-    /// Completes as soon as the lease is, or may be, lost.
-    pub fn lost(&self) -> impl Future<Output = Loss> + Send + use<> {
+    /// Makes a transaction fail unless the lease is still held, and blocks every other owner until it ends: the first
+    /// statement of a write that only the holder may make. Renewals continue meanwhile.
+    ///
+    /// For this transaction `idle_in_transaction_session_timeout` is at most the time that is left, or a third of the term if
+    /// that is longer: the server terminates the session of a holder that is suspended in it, and the next owner waits no
+    /// longer than that after its last statement.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if the lease is no longer held. The transaction can then only be rolled back.
+    pub async fn fence(&self, transaction: &Transaction<'_>) -> Result<(), Error> {
+        // The server decides whether it is held. The setting is a number of milliseconds up to `i32::MAX`.
+        let left = self.time_left().max(self.term / 3);
+        let left = format!("{}ms", left.as_millis().clamp(1, i32::MAX.unsigned_abs().into()));
+        let current =
+            "pg_catalog.current_setting('idle_in_transaction_session_timeout')::pg_catalog.interval";
+        let sql = format!(
+            "SELECT {}.assert_lease($1, $2),
+                    CASE WHEN {current} OPERATOR(pg_catalog.>) interval '0'
+                              AND {current} OPERATOR(pg_catalog.<=) $3::pg_catalog.interval THEN NULL
+                         ELSE pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true) END",
+            self.schema
+        );
+        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+            [(&self.id, Type::INT4), (&self.token, Type::INT8), (&left, Type::TEXT)];
+        let answer = transaction.query_typed(&sql, &values).await;
+        answer.map(|_| ()).map_err(|error| Error::of("assert_lease", &self.schema, &error))
+    }
+
+    /// Ends the lease now, and notifies the next in its queue, if there is one; returns whether it was held until now.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, refuses or does not answer, or another session keeps the row locked. The lease may
+    /// then run to the end of its term.
+    pub async fn release(self) -> Result<bool, Error> {
+        drop(self.stop);
+        let stopped = |_| Error::Disconnected {
+            what: "lease_release".to_owned(),
+            reason: "its task was stopped".to_owned(),
+        };
+        let mut link = self.task.await.map_err(stopped)?;
+        let start = clock::monotonic();
+        loop {
+            let answer = tokio::time::timeout(TIMEOUT, link.release(self.token)).await;
+            let Ok(answer) = answer else {
+                link.close();
+                return Err(Error::silent("lease_release", TIMEOUT));
+            };
+            match answer? {
+                Some(held) => return Ok(held),
+                None if start.elapsed() > TIMEOUT => {
+                    return Err(Error::Locked { id: self.id, what: "lease_release" });
+                }
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+}
+
+impl Held for Lease {
+    fn check(&self) -> Result<(), Lost> {
+        let _ = self.time_left();
+        self.standing.borrow().loss().cloned().map_or(Ok(()), Err)
+    }
+
+    fn lost(&self) -> impl Future<Output = Lost> + Send + 'static {
         let standing = self.standing.clone();
         async move {
             let mut news = standing.subscribe();
@@ -105,70 +166,6 @@ impl Lease {
                     known.left(now)
                 };
                 let _ = tokio::time::timeout(left, news.changed()).await;
-            }
-        }
-    }
-
-    /// Runs the work while the lease is held, and drops it midway when the lease is lost. The clock is read before each step,
-    /// so that a process that was suspended does nothing more. It is not read after the last step.
-    ///
-    /// # Errors
-    /// If the lease was, or may have been, lost before the last step.
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Loss> {
-        held::run(work, || self.check().map(drop), self.lost()).await
-    }
-
-    /// Makes a transaction fail unless the lease is still held, and blocks every other owner until it ends: the first
-    /// statement of a write that only the holder may make. Renewals continue meanwhile.
-    ///
-    /// For this transaction `idle_in_transaction_session_timeout` is at most the time that is left, or a third of the term if
-    /// that is longer: the server terminates the session of a holder that is suspended in it, and the next owner waits no
-    /// longer than that after its last statement.
-    ///
-    /// # Errors
-    /// [`LeaseError::Fenced`] if the lease is no longer held. The transaction can then only be rolled back.
-    pub async fn fence(&self, transaction: &Transaction<'_>) -> Result<(), LeaseError> {
-        // The server decides whether it is held. The setting is a number of milliseconds up to `i32::MAX`.
-        let left = self.check().unwrap_or_default().max(self.term / 3);
-        let left = format!("{}ms", left.as_millis().clamp(1, i32::MAX.unsigned_abs().into()));
-        let current =
-            "pg_catalog.current_setting('idle_in_transaction_session_timeout')::pg_catalog.interval";
-        let sql = format!(
-            "SELECT {}.assert_lease($1, $2),
-                    CASE WHEN {current} OPERATOR(pg_catalog.>) interval '0'
-                              AND {current} OPERATOR(pg_catalog.<=) $3::pg_catalog.interval THEN NULL
-                         ELSE pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true) END",
-            self.schema
-        );
-        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-            [(&self.id, Type::INT4), (&self.token, Type::INT8), (&left, Type::TEXT)];
-        let answer = transaction.query_typed(&sql, &values).await;
-        answer.map(|_| ()).map_err(|error| LeaseError::of("assert_lease", &self.schema, &error))
-    }
-
-    /// Ends the lease now, and notifies the next in its queue, if there is one; returns whether it was held until now.
-    ///
-    /// # Errors
-    /// If the server cannot be reached, refuses or does not answer, or another session keeps the row locked. The lease may
-    /// then run to the end of its term.
-    pub async fn release(self) -> Result<bool, LeaseError> {
-        drop(self.stop);
-        let stopped =
-            |_| CallError::Lost { what: "lease_release", reason: "its task was stopped".to_owned() };
-        let mut link = self.task.await.map_err(stopped)?;
-        let start = clock::monotonic();
-        loop {
-            let answer = tokio::time::timeout(TIMEOUT, link.release(self.token)).await;
-            let Ok(answer) = answer else {
-                link.close();
-                return Err(LeaseError::Silent { what: "lease_release", limit: TIMEOUT });
-            };
-            match answer? {
-                Some(held) => return Ok(held),
-                None if start.elapsed() > TIMEOUT => {
-                    return Err(LeaseError::Locked { id: self.id, what: "lease_release" });
-                }
-                None => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         }
     }

@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use super::error::LeaseError;
 use super::link::Link;
 use super::standing::Standing;
+use crate::Error;
 use locktop_base::clock;
 
-/// Renews until the lease is lost or the other end of `stop` is dropped.
+/// Leaves the queue, and renews until the lease is lost or the other end of `stop` is dropped.
 pub(super) async fn keep(
     mut link: Link,
     token: i64,
@@ -23,6 +23,7 @@ pub(super) async fn keep(
 }
 
 async fn renew_for_ever(link: &mut Link, token: i64, standing: &watch::Sender<Standing>) {
+    link.leave().await;
     let mut pause = link.term / 3;
     loop {
         tokio::time::sleep(pause).await;
@@ -67,11 +68,11 @@ async fn renew(link: &mut Link, token: i64, standing: &watch::Sender<Standing>) 
             standing.send_modify(Standing::lost);
             Ok(())
         }
-        Ok(Ok(None)) => Err(LeaseError::Locked { id: link.id, what: "lease_renew" }.to_string()),
+        Ok(Ok(None)) => Err(Error::Locked { id: link.id, what: "lease_renew" }.to_string()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => {
             link.close();
-            Err(LeaseError::Silent { what: "lease_renew", limit: round(limit) }.to_string())
+            Err(Error::silent("lease_renew", round(limit)).to_string())
         }
     }
 }

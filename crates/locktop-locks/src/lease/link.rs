@@ -7,8 +7,9 @@ use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::Request;
-use super::error::LeaseError;
+use crate::Error;
 use crate::advisory::source::{CANCEL, GOODBYE};
+use crate::schema_name::literal;
 use locktop_base::clock;
 use pg_connect::connect::{Listening, listen};
 use pg_connect::conninfo::ConnInfo;
@@ -32,8 +33,8 @@ pub(super) struct Attempt {
 pub(super) struct Link {
     pub(super) info: ConnInfo,
     pub(super) connection: Option<Listening>,
-    /// The session is in the queue, or may be: with settings, and perhaps a lock and a statement in progress.
-    pub(super) is_queued: bool,
+    /// The key of the queue that the session is in, or may be: with settings, and perhaps a lock and a statement in progress.
+    pub(super) queued: Option<i64>,
     /// The name of the schema, in double quotes.
     pub(super) schema: String,
     /// The key of the queue, in SQL: its name is a literal, so that locktop shows it.
@@ -47,15 +48,15 @@ impl Link {
         let (schema, id) = (request.schema.quoted(), request.id);
         let name = literal(&format!("locktop lease {schema} {id}"));
         let key = format!("pg_catalog.hashtextextended({name}, 0)");
-        Self { info: info.clone(), connection: None, is_queued: false, schema, key, id, term: request.term }
+        Self { info: info.clone(), connection: None, queued: None, schema, key, id, term: request.term }
     }
 
     /// Connects if there is no connection. A new one is not in the queue.
-    pub(super) async fn client(&mut self) -> Result<&Client, LeaseError> {
+    pub(super) async fn client(&mut self) -> Result<&Client, Error> {
         let connection = match self.connection.take() {
             Some(connection) if !connection.client.is_closed() => connection,
             _ => {
-                self.is_queued = false;
+                self.queued = None;
                 listen(&self.info).await?
             }
         };
@@ -64,11 +65,13 @@ impl Link {
 
     /// Closes the connection, whatever is in progress on it.
     pub(super) fn close(&mut self) {
-        let was_queued = std::mem::take(&mut self.is_queued);
+        let queued = self.queued.take();
         let Some(connection) = self.connection.take() else { return };
         // A backend that waits for a lock does not notice that its client has disconnected; and a pooler passes a request to
         // cancel on only for a client that is connected.
-        if was_queued && let Ok(runtime) = Handle::try_current() {
+        if queued.is_some()
+            && let Ok(runtime) = Handle::try_current()
+        {
             runtime.spawn(async move {
                 connection.canceller.cancel(CANCEL).await;
                 drop(connection);
@@ -77,13 +80,13 @@ impl Link {
     }
 
     /// Asks for the lease; if `in_turn`, only when no session is the first in its queue.
-    pub(super) async fn acquire(&mut self, owner: &str, in_turn: bool) -> Result<Attempt, LeaseError> {
+    pub(super) async fn acquire(&mut self, owner: &str, in_turn: bool) -> Result<Attempt, Error> {
         self.client().await?;
         let (sent, limit) = (clock::since_boot(), self.term);
         let answer = tokio::time::timeout(limit, self.try_acquire(owner, in_turn)).await;
         let Ok(answer) = answer else {
             self.close();
-            return Err(LeaseError::Silent { what: "lease_acquire", limit });
+            return Err(Error::silent("lease_acquire", limit));
         };
         let (token, left, key) = answer?;
         let left = left.map(|seconds| {
@@ -98,7 +101,7 @@ impl Link {
         &mut self,
         owner: &str,
         in_turn: bool,
-    ) -> Result<(Option<i64>, Option<f64>, i64), LeaseError> {
+    ) -> Result<(Option<i64>, Option<f64>, i64), Error> {
         let (what, schema) = ("lease_acquire", self.schema.clone());
         let (id, key, secs) = (self.id, self.key.clone(), self.term.as_secs_f64());
         // The difference to infinity is an error before 17.
@@ -115,14 +118,14 @@ impl Link {
         let values: [(&(dyn ToSql + Sync), Type); 4] =
             [(&id, Type::INT4), (&owner, Type::TEXT), (&secs, Type::FLOAT8), (&in_turn, Type::BOOL)];
         let row = first(self.client().await?, what, &schema, &sql, &values).await?;
-        let failed = |error| LeaseError::of(what, &schema, &error);
-        let row = row.ok_or_else(|| LeaseError::no_row(what))?;
+        let failed = |error| Error::of(what, &schema, &error);
+        let row = row.ok_or_else(|| Error::no_row(what))?;
         let column = |index| row.try_get::<_, Option<f64>>(index).map_err(failed);
         Ok((row.try_get(0).map_err(failed)?, column(1)?, row.try_get(2).map_err(failed)?))
     }
 
     /// Whether it was renewed; `None` if the row is locked.
-    pub(super) async fn renew(&mut self, token: i64) -> Result<Option<bool>, LeaseError> {
+    pub(super) async fn renew(&mut self, token: i64) -> Result<Option<bool>, Error> {
         let (id, secs, schema) = (self.id, self.term.as_secs_f64(), self.schema.clone());
         let values: [(&(dyn ToSql + Sync), Type); 3] =
             [(&id, Type::INT4), (&token, Type::INT8), (&secs, Type::FLOAT8)];
@@ -133,7 +136,7 @@ impl Link {
     /// Whether it was held until now; `None` if the row is locked. Then wakes the first of the queue, if there is one. The
     /// two statements are sent together, but are two transactions: the second one, if it notifies, takes a lock of the whole
     /// server to its end.
-    pub(super) async fn release(&mut self, token: i64) -> Result<Option<bool>, LeaseError> {
+    pub(super) async fn release(&mut self, token: i64) -> Result<Option<bool>, Error> {
         let (id, schema) = (self.id, self.schema.clone());
         let wake = format!(
             "SELECT pg_catalog.pg_notify(pg_catalog.concat('locktop_lease_', k.key), '')
@@ -154,7 +157,7 @@ impl Link {
 impl Drop for Link {
     /// Ends the session with a Terminate message: without it, a server with TLS logs an error.
     fn drop(&mut self) {
-        if self.is_queued {
+        if self.queued.is_some() {
             self.close();
         } else if let (Some(connection), Ok(runtime)) = (self.connection.take(), Handle::try_current()) {
             runtime.spawn(connection.close(GOODBYE));
@@ -168,9 +171,9 @@ async fn first(
     schema: &str,
     sql: &str,
     values: &[(&(dyn ToSql + Sync), Type)],
-) -> Result<Option<Row>, LeaseError> {
+) -> Result<Option<Row>, Error> {
     let rows = client.query_typed(sql, values).await;
-    Ok(rows.map_err(|error| LeaseError::of(what, schema, &error))?.into_iter().next())
+    Ok(rows.map_err(|error| Error::of(what, schema, &error))?.into_iter().next())
 }
 
 async fn value<T: FromSqlOwned>(
@@ -179,17 +182,7 @@ async fn value<T: FromSqlOwned>(
     schema: &str,
     sql: &str,
     values: &[(&(dyn ToSql + Sync), Type)],
-) -> Result<Option<T>, LeaseError> {
+) -> Result<Option<T>, Error> {
     let row = first(client, what, schema, sql, values).await?;
-    row.map_or(Ok(None), |row| row.try_get(0).map_err(|error| LeaseError::of(what, schema, &error)))
-}
-
-/// A literal, whatever the setting `standard_conforming_strings`.
-fn literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    if quoted.contains('\\') {
-        format!(" E'{}'", quoted.replace('\\', "\\\\"))
-    } else {
-        format!("'{quoted}'")
-    }
+    row.map_or(Ok(None), |row| row.try_get(0).map_err(|error| Error::of(what, schema, &error)))
 }

@@ -8,6 +8,7 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
+//! use locktop_locks::Held;
 //! use locktop_locks::lease::{Lease, Request};
 //! use pg_connect::conninfo::ConnInfo;
 //!
@@ -31,11 +32,11 @@
 //! # Which clock decides
 //!
 //! The server's clock decides when a lease ends. The holder does not read it: it counts nine tenths of the term by its
-//! own monotonic clock, from *before* it sent the last confirmed renewal, and then stops ([`Loss::MayBeLost`]). So it
+//! own monotonic clock, from *before* it sent the last confirmed renewal, and then stops ([`Lost::NotRenewed`](crate::Lost::NotRenewed)). So it
 //! stops before the server lets another owner in, unless the rates of the two clocks differ by a tenth. It renews at a
 //! third of the term, and tries again, with a new connection, as long as there is time.
 //!
-//! [`Lease::run`] reads the clock before each step of the work: a process that was suspended finds out when it resumes,
+//! [`Held::run`](crate::Held::run) reads the clock before each step of the work: a process that was suspended finds out when it resumes,
 //! before it does more. Between that check and the effect it may be suspended again; only [`Lease::fence`] protects
 //! against that.
 //!
@@ -68,7 +69,6 @@
 //! A role that is not the owner of the schema needs `USAGE` on it, `SELECT, INSERT, UPDATE` on `distlock`, and `SELECT`
 //! on the view; for statements as published, `USAGE` on the sequence `distlock_token_seq` as well.
 
-mod error;
 mod force;
 mod guard;
 mod keeper;
@@ -80,7 +80,6 @@ use std::time::Duration;
 
 use crate::SchemaName;
 
-pub use error::{LeaseError, Loss};
 pub use force::{Place, Shown, force_release};
 pub use guard::Lease;
 

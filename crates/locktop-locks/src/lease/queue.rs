@@ -9,9 +9,8 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 
 use super::Request;
-use super::error::LeaseError;
 use super::link::{Attempt, Link};
-use crate::call::CallError;
+use crate::Error;
 use crate::pooler;
 use locktop_base::clock;
 
@@ -34,7 +33,7 @@ pub(super) async fn acquire(
     link: &mut Link,
     request: &Request,
     limit: Duration,
-) -> Result<Option<(i64, Duration)>, LeaseError> {
+) -> Result<Option<(i64, Duration)>, Error> {
     let start = clock::monotonic();
     let left = || limit.saturating_sub(start.elapsed());
     let Attempt { granted, key, .. } = link.acquire(&request.owner, !limit.is_zero()).await?;
@@ -52,20 +51,24 @@ pub(super) async fn acquire(
         link.enter(key, request.retry, left().min(longest_wait())).await?;
         loop {
             link.client().await?;
-            if !link.is_queued {
+            if link.queued.is_none() {
                 break;
             }
             let attempt = match link.acquire(&request.owner, false).await {
                 // The session has ended, and left the queue with it.
-                Err(LeaseError::Call(CallError::Lost { .. })) => {
+                Err(Error::Disconnected { .. }) => {
                     link.close();
                     break;
                 }
                 attempt => attempt?,
             };
-            if attempt.granted.is_some() || left().is_zero() {
-                link.leave(key).await;
+            if attempt.granted.is_some() {
+                // The task that renews the lease leaves the queue.
                 return Ok(attempt.granted);
+            }
+            if left().is_zero() {
+                link.leave().await;
+                return Ok(None);
             }
             let end =
                 attempt.left.map_or(Duration::MAX, |left| left.saturating_add(Duration::from_millis(1)));
@@ -80,7 +83,7 @@ async fn poll(
     link: &mut Link,
     request: &Request,
     left: impl Fn() -> Duration,
-) -> Result<Option<(i64, Duration)>, LeaseError> {
+) -> Result<Option<(i64, Duration)>, Error> {
     let pause = (request.term / 10).min(request.retry).max(SHORTEST_PAUSE);
     loop {
         let percent = u32::try_from(RandomState::new().hash_one(0) % 100).unwrap_or_default();
@@ -94,9 +97,9 @@ async fn poll(
 
 impl Link {
     /// Waits to be the first of the queue; leaves it if it is not within `limit`.
-    async fn enter(&mut self, key: i64, retry: Duration, limit: Duration) -> Result<(), LeaseError> {
+    async fn enter(&mut self, key: i64, retry: Duration, limit: Duration) -> Result<(), Error> {
         self.client().await?;
-        self.is_queued = true;
+        self.queued = Some(key);
         // The server ends the session of one that is suspended or cut off when it is the first: it blocks the others.
         let patience = self.term.clamp(Duration::from_secs(1), TIMEOUT);
         // One message is one transaction (protocol: "Multiple Statements in a Simple Query"): if the wait fails, no setting is
@@ -120,23 +123,24 @@ impl Link {
         }
         if sqlstate(&answer) == Some(SqlState::LOCK_NOT_AVAILABLE.code()) {
             // The server keeps a lock that is granted at that moment (`LockErrorCleanup` in `proc.c`).
-            self.leave(key).await;
+            self.leave().await;
             return Ok(());
         }
         answer
     }
 
     /// Leaves the queue. If the lock, the listening or the setting may remain on the connection, it is closed.
-    async fn leave(&mut self, key: i64) {
+    pub(super) async fn leave(&mut self) {
+        let Some(key) = self.queued else { return };
         let sql = format!(
             "SELECT pg_catalog.pg_advisory_unlock_all(); \
              UNLISTEN \"locktop_lease_{key}\"; RESET idle_session_timeout"
         );
         // The term runs already.
-        if self.is_queued && self.say(&sql, self.term / 3).await.is_err() {
+        if self.say(&sql, self.term / 3).await.is_err() {
             self.close();
         }
-        self.is_queued = false;
+        self.queued = None;
     }
 
     /// Waits for a notification. A connection that has ended is no longer in the queue.
@@ -147,20 +151,20 @@ impl Link {
         }
     }
 
-    async fn say(&mut self, sql: &str, limit: Duration) -> Result<(), LeaseError> {
+    async fn say(&mut self, sql: &str, limit: Duration) -> Result<(), Error> {
         let (what, schema) = ("pg_advisory_lock", &self.schema);
-        let Some(connection) = &self.connection else { return Err(LeaseError::no_row(what)) };
+        let Some(connection) = &self.connection else { return Err(Error::no_row(what)) };
         match tokio::time::timeout(limit, connection.client.simple_query(sql)).await {
-            Ok(answer) => answer.map(drop).map_err(|error| LeaseError::of(what, schema, &error)),
-            Err(_) => Err(LeaseError::Silent { what, limit }),
+            Ok(answer) => answer.map(drop).map_err(|error| Error::of(what, schema, &error)),
+            Err(_) => Err(Error::silent(what, limit)),
         }
     }
 }
 
-fn sqlstate(answer: &Result<(), LeaseError>) -> Option<&str> {
+fn sqlstate(answer: &Result<(), Error>) -> Option<&str> {
     match answer {
-        Err(LeaseError::Call(error)) => error.sqlstate(),
-        _ => None,
+        Err(error) => error.sqlstate(),
+        Ok(()) => None,
     }
 }
 

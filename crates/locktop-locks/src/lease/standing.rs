@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::error::Loss;
+use crate::Lost;
 
 /// Either the lease is held for some time, or it is lost, and then for good.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub(super) struct Standing {
     until: Duration,
     /// The failure of the last renewal attempt.
     trouble: Option<String>,
-    loss: Option<Loss>,
+    loss: Option<Lost>,
 }
 
 /// Until when a lease counts as held that was requested at `sent`.
@@ -23,7 +23,7 @@ impl Standing {
         Self { id, until: end(sent, term), trouble: None, loss: None }
     }
 
-    pub(super) fn loss(&self) -> Option<&Loss> {
+    pub(super) fn loss(&self) -> Option<&Lost> {
         self.loss.as_ref()
     }
 
@@ -39,7 +39,7 @@ impl Standing {
         }
         let reason =
             self.trouble.clone().unwrap_or_else(|| "this process or its machine was stopped".to_owned());
-        self.loss = Some(Loss::MayBeLost { id: self.id, reason });
+        self.loss = Some(Lost::NotRenewed { id: self.id, reason });
         true
     }
 
@@ -58,7 +58,7 @@ impl Standing {
 
     /// The server reports that it is not held.
     pub(super) fn lost(&mut self) {
-        self.loss.get_or_insert(Loss::Lost { id: self.id });
+        self.loss.get_or_insert(Lost::Lease { id: self.id });
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
         assert!(!standing.tick(at(126)) && standing.loss().is_none());
         assert!(standing.tick(at(127)), "three seconds before the server lets somebody else in");
         assert!(!standing.tick(at(128)), "once is enough");
-        assert!(matches!(standing.loss(), Some(Loss::MayBeLost { id: 7, .. })));
+        assert!(matches!(standing.loss(), Some(Lost::NotRenewed { id: 7, .. })));
         assert_eq!(standing.left(at(101)), Duration::ZERO);
     }
 
@@ -111,6 +111,6 @@ mod tests {
         let mut standing = Standing::new(7, at(100), TERM);
         standing.lost();
         standing.tick(at(200));
-        assert_eq!(standing.loss(), Some(&Loss::Lost { id: 7 }));
+        assert_eq!(standing.loss(), Some(&Lost::Lease { id: 7 }));
     }
 }

@@ -5,10 +5,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::claim::{Armed, count};
-use super::error::Lost;
 use super::quorum;
 use super::watchdog::{self, State};
-use crate::held;
+use crate::{Held, Lost};
 use locktop_base::clock;
 
 /// The result of a release, counted over the servers.
@@ -37,12 +36,6 @@ pub struct Guard {
     watchdog: Watchdog,
     state: watch::Receiver<State>,
     armed: Armed,
-}
-
-async fn lost(state: &mut watch::Receiver<State>) -> Lost {
-    let found = state.wait_for(|state| state.lost.is_some()).await;
-    // The watchdog ends only after it has reported the loss, or with its runtime.
-    found.ok().and_then(|state| state.lost).unwrap_or(Lost::Silent)
 }
 
 /// Ends with the guard.
@@ -77,7 +70,7 @@ impl Guard {
     /// How much longer the lock is certainly held if no renewal succeeds; zero if it is lost.
     #[must_use]
     pub fn time_left(&self) -> Duration {
-        let state = *self.state.borrow();
+        let state = self.state.borrow();
         let left = state.valid_until.saturating_sub(clock::since_boot());
         if state.lost.is_none() { left } else { Duration::ZERO }
     }
@@ -87,23 +80,6 @@ impl Guard {
     #[must_use]
     pub fn is_held(&self) -> bool {
         !self.time_left().is_zero()
-    }
-
-    /// Waits until the lock is, or may be, lost. Work under the lock must stop then.
-    pub async fn lost(&mut self) -> Lost {
-        lost(&mut self.state).await
-    }
-
-    /// Runs the work while the lock is held, and drops it midway when the lock is lost. The clock is read before each step,
-    /// so that a process that was suspended does nothing more. It is not read after the last step.
-    ///
-    /// # Errors
-    /// If the lock was, or may have been, lost before the last step.
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        let mut state = self.state.clone();
-        let lost_now = || self.state.borrow().lost.unwrap_or(Lost::Silent);
-        let check = || if self.is_held() { Ok(()) } else { Err(lost_now()) };
-        held::run(work, check, lost(&mut state)).await
     }
 
     /// Releases the lock, and returns the servers' answers.
@@ -117,5 +93,20 @@ impl Guard {
     /// Stops the renewals and leaves the key to the end of its term: no other client gets the lock before.
     pub fn keep(mut self) {
         self.armed.disarm();
+    }
+}
+
+impl Held for Guard {
+    fn check(&self) -> Result<(), Lost> {
+        if self.is_held() { Ok(()) } else { Err(self.state.borrow().lost.clone().unwrap_or(Lost::Silent)) }
+    }
+
+    fn lost(&self) -> impl Future<Output = Lost> + Send + 'static {
+        let mut state = self.state.clone();
+        async move {
+            let found = state.wait_for(|state| state.lost.is_some()).await;
+            // The watchdog ends only after it has reported the loss, or with its runtime.
+            found.ok().and_then(|state| state.lost.clone()).unwrap_or(Lost::Silent)
+        }
     }
 }

@@ -2,15 +2,13 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
+//! use locktop_locks::Held;
 //! use locktop_locks::redis_lock::{LockOptions, RedisLocks};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let locks = RedisLocks::connect(&["redis://redis-1", "redis://redis-2", "redis://redis-3"], LockOptions::default())?;
-//! let mut guard = locks.acquire("lock:report", Duration::from_secs(5)).await?;
-//! tokio::select! {
-//!     () = write_the_report() => {}
-//!     lost = guard.lost() => return Err(lost.into()), // stop at once: somebody else may have begun
-//! }
+//! let Some(guard) = locks.acquire("lock:report", Duration::from_secs(5)).await? else { return Ok(()) };
+//! guard.run(write_the_report()).await?; // stops when the lock is lost: another client may have begun
 //! guard.release().await;
 //! # Ok(())
 //! # }
@@ -34,7 +32,7 @@
 //!   of the term, and a renewal counts only when a majority has confirmed it in time.
 //! - **Releasing** is a script that compares before it deletes: no client deletes another client's value. It publishes
 //!   the release if the user is permitted to.
-//! - **Losing** is reported by [`Guard::lost`]: by the first renewal that finds no majority left (the key was removed or
+//! - **Losing** is reported by [`Held::lost`](crate::Held::lost): by the first renewal that finds no majority left (the key was removed or
 //!   has another client's value), and at the latest when the last confirmed term ends, even if no server answers.
 //! - **Forgetting servers.** A server that restarts without its data may grant the same lock a second time while the
 //!   first holder's term still runs. So a server that has been up for less than a term is not asked for a vote
@@ -55,17 +53,17 @@
 //!
 //! # Uses
 //!
-//! **No double submission**: the first client has the key for a term, and the others get an error.
+//! **No double submission**: the first client has the key for a term, and the others get `None`.
 //!
 //! ```no_run
-//! # use locktop_locks::redis_lock::{NotAcquired, RedisLocks};
+//! # use locktop_locks::{Error, redis_lock::RedisLocks};
 //! # async fn place_order() -> u64 { 7 }
-//! async fn submit(locks: &RedisLocks, cart: u64) -> Result<u64, NotAcquired> {
+//! async fn submit(locks: &RedisLocks, cart: u64) -> Result<Option<u64>, Error> {
 //!     // The key names what must not be done twice, not who does it: another cart of the same user is another order.
-//!     let guard = locks.try_acquire(&format!("lock:submit:{cart}")).await?;
+//!     let Some(guard) = locks.try_acquire(&format!("lock:submit:{cart}")).await? else { return Ok(None) };
 //!     let order = place_order().await;
 //!     guard.keep(); // for the rest of the term: a second click a moment later is refused too
-//!     Ok(order)
+//!     Ok(Some(order))
 //! }
 //! ```
 //!
@@ -73,9 +71,9 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use locktop_locks::redis_lock::{Interrupted, RedisLocks};
+//! # use locktop_locks::{Error, redis_lock::RedisLocks};
 //! # async fn print(_page: &str) {}
-//! async fn print_alone(locks: &RedisLocks, page: &str) -> Result<(), Interrupted> {
+//! async fn print_alone(locks: &RedisLocks, page: &str) -> Result<Option<()>, Error> {
 //!     locks.with("lock:printer", Duration::from_secs(10), print(page)).await
 //! }
 //! ```
@@ -83,27 +81,22 @@
 //! **One runner per task**: a client that does not get the lock leaves the task to the one that has it.
 //!
 //! ```no_run
-//! # use locktop_locks::redis_lock::{Interrupted, NotAcquired, RedisLocks};
+//! # use locktop_locks::{Error, redis_lock::RedisLocks};
 //! # use std::time::Duration;
 //! # async fn is_due(_task: u64) -> bool { true }
 //! # async fn run(_task: u64) {}
-//! async fn run_if_free(locks: &RedisLocks, task: u64) -> Result<bool, Interrupted> {
+//! async fn run_if_free(locks: &RedisLocks, task: u64) -> Result<bool, Error> {
 //!     let work = async {
 //!         // Looked at again under the lock: whoever had it before may have done the task.
 //!         if is_due(task).await {
 //!             run(task).await;
 //!         }
 //!     };
-//!     match locks.with(&format!("lock:task:{task}"), Duration::ZERO, work).await {
-//!         Ok(()) => Ok(true),
-//!         Err(Interrupted::NotAcquired(NotAcquired::Taken { .. })) => Ok(false),
-//!         Err(other) => Err(other),
-//!     }
+//!     Ok(locks.with(&format!("lock:task:{task}"), Duration::ZERO, work).await?.is_some())
 //! }
 //! ```
 
 mod claim;
-mod error;
 mod guard;
 mod line;
 mod member;
@@ -113,7 +106,6 @@ mod servers;
 mod watchdog;
 
 pub use crate::quorum;
-pub use error::{Interrupted, Lost, NotAcquired, SetupError};
 pub use guard::{Guard, Released};
 pub use options::{LockOptions, Restarts};
 pub use servers::RedisLocks;

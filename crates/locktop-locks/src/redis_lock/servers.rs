@@ -2,7 +2,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::claim::{Armed, Claim, Votes, count};
-use super::error::{Interrupted, NotAcquired, SetupError};
 use super::guard::Guard;
 use super::line::Waiter;
 use super::member::Member;
@@ -10,6 +9,7 @@ use super::options::{LockOptions, SHORTEST_TERM, validity};
 use super::quorum;
 use super::random;
 use crate::redis::RedisUrl;
+use crate::{Error, Held as _};
 use locktop_base::clock;
 
 /// One server, or several independent ones whose majority decides. Clones share the connections.
@@ -24,28 +24,31 @@ impl RedisLocks {
     ///
     /// # Errors
     /// If there is no server, a server is named twice, a URL is not a Redis URL, or the term is too short.
-    pub fn connect(urls: &[impl AsRef<str>], options: LockOptions) -> Result<Self, SetupError> {
+    pub fn connect(urls: &[impl AsRef<str>], options: LockOptions) -> Result<Self, Error> {
         let servers: Result<Vec<_>, _> = urls.iter().map(|url| RedisUrl::parse(url.as_ref())).collect();
-        Self::new(servers?, options)
+        Self::new(servers.map_err(|error| Error::invalid(error.to_string()))?, options)
     }
 
     /// The same with URLs that are already parsed.
     ///
     /// # Errors
     /// If there is no server, a server is named twice, or the term is too short.
-    pub fn new(servers: Vec<RedisUrl>, options: LockOptions) -> Result<Self, SetupError> {
+    pub fn new(servers: Vec<RedisUrl>, options: LockOptions) -> Result<Self, Error> {
         if servers.is_empty() {
-            return Err(SetupError::NoServer);
+            return Err(Error::invalid("a lock in Redis needs at least one server"));
         }
         if let Some((_, twice)) = servers
             .iter()
             .enumerate()
             .find(|(at, server)| servers.iter().take(*at).any(|other| other == *server))
         {
-            return Err(SetupError::Twice(twice.clone()));
+            return Err(Error::invalid(format!("{twice} is named twice: each server has one vote")));
         }
         if options.term < SHORTEST_TERM {
-            return Err(SetupError::Term(options.term));
+            let term = options.term.as_millis();
+            return Err(Error::invalid(format!(
+                "a term of {term} ms is too short for a lock in Redis: use at least 100 ms"
+            )));
         }
         let (timeout, quarantine) = (options.server_timeout(), options.quarantine());
         let members = servers.into_iter().map(|server| Member::new(server, timeout, quarantine)).collect();
@@ -58,12 +61,12 @@ impl RedisLocks {
         quorum(count(self.members.len()))
     }
 
-    /// Tries once.
+    /// Tries once; `None` if another client holds the lock.
     ///
     /// # Errors
-    /// If another client holds the lock, or too few servers agreed in time.
-    pub async fn try_acquire(&self, key: &str) -> Result<Guard, NotAcquired> {
-        let value = random::value(&self.options.name).map_err(|error| NotAcquired::NoQuorum {
+    /// If too few servers agreed in time. What was set of the lock has been removed as far as the servers answer.
+    pub async fn try_acquire(&self, key: &str) -> Result<Option<Guard>, Error> {
+        let value = random::value(&self.options.name).map_err(|error| Error::NoQuorum {
             key: key.to_owned(),
             granted: 0,
             quorum: self.quorum(),
@@ -77,19 +80,19 @@ impl RedisLocks {
         let started = clock::since_boot();
         let votes = armed.claim.ask(|member, claim| member.take(&claim.key, &claim.value, term)).await;
         match self.verdict(key, votes, started) {
-            Ok(valid_until) => Ok(Guard::begin(armed, term, started, valid_until)),
-            Err(refusal) => {
+            Ok(Some(valid_until)) => Ok(Some(Guard::begin(armed, term, started, valid_until))),
+            refusal => {
                 armed.release(false).await;
-                Err(refusal)
+                refusal.map(|_| None)
             }
         }
     }
 
-    /// Waits in line until the lock is acquired or the time is up. Without time it tries once.
+    /// Waits in line until the lock is acquired; `None` if it is not in time. Without time it tries once.
     ///
     /// # Errors
-    /// The error of the last attempt; [`NotAcquired::Taken`] if others were before it in line.
-    pub async fn acquire(&self, key: &str, within: Duration) -> Result<Guard, NotAcquired> {
+    /// The error of the last attempt.
+    pub async fn acquire(&self, key: &str, within: Duration) -> Result<Option<Guard>, Error> {
         if within.is_zero() {
             return self.try_acquire(key).await;
         }
@@ -97,57 +100,50 @@ impl RedisLocks {
         let ticket = random::value(&self.options.name).ok();
         let mut waiter = Waiter::new(&self.members, key, ticket, self.options.ticket());
         loop {
-            let refusal = if waiter.is_first().await {
-                match self.try_acquire(key).await {
-                    Ok(guard) => {
-                        waiter.leave().await;
-                        return Ok(guard);
-                    }
-                    Err(refusal) => refusal,
-                }
-            } else {
-                let servers = count(self.members.len());
-                NotAcquired::Taken { key: key.to_owned(), taken: servers, servers }
-            };
+            let answer = if waiter.is_first().await { self.try_acquire(key).await } else { Ok(None) };
+            if let Ok(Some(_)) = answer {
+                waiter.leave().await;
+                return answer;
+            }
             let left = within.saturating_sub(started.elapsed());
             if left.is_zero() {
-                return Err(refusal);
+                return answer;
             }
             waiter.wait(random::delay(self.options.longest_delay).min(left)).await;
         }
     }
 
     /// Runs work under a lock: waits for the lock, at most the given time; drops the work midway if the lock is lost;
-    /// releases the lock.
+    /// releases the lock. `None` if it is not acquired in time.
     ///
     /// # Errors
-    /// If the lock was not acquired, and then nothing was done; or if it was lost, and then the work was not finished.
+    /// As for [`Self::acquire`]; or [`Error::NotHeld`] if the lock was lost, and then the work was not finished.
     pub async fn with<T>(
         &self,
         key: &str,
         within: Duration,
         work: impl Future<Output = T>,
-    ) -> Result<T, Interrupted> {
-        let guard = self.acquire(key, within).await?;
+    ) -> Result<Option<T>, Error> {
+        let Some(guard) = self.acquire(key, within).await? else { return Ok(None) };
         let done = guard.run(work).await;
         guard.release().await;
-        Ok(done?)
+        Ok(Some(done?))
     }
 
-    /// Until when the lock is valid, or why it was not acquired.
-    fn verdict(&self, key: &str, votes: Votes, started: Duration) -> Result<Duration, NotAcquired> {
+    /// Until when the lock is valid; `None` if other clients hold it on so many servers that no majority is left.
+    fn verdict(&self, key: &str, votes: Votes, started: Duration) -> Result<Option<Duration>, Error> {
         let (servers, quorum) = (count(self.members.len()), self.quorum());
         let key = key.to_owned();
         if votes.yes >= quorum {
             let elapsed = clock::since_boot().saturating_sub(started);
             return validity(self.options.term, elapsed)
-                .map(|left| started + elapsed + left)
-                .ok_or(NotAcquired::TooSlow { key, elapsed });
+                .map(|left| Some(started + elapsed + left))
+                .ok_or(Error::TooSlow { key, elapsed });
         }
         if servers - votes.no < quorum {
-            return Err(NotAcquired::Taken { key, taken: votes.no, servers });
+            return Ok(None);
         }
-        Err(NotAcquired::NoQuorum { key, granted: votes.yes, quorum, servers, faults: votes.unknown })
+        Err(Error::NoQuorum { key, granted: votes.yes, quorum, servers, faults: votes.unknown })
     }
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::claim::{Claim, Votes, count};
-use super::error::Lost;
 use super::options::validity;
 use super::quorum;
+use crate::Lost;
 use locktop_base::clock;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct State {
     /// Until when the last confirmed term is valid, by [`clock::since_boot`].
     pub(super) valid_until: Duration,

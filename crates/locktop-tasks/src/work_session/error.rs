@@ -1,5 +1,5 @@
 use crate::schema::{LATEST, SchemaError, SchemaName};
-use locktop_locks::pooler::PoolerError;
+use locktop_locks::PoolerError;
 use pg_connect::error::ConnectError;
 use pg_connect::message;
 use pg_connect::refusal;

@@ -28,7 +28,7 @@ pub(super) fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
     lines.push(Line::new());
     lines.extend(times(context, row));
     if row.waiting > 0 {
-        let words = format!("{} for its row; 2 shows them", text::count(u64::from(row.waiting)));
+        let words = format!("{} for it; 2 shows them", text::count(u64::from(row.waiting)));
         lines.push(field("waiting", words, Tone::Warning));
     }
     Some(lines)

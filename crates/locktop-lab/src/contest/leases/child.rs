@@ -8,8 +8,8 @@ use tokio_postgres::Client;
 
 use crate::scenario::SCHEMA;
 use crate::workers::WorkerConfig;
-use locktop_locks::call::CallError;
-use locktop_locks::lease::{Lease, LeaseError, Request};
+use locktop_locks::lease::{Lease, Request};
+use locktop_locks::{Error, Held as _};
 use locktop_tasks::schema::SchemaName;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
@@ -44,7 +44,7 @@ struct Node {
 }
 
 impl Node {
-    async fn compete(&mut self, leases: i32) -> Result<(), LeaseError> {
+    async fn compete(&mut self, leases: i32) -> Result<(), Error> {
         let mut client = connect(&self.info).await?.client;
         loop {
             let id =
@@ -60,13 +60,7 @@ impl Node {
         }
     }
 
-    async fn hold(
-        &self,
-        client: &mut Client,
-        id: i32,
-        lease: Lease,
-        work: Duration,
-    ) -> Result<(), LeaseError> {
+    async fn hold(&self, client: &mut Client, id: i32, lease: Lease, work: Duration) -> Result<(), Error> {
         let steps = work.as_millis() / STEP.as_millis();
         let working = async {
             let mut step = 0;
@@ -75,12 +69,12 @@ impl Node {
                 step += 1;
                 tokio::time::sleep(STEP).await;
             }
-            Ok::<(), LeaseError>(())
+            Ok::<(), Error>(())
         };
         let token = lease.token();
         let lost = match lease.run(working).await {
             Ok(Ok(())) => false,
-            Ok(Err(LeaseError::Fenced(_))) | Err(_) => true,
+            Ok(Err(Error::Fenced(_))) | Err(_) => true,
             Ok(Err(other)) => return Err(other),
         };
         if !lost {
@@ -89,21 +83,21 @@ impl Node {
             return if held { Ok(()) } else { self.note(client, token, "release", true).await };
         }
         let mut tried = self.write(client, id, &lease).await;
-        if !matches!(tried, Ok(_) | Err(LeaseError::Fenced(_))) {
+        if !matches!(tried, Ok(_) | Err(Error::Fenced(_))) {
             // The server has terminated a session that was suspended in its transaction.
             *client = connect(&self.info).await?.client;
             tried = self.write(client, id, &lease).await;
         }
         let refused = match tried {
             Ok(_) => false,
-            Err(LeaseError::Fenced(_)) => true,
+            Err(Error::Fenced(_)) => true,
             Err(other) => return Err(other),
         };
         self.note(client, token, "write", refused).await
     }
 
     /// Writes a row that only the holder may write; returns whether the operator has a question open.
-    async fn write(&self, client: &mut Client, id: i32, lease: &Lease) -> Result<bool, LeaseError> {
+    async fn write(&self, client: &mut Client, id: i32, lease: &Lease) -> Result<bool, Error> {
         let transaction = client.transaction().await.map_err(failed)?;
         lease.fence(&transaction).await?;
         let sql = format!(
@@ -116,7 +110,7 @@ impl Node {
         Ok(is_open)
     }
 
-    async fn note(&self, client: &Client, token: i64, tried: &str, refused: bool) -> Result<(), LeaseError> {
+    async fn note(&self, client: &Client, token: i64, tried: &str, refused: bool) -> Result<(), Error> {
         let sql = format!(
             "INSERT INTO {SCHEMA}.lease_losses (token, worker, tried, refused) VALUES ($1, $2, $3, $4)"
         );
@@ -125,6 +119,6 @@ impl Node {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: tokio_postgres::Error) -> LeaseError {
-    CallError::Lost { what: "a row of the holder", reason: error.to_string() }.into()
+fn failed(error: tokio_postgres::Error) -> Error {
+    Error::Disconnected { what: "a row of the holder".to_owned(), reason: error.to_string() }
 }

@@ -18,7 +18,7 @@ use super::{Contest, Environment, Rules};
 use crate::scenario::SCHEMA;
 use crate::workers::{TasksError, WorkerRole};
 use locktop_base::clock;
-use locktop_locks::work_queue::WorkQueue;
+use locktop_tasks::work_queue::WorkQueue;
 use pg_connect::connect::connect;
 
 tally! {

@@ -9,8 +9,8 @@ use tokio_postgres::Client;
 
 use crate::contest::Environment;
 use crate::scenario::SCHEMA;
-use locktop_locks::call::CallError;
-use locktop_locks::work_queue::WorkQueue;
+use locktop_locks::Error;
+use locktop_tasks::work_queue::WorkQueue;
 use pg_connect::connect::connect;
 
 const LOOK: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ async fn fill(
     random: &mut Rng,
     added: &AtomicU64,
     quit: &mut watch::Receiver<bool>,
-) -> Result<(), CallError> {
+) -> Result<(), Error> {
     let queue = WorkQueue { schema: environment.schema.clone() };
     let (least, more) = if environment.headless { WORK } else { SHOWN_WORK };
     while !*quit.borrow() {
@@ -96,14 +96,16 @@ async fn fill(
     Ok(())
 }
 
-async fn delete_old(environment: &Environment, client: &Client) -> Result<(), CallError> {
+async fn delete_old(environment: &Environment, client: &Client) -> Result<(), Error> {
     let old = "< clock_timestamp() - interval '10 minutes'";
     let schema = environment.schema.quoted();
     let sql = format!(
         "DELETE FROM {schema}.task_queue WHERE status IN ('completed', 'failed') AND completed_at {old};
          DELETE FROM {SCHEMA}.queue_runs WHERE last {old}; DELETE FROM {SCHEMA}.queue_finishes WHERE at {old}"
     );
-    let failed =
-        |error: tokio_postgres::Error| CallError::Lost { what: "task_queue", reason: error.to_string() };
+    let failed = |error: tokio_postgres::Error| Error::Disconnected {
+        what: "task_queue".to_owned(),
+        reason: error.to_string(),
+    };
     client.batch_execute(&sql).await.map_err(failed)
 }

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use crate::scenario::SCHEMA;
 use crate::workers::WorkerConfig;
 use locktop_base::clock;
-use locktop_locks::redis_lock::{Guard, LockOptions, NotAcquired, RedisLocks};
+use locktop_locks::redis_lock::{Guard, LockOptions, RedisLocks};
 use pg_connect::connect::connect;
 
 const STEP: Duration = Duration::from_millis(40);
@@ -132,9 +132,9 @@ impl LockClient {
         within: Duration,
     ) -> Result<Option<(Guard, i64)>, tokio_postgres::Error> {
         let guard = match set.locks.acquire(key, within).await {
-            Ok(guard) => guard,
-            Err(refusal) => {
-                let reason = if matches!(refusal, NotAcquired::Taken { .. }) { "taken" } else { "no quorum" };
+            Ok(Some(guard)) => guard,
+            refusal => {
+                let reason = if refusal.is_ok() { "taken" } else { "no quorum" };
                 let sql = format!(
                     "INSERT INTO {SCHEMA}.redis_refusals AS r (worker, reason) VALUES ($1, $2)
                      ON CONFLICT (worker, reason) DO UPDATE SET times = r.times + 1"

@@ -5,9 +5,9 @@ use std::time::Duration;
 use bb8_postgres::PostgresConnectionManager;
 use bb8_postgres::bb8::{ManageConnection, Pool, PooledConnection};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Client, Error, NoTls, Socket};
+use tokio_postgres::{Client, NoTls, Socket};
 
-use super::{AdvisoryError, CANCEL, Conn, Refusal, Source, ask, closed};
+use super::{CANCEL, Conn, Error, Refusal, Source, ask, closed};
 
 /// How long [`END`] may take before the statement in progress is cancelled again.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -49,7 +49,7 @@ where
 impl Source for Pool<PostgresConnectionManager<NoTls>> {
     type Conn = Lent<NoTls>;
 
-    async fn get(&self) -> Result<Self::Conn, AdvisoryError> {
+    async fn get(&self) -> Result<Self::Conn, Error> {
         WithTls(self.clone(), NoTls).get().await
     }
 }
@@ -60,12 +60,12 @@ where
     Tls::Stream: Send + Sync,
     Tls::TlsConnect: Send,
     <Tls::TlsConnect as tokio_postgres::tls::TlsConnect<Socket>>::Future: Send,
-    PostgresConnectionManager<Tls>: ManageConnection<Connection = Client, Error = Error>,
+    PostgresConnectionManager<Tls>: ManageConnection<Connection = Client, Error = tokio_postgres::Error>,
 {
     type Conn = Lent<Tls>;
 
-    async fn get(&self) -> Result<Self::Conn, AdvisoryError> {
-        let client = self.0.get_owned().await.map_err(|error| AdvisoryError::Pool(error.to_string()))?;
+    async fn get(&self) -> Result<Self::Conn, Error> {
+        let client = self.0.get_owned().await.map_err(|error| Error::Pool(error.to_string()))?;
         Ok(Lent { client: Some(client), tls: self.1.clone(), is_discarded: false })
     }
 }
@@ -76,7 +76,7 @@ where
     Tls::Stream: Send + Sync,
     Tls::TlsConnect: Send,
     <Tls::TlsConnect as tokio_postgres::tls::TlsConnect<Socket>>::Future: Send,
-    PostgresConnectionManager<Tls>: ManageConnection<Connection = Client, Error = Error>,
+    PostgresConnectionManager<Tls>: ManageConnection<Connection = Client, Error = tokio_postgres::Error>,
 {
     async fn ask(&mut self, sql: &str) -> Result<Option<String>, Refusal> {
         match &self.client {

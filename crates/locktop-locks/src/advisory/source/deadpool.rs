@@ -3,13 +3,13 @@
 use deadpool_postgres::{Object, Pool};
 use tokio_postgres::NoTls;
 
-use super::{AdvisoryError, CANCEL, Conn, Refusal, Source, ask, closed, spawn};
+use super::{CANCEL, Conn, Error, Refusal, Source, ask, closed, spawn};
 
 impl Source for Pool {
     type Conn = Object;
 
-    async fn get(&self) -> Result<Object, AdvisoryError> {
-        Self::get(self).await.map_err(|error| AdvisoryError::Pool(error.to_string()))
+    async fn get(&self) -> Result<Object, Error> {
+        Self::get(self).await.map_err(|error| Error::Pool(error.to_string()))
     }
 }
 

@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::{AdvisoryError, CANCEL, Client, Conn, GOODBYE, Refusal, Source, ask, message, spawn};
+use super::{CANCEL, Client, Conn, Error, GOODBYE, Refusal, Source, ask, message, spawn};
 use pg_connect::connect::{Canceller, Connection, connect};
 use pg_connect::conninfo::ConnInfo;
 
@@ -21,7 +21,7 @@ pub struct Direct {
 impl Source for ConnInfo {
     type Conn = Direct;
 
-    async fn get(&self) -> Result<Direct, AdvisoryError> {
+    async fn get(&self) -> Result<Direct, Error> {
         let Connection { client, canceller, driver } = connect(self).await?;
         let (sender, ended) = watch::channel(None);
         let handle = driver.abort_handle();

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::error::AdvisoryError;
-pub use super::error::Refusal;
+use crate::Error;
+pub use crate::Refusal;
 #[cfg(feature = "bb8")]
 pub use bb8::{Lent, WithTls};
 pub use direct::Direct;
@@ -38,7 +38,7 @@ pub trait Source: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// If no connection can be provided.
-    fn get(&self) -> impl Future<Output = Result<Self::Conn, AdvisoryError>> + Send;
+    fn get(&self) -> impl Future<Output = Result<Self::Conn, Error>> + Send;
 }
 
 /// A connection of a [`Source`]. Dropping it returns it.
@@ -77,14 +77,12 @@ pub(super) async fn within<T>(
     limit: Option<Duration>,
     what: &str,
     answer: impl Future<Output = Result<T, Refusal>>,
-) -> Result<T, AdvisoryError> {
+) -> Result<T, Error> {
     let answer = match limit {
         None => answer.await,
-        Some(limit) => {
-            tokio::time::timeout(limit, answer).await.map_err(|_| AdvisoryError::silent(what, limit))?
-        }
+        Some(limit) => tokio::time::timeout(limit, answer).await.map_err(|_| Error::silent(what, limit))?,
     };
-    answer.map_err(|refusal| AdvisoryError::of(what, refusal))
+    answer.map_err(|refusal| Error::refused(what, refusal))
 }
 
 /// [`Conn::ended`] for a client whose driver belongs to a pool: a closed connection is detected within 50 ms, a server that does

@@ -1,7 +1,7 @@
 //! The work queue: items that each go to one worker at a time.
 //!
 //! ```no_run
-//! use locktop_locks::work_queue::{End, WorkQueue};
+//! use locktop_tasks::work_queue::{End, WorkQueue};
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let queue = WorkQueue::default();
@@ -24,7 +24,7 @@
 //! write that must happen only once belongs in the transaction that ends the item.
 //!
 //! A session is a server session: through a pooler in transaction mode the end of an item may come from another session
-//! than its claim, and would not count. [`pooler`](super::pooler) detects one.
+//! than its claim, and would not count. [`pooler`](locktop_locks::pooler) detects one.
 //!
 //! A failed attempt is tried again after a pause ([`End::Again`]), and an item may be added for later, with `not_before`.
 //! An item that takes longer than its `timeout` is shown as slow; its worker must end it.
@@ -41,9 +41,10 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::types::Type;
 use tokio_postgres::{GenericClient, Row};
 
-use super::call::{CallError, Parameter, column, row, rows};
-use crate::SchemaName;
 use locktop_base::Timestamp;
+use locktop_locks::Error;
+use locktop_locks::SchemaName;
+use locktop_locks::call::{Parameter, column, row, rows};
 
 /// The notification channel for new items to claim; the payload is the schema's name.
 pub const CHANNEL: &str = "locktop_queue";
@@ -151,10 +152,12 @@ impl WorkQueue {
         client: &C,
         name: &str,
         payload: &P,
-    ) -> Result<i64, CallError> {
+    ) -> Result<i64, Error> {
         const WHAT: &str = "task_queue";
-        let payload = serde_json::to_string(payload)
-            .map_err(|error| CallError::Lost { what: WHAT, reason: format!("no payload: {error}") })?;
+        let payload = serde_json::to_string(payload).map_err(|error| Error::Disconnected {
+            what: WHAT.to_owned(),
+            reason: format!("no payload: {error}"),
+        })?;
         let sql =
             "INSERT INTO @schema@.task_queue (task_name, payload) VALUES ($1, $2::text::jsonb) RETURNING id";
         let row =
@@ -171,7 +174,7 @@ impl WorkQueue {
         &self,
         client: &C,
         worker: &str,
-    ) -> Result<Option<Item>, CallError> {
+    ) -> Result<Option<Item>, Error> {
         Ok(self.claim_many(client, worker, 1).await?.into_iter().next())
     }
 
@@ -184,7 +187,7 @@ impl WorkQueue {
         client: &C,
         worker: &str,
         at_most: i32,
-    ) -> Result<Vec<Item>, CallError> {
+    ) -> Result<Vec<Item>, Error> {
         let sql = "SELECT task_id, task_name, payload::text, attempt, max_attempts, started_at
              FROM @schema@.claim_queue_items($1, $2)";
         let parameters: &[Parameter<'_>] = &[(&worker, Type::TEXT), (&at_most, Type::INT4)];
@@ -201,7 +204,7 @@ impl WorkQueue {
         client: &C,
         item: &Item,
         end: &End,
-    ) -> Result<bool, CallError> {
+    ) -> Result<bool, Error> {
         const WHAT: &str = "finish_queue_item";
         let (status, error) = match end {
             End::Completed => ("completed", None),
@@ -229,7 +232,7 @@ impl WorkQueue {
         &self,
         client: &C,
         worker: &str,
-    ) -> Result<Vec<(i64, i32)>, CallError> {
+    ) -> Result<Vec<(i64, i32)>, Error> {
         const WHAT: &str = "heartbeat_queue_items";
         let sql = "SELECT task_id, attempt FROM @schema@.heartbeat_queue_items($1)";
         let rows = rows(client, &self.schema, WHAT, sql, &[(&worker, Type::TEXT)]).await?;
@@ -247,7 +250,7 @@ impl WorkQueue {
         client: &C,
         actor: &str,
         at_most: i32,
-    ) -> Result<Vec<Settled>, CallError> {
+    ) -> Result<Vec<Settled>, Error> {
         const WHAT: &str = "requeue_lost_items";
         let sql = format!("SELECT {SETTLED} FROM @schema@.requeue_lost_items($1, $2)");
         let parameters: &[Parameter<'_>] = &[(&actor, Type::TEXT), (&at_most, Type::INT4)];
@@ -266,7 +269,7 @@ impl WorkQueue {
         id: i64,
         actor: &str,
         reason: Option<&str>,
-    ) -> Result<Settled, CallError> {
+    ) -> Result<Settled, Error> {
         let what = match settle {
             Settle::Requeue => "requeue_queue_item",
             Settle::Retry => "retry_queue_item",
@@ -281,7 +284,7 @@ impl WorkQueue {
     ///
     /// # Errors
     /// If the server refuses, or the connection fails.
-    pub async fn depth<C: GenericClient + Sync>(&self, client: &C) -> Result<Depth, CallError> {
+    pub async fn depth<C: GenericClient + Sync>(&self, client: &C) -> Result<Depth, Error> {
         const WHAT: &str = "queue_depth";
         let sql = "SELECT pending, processing, completed, failed, oldest_pending_at, resting FROM @schema@.queue_depth";
         let row = row(client, &self.schema, WHAT, sql, &[]).await?;
@@ -299,7 +302,7 @@ impl WorkQueue {
 const CLAIM: &str = "claim_queue_items";
 const SETTLED: &str = "task_id, worker_id, attempt, outcome, detail";
 
-fn item(row: &Row, worker: &str) -> Result<Item, CallError> {
+fn item(row: &Row, worker: &str) -> Result<Item, Error> {
     Ok(Item {
         id: column(CLAIM, row, 0)?,
         name: column(CLAIM, row, 1)?,
@@ -311,7 +314,7 @@ fn item(row: &Row, worker: &str) -> Result<Item, CallError> {
     })
 }
 
-fn settled(what: &'static str, row: &Row) -> Result<Settled, CallError> {
+fn settled(what: &'static str, row: &Row) -> Result<Settled, Error> {
     Ok(Settled {
         id: column(what, row, 0)?,
         worker: column(what, row, 1)?,

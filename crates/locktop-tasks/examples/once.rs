@@ -1,11 +1,11 @@
-//! Moves money only if nothing has changed since it was read. Needs `locktop schema install` and two accounts.
+//! A task that one of several processes runs, and runs once. Needs `locktop schema install`.
 //!
-//! `cargo run -p locktop-locks --example optimistic -- "host=/tmp dbname=shop"`
+//! `cargo run -p locktop-tasks --example once -- "host=/tmp dbname=shop"`
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
 
 use std::error::Error;
 
-use locktop_locks::optimistic::{Accounts, Cents};
+use locktop_tasks::scheduled_task::ScheduledTasks;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
@@ -18,8 +18,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let client = connect(&ConnInfo::parse(conninfo)?).await?.client;
-    let accounts = Accounts::default();
-    let attempt = accounts.transfer(&client, 1, 2, Cents(12_50), 3).await?;
-    println!("12.50 moved in attempt {attempt}");
+    let tasks = ScheduledTasks::default();
+    let worker = format!("process {}", std::process::id());
+    for run in tasks.fetch(&client, &worker, 1).await? {
+        println!("{worker} runs {}", run.name);
+        tasks.finish(&client, &run, Ok(())).await?;
+    }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Items that each go to one worker. Needs `locktop schema install`.
 //!
-//! `cargo run -p locktop-locks --example work_queue -- "host=/tmp dbname=shop"`
+//! `cargo run -p locktop-tasks --example work_queue -- "host=/tmp dbname=shop"`
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
 
 use std::error::Error;
 
-use locktop_locks::work_queue::{End, WorkQueue};
+use locktop_tasks::work_queue::{End, WorkQueue};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 

@@ -2,7 +2,7 @@
 //! 12 of a sequence.
 //!
 //! ```no_run
-//! use locktop_locks::snowflake::Generator;
+//! use locktop_tasks::snowflake::Generator;
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let generator = Generator::new(1)?;
@@ -30,8 +30,9 @@ use std::time::Duration;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
-use super::call::{CallError, column, row, rows};
-use crate::SchemaName;
+use locktop_locks::Error;
+use locktop_locks::SchemaName;
+use locktop_locks::call::{column, row, rows};
 
 /// From 1970 to the epoch of the ids, 2021-01-01 00:00 UTC.
 pub const EPOCH: Duration = Duration::from_secs(1_609_459_200);
@@ -77,7 +78,7 @@ pub enum SnowflakeError {
     ClockBehind(String),
     /// The function is not installed, the server refuses for another reason, or the connection failed.
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(#[from] Error),
 }
 
 /// A worker that generates ids; each number must be used by only one session at a time.
@@ -147,10 +148,10 @@ impl Generator {
         rows.iter().map(|row| Ok(Snowflake(column(WHAT, row, 0)?))).collect()
     }
 
-    fn meant(&self, error: CallError) -> SnowflakeError {
+    fn meant(&self, error: Error) -> SnowflakeError {
         match error {
-            CallError::Server { sqlstate, .. } if sqlstate == "P0002" => SnowflakeError::Unknown(self.worker),
-            CallError::Server { sqlstate, message, .. } if sqlstate == "55000" => {
+            Error::Server { sqlstate, .. } if sqlstate == "P0002" => SnowflakeError::Unknown(self.worker),
+            Error::Server { sqlstate, message, .. } if sqlstate == "55000" => {
                 SnowflakeError::ClockBehind(message)
             }
             other => SnowflakeError::Call(other),

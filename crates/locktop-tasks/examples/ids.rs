@@ -1,11 +1,11 @@
-//! A limited number of requests in a window. Needs `locktop schema install`.
+//! Ids that grow with time and are never repeated. Needs `locktop schema install`.
 //!
-//! `cargo run -p locktop-locks --example rate_limit -- "host=/tmp dbname=shop"`
+//! `cargo run -p locktop-tasks --example ids -- "host=/tmp dbname=shop"`
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
 
 use std::error::Error;
 
-use locktop_locks::rate_limit::RateLimit;
+use locktop_tasks::snowflake::Generator;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
@@ -18,10 +18,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let client = connect(&ConnInfo::parse(conninfo)?).await?.client;
-    let limit = RateLimit::new(2, 60);
-    for request in 1..=3 {
-        let decision = limit.take(&client, "user:123:api").await?;
-        println!("request {request} is {}", if decision.allowed { "let through" } else { "one too many" });
-    }
+    let generator = Generator::new(1)?;
+    generator.register(&client).await?;
+    let (first, second) = (generator.next(&client).await?, generator.next(&client).await?);
+    println!("worker {} gave two, and they grow: {}", first.worker(), first < second);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Optimistic locking on the table `accounts`: read with a version, and write only if the version is still the same.
 //!
 //! ```no_run
-//! use locktop_locks::optimistic::{Accounts, Cents};
+//! use locktop_lab::optimistic::{Accounts, Cents};
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let accounts = Accounts::default();
@@ -29,8 +29,9 @@
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
-use super::call::{CallError, column, row, rows};
-use crate::SchemaName;
+use locktop_locks::Error;
+use locktop_locks::SchemaName;
+use locktop_locks::call::{Parameter, column, row, rows};
 
 /// An amount of money in hundredths; displayed with two decimals, like `numeric`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,7 +80,7 @@ pub enum TransferError {
     },
     /// Any other error, including an invalid amount.
     #[error(transparent)]
-    Call(CallError),
+    Call(Error),
 }
 
 impl TransferError {
@@ -88,17 +89,17 @@ impl TransferError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::GaveUp { .. } => true,
-            Self::Call(error) => error.is_transient(),
+            Self::Call(error) => error.is_conflict(),
             Self::NoAccount(_) | Self::Insufficient(_) => false,
         }
     }
 }
 
-impl From<CallError> for TransferError {
-    fn from(error: CallError) -> Self {
+impl From<Error> for TransferError {
+    fn from(error: Error) -> Self {
         match error {
-            CallError::Server { sqlstate, message, .. } if sqlstate == "P0002" => Self::NoAccount(message),
-            CallError::Server { sqlstate, message, .. } if sqlstate == "23514" => Self::Insufficient(message),
+            Error::Server { sqlstate, message, .. } if sqlstate == "P0002" => Self::NoAccount(message),
+            Error::Server { sqlstate, message, .. } if sqlstate == "23514" => Self::Insufficient(message),
             other => Self::Call(other),
         }
     }
@@ -116,11 +117,7 @@ impl Accounts {
     ///
     /// # Errors
     /// If the server refuses, or the connection fails.
-    pub async fn read<C: GenericClient + Sync>(
-        &self,
-        client: &C,
-        id: i32,
-    ) -> Result<Option<Account>, CallError> {
+    pub async fn read<C: GenericClient + Sync>(&self, client: &C, id: i32) -> Result<Option<Account>, Error> {
         const WHAT: &str = "accounts";
         let sql = "SELECT id, username, (balance * 100)::int8, version FROM @schema@.accounts WHERE id = $1";
         let rows = rows(client, &self.schema, WHAT, sql, &[(&id, Type::INT4)]).await?;
@@ -147,7 +144,7 @@ impl Accounts {
     ) -> Result<bool, TransferError> {
         const WHAT: &str = "transfer_at_versions";
         let sql = "SELECT @schema@.transfer_at_versions($1, $2, $3, $4, $5::text::numeric)";
-        let parameters: &[super::call::Parameter<'_>] = &[
+        let parameters: &[Parameter<'_>] = &[
             (&from.id, Type::INT4),
             (&from.version, Type::INT4),
             (&to.id, Type::INT4),
@@ -173,7 +170,7 @@ impl Accounts {
     ) -> Result<i32, TransferError> {
         const WHAT: &str = "try_transfer";
         let sql = "SELECT transferred, attempts FROM @schema@.try_transfer($1, $2, $3::text::numeric, $4)";
-        let parameters: &[super::call::Parameter<'_>] = &[
+        let parameters: &[Parameter<'_>] = &[
             (&from, Type::INT4),
             (&to, Type::INT4),
             (&amount.to_string(), Type::TEXT),

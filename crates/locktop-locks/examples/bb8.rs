@@ -1,11 +1,12 @@
-//! A lock on a connection of a pool.
+//! A lock on a connection of a pool of bb8.
 //!
-//! `cargo run -p locktop-locks --features deadpool --example pool -- "host=/tmp dbname=shop"`
+//! `cargo run -p locktop-locks --features bb8 --example bb8 -- "host=/tmp dbname=shop"`
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
 
 use std::error::Error;
 
-use deadpool_postgres::{Manager, Pool};
+use bb8_postgres::PostgresConnectionManager;
+use bb8_postgres::bb8::Pool;
 use locktop_locks::advisory::{Locks, Wait};
 use tokio_postgres::NoTls;
 
@@ -17,14 +18,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// # Errors
 /// If the server or the connection reports an error.
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
-    let pool = Pool::builder(Manager::new(conninfo.parse()?, NoTls)).max_size(4).build()?;
+    let manager = PostgresConnectionManager::new_from_stringlike(conninfo, NoTls)?;
+    let pool = Pool::builder().max_size(4).build(manager).await?;
     let locks = Locks::new(pool.clone());
     if let Some(guard) = locks.try_lock("invoice:7", Wait::Never).await? {
         // The connection of the lock runs nothing else.
-        let client = pool.get().await?;
-        client.simple_query("SELECT 1").await?;
+        pool.get().await?.simple_query("SELECT 1").await?;
         guard.release().await?;
     }
-    println!("{} connections, none of them with a lock", pool.status().size);
+    println!("{} connections, none of them with a lock", pool.state().connections);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Scheduled tasks: each has its time, and one of many workers runs it then.
 //!
 //! ```no_run
-//! use locktop_locks::scheduled_task::ScheduledTasks;
+//! use locktop_tasks::scheduled_task::ScheduledTasks;
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let tasks = ScheduledTasks::default();
@@ -24,7 +24,7 @@
 //! A task that failed is tried again after a pause, up to its last attempt; after that its schedule counts.
 //!
 //! A session is a server session: through a pooler in transaction mode the lock would belong to another client.
-//! [`pooler`](super::pooler) detects one.
+//! [`pooler`](locktop_locks::pooler) detects one.
 //!
 //! This is the plain API, for any client. `locktop_tasks::work_session` does the same on a connection of its own with the
 //! settings that such a session needs, refuses poolers, and is notified when something is due; `locktop worker` is the
@@ -41,8 +41,9 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::types::Type;
 use tokio_postgres::{GenericClient, Row};
 
-use super::call::{CallError, Parameter, column, row, rows};
-use crate::SchemaName;
+use locktop_locks::Error;
+use locktop_locks::SchemaName;
+use locktop_locks::call::{Parameter, column, row, rows};
 
 /// An execution of a task that this session has: until it is finished or released, or the session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,10 +101,12 @@ impl ScheduledTasks {
         kind: &str,
         schedule: Option<&str>,
         payload: &P,
-    ) -> Result<i32, CallError> {
+    ) -> Result<i32, Error> {
         const WHAT: &str = "scheduled_tasks";
-        let payload = serde_json::to_string(payload)
-            .map_err(|error| CallError::Lost { what: WHAT, reason: format!("no payload: {error}") })?;
+        let payload = serde_json::to_string(payload).map_err(|error| Error::Disconnected {
+            what: WHAT.to_owned(),
+            reason: format!("no payload: {error}"),
+        })?;
         let sql = "INSERT INTO @schema@.scheduled_tasks (task_name, task_type, schedule_cron, payload, next_run_at)
              VALUES ($1, $2, $3, $4::text::jsonb, CASE WHEN $3::text IS NULL THEN clock_timestamp() END) RETURNING id";
         let parameters: &[Parameter<'_>] =
@@ -115,7 +118,7 @@ impl ScheduledTasks {
     ///
     /// # Errors
     /// If there is no such task, or the connection fails.
-    pub async fn key<C: GenericClient + Sync>(&self, client: &C, name: &str) -> Result<i64, CallError> {
+    pub async fn key<C: GenericClient + Sync>(&self, client: &C, name: &str) -> Result<i64, Error> {
         const WHAT: &str = "get_task_lock_id";
         let sql = "SELECT @schema@.get_task_lock_id($1)";
         column(WHAT, &row(client, &self.schema, WHAT, sql, &[(&name, Type::TEXT)]).await?, 0)
@@ -132,7 +135,7 @@ impl ScheduledTasks {
         client: &C,
         task_id: i32,
         worker: &str,
-    ) -> Result<Option<Execution>, CallError> {
+    ) -> Result<Option<Execution>, Error> {
         const WHAT: &str = "try_acquire_task_lock";
         let parameters: &[Parameter<'_>] = &[(&task_id, Type::INT4), (&worker, Type::TEXT)];
         let sql = "SELECT @schema@.try_acquire_task_lock($1, $2)";
@@ -157,7 +160,7 @@ impl ScheduledTasks {
         client: &C,
         worker: &str,
         at_most: i32,
-    ) -> Result<Vec<Execution>, CallError> {
+    ) -> Result<Vec<Execution>, Error> {
         const WHAT: &str = "fetch_tasks";
         let sql = "SELECT execution_id, task_id, task_name, task_type, payload::text, attempt, max_attempts,
                     timeout_seconds, lock_id
@@ -176,7 +179,7 @@ impl ScheduledTasks {
         &self,
         client: &C,
         worker: &str,
-    ) -> Result<Vec<i64>, CallError> {
+    ) -> Result<Vec<i64>, Error> {
         const WHAT: &str = "heartbeat_tasks";
         let sql = "SELECT h.id FROM @schema@.heartbeat_tasks($1) h (id)";
         let rows = rows(client, &self.schema, WHAT, sql, &[(&worker, Type::TEXT)]).await?;
@@ -193,7 +196,7 @@ impl ScheduledTasks {
         client: &C,
         execution: &Execution,
         outcome: Result<(), &str>,
-    ) -> Result<bool, CallError> {
+    ) -> Result<bool, Error> {
         const WHAT: &str = "try_release_task_lock";
         let status = if outcome.is_ok() { "completed" } else { "failed" };
         let error = outcome.err();
@@ -216,7 +219,7 @@ impl ScheduledTasks {
         &self,
         client: &C,
         execution: &Execution,
-    ) -> Result<bool, CallError> {
+    ) -> Result<bool, Error> {
         const WHAT: &str = "give_back_task";
         let sql = "SELECT @schema@.give_back_task($1, $2)";
         let parameters: &[Parameter<'_>] =
@@ -233,14 +236,14 @@ impl ScheduledTasks {
         &self,
         client: &C,
         working: &[i32],
-    ) -> Result<i32, CallError> {
+    ) -> Result<i32, Error> {
         const WHAT: &str = "release_idle_task_keys";
         let sql = "SELECT @schema@.release_idle_task_keys($1)";
         column(WHAT, &row(client, &self.schema, WHAT, sql, &[(&working, Type::INT4_ARRAY)]).await?, 0)
     }
 }
 
-fn execution(what: &'static str, row: &Row, worker: &str) -> Result<Execution, CallError> {
+fn execution(what: &'static str, row: &Row, worker: &str) -> Result<Execution, Error> {
     let seconds: f64 = column(what, row, 7)?;
     Ok(Execution {
         id: column(what, row, 0)?,

@@ -1,11 +1,11 @@
 //! Tasks that one of many workers runs when they are due. Needs `locktop schema install`.
 //!
-//! `cargo run -p locktop-locks --example scheduled_task -- "host=/tmp dbname=shop"`
+//! `cargo run -p locktop-tasks --example scheduled_task -- "host=/tmp dbname=shop"`
 #![allow(missing_docs, clippy::print_stdout, reason = "an example")]
 
 use std::error::Error;
 
-use locktop_locks::scheduled_task::ScheduledTasks;
+use locktop_tasks::scheduled_task::ScheduledTasks;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 

@@ -1,7 +1,7 @@
 //! Rate limits: a maximum number of requests for a key in a window, exact even with concurrent requests.
 //!
 //! ```no_run
-//! use locktop_locks::rate_limit::RateLimit;
+//! use locktop_tasks::rate_limit::RateLimit;
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let limit = RateLimit::new(100, 60);
@@ -16,7 +16,7 @@
 //! A window begins with the first request after the previous one has ended, on the server's clock. The decision locks the
 //! key's row until the transaction ends, and others that request the key wait for that; a rollback returns the request.
 //! So call it outside of long transactions. In `REPEATABLE READ` and above, a key that others requested meanwhile is a
-//! serialization failure ([`CallError::is_transient`]).
+//! serialization failure ([`Error::is_conflict`]).
 //!
 //! In SQL: `check_rate_limit(key, max_requests, window_seconds)` is true or false, `take_rate_limit` returns more
 //! details, `purge_rate_limits()` removes expired windows, and the view `rate_limits` shows them.
@@ -24,9 +24,10 @@
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
-use super::call::{CallError, column, row};
-use crate::SchemaName;
 use locktop_base::Timestamp;
+use locktop_locks::Error;
+use locktop_locks::SchemaName;
+use locktop_locks::call::{Parameter, column, row};
 
 /// How many requests are allowed, in which time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,10 +62,10 @@ impl RateLimit {
     ///
     /// # Errors
     /// If the server refuses, including a key that is too long or an invalid limit, or the connection fails.
-    pub async fn take<C: GenericClient + Sync>(&self, client: &C, key: &str) -> Result<Decision, CallError> {
+    pub async fn take<C: GenericClient + Sync>(&self, client: &C, key: &str) -> Result<Decision, Error> {
         const WHAT: &str = "take_rate_limit";
         let sql = "SELECT allowed, count, window_end FROM @schema@.take_rate_limit($1, $2, $3)";
-        let parameters: &[super::call::Parameter<'_>] =
+        let parameters: &[Parameter<'_>] =
             &[(&key, Type::VARCHAR), (&self.max_requests, Type::INT4), (&self.window_seconds, Type::INT4)];
         let row = row(client, &self.schema, WHAT, sql, parameters).await?;
         Ok(Decision {
@@ -79,7 +80,7 @@ impl RateLimit {
     ///
     /// # Errors
     /// If the server refuses, or the connection fails.
-    pub async fn purge<C: GenericClient + Sync>(&self, client: &C, at_most: i32) -> Result<i64, CallError> {
+    pub async fn purge<C: GenericClient + Sync>(&self, client: &C, at_most: i32) -> Result<i64, Error> {
         const WHAT: &str = "purge_rate_limits";
         let sql = "SELECT @schema@.purge_rate_limits($1)";
         let row = row(client, &self.schema, WHAT, sql, &[(&at_most, Type::INT4)]).await?;
