@@ -8,6 +8,7 @@
 //!
 //! A lease uses a table and functions that `locktop schema install` or `locktop_tasks::schema::install` creates, in the schema
 //! of a [`SchemaName`].
+#![warn(missing_docs)]
 
 pub mod advisory;
 pub mod call;

@@ -9,6 +9,7 @@
 //!
 //! Tables and functions of other owners are used only if the owners are trusted: [`trust`]. An action on behalf of an
 //! [`actor`] is one transaction in one [`message`], with each text as a [`literal`] that is safe in every encoding.
+#![warn(missing_docs)]
 #![allow(
     clippy::missing_errors_doc,
     reason = "the types of errors say what can go wrong; a section says what follows where that is not plain"

@@ -11,6 +11,7 @@
 //! # Ok(())
 //! # }
 //! ```
+#![warn(missing_docs)]
 
 mod auth_watch;
 mod backoff;

@@ -2,6 +2,7 @@
 //! ending a session, and cycles.
 //!
 //! There is no I/O: rows of [`lock`] and [`backend`] go in, a [`WaitGraph`] comes out.
+#![warn(missing_docs)]
 
 pub mod backend;
 mod graph;
