@@ -28,9 +28,8 @@ mod sample;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::feed::digest::Digest;
+use locktop::feed::digest::{Digest, Recount};
 use locktop::feed::history::{Limits, Store};
-use locktop::feed::recount::Recount;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::timeline::Step;

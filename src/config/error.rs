@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use locktop_base::place::of_user;
+use locktop_base::file::of_user;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Position {

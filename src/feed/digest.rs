@@ -1,20 +1,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chrono::SubsecRound;
+
 use super::diff::{Change, Diff};
 use super::event_sender::Entry;
 use super::learn::Learned;
 use super::series;
-use chrono::SubsecRound;
-
 use crate::clock;
-use crate::model::adapter;
 use crate::model::blame::{Blame, Counter};
 use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::expected::ExpectedBlocker;
-use crate::model::finding::{self, CheckInput, Severity, Subject, server};
-use crate::model::held;
-use crate::model::lease;
+use crate::model::finding::{self, CheckInput, Deadlocks, Severity, Subject, server};
 use crate::model::lock_name::LockNames;
 use crate::model::past::{GraphFrom, KeptLook, Look, Past};
 use crate::model::plan::Rights;
@@ -25,8 +22,7 @@ use crate::model::systems::Systems;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{Link, Slowed, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
-use crate::model::work_queue;
-use crate::model::{Text, Timestamp};
+use crate::model::{Text, Timestamp, adapter, held, lease, work_queue};
 use crate::redis::RedisState;
 
 const SERIES_MINUTES: u32 = 15;
@@ -313,3 +309,31 @@ fn join(snapshot: &mut Snapshot, state: &RedisState) {
 
 #[cfg(test)]
 mod tests;
+
+// Computes blame from stored snapshots without it: those of an older release, and those with hashed names.
+
+/// Counts snapshot by snapshot. It does not know how an episode ended.
+#[derive(Debug, Default)]
+pub struct Recount {
+    counter: Counter,
+    counted: Arc<Blame>,
+}
+
+impl Recount {
+    /// `refresh` is the usual time between snapshots, in seconds.
+    pub fn new(refresh: f64) -> Self {
+        let mut counter = Counter::default();
+        counter.refresh(refresh);
+        Self { counter, counted: Arc::default() }
+    }
+
+    /// The blame up to and including a snapshot. Snapshots must come in order.
+    pub fn count(&mut self, view: &View) -> Arc<Blame> {
+        let look = view.with_snapshot();
+        let tick = look.and_then(|look| self.counter.look(look, &Deadlocks::default()));
+        if let Some(tick) = tick {
+            Arc::make_mut(&mut self.counted).look(tick, &view.graph);
+        }
+        Arc::clone(&self.counted)
+    }
+}

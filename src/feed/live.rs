@@ -10,8 +10,8 @@ use super::event_sender::{EventSender, Reader};
 use super::history::LookSender;
 use super::journal::Journal;
 use super::learn::Learned;
-use super::lines::Line;
 use super::record::redact::{Known, Redaction};
+use super::spare::Line;
 use super::throttle::Throttle;
 use crate::clock;
 use crate::model::adapter::Parts;
@@ -48,7 +48,6 @@ pub struct PollControl {
     pub shown: watch::Receiver<Parts>,
     /// The expected blockers. `None` keeps those of the settings.
     pub expected: Option<watch::Receiver<Arc<[ExpectedBlocker]>>>,
-    /// Triggers a poll at once.
     pub refresh: Arc<Notify>,
 }
 
@@ -78,7 +77,6 @@ impl PollControl {
 enum Wake {
     Due,
     Lost(PollError),
-    /// The receiver of views is dropped.
     Alone,
 }
 
@@ -99,7 +97,6 @@ pub struct Live {
     past: Arc<Past>,
     /// The poll's connection, for users without another one. `None` while it is lost.
     line: watch::Sender<Option<Line>>,
-    /// Reset by each answered poll.
     backoff: Backoff,
     throttle: Option<Throttle>,
     journal: Journal,

@@ -1,6 +1,5 @@
 mod ddl;
 mod log;
-mod settings;
 mod tasks;
 
 use std::ops::Range;
@@ -9,10 +8,9 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use rustc_hash::FxHashSet;
 
-use super::digest::Digest;
+use super::digest::{Digest, Recount};
 use super::history::NotThere;
 use super::record::redact::Redaction;
-use super::recount::Recount;
 use super::replay::Recording;
 use crate::model::Timestamp;
 use crate::model::blame::{Before, Blame, Window};
@@ -68,7 +66,6 @@ pub fn of_episode(recording: &mut Recording, number: u64) -> Result<Option<Range
     }))
 }
 
-/// Reads the stored blame, or computes it.
 #[derive(Debug, Default)]
 struct Reader {
     anew: Option<Recount>,
@@ -166,7 +163,7 @@ pub fn of(
     if let Some((place, pid)) = ddl.longest()
         && let Some(view) = view(recording, place)
     {
-        report.settings.extend(settings::lock_timeout(&view, pid, redaction.mode()));
+        report.settings.extend(ddl::lock_timeout(&view, pid, redaction.mode()));
     }
     Ok(report)
 }
@@ -279,7 +276,7 @@ fn look(
             why: in_words(&view),
         });
     }
-    report.settings = settings::settings(report, &view);
+    report.settings = ddl::settings(report, &view);
 }
 
 /// Explains the first waiter of each queue, those with the most sessions behind them first.

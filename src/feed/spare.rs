@@ -6,17 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pg_connect::Backoff;
-use pg_connect::connect::Connection;
-use pg_connect::conninfo::ConnInfo;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use crate::clock;
 use crate::model::snapshot::Pooling;
 use crate::model::view::{Link, View};
-use crate::pg::poll::{Limits, Session, message, open_beside, silence};
+use crate::pg::poll::{Limits, Session, message, open_beside, silence, take_back};
+use crate::{action, clock};
+use pg_connect::Backoff;
+use pg_connect::connect::Connection;
+use pg_connect::conninfo::ConnInfo;
 
 /// A connection that lasted this long resets the backoff.
 const LASTING: Duration = Duration::from_secs(10);
@@ -71,7 +71,6 @@ impl Spare {
         self.client(Duration::ZERO).await
     }
 
-    /// Whether a pooler in transaction mode serves this connection.
     pub fn is_lent(&self) -> bool {
         usable(&self.slot.borrow()).is_some_and(|line| line.pooling == Pooling::Transactions)
     }
@@ -172,7 +171,6 @@ pub struct Line {
     pub client: Arc<Client>,
     /// The process id. `None` if unknown, or if it changes each time.
     pub pid: Option<i32>,
-    /// The mode of the pooler between locktop and the server, if any.
     pub pooling: Pooling,
 }
 
@@ -182,4 +180,59 @@ impl Line {
         let server = session.server();
         Some(Self { client: session.client()?, pid: Some(server.own_pid), pooling: server.pooling })
     }
+}
+
+/// How long to wait for a connection that is being opened.
+const OPENING: Duration = Duration::from_secs(2);
+
+/// Longest wait for an answer to a check. Queries of lock names may be running on the connection, for at most 1.5 s each.
+const ANSWER: Duration = Duration::from_secs(4);
+
+#[derive(Debug, Clone)]
+pub struct Lines {
+    pub spare: Arc<Spare>,
+    /// The poll's connection, used if the spare one is not available. `None` if it must not be used.
+    pub poll: watch::Receiver<Option<Line>>,
+}
+
+impl action::Lines for Lines {
+    async fn client(&self) -> Result<Arc<Client>, String> {
+        let why = match self.spare.ready(OPENING).await {
+            Ok(client) if answers(&client).await => return Ok(client),
+            Ok(_) => "the server does not answer".to_owned(),
+            Err(why) => why,
+        };
+        let poll = self.poll.borrow().as_ref().map(|line| Arc::clone(&line.client));
+        match poll {
+            Some(client) if answers(&client).await => Ok(client),
+            _ => Err(format!("no connection: {why}")),
+        }
+    }
+
+    fn pids(&self) -> Vec<i32> {
+        let poll = self.poll.borrow().as_ref().and_then(|line| line.pid);
+        poll.into_iter().chain(self.spare.pid()).collect()
+    }
+}
+
+/// Resets both sessions at exit if a pooler will pass them to other clients.
+pub async fn leave(view: &View, poll: Option<Line>, spare: Option<&Spare>) {
+    let server = view.snapshot.as_ref().and_then(|shot| shot.server());
+    if server.is_none_or(|server| server.pooling != Pooling::Sessions) {
+        return;
+    }
+    let spare = match spare {
+        // It may be connecting.
+        Some(spare) => spare.client(OPENING).await.ok(),
+        None => None,
+    };
+    for client in poll.map(|line| line.client).into_iter().chain(spare) {
+        take_back(&client).await;
+    }
+}
+
+/// Whether the server answers. A command sent to a silent server could be executed much later, and its result would be
+/// unknown until then, so nothing is sent in that case.
+async fn answers(client: &Client) -> bool {
+    matches!(tokio::time::timeout(ANSWER, client.check_connection()).await, Ok(Ok(())))
 }

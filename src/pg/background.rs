@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 
-use super::section_error::SectionError;
+use super::scope::SectionError;
 use crate::clock;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
@@ -24,14 +24,12 @@ pub(super) fn rest(least: Duration, took: Duration) -> Duration {
     least.max(took.saturating_mul(PAUSE)).min(LONGEST)
 }
 
-/// Result of a piece of work, and how long it took.
 #[derive(Debug)]
 pub(super) struct Brought<T> {
     pub(super) result: Result<T, Text>,
     pub(super) took: Duration,
 }
 
-/// One piece of work at a time, in a separate task.
 #[derive(Debug)]
 pub(super) struct Background<T>(Option<JoinHandle<Brought<T>>>);
 
@@ -113,7 +111,6 @@ pub(super) struct Renewal {
     began: Option<Instant>,
     took: Duration,
     failures: u32,
-    /// The result may be outdated.
     is_doubtful: bool,
 }
 

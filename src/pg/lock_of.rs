@@ -126,7 +126,6 @@ fn value(row: &SimpleQueryRow, column: usize) -> Option<&str> {
     row.try_get(column).ok().flatten()
 }
 
-/// One row: a relation, what it leads to, or a schema that has the name.
 fn read(one: &mut Place, row: &SimpleQueryRow) {
     match (row.len(), &mut *one) {
         (7, _) => {

@@ -6,7 +6,6 @@ pub mod lock_of;
 pub mod poll;
 mod rights;
 mod scope;
-mod section_error;
 pub mod server_log;
 pub mod sources;
 pub(crate) mod sql;

@@ -10,13 +10,10 @@ use locktop_tasks::sql::{fill, without_comments};
 use locktop_tasks::trust::TrustedOwners;
 
 const SETTINGS: &str = include_str!("../../assets/sql/settings.sql");
-/// Properties that do not change during a connection.
 pub(super) const IDENTITY: &str = include_str!("../../assets/sql/identity.sql");
-/// The server's clock and counters.
 pub(super) const TICK: &str = include_str!("../../assets/sql/tick.sql");
 /// `pg_blocking_pids` and `pg_safe_snapshot_blocking_pids` of some waiters.
 pub(super) const BLOCKING: &str = include_str!("../../assets/sql/blocking.sql");
-/// The data that this poll knows from the last.
 pub(super) const KNOWN: &str = include_str!("../../assets/sql/known.sql");
 const LOCKS: &str = include_str!("../../assets/sql/locks.sql");
 const LOCKS_NARROW: &str = include_str!("../../assets/sql/locks_narrow.sql");
@@ -26,36 +23,26 @@ const QUIET: &str = include_str!("../../assets/sql/quiet.sql");
 const NOBODY: &str = "SELECT NULL::pg_catalog.int4 AS signed, NULL::pg_catalog.int4 AS pid WHERE false";
 /// `pg_stat_activity`: the groups of sessions that have changed since the last poll.
 pub(super) const BACKENDS: &str = include_str!("../../assets/sql/backends.sql");
-/// `pg_prepared_xacts`: all prepared transactions, with the OIDs of owner and database.
 pub(super) const PREPARED: &str = include_str!("../../assets/sql/prepared.sql");
-/// Names and encodings of all databases, by OID.
 pub(super) const DATABASES: &str = include_str!("../../assets/sql/databases.sql");
-/// Names of all roles, by OID.
 pub(super) const ROLES: &str = include_str!("../../assets/sql/roles.sql");
 pub(super) const RIGHTS: &str = include_str!("../../assets/sql/rights.sql");
 /// Names of these relations, of the session's database or shared; with the schema if it is not on the search path.
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 
-/// Names of these objects, of the session's database or shared.
 pub(super) const OBJECTS: &str = include_str!("../../assets/sql/objects.sql");
 
-/// The relations that a statement names.
 pub(super) const LOCK_OF: &str = include_str!("../../assets/sql/lock_of.sql");
 pub(super) const LOCK_OF_FOUND: &str = include_str!("../../assets/sql/lock_of_found.sql");
 pub(super) const LOCK_OF_OTHERS: &str = include_str!("../../assets/sql/lock_of_others.sql");
 pub(super) const LOCK_OF_OBJECTS: &str = include_str!("../../assets/sql/lock_of_objects.sql");
 pub(super) const LOCK_OF_ELSEWHERE: &str = include_str!("../../assets/sql/lock_of_elsewhere.sql");
 
-/// The existing tables that a poll can read.
 const TABLES_FIND: &str = include_str!("../../assets/sql/tables_find.sql");
 
-/// The existing tables that may belong to job systems of other software.
 pub(super) const ADAPTERS_FIND: &str = include_str!("../../assets/sql/adapters_find.sql");
-/// Precedes a query of an adapter.
 pub(super) const ADAPTERS_FRAME: &str = include_str!("../../assets/sql/adapters_frame.sql");
-/// Checks that the query names only its tables.
 pub(super) const ADAPTERS_NAMED: &str = include_str!("../../assets/sql/adapters_named.sql");
-/// Foreign keys of the tables that an action writes.
 pub(super) const ADAPTERS_KEYS: &str = include_str!("../../assets/sql/adapters_keys.sql");
 /// Rows of the relations in an adapter's queries, from the planner's statistics, and which indexes are partial.
 pub(super) const ADAPTERS_SIZES: &str = include_str!("../../assets/sql/adapters_sizes.sql");
@@ -78,7 +65,6 @@ pub(super) fn tables_find(owners: &TrustedOwners) -> String {
     owners.filled(TABLES_FIND, &[])
 }
 
-/// Prepares the guard of a table before it is read, under the name [`guard`].
 pub(super) fn prepare_guard(owners: &TrustedOwners) -> String {
     let guard = owners.table_guard("$1", "$2", "$3", false);
     format!("PREPARE {} (pg_catalog.oid, pg_catalog.name, pg_catalog.name) AS {guard}", self::guard())
@@ -93,30 +79,19 @@ pub(super) fn reading(owners: &TrustedOwners) -> String {
 /// after many rows were added or removed, and a poll must not read a million rows then.
 const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";
 
-/// The frame of a query for names; see [`crate::pg::learn`].
 pub(super) const LEARN_FRAME: &str = include_str!("../../assets/sql/learn/frame.sql");
 pub(super) const LEARN_TABLES: &str = include_str!("../../assets/sql/learn/tables.sql");
-/// The key that `pg_partman` locks for its maintenance, as `(key, name)`.
 pub(super) const LEARN_PG_PARTMAN: &str = include_str!("../../assets/sql/learn/pg_partman.sql");
-/// Keys of pgmq's queues, from its table `meta`.
 pub(super) const LEARN_PGMQ: &str = include_str!("../../assets/sql/learn/pgmq.sql");
-/// Keys of `GoodJob`'s jobs, by the ids of their rows.
 pub(super) const LEARN_GOOD_JOBS: &str = include_str!("../../assets/sql/learn/good_jobs.sql");
-/// Keys of `GoodJob`'s jobs, by the ids of Active Job.
 pub(super) const LEARN_GOOD_JOBS_ACTIVE: &str = include_str!("../../assets/sql/learn/good_jobs_active.sql");
-/// Keys of `GoodJob`'s finished jobs.
 pub(super) const LEARN_GOOD_JOBS_FINISHED: &str =
     include_str!("../../assets/sql/learn/good_jobs_finished.sql");
-/// The text that Flyway hashes to a key.
 pub(super) const LEARN_FLYWAY: &str = include_str!("../../assets/sql/learn/flyway.sql");
-/// The text that golang-migrate hashes to a key.
 pub(super) const LEARN_GOLANG_MIGRATE: &str = include_str!("../../assets/sql/learn/golang_migrate.sql");
-/// Keys of `GoodJob`'s processes, from its table `good_job_processes`.
 pub(super) const LEARN_GOOD_JOB_PROCESSES: &str =
     include_str!("../../assets/sql/learn/good_job_processes.sql");
-/// Keys of Que's jobs, from its table `que_jobs`.
 pub(super) const LEARN_QUE: &str = include_str!("../../assets/sql/learn/que.sql");
-/// Keys of Terraform's states, from its table `states`.
 pub(super) const LEARN_TERRAFORM: &str = include_str!("../../assets/sql/learn/terraform.sql");
 
 /// For a connection that reads nothing about other databases: the server's messages arrive in UTF-8 if the server can

@@ -95,7 +95,6 @@ pub const STATEMENTS: &[ReadingStatement] = &[
 /// Precedes the query of a table (`crates/locktop-tasks/assets/sql/trust/table.sql`).
 const GUARD: &str = "EXECUTE locktop_guard_";
 
-/// The statement that a message is or contains; None if it reads nothing.
 pub fn named(sql: &str) -> Option<&'static ReadingStatement> {
     let is = |statement: &&ReadingStatement| {
         statement.has.iter().all(|mark| sql.contains(mark))

@@ -5,7 +5,6 @@ use std::time::Duration;
 use crate::model::redis_lease::{Bytes, Expiry, LockValue, shown};
 use locktop_locks::redis::Reply;
 
-/// Bytes of a string that are read.
 pub(super) const LONGEST_VALUE: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +36,6 @@ pub(super) fn expiry(reply: &Reply) -> Option<Expiry> {
     }
 }
 
-/// The value of a key, from the second and third answer about it.
 pub(super) fn value(kind: &KeyType, [value, length]: [&Reply; 2]) -> Option<LockValue> {
     match kind {
         KeyType::Text => {

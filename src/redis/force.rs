@@ -54,7 +54,6 @@ async fn unlock(server: &RedisUrl, command: &Command, timeout: Duration) -> Resu
     }
 }
 
-/// The script for a value; None if the value cannot be compared.
 fn compare_and_delete(key: &[u8], value: &LockValue) -> Option<Command> {
     let script = |script| Command::new("EVAL").arg(script).number(1).arg(key);
     match value {

@@ -13,10 +13,8 @@ use rustc_hash::FxHashMap;
 use tokio::sync::watch::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
-use super::options::{RedisOptions, RedisState};
-use super::read;
-use super::scan::{self, Cursor};
-use super::sets::RedisSets;
+use super::read::Cursor;
+use super::{RedisOptions, RedisSets, RedisState, read};
 use crate::clock;
 use crate::model::redis_lease::{Bytes, LockValue, RedisLeases, ServerReading, merge_sets};
 use locktop_locks::redis::Connection;
@@ -139,7 +137,6 @@ struct Member {
     connection: Result<Connection, Option<RedisFault>>,
     cursors: Vec<Cursor>,
     failures: u32,
-    /// Earliest time of the next connection attempt.
     again: Instant,
 }
 
@@ -163,7 +160,7 @@ impl Member {
         }
         let Ok(connection) = &self.connection else { return Vec::new() };
         let share = u32::try_from(options.patterns.len()).unwrap_or(u32::MAX).max(1);
-        let limits = scan::Limits {
+        let limits = read::Limits {
             step: options.step.into(),
             steps: options.steps.div_ceil(share),
             time: options.timeout / 2 / share,
@@ -171,7 +168,7 @@ impl Member {
         self.cursors.resize_with(options.patterns.len(), Cursor::default);
         let mut found = Vec::new();
         for (cursor, pattern) in self.cursors.iter_mut().zip(&options.patterns) {
-            match scan::scan(connection, cursor, pattern.as_bytes(), limits).await {
+            match read::scan(connection, cursor, pattern.as_bytes(), limits).await {
                 Ok(keys) => found.extend(keys),
                 Err(fault) => {
                     self.failed(fault);

@@ -1,6 +1,5 @@
 pub mod check;
 pub mod csv;
-pub mod gids;
 pub mod json;
 pub mod lock_of;
 pub mod record;

@@ -18,7 +18,6 @@ pub fn offset() -> chrono::FixedOffset {
     *chrono::Local::now().offset()
 }
 
-/// The monotonic clock, for measuring durations on this machine.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn monotonic() -> Instant {

@@ -61,7 +61,6 @@ const NAMES: [(&str, Table); 30] = [
 ];
 
 impl Encoding {
-    /// The encoding with this PostgreSQL name.
     #[must_use]
     pub fn named(name: &str) -> Self {
         match NAMES.iter().find(|(known, _)| *known == name) {

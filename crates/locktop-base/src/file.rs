@@ -16,7 +16,6 @@ use rustix::io::Errno;
 /// Distinguishes the temporary files that are renamed into place.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// It must not exist yet.
@@ -42,7 +41,6 @@ impl How {
     }
 }
 
-/// Why a file or directory is not written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     /// It was to be created, but exists.
@@ -90,21 +88,15 @@ impl Flaw {
     }
 }
 
-/// Why a file is not opened.
 #[derive(Debug)]
 pub enum FileError {
     /// Other users could read, write or replace it.
     Unsafe {
-        /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it.
         flaw: Flaw,
     },
-    /// The operating system reports an error.
     System {
-        /// The file or directory.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
 }
@@ -241,17 +233,24 @@ impl Folder {
         renamed
     }
 
-    /// The path of a file in it.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// The open directory.
     #[must_use]
     pub fn directory(&self) -> &OwnedFd {
         &self.directory
     }
+}
+
+/// The value of `variable`, else `default` in the home directory. A relative path is ignored, as the XDG specification
+/// requires.
+#[must_use]
+pub fn of_user(variable: &str, default: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let home = || std::env::home_dir().filter(absolute).map(|home| home.join(default));
+    env(variable).map(PathBuf::from).filter(absolute).or_else(home)
 }
 
 #[cfg(test)]

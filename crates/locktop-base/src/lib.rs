@@ -6,8 +6,6 @@ pub mod encoding;
 #[cfg(feature = "files")]
 pub mod file;
 pub mod namespace;
-#[cfg(feature = "files")]
-pub mod place;
 mod query_text;
 pub mod text;
 

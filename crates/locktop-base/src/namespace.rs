@@ -58,7 +58,6 @@ pub const WORKERS: u16 = 0x4C4E;
 /// Id generators ("LI"); the id is `id_generator.worker_id`.
 pub const GENERATORS: u16 = 0x4C49;
 
-/// The largest id that fits in a key.
 pub const LARGEST_ID: i64 = (1 << 48) - 1;
 
 /// The key of the advisory lock held by the session that runs the statement of this task: `statement_lock_key` of the

@@ -15,13 +15,11 @@ impl QueryText {
         &self.0
     }
 
-    /// Whether it contains only white space.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         self.0.trim().is_empty()
     }
 
-    /// Its length in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.len()

@@ -1,4 +1,4 @@
-//! Watches the messages of the server: limits their size ([`crate::bounds`]), and closes the connection before any
+//! Watches the messages of the server: limits their size ([`crate::socket`]), and closes the connection before any
 //! answer if the server requests an authentication method that `require_auth` does not allow.
 //!
 //! The driver answers every request, even one for a plain-text password, so the stream under it is watched. Source:
@@ -12,8 +12,9 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, TlsStream};
 
-use crate::bounds::{self, Bounds, TooLarge};
+use super::socket;
 use crate::conninfo::{AuthMethod, RequireAuth};
+use crate::socket::{Bounds, TooLarge};
 
 /// The server requests an authentication method that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +44,7 @@ impl From<Refused> for io::Error {
         match refused {
             Refused::Auth(refused) => Self::new(io::ErrorKind::InvalidData, refused),
             Refused::Size(refused) => {
-                bounds::remember(refused);
+                socket::remember(refused);
                 Self::new(io::ErrorKind::InvalidData, refused)
             }
         }

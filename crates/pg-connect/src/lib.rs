@@ -15,7 +15,6 @@
 
 mod auth_watch;
 mod backoff;
-mod bounds;
 pub mod connect;
 pub mod conninfo;
 pub mod error;

@@ -2,7 +2,7 @@
 
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
-use crate::bounds;
+use super::socket;
 
 /// In characters: a server's message may have any length.
 const MESSAGE: usize = 300;
@@ -19,7 +19,7 @@ pub fn message(error: &tokio_postgres::Error) -> String {
                 None => message,
             }
         }
-        None if error.is_closed() => match bounds::last() {
+        None if error.is_closed() => match socket::last() {
             Some(refused) => format!("it was interrupted: {refused}"),
             None => "it ended without an error message".to_owned(),
         },

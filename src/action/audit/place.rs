@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use locktop_base::place::of_user;
+use locktop_base::file::of_user;
 
 /// `locktop` in the user's state directory: `XDG_STATE_HOME` or `~/.local/state`. `None` if there is no home directory.
 pub fn directory(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {

@@ -133,13 +133,13 @@ impl Output<'_> {
 
     fn plan(&self) {
         if self.is_table() {
-            self.print(&wire::table::recovery::plan(self.plan));
+            self.print(&wire::table::recovery_plan(self.plan));
         }
     }
 
     fn result(&self, result: &RecoveryResult) {
         if self.is_table() {
-            self.print(&[wire::table::recovery::result(self.plan, result)]);
+            self.print(&[wire::table::recovery_result(self.plan, result)]);
         }
     }
 
@@ -149,7 +149,7 @@ impl Output<'_> {
             let json = wire::json::recovery(self.plan, results, self.arguments.dry_run);
             self.print(&[json?]);
         } else if !results.is_empty() {
-            self.print(&[wire::table::recovery::summary(results)]);
+            self.print(&[wire::table::recovery_summary(results)]);
         }
         match self.broken.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -180,7 +180,7 @@ impl Output<'_> {
     fn is_confirmed(&self) -> io::Result<bool> {
         let mut lines = Vec::new();
         if !self.is_table() || !io::stdout().is_terminal() {
-            lines = wire::table::recovery::plan(self.plan);
+            lines = wire::table::recovery_plan(self.plan);
         }
         if self.is_ascii() {
             lines = lines.iter().map(|line| text::ascii(line).into_owned()).collect();
@@ -196,7 +196,7 @@ fn question(plan: &RecoveryPlan) -> String {
     let pids = plan.ended_pids();
     let runs = |pid: &i32| match plan.also_ended(*pid) {
         [] => None,
-        also => Some(wire::table::recovery::names(also)),
+        also => Some(wire::table::recovery_names(also)),
     };
     match pids.as_slice() {
         [] => format!("Recover {number} {executions}?"),

@@ -8,10 +8,9 @@ use super::super::recording::{CutArgs, Export, Redact, ReplayArgs, Whose};
 use super::super::settings::Settings;
 use super::{Failure, dashboard, look, say};
 use crate::app::time;
-use crate::feed::digest::Digest;
+use crate::feed::digest::{Digest, Recount};
 use crate::feed::record::names::HIDDEN;
 use crate::feed::record::{Options, Place, Rotation, Tape};
-use crate::feed::recount::Recount;
 use crate::feed::replay::{self, Recording, ReplayError};
 use crate::model::lock_name::LockNames;
 use crate::model::past::Look;
@@ -21,7 +20,7 @@ use crate::model::view::{TargetId, View};
 use crate::model::zone::Zone;
 use crate::runtime::{self, Exit, Source, panics};
 use crate::wire::csv;
-use crate::wire::json::watch as line;
+use crate::wire::json::rows;
 use crate::wire::record::container::About;
 
 pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, Failure> {
@@ -189,7 +188,7 @@ fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: Zone) -> Result<
             if let Some(text) = csv::look(&view) {
                 write!(out, "{text}\r\n")?;
             }
-        } else if let Some(text) = line::look(&view, seq, 0) {
+        } else if let Some(text) = rows::look(&view, seq, 0) {
             writeln!(out, "{}", text?)?;
         }
     }

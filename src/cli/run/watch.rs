@@ -14,11 +14,11 @@ use super::super::args::SnapshotArgs;
 use super::super::settings::Settings;
 use super::{Failure, dashboard, look};
 use crate::feed::learn::{self, Learned, Learner, Way};
-use crate::feed::lines::{Line, leave};
 use crate::feed::live::{Live, PollControl};
+use crate::feed::spare::{Line, leave};
 use crate::model::view::{Link, View};
 use crate::runtime::signals::ending;
-use crate::wire::json::watch as line;
+use crate::wire::json::rows;
 use pg_connect::conninfo::ConnInfo;
 
 struct Lines<'a> {
@@ -181,12 +181,12 @@ impl Lines<'_> {
         let state = |link: &Link| std::mem::discriminant(link);
         let is_new = self.link.as_ref().map(state) != Some(state(&view.link));
         if is_new && (self.link.is_some() || matches!(view.link, Link::Down { .. })) {
-            out.push(line::link(&view.link)?);
+            out.push(rows::link(&view.link)?);
         }
         self.link = Some(view.link.clone());
         if self.wanted.events {
             for event in view.events.iter().filter(|event| event.number >= self.event) {
-                out.push(line::event(event)?);
+                out.push(rows::event(event)?);
             }
         }
         self.event = view.events.iter().next_back().map_or(self.event, |event| event.number + 1);
@@ -198,7 +198,7 @@ impl Lines<'_> {
         if self.looks == self.written || self.is_done() {
             return Ok(None);
         }
-        let fingerprint = line::fingerprint(view);
+        let fingerprint = rows::fingerprint(view);
         let is_change = self.fingerprint.replace(fingerprint) != Some(fingerprint);
         // Snapshots left out because nothing had changed do not count as skipped.
         let skipped = self.looks - self.written - 1;
@@ -207,6 +207,6 @@ impl Lines<'_> {
             return Ok(None);
         }
         self.seq += 1;
-        line::look(view, self.seq, skipped).transpose()
+        rows::look(view, self.seq, skipped).transpose()
     }
 }

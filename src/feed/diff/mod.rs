@@ -4,8 +4,6 @@
 //! everything else yields events only from then on. Time and memory are linear in the number of waits, tasks, leases and
 //! items.
 
-mod cycles;
-mod items;
 mod leases;
 mod roots;
 mod server;
@@ -93,12 +91,11 @@ impl<'a> Change<'a> {
 pub(super) struct Diff {
     waits: waits::Waits,
     roots: roots::Roots,
-    cycles: cycles::Cycles,
+    cycles: roots::Cycles,
     tasks: tasks::Tasks,
 }
 
 impl Diff {
-    /// The changes by time, with similar events grouped.
     pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
         let mut drafts = server::look(change);
         if change.has_locks() {
@@ -110,7 +107,7 @@ impl Diff {
         drafts.extend(self.cycles.deadlocks(change));
         drafts.extend(self.tasks.look(change));
         drafts.extend(leases::look(change));
-        drafts.extend(items::look(change));
+        drafts.extend(tasks::look_at_items(change));
         arrange(&mut drafts);
         drafts
     }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::{Change, of, seconds};
 use crate::model::backend::State;
 use crate::model::event::{Draft, Kind, Length, harmless};
-use crate::model::finding::{Severity, Subject};
+use crate::model::finding::{Severity, Subject, parties_text};
 use crate::model::promise::Promise;
 use crate::model::wait_graph::{Party, Root};
 use crate::model::{Text, Timestamp};
@@ -20,7 +20,6 @@ pub(super) struct Roots {
 #[derive(Debug)]
 struct SeenRoot {
     look: u64,
-    /// Lower bound of when the blocking began.
     since: Timestamp,
     /// The most sessions that waited behind it in one snapshot.
     most: u32,
@@ -102,4 +101,98 @@ fn over(change: &Change<'_>, seen: &SeenRoot) -> Draft {
         length: Some(Length::AtMost(seconds(seen.since, now))),
         ..of(Text::clone(&seen.who), "stopped blocking others", now, Kind::RootEnded, Severity::Info)
     }
+}
+
+// Deadlock cycles, and the server's count of deadlocks.
+
+#[derive(Debug, Default)]
+pub(super) struct Cycles {
+    known: FxHashMap<Vec<Party>, (u64, Timestamp)>,
+    looks: u64,
+    /// Ended cycles with the session that lost its transaction: the server counts a deadlock later than it breaks it.
+    victims: Vec<(Vec<Party>, Party)>,
+}
+
+/// Most ended cycles that are kept until they are counted.
+const OVER: usize = 100;
+
+impl Cycles {
+    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+        self.looks += 1;
+        let look = self.looks;
+        let mut drafts = Vec::new();
+        for cycle in &change.after.graph.cycles {
+            let mut parties = cycle.clone();
+            parties.sort_unstable();
+            let known = self.known.entry(parties).or_insert_with(|| {
+                drafts.push(draft(
+                    change,
+                    cycle,
+                    Kind::CycleBegun,
+                    Severity::Critical,
+                    "waited for each other",
+                ));
+                (look, change.now())
+            });
+            known.0 = look;
+        }
+        let mut gone: Vec<_> = self.known.extract_if(|_, (seen, _)| *seen != look).collect();
+        gone.sort_unstable();
+        for (parties, (_, since)) in gone {
+            let words = "no longer waited for each other";
+            let draft = draft(change, &parties, Kind::CycleEnded, Severity::Info, words);
+            let victim = victim(change, &parties);
+            let more = victim.map(|victim| format!(": {} lost its transaction", parties_text(&[victim])));
+            let length = Some(Length::AtLeast(seconds(since, change.now())));
+            drafts.push(Draft { length, more: harmless(&more.unwrap_or_default()), ..draft });
+            self.victims.extend(victim.map(|victim| (parties, victim)));
+            self.victims.drain(..self.victims.len().saturating_sub(OVER));
+        }
+        drafts
+    }
+
+    pub(super) fn deadlocks(&self, change: &Change<'_>) -> Option<Draft> {
+        let (rise, victims) = change.deadlocks.counted_at(change.now())?;
+        let deadlocks =
+            if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };
+        let who = victims
+            .map_or_else(|| ", whose sessions no snapshot shows".to_owned(), |victims| victims.words(rise));
+        let victim = victims.filter(|_| rise == 1).and_then(|victims| {
+            let mut parties = victims.parties.clone();
+            parties.sort_unstable();
+            self.victims.iter().rev().find(|(of, _)| *of == parties)
+        });
+        let more = victim.map(|(_, victim)| format!("; the victim was {}", parties_text(&[*victim])));
+        let subject =
+            victims.and_then(|victims| victims.parties.first()).map(|party| change.after.subject(*party));
+        let text = format!("the server broke {deadlocks}{who}");
+        let draft = Draft::new(change.now(), Kind::Deadlock, Severity::Warning, text);
+        let more = harmless(&more.unwrap_or_default());
+        Some(Draft { subject: subject.or(Some(Subject::Server)), more, ..draft })
+    }
+}
+
+/// The only one of these parties that lost its transaction while the others kept theirs. `None` if this cannot be
+/// determined.
+fn victim(change: &Change<'_>, parties: &[Party]) -> Option<Party> {
+    let before = change.before?;
+    let has_lost = |party: Party| {
+        let Party::Backend(pid) = party else { return Some(false) };
+        let had = before.backend(pid)?;
+        let has = change.backend(pid).filter(|has| has.backend_start == had.backend_start);
+        let is_same = has.is_some_and(|has| {
+            has.state != Some(State::IdleInTransactionAborted) && has.xact_start == had.xact_start
+        });
+        Some(!is_same)
+    };
+    let lost: Option<Vec<bool>> = parties.iter().map(|party| has_lost(*party)).collect();
+    let mut victims = parties.iter().zip(lost?).filter(|(_, lost)| *lost);
+    let (victim, _) = victims.next()?;
+    victims.next().is_none().then_some(*victim)
+}
+
+fn draft(change: &Change<'_>, parties: &[Party], kind: Kind, severity: Severity, words: &str) -> Draft {
+    let subject = parties.first().map(|party| change.after.subject(*party));
+    let text = format!("{} {words}", parties_text(parties));
+    Draft { subject, ..Draft::new(change.now(), kind, severity, text) }
 }

@@ -69,7 +69,6 @@ pub enum Reply {
     Saved(String),
 }
 
-/// Sends snapshots to the history or the recorder.
 #[derive(Debug, Clone)]
 pub struct LookSender {
     commands: mpsc::Sender<Command>,

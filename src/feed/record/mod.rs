@@ -6,7 +6,6 @@
 pub mod names;
 mod output;
 pub mod redact;
-mod short;
 #[cfg(test)]
 mod tests;
 mod trouble;
@@ -33,7 +32,6 @@ use trouble::{Flight, Turn};
 /// suffice.
 const SHORT: [usize; 2] = [1_000, 100];
 
-/// Pause after a failed write.
 const AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
@@ -242,7 +240,7 @@ impl Tape {
     fn shortened(&mut self, look: &Look) -> Option<Frame> {
         let is_first = self.losses().is_none();
         let frame = SHORT.into_iter().find_map(|most| {
-            let (look, cut) = short::cut(look, most);
+            let (look, cut) = redact::cut(look, most);
             let frame = self.encoder.encode(&look).ok()?;
             self.cut += cut;
             Some(frame)

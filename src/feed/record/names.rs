@@ -20,7 +20,6 @@ use crate::model::snapshot::{Names, Section, Snapshot};
 use crate::model::statement;
 use crate::model::{QueryText, Text};
 
-/// Makes the hashes of each recorder different.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Salt([u8; 16]);
 
@@ -36,7 +35,6 @@ pub const HIDDEN: &str = "names-left-out";
 /// How much of a statement is parsed for its form, in bytes.
 const STATEMENT: usize = 4096;
 
-/// Backend types of the server itself; others are named by extensions.
 const KINDS: [&str; 18] = [
     "client backend",
     "autovacuum launcher",

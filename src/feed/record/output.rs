@@ -14,7 +14,6 @@ use crate::wire::record::container;
 
 const SUFFIX: &str = "ltr";
 
-/// The lock file with which one recorder owns a directory.
 const LOCK: &str = ".lock";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +53,6 @@ pub(super) struct Output {
     begin: u64,
     begun: Instant,
     is_dirty: bool,
-    /// Held while recording.
     lock: Option<File>,
 }
 

@@ -29,7 +29,6 @@ pub(super) enum Turn {
     Wait,
     /// Start writing, because of this finding.
     Begin(String),
-    /// Write the records in memory.
     Write,
     /// Write the records in memory; then the incident is over.
     End,

@@ -19,7 +19,6 @@ pub(super) struct Segment {
     /// A buffered part of the file and its offset: many records are small, and each would take three system calls.
     piece: (u64, Vec<u8>),
     scanned: u64,
-    /// Length of the file when last checked.
     length: u64,
     /// Whether the next record continues a group with a known start.
     pub(super) has_key: bool,

@@ -104,7 +104,6 @@ impl Tasks {
         self.rows.push(row);
     }
 
-    /// Returns all problems. Open ones get their state at the last snapshot.
     pub(super) fn end(mut self, view: Option<&View>) -> Vec<TaskTrouble> {
         let Some((view, snapshot)) = view.and_then(|view| Some((view, view.snapshot.as_deref()?))) else {
             return self.rows;

@@ -273,7 +273,7 @@ fn settings_are_told_only_where_they_would_have_helped() {
         let snapshot = Arc::make_mut(view.snapshot.as_mut().unwrap());
         let server = &mut Arc::make_mut(snapshot.server.rows_mut())[0];
         (server.deadlock_timeout, server.log_lock_waits) = (Some(timeout), Some(log));
-        let found = settings::settings(report, &view);
+        let found = ddl::settings(report, &view);
         found.iter().map(|setting| setting.name).filter(|name| name.contains("lock_")).collect::<Vec<_>>()
     };
     assert_eq!(names(&report, (1.0, true)), [""; 0]);

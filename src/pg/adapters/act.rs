@@ -5,17 +5,25 @@
 //! in the row, and changes nothing if any of them has changed.
 
 use std::fmt::Write as _;
+use std::pin::pin;
 use std::sync::Arc;
 
-use super::find::{found_in, statement};
-use super::found::FoundInstallation;
-use super::frame::{Filled, zone};
-use crate::model::adapter::{Action, ActionKind, Adapter, Value, Values};
-use crate::model::lock_key::LockKey;
-use crate::pg::sql;
-use crate::pg::trust::{MARK, TrustedOwners};
-use locktop_tasks::sql::{fill, without_comments};
+use futures_util::TryStreamExt;
 use postgres_protocol::escape::escape_literal;
+use tokio_postgres::error::ErrorPosition;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::find::{FoundInstallation, found_in, statement};
+use super::frame::{Filled, statement_name, zone};
+use crate::model::Text;
+use crate::model::adapter::{Action, ActionKind, Adapter, Rehearsal, Value, Values};
+use crate::model::lock_key::LockKey;
+use crate::pg::scope::{Scope, SectionError};
+use crate::pg::sql;
+use crate::pg::tables::locked;
+use crate::pg::trust::{MARK, TrustedOwners, untrusted};
+use locktop_tasks::sql::{fill, without_comments};
+use pg_connect::message as words_of;
 
 #[derive(Debug, Clone, Copy)]
 pub struct ActOn<'a> {
@@ -118,7 +126,6 @@ fn try_lock(key: LockKey) -> String {
     }
 }
 
-/// A value of a row in SQL; None if the row lacks it.
 fn literal(values: &Values, value: Value) -> Option<String> {
     let time = |at: Option<crate::model::Timestamp>| {
         let text = at?.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
@@ -133,4 +140,132 @@ fn literal(values: &Values, value: Value) -> Option<String> {
         Value::StartedAt | Value::AcquiredAt => time(values.since),
         Value::ExpiresAt => time(values.until),
     }
+}
+
+// Checks that the statements of actions can be parsed and planned for their tables. None of them runs: they are in one
+// read-only transaction, whose tables are checked first, as before every action.
+
+pub(super) async fn rehearsed(
+    client: &Client,
+    owners: &TrustedOwners,
+    found: &FoundInstallation,
+) -> Result<Vec<Rehearsal>, SectionError> {
+    let mut all = Vec::new();
+    if found.refused.is_some() {
+        return Ok(all);
+    }
+    let each = ActionKind::ALL.iter().flat_map(|kind| found.adapter.actions_of(*kind));
+    for (number, action) in each.filter(|(_, action)| found.has(&action.needs)) {
+        let (kind, at) = (action.kind, None);
+        let Some(statement) = Filled::of(found, &action.sql, |value| Some(unknown(value).to_owned())) else {
+            let outcome = Err("a table that it names does not exist".into());
+            all.push(Rehearsal { kind, number, outcome, at });
+            continue;
+        };
+        let name = statement_name();
+        let message = rehearsal(owners, found, action, (&name, &statement.sql));
+        let (outcome, at) = match asked(client, Scope::Own, &message).await? {
+            Ok(_) => (Ok(()), at),
+            Err(unread) => {
+                // A prepared statement survives a failed transaction.
+                let _ = client.batch_execute(&format!("DEALLOCATE {name}")).await;
+                (Err(unread.reason), unread.position.and_then(|at| statement.origin(&message, at)))
+            }
+        };
+        all.push(Rehearsal { kind, number, outcome, at });
+    }
+    Ok(all)
+}
+
+fn unknown(value: Value) -> &'static str {
+    match value {
+        Value::Id | Value::Worker | Value::Owner => "NULL::pg_catalog.text",
+        Value::Attempt => "NULL::pg_catalog.int8",
+        Value::StartedAt | Value::AcquiredAt | Value::ExpiresAt => "NULL::pg_catalog.timestamptz",
+    }
+}
+
+fn rehearsal(
+    owners: &TrustedOwners,
+    found: &FoundInstallation,
+    action: &Action,
+    (name, statement): (&str, &str),
+) -> String {
+    let mut sql = without_comments(sql::ADAPTERS_FRAME) + &zone(found);
+    let tables: Vec<_> =
+        action.sql.tables().into_iter().filter_map(|key| Some((key, found.tables.get(key)?))).collect();
+    sql += &locked(&tables.iter().map(|(_, table)| table.named()).collect::<Vec<_>>());
+    for (key, table) in &tables {
+        let [oid, schema, name] = table.named().literals();
+        let _ = write!(sql, "\n{};", owners.table_guard(&oid, &schema, &name, action.writes.contains(key)));
+    }
+    let oids = |is_meant: &dyn Fn(&Text) -> bool| {
+        let those = tables.iter().filter(|(key, _)| is_meant(key));
+        those.map(|(_, table)| table.oid.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let written = oids(&|key| action.writes.contains(key));
+    let keys = fill(&without_comments(sql::ADAPTERS_KEYS), &[("$oids", written.as_str()), ("$mark", MARK)]);
+    let all = oids(&|_| true);
+    let named = fill(&without_comments(sql::ADAPTERS_NAMED), &[("$oids", all.as_str()), ("$mark", MARK)]);
+    let statement = format!("{statement} RETURNING 'done'::pg_catalog.text");
+    let _ = write!(
+        sql,
+        "\n{keys};\nPREPARE {name} AS\n{statement};\n{named};\nDEALLOCATE {name};\nEXPLAIN {statement}"
+    );
+    sql
+}
+
+/// The server's answer about a query, or why the query is rejected.
+pub(super) type Said<T> = Result<Result<T, Unread>, SectionError>;
+
+/// The columns of the last statement of a message, and the values of all columns named `sizes` or `QUERY PLAN`.
+pub(super) async fn asked(client: &Client, scope: Scope, sql: &str) -> Said<Rows> {
+    match scope.alone(client, rows(client, sql)).await {
+        Ok(rows) => Ok(Ok(rows)),
+        Err(error) => match error.as_db_error() {
+            Some(told) => {
+                let position = match told.position() {
+                    Some(ErrorPosition::Original(at)) => usize::try_from(*at).ok(),
+                    _ => None,
+                };
+                Ok(Err(Unread {
+                    reason: untrusted(told).unwrap_or_else(|| words_of(&error)).into(),
+                    position,
+                }))
+            }
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// Why a query is rejected, and the position of the error in the message, in characters from 1.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) reason: Text,
+    pub(super) position: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) columns: Vec<String>,
+    pub(super) values: Vec<String>,
+}
+
+async fn rows(client: &Client, sql: &str) -> Result<Rows, tokio_postgres::Error> {
+    let mut messages = pin!(client.simple_query_raw(sql).await?);
+    let mut rows = Rows::default();
+    let mut is_wanted = false;
+    while let Some(message) = messages.try_next().await? {
+        match message {
+            SimpleQueryMessage::RowDescription(columns) => {
+                rows.columns = columns.iter().map(|column| column.name().to_owned()).collect();
+                is_wanted = matches!(rows.columns.first().map(String::as_str), Some("sizes" | "QUERY PLAN"));
+            }
+            SimpleQueryMessage::Row(row) if is_wanted => {
+                rows.values.extend(row.try_get(0)?.map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    Ok(rows)
 }

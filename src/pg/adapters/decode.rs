@@ -4,7 +4,7 @@ use crate::model::adapter::{AdapterLease, AdapterSchedule, Depth, Job, Part, Pau
 use crate::model::lock_key::LockKey;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
-use crate::pg::decode::row::Values;
+use crate::pg::decode::copy::Values;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
@@ -31,7 +31,6 @@ impl ValueKind {
 pub(super) type Column = (&'static str, ValueKind, bool);
 
 pub(super) trait PartRow: Sized {
-    /// The columns it may have, in the order in which they are read.
     const COLUMNS: &[Column];
 
     /// None if the row cannot be distinguished from others.

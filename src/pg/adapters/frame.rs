@@ -6,9 +6,9 @@ use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
 use super::decode::{Column, ValueKind};
-use super::found::FoundInstallation;
+use super::find::FoundInstallation;
 use crate::model::adapter::{COUNTED, Piece, ROWS, Template, Value};
-use crate::pg::decode::row::CHARACTERS;
+use crate::pg::decode::copy::CHARACTERS;
 use crate::pg::sql;
 use crate::pg::tables::{Named, guarded, records};
 use crate::pg::trust::MARK;
@@ -17,7 +17,6 @@ const CURSOR: &str = "locktop_adapter";
 
 #[derive(Debug, Clone)]
 pub(super) struct Framed {
-    /// The settings, the locks and the guards before the query.
     before: String,
     query: Filled,
     /// OIDs of the tables that the query names, separated by commas.
@@ -45,7 +44,6 @@ impl Framed {
         Some(Self { before, query, oids: oids.join(", "), tables })
     }
 
-    /// Position in the query's file of a character of a message.
     pub(super) fn origin(&self, message: &str, position: usize) -> Option<usize> {
         self.query.origin(message, position)
     }
@@ -132,7 +130,6 @@ pub(super) fn mistyped(message: &str, position: usize, columns: &[Column]) -> Op
     None
 }
 
-/// A name for a prepared statement that no other message uses.
 pub(super) fn statement_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("locktop_adapter_{}", COUNT.fetch_add(1, Ordering::Relaxed))

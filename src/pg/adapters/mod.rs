@@ -6,15 +6,11 @@
 //! Each step is one message: a read-only transaction in which the tables are locked and checked again.
 
 mod act;
-mod ask;
 mod decode;
-mod each;
 mod find;
-mod found;
 mod frame;
 pub mod gate;
 mod reader;
-mod rehearse;
 mod survey;
 
 pub use act::{ActError, ActOn, act_message, find_statement};

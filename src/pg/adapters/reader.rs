@@ -21,9 +21,8 @@ use crate::model::snapshot::{Section, Snapshot};
 use crate::model::{Text, Timestamp};
 use crate::pg::background::{Background, Brought, Detected, Renewal};
 use crate::pg::decode::texts::Texts;
-use crate::pg::decode::{DecodeError, row};
-use crate::pg::scope::Scope;
-use crate::pg::section_error::SectionError;
+use crate::pg::decode::{DecodeError, copy};
+use crate::pg::scope::{Scope, SectionError};
 use crate::pg::tables::{self, Reading, Refusal, blocker, has_changed};
 use crate::pg::trust::TrustedOwners;
 
@@ -41,13 +40,10 @@ pub(in crate::pg) struct Adapters {
     known: Arc<[Arc<Adapter>]>,
     owners: TrustedOwners,
     scope: Scope,
-    /// Parts to read at all.
     wanted: Parts,
-    /// When to search for installations again.
     renewal: Renewal,
     detected: Detected,
     surveyed: Arc<Vec<Surveyed>>,
-    /// Parts that are on display.
     shown: Parts,
     /// By the OID of the installation.
     timing: FxHashMap<(u32, Part), Timing>,
@@ -56,7 +52,6 @@ pub(in crate::pg) struct Adapters {
     reading: Background<Turn>,
 }
 
-/// When a part was read, and the resulting pause.
 #[derive(Debug, Clone, Copy)]
 struct Timing {
     read: Instant,
@@ -96,7 +91,6 @@ struct Task {
     /// The known installations, and whether to search again.
     surveyed: Arc<Vec<Surveyed>>,
     is_looking: bool,
-    /// Parts that are not yet due.
     resting: Vec<(u32, Part)>,
     /// Tables that were locked at the last poll.
     locked: Vec<u32>,
@@ -120,7 +114,6 @@ impl Adapters {
         }
     }
 
-    /// Plans and reads only these parts.
     pub(in crate::pg) fn only(mut self, wanted: Parts) -> Self {
         self.wanted = wanted;
         self
@@ -281,7 +274,6 @@ fn is_timeout(refusal: &Refusal) -> bool {
     matches!(refusal, Refusal::Section(error) if error.code() == Some(&SqlState::QUERY_CANCELED))
 }
 
-/// Rows of an unchanged installation are kept.
 fn kept(before: &[InstallationRows], one: &Surveyed) -> InstallationRows {
     let same = before.iter().find(|rows| rows.installation.oid == one.installation.oid);
     let installation = Arc::new(one.installation.clone());
@@ -335,7 +327,6 @@ impl Task {
     }
 }
 
-/// Replaces the content of a part with what was read, or with the reason why it was not.
 fn put(
     installation: &mut InstallationRows,
     part: Part,
@@ -367,8 +358,8 @@ impl Put<'_> {
         let unreadable = |error: DecodeError| Text::from(error.to_string());
         let answer = self.answer.as_ref().map_err(Clone::clone);
         let columns = T::COLUMNS.len();
-        let found =
-            answer.and_then(|messages| row::rows(messages, columns, self.texts, T::read).map_err(unreadable));
+        let found = answer
+            .and_then(|messages| copy::rows(messages, columns, self.texts, T::read).map_err(unreadable));
         *place = match found {
             Ok(mut rows) => {
                 let is_cut = rows.len() > ROWS;

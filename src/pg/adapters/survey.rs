@@ -1,15 +1,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
-use super::ask::{Said, Unread, asked};
+use super::act::{Said, Unread, asked, rehearsed};
 use super::decode::{Column, columns};
-use super::find::find;
-use super::found::FoundInstallation;
+use super::find::{FoundInstallation, find};
 use super::frame::{Framed, mistyped, statement_name};
 use super::gate::{Sizes, judge};
-use super::rehearse::rehearsed;
 use crate::clock;
 use crate::model::Text;
 use crate::model::adapter::{
@@ -17,12 +16,10 @@ use crate::model::adapter::{
 };
 use crate::pg::decode::copy::CopyReader;
 use crate::pg::decode::value::text;
-use crate::pg::scope::Scope;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::{Scope, SectionError};
 use crate::pg::sql;
 use crate::pg::tables::{Reading, Refusal};
 use crate::pg::trust::TrustedOwners;
-use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone)]
 pub(super) struct Surveyed {
@@ -30,7 +27,6 @@ pub(super) struct Surveyed {
     pub(super) readings: Vec<PartReading>,
     /// Its queries were planned in this survey.
     pub(super) is_new: bool,
-    /// The result of the search at that time.
     found: FoundInstallation,
     planned_at: Instant,
 }
@@ -44,7 +40,6 @@ pub(super) struct PartReading {
     pub(super) oids: Vec<u32>,
 }
 
-/// Plans are checked again after this time.
 const REPLAN: Duration = Duration::from_secs(300);
 
 pub async fn survey(
@@ -74,7 +69,6 @@ pub async fn survey(
     Ok(all)
 }
 
-/// Reads a part to check that it can be read.
 async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<Once, Text>, SectionError> {
     let started = clock::monotonic();
     let messages = match Reading::Statement(sql, Scope::Own).read(client, false).await {

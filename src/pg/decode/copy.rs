@@ -1,6 +1,12 @@
 //! The binary format of COPY: PostgreSQL documentation, page "COPY", section "Binary Format".
 
+use bytes::Bytes;
+
 use super::DecodeError;
+use super::texts::Texts;
+use super::value::{boolean, float8, int8, timestamp};
+use crate::model::{Text, Timestamp};
+use locktop_base::encoding::unhex;
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 
@@ -74,6 +80,134 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Longest text that is kept, in characters.
+pub(in crate::pg) const CHARACTERS: usize = 500;
+
+/// The rows in the messages of one COPY, each with this many columns. Rows for which `read` gives None are left out.
+pub(in crate::pg) fn rows<T>(
+    messages: &[Bytes],
+    columns: usize,
+    texts: &mut Texts,
+    mut read: impl FnMut(&mut Values<'_, '_>) -> Result<Option<T>, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let (mut reader, mut rows) = (CopyReader::default(), Vec::new());
+    for message in messages {
+        reader.read(message, columns, |fields| {
+            rows.extend(read(&mut Values { fields, texts })?);
+            Ok(())
+        })?;
+    }
+    Ok(rows)
+}
+
+/// The values of a row, in the order of its columns. NULL and a value of another type are None.
+pub(in crate::pg) struct Values<'a, 'b> {
+    fields: &'a mut Fields<'b>,
+    texts: &'a mut Texts,
+}
+
+impl<'b> Values<'_, 'b> {
+    /// A text, truncated to [`CHARACTERS`].
+    pub(in crate::pg) fn text(&mut self) -> Result<Option<Text>, DecodeError> {
+        let Some(text) = self.whole_text()? else { return Ok(None) };
+        Ok(Some(match text.char_indices().nth(CHARACTERS) {
+            Some((end, _)) => self.texts.intern(text.get(..end).unwrap_or_default()),
+            None => text,
+        }))
+    }
+
+    pub(in crate::pg) fn whole_text(&mut self) -> Result<Option<Text>, DecodeError> {
+        Ok(self.texts.get(self.fields.value()?))
+    }
+
+    pub(in crate::pg) fn bytes(&mut self) -> Result<Option<&'b [u8]>, DecodeError> {
+        self.fields.value()
+    }
+
+    pub(in crate::pg) fn int(&mut self) -> Result<Option<i64>, DecodeError> {
+        Ok(int8(self.fields.value()?))
+    }
+
+    /// None if the value does not fit into the type.
+    pub(in crate::pg) fn small<N: TryFrom<i64>>(&mut self) -> Result<Option<N>, DecodeError> {
+        Ok(self.int()?.and_then(|number| N::try_from(number).ok()))
+    }
+
+    /// A `float8`; None if it is infinite or NaN.
+    pub(in crate::pg) fn number(&mut self) -> Result<Option<f64>, DecodeError> {
+        Ok(self.float()?.filter(|number| number.is_finite()))
+    }
+
+    pub(in crate::pg) fn float(&mut self) -> Result<Option<f64>, DecodeError> {
+        Ok(float8(self.fields.value()?))
+    }
+
+    pub(in crate::pg) fn time(&mut self) -> Result<Option<Timestamp>, DecodeError> {
+        Ok(timestamp(self.fields.value()?))
+    }
+
+    pub(in crate::pg) fn flag(&mut self) -> Result<Option<bool>, DecodeError> {
+        Ok(boolean(self.fields.value()?))
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::pg) struct RowBuffer(Vec<u8>);
+
+impl RowBuffer {
+    pub(in crate::pg) fn new() -> Self {
+        // The signature, no flags, no extension.
+        Self([SIGNATURE, &[0; 8]].concat())
+    }
+
+    pub(in crate::pg) fn row(&mut self, columns: usize) {
+        self.0.extend(i16::try_from(columns).unwrap_or(i16::MAX).to_be_bytes());
+    }
+
+    /// None for NULL.
+    pub(in crate::pg) fn value(&mut self, value: Option<&[u8]>) {
+        match value.and_then(|value| Some((value, i32::try_from(value.len()).ok()?))) {
+            Some((value, length)) => {
+                self.0.extend(length.to_be_bytes());
+                self.0.extend(value);
+            }
+            None => self.0.extend((-1_i32).to_be_bytes()),
+        }
+    }
+
+    /// A row from `record_send` in hexadecimal digits: the number of columns, and the type OID before each value.
+    pub(in crate::pg) fn record(&mut self, digits: &str) -> Result<(), DecodeError> {
+        let bytes = unhex(digits).ok_or(DecodeError::Short)?;
+        let (columns, mut rest) = number(&bytes)?;
+        self.row(usize::try_from(columns).map_err(|_| DecodeError::Short)?);
+        for _ in 0..columns {
+            let (_, tail) = number(rest)?;
+            let (length, tail) = number(tail)?;
+            match usize::try_from(length) {
+                Err(_) => {
+                    self.value(None);
+                    rest = tail;
+                }
+                Ok(length) => {
+                    let (value, tail) = tail.split_at_checked(length).ok_or(DecodeError::Short)?;
+                    self.value(Some(value));
+                    rest = tail;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::pg) fn finish(self) -> Vec<Bytes> {
+        vec![self.0.into()]
+    }
+}
+
+fn number(bytes: &[u8]) -> Result<(i32, &[u8]), DecodeError> {
+    let (number, rest) = bytes.split_first_chunk::<4>().ok_or(DecodeError::Short)?;
+    Ok((i32::from_be_bytes(*number), rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +273,53 @@ mod tests {
         let whole = [head(), row(&[Some(b"abc")])].concat();
         for cut in head().len() + 2..whole.len() {
             assert_eq!(read(&[whole[..cut].to_vec()], 1), Err(DecodeError::Short), "{cut}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod rows_tests {
+    use super::*;
+    use crate::pg::decode::copy::CopyReader;
+
+    fn rows(messages: &[Bytes], columns: usize) -> Vec<Vec<Option<Vec<u8>>>> {
+        let (mut reader, mut rows) = (CopyReader::default(), Vec::new());
+        for message in messages {
+            let read = reader.read(message, columns, |fields| {
+                rows.push((0..columns).map(|_| fields.value().unwrap().map(<[u8]>::to_vec)).collect());
+                Ok(())
+            });
+            read.unwrap();
+        }
+        rows
+    }
+
+    #[test]
+    fn a_record_becomes_a_row() {
+        let mut buffer = RowBuffer::new();
+        // ROW(1::int4, NULL::text, 'ab'::text)
+        buffer
+            .record(
+                "00000003000000170000000400000001 00000019ffffffff 00000019000000026162"
+                    .replace(' ', "")
+                    .as_str(),
+            )
+            .unwrap();
+        buffer.row(3);
+        buffer.value(Some(b"x"));
+        buffer.value(None);
+        buffer.value(Some(b""));
+        let expected = vec![
+            vec![Some(vec![0, 0, 0, 1]), None, Some(b"ab".to_vec())],
+            vec![Some(b"x".to_vec()), None, Some(Vec::new())],
+        ];
+        assert_eq!(rows(&buffer.finish(), 3), expected);
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused() {
+        for bad in ["0", "zz", "00000001", "0000000100000017", "000000010000001700000009", "ffffffff"] {
+            assert_eq!(RowBuffer::new().record(bad), Err(DecodeError::Short), "{bad}");
         }
     }
 }

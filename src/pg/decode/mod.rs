@@ -8,9 +8,6 @@
 pub mod backends;
 pub mod copy;
 pub mod locks;
-pub mod prepared;
-pub(super) mod row;
-mod rows;
 pub mod texts;
 pub mod value;
 
@@ -20,7 +17,6 @@ pub enum DecodeError {
     NotCopy,
     #[error("a row of the answer is cut short")]
     Short,
-    /// A row has fewer columns than requested.
     #[error("a row of the answer has {found} columns, not {expected}")]
     Columns { found: usize, expected: usize },
     /// The server left out rows as already known, but they are not: the settings of the session were changed by other

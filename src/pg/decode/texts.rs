@@ -28,7 +28,6 @@ impl Texts {
         encoding.text(bytes).map(|text| self.intern(&text))
     }
 
-    /// The shared copy of `text`.
     pub fn intern(&mut self, text: &str) -> Text {
         if let Some(known) = self.known.get(text) {
             return Arc::clone(known);

@@ -9,7 +9,7 @@ use crate::model::Timestamp;
 use crate::model::lock::VirtualTransaction;
 
 /// 2000-01-01 in microseconds since 1970.
-const EPOCH: i64 = 946_684_800_000_000;
+pub(in crate::pg) const EPOCH: i64 = 946_684_800_000_000;
 
 /// None for NULL and for a value of another length, as in all of these functions.
 #[inline]

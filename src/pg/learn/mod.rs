@@ -5,7 +5,6 @@
 //! message even if the query fails. A cursor returns only the wanted rows, so a query without end costs no more than its
 //! first rows, and the server truncates long values before it sends them.
 
-mod rows;
 mod software;
 
 use std::pin::pin;
@@ -14,17 +13,16 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use postgres_protocol::escape::escape_literal;
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::poll::{Limits, message};
 use super::sql;
-use locktop_tasks::sql::{fill, without_comments};
-
+use super::trust::{TrustedOwners, untrusted};
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
-use crate::pg::trust::{TrustedOwners, untrusted};
+use locktop_tasks::sql::{fill, without_comments};
 
-use rows::Shape;
 pub use software::{Relation, Software, SoftwareTable};
 
 /// Rows of one query that are read; further rows are ignored.
@@ -40,7 +38,6 @@ const TRUSTED: &str = "SET LOCAL search_path TO pg_catalog, pg_temp;\nSET LOCAL 
 /// The last column of the fetched rows: other statements of the message return rows, too.
 const NAME: &str = "locktop_name";
 
-/// A query without a usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
     #[error("{}", said(.0))]
@@ -59,7 +56,6 @@ pub enum LearnError {
     Silent,
 }
 
-/// The message of the server; for a guard, the guard's finding.
 fn said(error: &tokio_postgres::Error) -> String {
     error.as_db_error().and_then(untrusted).unwrap_or_else(|| message(error))
 }
@@ -81,7 +77,7 @@ pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<QueryN
     let asked = async {
         let shape = statement.shape(client, limits).await?;
         let before = statement.before(&limits.trusted_owners);
-        rows::answer(shape, fetch(client, &framed(shape.columns(), &before, query, limits)).await?)
+        answer(shape, fetch(client, &framed(shape.columns(), &before, query, limits)).await?)
     };
     let answer = asked.await;
     if answer.is_err() {
@@ -90,7 +86,6 @@ pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<QueryN
     answer
 }
 
-/// A query of the config, prepared only to see which tables it names.
 struct Statement<'a> {
     name: String,
     query: &'a str,
@@ -158,12 +153,11 @@ pub async fn ask_software(
         None => TRUSTED.to_owned(),
     };
     let text = framed(Shape::Bigint.columns(), &before, &query, limits);
-    let mut answer = rows::answer(Shape::Bigint, fetch(client, &text).await?)?;
+    let mut answer = answer(Shape::Bigint, fetch(client, &text).await?)?;
     answer.names = answer.names.into_iter().map(|row| place.software.named(row)).collect();
     Ok(answer)
 }
 
-/// The name of the database, and its tables of well-known software.
 pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<SoftwareTable>), LearnError> {
     let tables = limits.trusted_owners.filled(sql::LEARN_TABLES, &[]);
     let rows =
@@ -177,7 +171,7 @@ pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<
         else {
             continue;
         };
-        let name = rows::from_hex(&name);
+        let name = from_hex(&name);
         match (Software::of(&kind), oid.and_then(|oid| oid.parse().ok()), relation) {
             (Some(software), Some(oid), Some(relation)) => {
                 let table = Some(Relation { oid, name: relation.into() });
@@ -214,18 +208,16 @@ async fn fetch(client: &Client, text: &str) -> Result<Vec<Row>, LearnError> {
     tokio::time::timeout(TIMEOUT, read).await.map_err(|_| LearnError::Silent)?
 }
 
-/// A query in the message that is sent. Its last column is the name.
 fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> String {
     let frame = without_comments(sql::LEARN_FRAME);
     let number = columns.len();
     let selected = columns.iter().enumerate().map(|(place, column)| {
         if place + 1 == number {
             format!(
-                "pg_catalog.encode(pg_catalog.textsend(pg_catalog.left({column}::pg_catalog.text, {})), 'hex') AS {NAME}",
-                rows::NAME
+                "pg_catalog.encode(pg_catalog.textsend(pg_catalog.left({column}::pg_catalog.text, {NAME_CHARACTERS})), 'hex') AS {NAME}"
             )
         } else {
-            format!("pg_catalog.left({column}::pg_catalog.text, {})", rows::KEY)
+            format!("pg_catalog.left({column}::pg_catalog.text, {KEY_CHARACTERS})")
         }
     });
     let values = [
@@ -238,7 +230,6 @@ fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> Strin
     fill(&frame, &values)
 }
 
-/// A query without trailing semicolons and whitespace.
 fn trimmed(query: &str) -> &str {
     query.trim_end_matches(|end: char| end == ';' || end.is_whitespace())
 }
@@ -249,3 +240,100 @@ fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests;
+
+/// Longest name that is kept, in characters.
+const NAME_CHARACTERS: usize = 200;
+/// Characters of a key that are read; a number has fewer.
+const KEY_CHARACTERS: usize = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// `(key, name)`: keys of one bigint.
+    Bigint,
+    /// `(classid, objid, name)`: keys of two integers.
+    Pair,
+}
+
+impl Shape {
+    /// A name may have any type: the server converts it to text.
+    fn of(types: &[(&str, Type)]) -> Result<Self, LearnError> {
+        let shape = match types {
+            [(_, key), _] if is_key(key) => Some(Self::Bigint),
+            [(_, classid), (_, objid), _] if is_key(classid) && is_key(objid) => Some(Self::Pair),
+            _ => None,
+        };
+        shape.ok_or_else(|| LearnError::Columns(described(types)))
+    }
+
+    fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Bigint => &["key", "name"],
+            Self::Pair => &["classid", "objid", "name"],
+        }
+    }
+
+    fn wanted(self) -> &'static str {
+        match self {
+            Self::Bigint => "64-bit number",
+            Self::Pair => "32-bit number",
+        }
+    }
+
+    /// The key in the columns before the name; None if one of them is NULL.
+    fn key(self, columns: &[Option<String>]) -> Result<Option<LockKey>, String> {
+        match (self, columns) {
+            (Self::Bigint, [Some(key)]) => number(key).map(LockKey::Bigint).map(Some),
+            (Self::Pair, [Some(classid), Some(objid)]) => {
+                Ok(Some(LockKey::Pair(number(classid)?, number(objid)?)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn is_key(kind: &Type) -> bool {
+    [Type::INT8, Type::INT4, Type::INT2, Type::NUMERIC, Type::TEXT, Type::VARCHAR].contains(kind)
+}
+
+fn described(types: &[(&str, Type)]) -> String {
+    let columns: Vec<String> = types.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
+    match &columns[..] {
+        [] => "no columns".to_owned(),
+        _ => format!("({})", columns.join(", ")),
+    }
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|_| text.to_owned())
+}
+
+/// Rows whose last column is the name, in hexadecimal digits of its bytes.
+fn answer(shape: Shape, mut rows: Vec<Row>) -> Result<QueryNames, LearnError> {
+    let cut = rows.len() > ROWS;
+    rows.truncate(ROWS);
+    let mut names = Vec::with_capacity(rows.len());
+    for (place, mut row) in rows.into_iter().enumerate() {
+        let Some(name) = row.pop().flatten() else { continue };
+        let key = shape.key(&row).map_err(|value| LearnError::Key {
+            row: place + 1,
+            value,
+            wanted: shape.wanted(),
+        })?;
+        let name: String = from_hex(&name).chars().take(NAME_CHARACTERS).collect();
+        if let Some(key) = key.filter(|_| !name.trim().is_empty()) {
+            names.push((key, name.into()));
+        }
+    }
+    Ok(QueryNames { names, cut })
+}
+
+/// Text from hexadecimal digits, with replacement characters for invalid UTF-8.
+fn from_hex(digits: &str) -> String {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    };
+    let bytes: Vec<u8> = digits.as_bytes().chunks(2).filter_map(byte).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

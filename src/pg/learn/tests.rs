@@ -1,7 +1,7 @@
 use tokio_postgres::types::Type;
 
-use super::rows::{answer, from_hex};
 use super::*;
+use super::{answer, from_hex};
 
 fn shape(types: &[(&str, Type)]) -> Result<Shape, String> {
     Shape::of(types).map_err(|error| error.to_string())

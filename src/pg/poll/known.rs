@@ -10,7 +10,7 @@ use crate::clock;
 use crate::model::wait_graph::Answer;
 use crate::pg::decode::backends::KnownBackends;
 use crate::pg::decode::locks::KnownLocks;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::SectionError;
 
 /// As a time: nothing is known.
 const NOTHING: &str = "0";
@@ -25,7 +25,6 @@ pub(super) struct Known {
     narrow: bool,
     /// When they were last read in full; None if the next poll must read them in full.
     whole_at: Option<Instant>,
-    /// Blockers reported by the server at the last poll.
     answers: Vec<Answer>,
     /// Start of the last poll, by locktop's clock.
     told_at: Option<Instant>,

@@ -5,18 +5,14 @@
 //! processes that waited in the previous scan, then the new scan. The server's clock is read last, so that no age is
 //! negative. A poll opens no catalog; names are looked up next to it (the module `names`).
 //!
-//! Behind a pooler in transaction mode the whole poll is one transaction, including the look-ups (the module `loan`).
+//! Behind a pooler in transaction mode the whole poll is one transaction, including the look-ups (the module `prepare`).
 
-mod announced;
-mod identity;
 mod known;
 mod link;
-mod loan;
 mod names;
 mod opening;
 mod pooler;
 mod prepare;
-mod safe_snapshot;
 mod scan;
 mod sections;
 mod session;
@@ -24,7 +20,7 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use super::section_error::SectionError;
+pub use super::scope::SectionError;
 pub(crate) use link::silence;
 pub use opening::{OpenError, open_beside, open_plain};
 pub(crate) use pg_connect::message;
@@ -44,9 +40,7 @@ use crate::pg::trust::TrustedOwners;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
-    /// `statement_timeout` of the session.
     pub statement_timeout: Duration,
-    /// `lock_timeout` of the session: only the look-up of names ever waits for a lock.
     pub lock_timeout: Duration,
     /// Limit of the whole poll; a server that has not answered by then is considered dead.
     pub poll_timeout: Duration,
@@ -71,11 +65,8 @@ pub struct Limits {
     pub name_timeout: Duration,
     /// Owners whose tables statements may read, in addition to superusers and the connected role.
     pub trusted_owners: TrustedOwners,
-    /// Tables named in the config.
     pub tables: Places,
-    /// Job systems of other software to search for.
     pub adapters: Arc<[Arc<Adapter>]>,
-    /// Parts of them to read at all.
     pub adapter_parts: Parts,
     /// How long a snapshot waits for them; later rows arrive with the next snapshot.
     pub adapter_timeout: Duration,
@@ -104,7 +95,6 @@ impl Default for Limits {
     }
 }
 
-/// A poll without a snapshot: the connection is no longer usable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PollError {
     #[error("the server has not answered for {} s", .0.as_secs())]

@@ -20,7 +20,7 @@ use crate::pg::background::{Background, Brought, RENEW, REST, rest};
 use crate::pg::decode::texts::{Encoding, Encodings};
 use crate::pg::decode::value::{boolean, oid, text};
 use crate::pg::rights::rights_of;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::SectionError;
 use crate::pg::sql;
 
 type ByOid = FxHashMap<u32, Text>;
@@ -63,7 +63,6 @@ pub(super) struct NameCache {
     path: Arc<[String]>,
     names: Arc<Names>,
     roles: ByOid,
-    /// Rights of the role; None before the first answer.
     rights: Option<Arc<Rights>>,
     /// Requested since the last renewal; those without a name are requested again after a few seconds.
     asked: Asked,

@@ -2,7 +2,7 @@
 //!
 //! In transaction mode each statement may run in another session of the server, and the settings and prepared statements
 //! of a poll would stay in sessions that other applications use next. So this is tested before any setting, with
-//! statements that leave nothing behind, and each poll is then one transaction ([`super::loan`]).
+//! statements that leave nothing behind, and each poll is then one transaction ([`crate::pg::poll::prepare`]).
 //!
 //! A pooler is recognized by the process that it announces at login, which is not that of the server.
 
@@ -11,14 +11,13 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::announced::announced;
+use super::link::announced;
 use super::{Limits, OpenError};
 use crate::model::snapshot::Pooling;
 use locktop_locks::pooler::refuse_transaction_mode;
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
 
-/// Longest wait for the answer to [`take_back`].
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// Retries of a question that the server canceled.

@@ -7,11 +7,10 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, SimpleQueryMessage, Statement};
 
-use super::identity::{clock_of, encoding_of, identity_of};
 use super::known::Telling;
 use super::names::{self, NameCache, by_oid};
-use super::opening;
-use super::{Limits, OpenError};
+use super::opening::{self, clock_of, encoding_of, identity_of};
+use super::{Limits, OpenError, PollError, pooler};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::snapshot::Server;
@@ -21,7 +20,7 @@ use crate::pg::scope::Scope;
 use crate::pg::sources::{self, Search, Sources};
 use crate::pg::sql;
 use pg_connect::connect::SearchPath;
-use pg_connect::message;
+use pg_connect::{message, refusal};
 
 /// The oldest major version that has what a poll reads (`pg_locks.waitstart`).
 const OLDEST: u32 = 14;
@@ -178,6 +177,92 @@ fn too_old(version: &str) -> Option<&str> {
     let end = number.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(number.len());
     let major: u32 = number.get(..end)?.parse().ok()?;
     (major < OLDEST).then_some(number)
+}
+
+// A poll behind a pooler in transaction mode.
+// Each poll is one transaction: it makes the session's settings, prepares its statements, reads and returns the
+// session. The settings end with the transaction (PostgreSQL's documentation, "SET"). Prepared statements do not, and
+// are closed by name before. If the connection breaks in between, the pooler closes the session, since a transaction
+// is open in it.
+
+/// Nothing else is sent before its answer: outside of a transaction a setting would persist.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
+
+/// How sessions are borrowed, poll by poll.
+#[derive(Debug)]
+pub(super) struct Loan {
+    path: SearchPath,
+    /// The guard of tables, as in [`sql::reading`].
+    reading: String,
+    limits: Limits,
+}
+
+#[derive(Debug)]
+pub(super) struct Lent {
+    pub(super) statements: Statements,
+    pub(super) own_pid: i32,
+}
+
+/// Everything that a connection needs before its first poll, in one transaction. The statements end with it.
+pub(super) async fn prepare_lent(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
+    let setup = |error: Error| OpenError::Setup(message(&error));
+    // A pooler in statement mode reports a protocol violation.
+    client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
+        Some(&SqlState::PROTOCOL_VIOLATION) => pooler::refused("statement", "a poll takes a transaction"),
+        _ => setup(error),
+    })?;
+    let mut ready = Box::pin(prepare(client, limits, Scope::Open)).await?;
+    give_back(client, ready.statements.take(), true).await.map_err(setup)?;
+    Ok(ready)
+}
+
+impl Loan {
+    pub(super) fn new(path: SearchPath, limits: &Limits) -> Self {
+        Self { path, reading: sql::reading(&limits.trusted_owners), limits: limits.clone() }
+    }
+
+    /// Takes two round trips. `reads`: there are tables to read.
+    pub(super) async fn begin(&self, client: &Client, reads: bool) -> Result<Lent, PollError> {
+        let lost = |error: Error| PollError::Lost(message(&error));
+        let own_pid = begin(client).await.map_err(lost)?;
+        let (set, reading, statements) = join3(
+            opening::settings(client, &self.limits, &self.path, Scope::Open),
+            client.batch_execute(if reads { &self.reading } else { "" }),
+            Box::pin(Statements::prepare(client)),
+        )
+        .await;
+        set.and(reading).map_err(lost)?;
+        Ok(Lent { statements: statements.map_err(lost)?, own_pid })
+    }
+}
+
+/// Begins, and returns the process ID of the session. Its state is left by other clients, so the settings are made each
+/// time.
+async fn begin(client: &Client) -> Result<i32, Error> {
+    let begin =
+        format!("{BEGIN}; {} SELECT pg_catalog.pg_backend_pid()", pg_connect::connect::local_settings());
+    let answer = client.simple_query(&begin).await?;
+    let pid = answer.iter().find_map(|part| match part {
+        SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse().ok(),
+        _ => None,
+    });
+    Ok(pid.unwrap_or_default())
+}
+
+/// Restores and returns the session; `reads` as in the call of `begin`.
+pub(super) async fn give_back(
+    client: &Client,
+    statements: Option<Statements>,
+    reads: bool,
+) -> Result<(), Error> {
+    // The driver closes each statement when its last reference is dropped, in the order of sending.
+    drop(statements);
+    let guard = if reads { format!("; DEALLOCATE {}", sql::guard()) } else { String::new() };
+    match client.batch_execute(&format!("ROLLBACK{guard}")).await {
+        // If the guard never existed, there is nothing to undo.
+        Err(error) if refusal(&error).is_none() => Err(error),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

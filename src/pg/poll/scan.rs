@@ -6,9 +6,9 @@ use crate::model::backend::Backend;
 use crate::model::lock::LockType;
 use crate::model::object_class::has_name;
 use crate::model::snapshot::{Server, Snapshot};
+use crate::pg::decode::backends::PreparedRows;
 use crate::pg::decode::locks::KnownLocks;
-use crate::pg::decode::prepared::PreparedRows;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::SectionError;
 use crate::pg::sources;
 
 pub(super) struct Scan {

@@ -6,15 +6,14 @@ use tokio_postgres::Client;
 
 use super::known::Known;
 use super::link::Link;
-use super::loan::{self, Loan};
 use super::names::{NameCache, Used};
 use super::opening::Opening;
-use super::prepare::{Statements, prepare};
+use super::prepare::{self, Loan, Statements, prepare};
 use pg_connect::message;
 
 use super::scan::Scan;
 use super::sections::{self, Blocking, Tick};
-use super::{Limits, OpenError, PollError, link, pooler, safe_snapshot, waiters};
+use super::{Limits, OpenError, PollError, link, pooler, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::adapter::{self, Parts};
@@ -26,7 +25,7 @@ use crate::pg::decode::backends::{Backends, KnownBackends};
 use crate::pg::decode::locks::Reader;
 use crate::pg::decode::texts::Texts;
 use crate::pg::scope::Scope;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::SectionError;
 use crate::pg::sources::Sources;
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
@@ -35,7 +34,6 @@ use pg_connect::conninfo::ConnInfo;
 enum Hold {
     /// A dedicated session, with its prepared statements.
     Own(Statements),
-    /// Borrowed for each poll.
     Lent(Box<Loan>),
 }
 
@@ -73,7 +71,7 @@ impl Session {
         // A statement of the driver is large, and there are many of them at once.
         let setup = Box::pin(async {
             if pooling == Pooling::Transactions {
-                loan::prepare(opening.client(), &limits).await
+                prepare::prepare_lent(opening.client(), &limits).await
             } else {
                 prepare(opening.client(), &limits, Scope::Own).await
             }
@@ -186,7 +184,7 @@ impl Session {
             let snapshot = self.assemble(scan, before, taken_at, answered);
             self.adapters.begin(&self.client, &snapshot.locks);
             self.adapters.collect((&snapshot.locks, taken_at), name_timeout).await;
-            loan::give_back(&self.client, Some(statements), reads).await.map_err(|error| lost(&error))?;
+            prepare::give_back(&self.client, Some(statements), reads).await.map_err(|error| lost(&error))?;
             Ok(snapshot)
         });
         tokio::time::timeout(timeout, back).await.map_err(|_| PollError::Timeout(timeout))?
@@ -205,7 +203,6 @@ impl Session {
         }
     }
 
-    /// Whether there are tables to read, or some may be found.
     fn reads(&self) -> bool {
         self.sources.reads() || self.adapters.are_known()
     }
@@ -218,7 +215,6 @@ impl Session {
         Scope::Open.apart(client, sources.look_again(client, timeout)).await
     }
 
-    /// Sets the parts of other job systems that are on display; the others are read less often.
     pub fn watch(&mut self, shown: Parts) {
         self.adapters.watch(shown);
     }
@@ -256,7 +252,7 @@ impl Session {
 
     async fn scan(&mut self, before: Option<&Snapshot>, statements: &Statements) -> Scan {
         let asked = before.map_or_else(Vec::new, |before| waiters(before, &self.limits));
-        let safe = before.map_or_else(Vec::new, |before| safe_snapshot::waiters(before, self.limits.ask));
+        let safe = before.map_or_else(Vec::new, |before| sections::waiters(before, self.limits.ask));
         let databases = self.names.database_oids();
         let telling = self.known.telling(&self.limits);
         let (client, scope) = (&*self.client, self.scope());
@@ -321,7 +317,7 @@ impl Session {
             // Without answers every queue edge is an inferred one, and marked so.
             Ok(known) => {
                 let Blocking { answers, safe_snapshots } = scan.blocking.unwrap_or_default();
-                let rows = safe_snapshot::with_waits(known.rows, &safe_snapshots, backends.last_rows());
+                let rows = sections::with_waits(known.rows, &safe_snapshots, backends.last_rows());
                 (Section::shared(rows, taken_at), known.omitted, answers)
             }
             Err(error) => (

@@ -61,6 +61,6 @@ fn sizes_as_the_server_prints_them() {
     for (text, bytes) in
         [("1kB", 1024), ("100", 100), ("100B", 100), ("1MB", 1 << 20), ("", 0), ("9999GB", u32::MAX)]
     {
-        assert_eq!(identity::bytes_of_setting(text), bytes, "{text}");
+        assert_eq!(opening::bytes_of_setting(text), bytes, "{text}");
     }
 }

@@ -4,25 +4,19 @@
 //! in words, and so are recognized only if the server's messages are English; errors have a code.
 
 use super::Entry;
+use crate::model::lock::{LockTag, LockType};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said<'a> {
-    /// A session waits, or no longer waits.
     Wait(Wait<'a>),
-    /// The server found a deadlock and aborted one of its transactions.
     Deadlock(Deadlock<'a>),
-    /// A statement or a session was ended, or gave up.
     Ended(Ended),
 }
 
-/// A wait for a lock that the server logs (`log_lock_waits`, after `deadlock_timeout`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait<'a> {
-    /// Whether the wait continues, or how it ended.
     pub kind: WaitKind,
-    /// The requested mode, such as `ShareLock`.
     pub mode: &'a str,
-    /// The locked object, such as `relation 16398 of database 5`.
     pub on: &'a str,
     /// Seconds since the wait began.
     pub after: f64,
@@ -41,13 +35,11 @@ pub enum WaitKind {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock<'a> {
-    /// The waits of the deadlock, each with its blocker.
     pub waits: Vec<Party<'a>>,
     /// The statements of the waits, in the same order; empty if they cannot be assigned.
     pub statements: Vec<&'a str>,
 }
 
-/// One wait of a deadlock: a session and its blocker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Party<'a> {
     pub pid: i32,
@@ -56,7 +48,6 @@ pub struct Party<'a> {
     pub behind: i32,
 }
 
-/// Why a statement or a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ended {
     LockTimeout,
@@ -209,6 +200,48 @@ fn ended(code: &str, message: &str) -> Option<Ended> {
         "25P03" => Ended::IdleInTransaction,
         "25P04" => Ended::TransactionTimeout,
         "40001" if message.contains("conflict with recovery") => Ended::Recovery,
+        _ => return None,
+    })
+}
+
+// Lock names in a log, as written by `DescribeLockTag()` in `src/backend/storage/lmgr/lmgr.c`.
+
+/// Parses `relation 16398 of database 5`; None for an unknown form.
+pub fn lock_tag(text: &str) -> Option<LockTag> {
+    let numbers: Vec<u32> = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|digits| !digits.is_empty())
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    // The text without the numbers identifies the form.
+    let form: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
+    let new = LockTag::new;
+    let short = |number: u32| u16::try_from(number).ok();
+    Some(match (form.as_str(), numbers.as_slice()) {
+        ("relation  of database ", [relation, database]) => {
+            new(LockType::Relation).with_relation(*relation).with_database(*database)
+        }
+        ("extension of relation  of database ", [relation, database]) => {
+            new(LockType::Extend).with_relation(*relation).with_database(*database)
+        }
+        ("page  of relation  of database ", [page, relation, database]) => {
+            new(LockType::Page).with_page(*page).with_relation(*relation).with_database(*database)
+        }
+        ("tuple (,) of relation  of database ", [page, tuple, relation, database]) => new(LockType::Tuple)
+            .with_page(*page)
+            .with_tuple(short(*tuple)?)
+            .with_relation(*relation)
+            .with_database(*database),
+        ("transaction ", [transaction]) => new(LockType::TransactionId).with_transactionid(*transaction),
+        ("object  of class  of database ", [object, class, database]) => {
+            new(LockType::Object).with_objid(*object).with_classid(*class).with_database(*database)
+        }
+        ("advisory lock [,,,]", [database, class, object, sub]) => new(LockType::Advisory)
+            .with_database(*database)
+            .with_classid(*class)
+            .with_objid(*object)
+            .with_objsubid(short(*sub)?),
         _ => return None,
     })
 }

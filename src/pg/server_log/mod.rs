@@ -4,19 +4,15 @@
 //! documentation, "Error Reporting and Logging", tables of the columns and keys; `src/backend/utils/error/csvlog.c` and
 //! `jsonlog.c`.
 
-mod csv;
-mod json;
-mod lock;
+mod format;
 mod message;
-mod time;
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
 use crate::model::Timestamp;
 
-pub use lock::lock_tag;
-pub use message::{Deadlock, Ended, Party, Said, Wait, WaitKind, said};
+pub use message::{Deadlock, Ended, Party, Said, Wait, WaitKind, lock_tag, said};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -34,7 +30,6 @@ impl Format {
     }
 }
 
-/// One entry of the server's log, in either format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// By the server's clock.
@@ -56,11 +51,9 @@ pub struct Entry<'a> {
     pub detail: Cow<'a, str>,
     /// The CONTEXT of the message, such as the locked row; empty if there is none.
     pub context: Cow<'a, str>,
-    /// The statement in progress; empty if it is not logged.
     pub statement: Cow<'a, str>,
 }
 
-/// Counts of what was skipped in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Invalid or too long lines or records.
@@ -79,7 +72,6 @@ pub enum LogError {
     Empty,
 }
 
-/// An entry with unparsed times.
 #[derive(Debug, Default)]
 struct Raw<'a> {
     entry: Entry<'a>,
@@ -88,7 +80,6 @@ struct Raw<'a> {
     session_start: Cow<'a, str>,
 }
 
-/// Passes each entry to `each`. Anything else is counted and skipped.
 pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result<(Format, Passed), LogError> {
     let format = match input.fill_buf()? {
         [] => return Err(LogError::Empty),
@@ -96,10 +87,11 @@ pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result
         [b'0'..=b'9', ..] => Format::Csv,
         _ => return Err(LogError::Other),
     };
-    let mut reading = Reading { zones: time::Zones::default(), passed: Passed::default(), entries: 0, each };
+    let mut reading =
+        Reading { zones: format::Zones::default(), passed: Passed::default(), entries: 0, each };
     match format {
-        Format::Json => json::read(input, &mut reading)?,
-        Format::Csv => csv::read(input, &mut reading)?,
+        Format::Json => format::json(input, &mut reading)?,
+        Format::Csv => format::csv(input, &mut reading)?,
     }
     if reading.entries == 0 && reading.passed.unzoned == 0 {
         return Err(LogError::Other);
@@ -108,7 +100,7 @@ pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result
 }
 
 struct Reading<'a> {
-    zones: time::Zones,
+    zones: format::Zones,
     passed: Passed,
     entries: u64,
     each: &'a mut dyn FnMut(&Entry<'_>),
@@ -120,11 +112,11 @@ impl Reading<'_> {
     }
 
     fn entry(&mut self, raw: Raw<'_>) {
-        let started = time::session(&raw.session_start, &raw.session_id);
+        let started = format::session(&raw.session_start, &raw.session_id);
         if let Some((zone, offset, _)) = started {
             self.zones.learn(zone, offset);
         }
-        let Some((at, zone)) = time::local(&raw.time) else { return self.damaged() };
+        let Some((at, zone)) = format::local(&raw.time) else { return self.damaged() };
         let Some(at) = self.zones.utc(at, zone) else {
             self.passed.unzoned += 1;
             return;

@@ -1,14 +1,14 @@
-//! Executions of scheduled tasks: `task_execution_log`.
+//! Scheduled tasks and their executions: `scheduled_tasks` and `task_execution_log`.
 //!
 //! A log only grows, so each part of it is read by an index: the running executions in every poll, the last ones of each
 //! task in every few polls.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::source::{Reads, Source, fields, filled};
-use crate::model::Text;
-use crate::model::task::{Execution, Schedule};
-use crate::pg::tables::{ColumnKind, Table, every};
+use super::source::{Places, Reads, Source, fields, filled};
+use crate::model::task::{Execution, KeyRule, Schedule};
+use crate::model::{Text, Timestamp};
+use crate::pg::tables::{ColumnKind, KEY, Table, every};
 
 const RUNNING_ONES: &str = include_str!("../../../assets/sql/tasks_running.sql");
 const LAST: &str = include_str!("../../../assets/sql/tasks_last.sql");
@@ -54,7 +54,6 @@ impl Source for Execution {
         ["backend_pid", "backend_start", "lock_id"].iter().all(|column| table.kind(column).is_some())
     }
 
-    /// The running executions, and the newest of all.
     fn query(log: &Table) -> Result<String, Text> {
         let newest = log.has_index(&["id"]).then(|| part(NEWEST_ONES, log, &[]));
         let parts: Vec<String> = Self::part(log).into_iter().chain(newest).collect();
@@ -68,7 +67,6 @@ impl Source for Execution {
         Ok(parts.join("\nUNION ALL\n"))
     }
 
-    /// The running executions, and the last ones of each task.
     fn query_with(log: &Table, schedules: &Table) -> Option<String> {
         let running = Self::part(log)?;
         let by_task = log.kind("started_at").is_some() && log.has_index(&["task_id", "started_at"]);
@@ -124,6 +122,57 @@ fn part(template: &str, log: &Table, values: &[(&str, &str)]) -> String {
     all.extend([("$schedules", schedules.as_str()), ("$tasks", &tasks), ("$each", &each)]);
     all.extend(values);
     filled::<Execution>(template, log, &all)
+}
+
+const QUERY: &str = include_str!("../../../assets/sql/tasks.sql");
+
+/// Schedules that a poll may read on average: ten thousand are read in every eleventh poll.
+const SCHEDULES_PER_POLL: usize = 1000;
+
+impl Source for Schedule {
+    const TABLE: &'static str = "scheduled_tasks";
+    // A timeout is read as seconds.
+    fields! {
+        id: int = "id";
+        name: text = "task_name",
+        kind: text = "task_type",
+        cron: text = "schedule_cron",
+        enabled: flag = "is_enabled",
+        last_run_at: time = "last_run_at",
+        next_run_at: time = "next_run_at",
+        priority: int = "priority",
+        timeout: number = "timeout",
+        max_attempts: int = "max_attempts",
+        attempts: int = "attempts",
+        key: int = KEY,
+    }
+    const MOST: usize = 10_000;
+    const LACKS: &'static str = "has no columns id and task_name: not a table of tasks";
+
+    fn is_one(table: &Table) -> bool {
+        table.is("id", ColumnKind::Int) && table.kind("task_name").is_some()
+    }
+
+    fn own_keys(table: &Table) -> bool {
+        table.kind("max_attempts").is_some()
+    }
+
+    fn key_rule(places: &Places) -> KeyRule {
+        places.key_rule("task_key")
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        Ok(filled::<Self>(QUERY, table, &[]))
+    }
+
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by_key(|row| row.id);
+        rows
+    }
+
+    fn rest(rows: &[Self], _: Reads) -> u32 {
+        every(rows.len(), SCHEDULES_PER_POLL)
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use super::source::{Source, filled};
 use crate::model::lease::{Lease, RowPosition};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
-use crate::pg::decode::row::Values;
+use crate::pg::decode::copy::Values;
 use crate::pg::decode::value::text;
 use crate::pg::tables::{ColumnKind, Columns, Table};
 

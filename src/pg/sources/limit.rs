@@ -1,7 +1,18 @@
+//! Rate limits, id generators, and requests that were refused: `refusals`, an empty table of which each column has a
+//! sequence that counts.
+
+use bytes::Bytes;
+
 use super::source::{Source, fields, filled};
+use super::worker::BESIDE;
+use crate::model::id_generator::IdGenerator;
 use crate::model::rate_limit::RateLimit;
+use crate::model::refusals::Refusals;
 use crate::model::{Text, Timestamp};
-use crate::pg::tables::{ColumnKind, Table};
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::copy::Values;
+use crate::pg::decode::texts::Texts;
+use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/rate_limits.sql");
 
@@ -43,5 +54,65 @@ impl Source for RateLimit {
             time(other).cmp(&time(one)).then_with(|| one.key.cmp(&other.key))
         });
         rows
+    }
+}
+
+const GENERATORS: &str = include_str!("../../../assets/sql/id_generators.sql");
+
+impl Source for IdGenerator {
+    const TABLE: &'static str = "id_generator";
+    fields! {
+        worker: int = "worker_id";
+        sequence: int = "sequence",
+        last_timestamp: int = "last_timestamp",
+    }
+    const MOST: usize = 1024;
+    const LACKS: &'static str = "has no columns worker_id and last_timestamp: not a table of id generators";
+
+    fn is_one(table: &Table) -> bool {
+        table.is("worker_id", ColumnKind::Int) && table.is("last_timestamp", ColumnKind::Int)
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        let order = if table.has_index(&["worker_id"]) { "ORDER BY t.worker_id" } else { "" };
+        Ok(filled::<Self>(GENERATORS, table, &[("$order", order)]))
+    }
+
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by_key(|row| row.worker);
+        rows
+    }
+}
+
+const REFUSALS: &str = include_str!("../../../assets/sql/refusals.sql");
+
+impl Source for Refusals {
+    const TABLE: &'static str = "refusals";
+    const COLUMNS: Columns = &[
+        ("rate_limit", ColumnKind::Int),
+        ("transfer", ColumnKind::Int),
+        ("lease", ColumnKind::Int),
+        ("task", ColumnKind::Int),
+    ];
+    const MOST: usize = 1;
+    const LACKS: &'static str = "has no columns rate_limit and transfer: not a table of refusals";
+    const BESIDE: &'static [&'static str] = BESIDE;
+
+    fn is_one(table: &Table) -> bool {
+        Self::COLUMNS.iter().all(|(name, kind)| table.is(name, *kind))
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        Ok(filled::<Self>(REFUSALS, table, &[("$oid", &table.oid.to_string())]))
+    }
+
+    /// A copy of the table has no rows: its counters are not known.
+    fn of_copy(_: &[Bytes], _: &mut Texts, _: Timestamp) -> Result<Vec<Self>, DecodeError> {
+        Ok(vec![Self::default()])
+    }
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let (rate_limit, transfer, lease, task) = (row.int()?, row.int()?, row.int()?, row.int()?);
+        Ok(Some(Self { at: None, rate_limit, transfer, lease, task }))
     }
 }

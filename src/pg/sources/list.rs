@@ -17,8 +17,7 @@ use crate::model::systems::Systems;
 use crate::model::task::{Execution, Schedule, TaskSet};
 use crate::model::task_worker::TaskWorker;
 use crate::model::work_queue::{Item, StateCount};
-use crate::pg::scope::Scope;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::{Scope, SectionError};
 
 /// Sources with their own field in [`Systems`], and the code for all of them; the pairs of task tables come first.
 macro_rules! sources {
@@ -58,7 +57,6 @@ macro_rules! sources {
                 self.tasks.is_empty() $(&& self.$place.is_empty())*
             }
 
-            /// Sends the statements in the order of the list, and waits for their answers.
             pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
                 let (old, locks) = (before.map(|before| &*before.systems), before.map(|before| &before.locks));
                 let (tasks, $($place),*) = tokio::join!(
@@ -69,7 +67,6 @@ macro_rules! sources {
                 Answers { tasks, $($place),* }
             }
 
-            /// The rows from the answers; what was not read is taken from the previous snapshot.
             pub(super) fn sections(
                 &mut self,
                 found: Answers,

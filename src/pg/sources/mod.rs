@@ -1,22 +1,15 @@
 //! The tables of users that a poll reads: tasks with their executions, leases, the work queue, rate limits and id generators; workers and what
 //! they take, waits that were counted, and refusals.
 //!
-//! A source is a file: what its table is called, what it has to have, the query, and a row of it (`source.rs`); `list.rs` has them all.
+//! A source states what its table is called, what it has to have, the query, and a row of it (`source.rs`); `list.rs` has them all.
 //! Each table is read by one statement of a known cost, as `pg::tables` says. What is dear is read in every few polls, what runs in each.
 
-mod contended;
 mod execution;
-mod generator;
 mod lease;
 mod limit;
 mod list;
-mod places;
 mod queue;
-mod queue_count;
-mod queue_item;
 mod reader;
-mod refusal;
-mod schedule;
 mod search;
 mod source;
 mod tasks;
@@ -28,9 +21,9 @@ use std::time::{Duration, Instant};
 use tokio_postgres::{Client, Row};
 
 use super::background::{self, Background, Detected, Renewal};
-use super::decode::row;
+use super::decode::copy;
 use super::decode::texts::Texts;
-use super::section_error::SectionError;
+use super::scope::SectionError;
 use super::tables::Refusal;
 use crate::clock;
 use crate::model::Timestamp;
@@ -44,8 +37,8 @@ use reader::{Brought, Turn};
 use source::Source as _;
 
 pub(super) use list::{Answers, names};
-pub use places::Places;
 pub(super) use search::Search;
+pub use source::Places;
 
 #[derive(Debug)]
 pub(super) struct Sources {
@@ -58,17 +51,15 @@ pub(super) struct Sources {
 }
 
 impl Answers {
-    /// The error of the connection, if more than a statement failed.
     pub(super) fn fatal(&self) -> Option<&SectionError> {
         self.answers().filter_map(|answer| answer.as_ref().err()).find_map(Refusal::fatal)
     }
 
-    /// The locks with counted waits, as far as they were read in this poll.
     pub(super) fn counted(&self) -> impl Iterator<Item = LockTag> {
         let rows = self.contended.iter().filter_map(|answer| match answer {
             Ok(Brought::Rows(messages)) => {
                 let (columns, mut texts) = (CountedWaits::WIDTH, Texts::default());
-                row::rows(messages, columns, &mut texts, CountedWaits::read).ok()
+                copy::rows(messages, columns, &mut texts, CountedWaits::read).ok()
             }
             _ => None,
         });
@@ -137,7 +128,6 @@ impl Sources {
         }
     }
 
-    /// Whether the tables of a snapshot are complete.
     pub(super) fn detection(&mut self, taken_at: Timestamp, before: Option<&Snapshot>) -> Section<()> {
         self.detected.at(taken_at, before.map(|before| &before.detection.tables))
     }

@@ -12,12 +12,10 @@ use crate::model::systems::{self, TableRows};
 use crate::model::task::KeyRule;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::texts::Texts;
-use crate::pg::decode::{DecodeError, row};
-use crate::pg::scope::Scope;
-use crate::pg::section_error::SectionError;
+use crate::pg::decode::{DecodeError, copy};
+use crate::pg::scope::{Scope, SectionError};
 use crate::pg::tables::{self, Copying, Plan, Reading, Refusal, Table, blocker, has_changed};
 
-/// A table to read, or a name in the config that finds no table, with the reason.
 #[derive(Debug)]
 pub(super) enum Chosen<'a> {
     Table(&'a Table),
@@ -42,7 +40,6 @@ pub(super) enum Brought {
     Rows(Vec<Bytes>),
     /// Only the part that is read in every poll.
     Part(Vec<Bytes>),
-    /// The table was not queried this time.
     Nothing,
 }
 
@@ -118,7 +115,6 @@ impl<T: Source> Reader<T> {
     }
 }
 
-/// How to read a table; `with` is the table that it belongs to.
 pub(super) fn plan<T: Source>(table: &Table, with: Option<&Table>) -> Result<Plan, Text> {
     if table.stranger.is_some() {
         return Ok(Plan::Copy(Box::new(table.clone()), T::COLUMNS, T::EXTRA));
@@ -213,12 +209,12 @@ impl Turn<'_> {
                 (Some(rows), Copying::rest(&messages))
             }
             Brought::Rows(messages) => {
-                let rows = row::rows(&messages, T::WIDTH, self.texts, T::read).map_err(unreadable)?;
+                let rows = copy::rows(&messages, T::WIDTH, self.texts, T::read).map_err(unreadable)?;
                 let rest = T::rest(&rows, reads);
                 (Some(rows), rest)
             }
             Brought::Part(messages) => {
-                let mut rows = row::rows(&messages, T::WIDTH, self.texts, T::read).map_err(unreadable)?;
+                let mut rows = copy::rows(&messages, T::WIDTH, self.texts, T::read).map_err(unreadable)?;
                 rows.extend(before.last_rows().iter().filter(|row| row.stays()).cloned());
                 (Some(rows), reader.rest.saturating_sub(1))
             }

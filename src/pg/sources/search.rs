@@ -3,19 +3,16 @@ use std::sync::Arc;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
-use super::places::Places;
 use super::reader::{Chosen, Reader};
-use super::source::Source;
+use super::source::{Places, Source};
 use crate::model::Text;
-use crate::pg::scope::Scope;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::{Scope, SectionError};
 use crate::pg::tables::{Table, meant};
 
 #[derive(Debug, Clone)]
 pub(in crate::pg) struct Search {
     /// The statement of `assets/sql/tables_find.sql`, with the trusted owners filled in.
     pub(in crate::pg) find: Arc<str>,
-    /// The usual names of the tables, such as `distlock`.
     pub(in crate::pg) names: Arc<[&'static str]>,
     pub(in crate::pg) places: Places,
     /// Schemas searched for a name without a schema.
@@ -93,7 +90,6 @@ impl FoundTables {
         Ok(readers)
     }
 
-    /// Prepares one table, with the table that it hides; `with` is the table that it belongs to.
     pub(super) async fn reader<T: Source>(
         &self,
         client: &Client,

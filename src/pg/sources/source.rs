@@ -1,17 +1,17 @@
 //! A source: one kind of user table, described by the rows read from it.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use locktop_tasks::sql::{fill, without_comments};
 
-use super::places::Places;
 use crate::model::task::KeyRule;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
-use crate::pg::decode::row::{self, Values};
+use crate::pg::decode::copy::{self, Values};
 use crate::pg::decode::texts::Texts;
 use crate::pg::tables::{Columns, Table, columns, every};
 
-/// How the rows of a table are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     /// By its query, completely each time.
@@ -67,7 +67,6 @@ pub(super) trait Source: Clone {
         false
     }
 
-    /// Decodes one row of the query; None if it cannot be distinguished from others.
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError>;
 
     /// Orders and filters the rows of a copy as the query would.
@@ -76,10 +75,9 @@ pub(super) trait Source: Clone {
     }
 
     fn of_copy(messages: &[Bytes], texts: &mut Texts, now: Timestamp) -> Result<Vec<Self>, DecodeError> {
-        Ok(Self::choose(row::rows(messages, Self::WIDTH, texts, Self::read)?, now))
+        Ok(Self::choose(copy::rows(messages, Self::WIDTH, texts, Self::read)?, now))
     }
 
-    /// The rows to keep, and whether there are more.
     fn tidy(mut rows: Vec<Self>, _: Reads) -> (Vec<Self>, bool) {
         let is_cut = rows.len() > Self::MOST;
         rows.truncate(Self::MOST);
@@ -89,6 +87,26 @@ pub(super) trait Source: Clone {
     /// Polls to skip after reading these rows, for the work of the server.
     fn rest(rows: &[Self], _: Reads) -> u32 {
         every(rows.len(), Self::MOST + 1)
+    }
+}
+
+/// `[tables]` of the config, by usual name: the location of a table that its usual name does not find, in SQL syntax
+/// (`distlock = "jobs.leases"`), and the lock of a row (`task_key`, `queue_key`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places(pub BTreeMap<&'static str, String>);
+
+impl Places {
+    pub fn with(mut self, name: &'static str, place: &str) -> Self {
+        self.0.insert(name, place.to_owned());
+        self
+    }
+
+    pub(super) fn of(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub(super) fn key_rule(&self, name: &str) -> KeyRule {
+        self.of(name).map_or(KeyRule::Unsaid, KeyRule::parse)
     }
 }
 
@@ -114,7 +132,7 @@ macro_rules! fields {
         ];
 
         fn read(
-            row: &mut $crate::pg::decode::row::Values<'_, '_>,
+            row: &mut $crate::pg::decode::copy::Values<'_, '_>,
         ) -> Result<Option<Self>, $crate::pg::decode::DecodeError> {
             let ($(Some($key),)+) = ($(row.$key_value()?,)+) else { return Ok(None) };
             Ok(Some(Self { $($key,)+ $($field: row.$value()?,)+ }))
@@ -122,7 +140,6 @@ macro_rules! fields {
     };
 }
 
-/// The kind of a column, by the function of `Values` that reads it.
 macro_rules! kind {
     (int) => {
         $crate::pg::tables::ColumnKind::Int

@@ -11,8 +11,7 @@ use super::source::Source;
 use crate::model::Text;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::task::{Execution, Schedule, TaskSet, TaskTables};
-use crate::pg::scope::Scope;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::{Scope, SectionError};
 use crate::pg::tables::{Table, meant};
 
 #[derive(Debug)]
@@ -152,7 +151,6 @@ pub(super) async fn read(client: &Client, pairs: &[Pair], before: Option<&Snapsh
     join_all(pairs.iter().map(|pair| pair.read(client, before))).await
 }
 
-/// The sets of a snapshot from the answers; what was not read is taken from the earlier sets.
 pub(super) fn sets(
     pairs: &mut [Pair],
     turn: &mut Turn<'_>,
@@ -175,8 +173,8 @@ pub(super) fn aged(set: &TaskSet, reason: &Text) -> TaskSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pg::sources::places::Places;
     use crate::pg::sources::reader::plan;
+    use crate::pg::sources::source::Places;
     use crate::pg::tables::{Column, Index, Plan};
 
     fn table(oid: u32, schema: &str, name: &str, is_visible: bool) -> Table {

@@ -1,8 +1,12 @@
+//! Workers, and waits that were counted while no client was watching.
+
 use super::source::{Reads, Source, filled};
+use crate::model::counted_waits::{CountedWaits, tag};
+use crate::model::lock::{LockMode, LockType};
 use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
-use crate::pg::decode::row::Values;
+use crate::pg::decode::copy::Values;
 use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/task_workers.sql");
@@ -60,5 +64,81 @@ impl Source for TaskWorker {
 
     fn rest(_: &[Self], _: Reads) -> u32 {
         POLLS
+    }
+}
+
+const CONTENDED: &str = include_str!("../../../assets/sql/contended_locks.sql");
+
+/// Read once in this many polls: the counting process polls only every few seconds.
+const CONTENDED_POLLS: u32 = 10;
+/// Larger tables are not read, by the server's count and by the statement itself. There is no index on the total wait: it
+/// would change with every call of `observe_lock_waits()`, whose updates stay on their page without it (HOT).
+const ROWS: i64 = 20_000;
+
+impl Source for CountedWaits {
+    const TABLE: &'static str = "contended_locks";
+    const COLUMNS: Columns = &[
+        ("locktype", ColumnKind::Text),
+        ("database", ColumnKind::Oid),
+        ("relation", ColumnKind::Oid),
+        ("classid", ColumnKind::Oid),
+        ("objid", ColumnKind::Oid),
+        ("objsubid", ColumnKind::Int),
+        ("waits_seen", ColumnKind::Int),
+        ("total_wait", ColumnKind::Interval),
+        ("longest_wait", ColumnKind::Interval),
+        ("longest_mode", ColumnKind::Text),
+        ("first_seen", ColumnKind::Time),
+        ("last_seen", ColumnKind::Time),
+    ];
+    const MOST: usize = 50;
+    const LACKS: &'static str = "has no columns locktype, objid and total_wait: not a table of counted waits";
+    const BESIDE: &'static [&'static str] = BESIDE;
+
+    fn is_one(table: &Table) -> bool {
+        table.is("locktype", ColumnKind::Text)
+            && table.is("total_wait", ColumnKind::Interval)
+            && table.is("objid", ColumnKind::Oid)
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        if table.rows > ROWS {
+            return Err(format!(
+                "{} is not read: it has about {} rows, and observe_lock_waits() keeps 10000 by default",
+                table.label(),
+                table.rows
+            )
+            .into());
+        }
+        Ok(filled::<Self>(CONTENDED, table, &[("$rows", &(ROWS + 1).to_string())]))
+    }
+
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by(|a, b| b.total.total_cmp(&a.total));
+        rows
+    }
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let locktype = row.text()?.map(|text| LockType::parse(text.as_bytes()));
+        let mut oid = || Ok::<_, DecodeError>(row.small()?.unwrap_or(0));
+        let (database, relation, classid, objid) = (oid()?, oid()?, oid()?, oid()?);
+        let objsubid = row.small()?.unwrap_or(0);
+        let waits = row.small()?.unwrap_or(0);
+        let (total, longest) = (row.number()?, row.number()?.unwrap_or(0.0));
+        let longest_mode = row.text()?.and_then(|mode| LockMode::parse(mode.as_bytes()));
+        let (first, last) = (row.time()?, row.time()?);
+        Ok(locktype.zip(total).map(|(locktype, total)| Self {
+            tag: tag(locktype, database, relation, (classid, objid, objsubid)),
+            waits,
+            total,
+            longest,
+            longest_mode,
+            first,
+            last,
+        }))
+    }
+
+    fn rest(_: &[Self], _: Reads) -> u32 {
+        CONTENDED_POLLS
     }
 }

@@ -3,12 +3,11 @@ use tokio_postgres::error::SqlState;
 use crate::model::Text;
 use crate::model::lock::{Lock, LockMode, LockModes, LockType};
 use crate::model::snapshot::Section;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::SectionError;
 
 #[derive(Debug)]
 pub(in crate::pg) enum Refusal {
     Section(SectionError),
-    /// The table was locked at the last poll.
     Locked,
     Unreadable(Text),
     /// Larger than the copy limit: the reason, to follow the name.

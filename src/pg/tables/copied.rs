@@ -14,21 +14,20 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use postgres_protocol::escape::escape_identifier;
+use rustc_hash::FxHashMap;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
-use super::offsets::Offsets;
-use super::rows::RowBuffer;
 use super::{ColumnKind, Columns, Refusal, Table};
 use crate::clock;
 use crate::model::Text;
 use crate::pg::decode::DecodeError;
-use crate::pg::decode::copy::CopyReader;
-use crate::pg::decode::row::CHARACTERS;
-use crate::pg::decode::value::{self, float8, int2, int4, int8};
+use crate::pg::decode::copy::CHARACTERS;
+use crate::pg::decode::copy::{CopyReader, RowBuffer};
+use crate::pg::decode::value::{self, EPOCH, float8, int2, int4, int8};
 use crate::pg::poll::raw;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::SectionError;
 use locktop_tasks::trust::remedy;
 
 /// Sizes of tables whose copy was started and did not finish, by OID and name. The copy is not started again until the
@@ -62,10 +61,8 @@ pub(in crate::pg) struct Copying {
     owner: String,
 }
 
-/// How the columns of a copy are mapped.
 #[derive(Debug, Clone)]
 struct Layout {
-    /// Type OIDs of the copied columns, in order.
     copied: Vec<u32>,
     /// The wanted kinds, each with the index of its copied column.
     wanted: Vec<(ColumnKind, Option<usize>)>,
@@ -165,7 +162,6 @@ impl Copying {
     }
 }
 
-/// Why a table of this size is not copied; None if it is.
 fn is_too_large((oid, name): (u32, &str), size: i64, owner: &str) -> Option<Text> {
     let remedy = remedy(owner);
     if size > LIMIT {
@@ -180,7 +176,6 @@ fn is_too_large((oid, name): (u32, &str), size: i64, owner: &str) -> Option<Text
     Some(format!("{owner} is not trusted, and a copy of it exceeds {most} MB or takes too long; next attempt when its size changes, or in 10 minutes; {remedy}").into())
 }
 
-/// Records the size of a table whose copy starts, or removes it.
 fn remember(oid: u32, name: &str, size: Option<i64>) {
     let mut known = TOO_LARGE.lock().unwrap_or_else(PoisonError::into_inner);
     match size {
@@ -212,7 +207,6 @@ fn fits(wanted: ColumnKind, oid: u32) -> bool {
 }
 
 impl Layout {
-    /// The times without a zone.
     fn moments(&self, messages: &[Bytes]) -> Result<Vec<i64>, DecodeError> {
         let (mut reader, mut moments) = (CopyReader::default(), Vec::new());
         if !self.copied.iter().any(|oid| matches!(*oid, 1082 | 1114)) {
@@ -255,7 +249,6 @@ impl Layout {
     }
 }
 
-/// Converts a value as the casts of the queries would.
 fn converted(wanted: ColumnKind, oid: u32, value: &[u8], offsets: &Offsets) -> Option<Vec<u8>> {
     match wanted {
         ColumnKind::Int | ColumnKind::Oid => integer(oid, value).map(|number| number.to_be_bytes().to_vec()),
@@ -344,6 +337,56 @@ fn numeric(value: &[u8]) -> Option<f64> {
         0xd000 => Some(f64::INFINITY),
         0xf000 => Some(f64::NEG_INFINITY),
         _ => Some(f64::NAN),
+    }
+}
+
+// Offsets of times without a zone: the server knows the daylight saving time of its zone, and is asked for them.
+
+/// Offsets change only at a quarter of an hour. In microseconds.
+const QUARTER: i64 = 900_000_000;
+/// Largest number of offsets requested; for the others the current offset is used.
+const MOST_OFFSETS: usize = 10_000;
+
+/// The casts that a query would make.
+const OFFSETS: &str = "SELECT pg_catalog.array_agg((EXTRACT(epoch FROM h.at) - EXTRACT(epoch FROM h.at::pg_catalog.timestamptz))::pg_catalog.int8 ORDER BY h.place)
+  FROM pg_catalog.unnest($1::pg_catalog.timestamp[]) WITH ORDINALITY AS h (at, place)";
+
+/// Seconds east of UTC, by quarter of an hour.
+#[derive(Debug)]
+struct Offsets {
+    now: i64,
+    known: FxHashMap<i64, i64>,
+}
+
+impl Offsets {
+    /// `now` is the current offset in seconds, for all times not requested.
+    pub(super) fn new(now: i64) -> Self {
+        Self { now, known: FxHashMap::default() }
+    }
+
+    /// Requests the offsets of times in microseconds since 2000.
+    pub(super) async fn ask(&mut self, client: &Client, times: Vec<i64>) -> Result<(), SectionError> {
+        let mut quarters: Vec<i64> = times.into_iter().map(|time| time.div_euclid(QUARTER)).collect();
+        quarters.sort_unstable();
+        quarters.dedup();
+        quarters.truncate(MOST_OFFSETS);
+        let at = |quarter: &i64| {
+            let micros = quarter.checked_mul(QUARTER)?.checked_add(EPOCH)?;
+            Some((*quarter, chrono::DateTime::from_timestamp_micros(micros)?.naive_utc()))
+        };
+        let (quarters, times): (Vec<_>, Vec<_>) = quarters.iter().filter_map(at).unzip();
+        if quarters.is_empty() {
+            return Ok(());
+        }
+        let row = client.query_typed_one(OFFSETS, &[(&times, Type::TIMESTAMP_ARRAY)]).await?;
+        let offsets: Vec<i64> = row.try_get::<_, Option<Vec<i64>>>(0)?.unwrap_or_default();
+        self.known = quarters.into_iter().zip(offsets).collect();
+        Ok(())
+    }
+
+    /// The offset at a time in microseconds since 2000.
+    pub(super) fn of(&self, time: i64) -> i64 {
+        self.known.get(&time.div_euclid(QUARTER)).copied().unwrap_or(self.now)
     }
 }
 

@@ -7,21 +7,15 @@
 //! poll is skipped, so that only the first poll waits for it, at most for `lock_timeout`.
 
 mod access;
-mod columns;
 mod copied;
 mod found;
-mod named;
-mod offsets;
 mod reading;
-mod rows;
 
 pub(super) use access::{Refusal, blocker, has_changed, reason};
-pub(super) use columns::{ColumnKind, Columns, KEY, LOCKER, columns};
 pub(super) use copied::Copying;
 #[cfg(test)]
 pub(super) use found::{Column, Index};
-pub(super) use found::{Table, meant};
-pub(super) use named::{Named, guarded, locked};
+pub(super) use found::{ColumnKind, Columns, KEY, LOCKER, Named, Table, columns, guarded, locked, meant};
 pub(super) use reading::{Plan, Reading, records};
 
 /// Largest number of polls skipped between two that read much.

@@ -7,12 +7,12 @@ use futures_util::TryStreamExt;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::copied::Copying;
-use super::named::{Named, guarded};
-use super::rows::RowBuffer;
+use super::found::{Named, guarded};
 use super::{Columns, Refusal, Table};
 use crate::model::Text;
+use crate::pg::decode::copy::RowBuffer;
 use crate::pg::scope::Scope;
-use crate::pg::section_error::SectionError;
+use crate::pg::scope::SectionError;
 use crate::pg::trust::{remedy, untrusted};
 
 #[derive(Debug, Clone)]

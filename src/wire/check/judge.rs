@@ -13,7 +13,6 @@ pub enum Status {
     Ok,
     Warning,
     Critical,
-    /// A requested value is not known.
     Unknown,
 }
 
@@ -49,9 +48,7 @@ impl Status {
 
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// `--warning`: ranges that replace the defaults.
     pub warning: BTreeMap<String, Range>,
-    /// `--critical`: ranges that replace the defaults.
     pub critical: BTreeMap<String, Range>,
     /// Only these checks; all if empty.
     pub only: Vec<String>,
@@ -65,7 +62,6 @@ const CONNECT: &str = "connect";
 const UNREAD: &str = "unread";
 const BLOCKED_SECONDS: &str = "blocked_seconds";
 
-/// The names of all checks, in the order of the manual.
 pub fn names() -> impl Iterator<Item = &'static str> {
     [CONNECT].into_iter().chain(MEASURES.iter().map(|measure| measure.name)).chain([UNREAD, BLOCKED_SECONDS])
 }
@@ -85,13 +81,10 @@ pub struct Judged {
     pub about: String,
 }
 
-/// All checks, worst first, then in the order of the manual.
 #[derive(Debug, Clone)]
 pub struct Report {
     pub checks: Vec<Judged>,
-    /// Addresses of the requested servers.
     pub server: String,
-    /// The requested database, for labels; empty if not known.
     pub database: String,
 }
 

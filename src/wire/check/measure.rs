@@ -48,7 +48,6 @@ const fn measure(
     Measure { name, unit, warning: above(limits.0), critical: above(limits.1), read }
 }
 
-/// The parts of other job systems that the measures need.
 pub fn measured_parts() -> Parts {
     Parts::of(&[Part::Workers, Part::Running, Part::Due, Part::Depth, Part::Paused])
 }
@@ -116,7 +115,6 @@ fn known(value: Option<f64>, reason: &str) -> Observed<Measured> {
     value.map_or_else(|| Observed::Unknown(reason.into()), plain)
 }
 
-/// A count of rows; not exact above 2^53.
 #[expect(clippy::cast_precision_loss, reason = "a count of rows")]
 fn counted(number: u64) -> Measured {
     measured(number as f64, "")
@@ -135,7 +133,6 @@ fn section<'a, T>(section: &'a Section<T>, what: &str) -> Observed<&'a [T]> {
     }
 }
 
-/// Why some of these tables are not known: the first read error, or the failed search for tables.
 fn unread<'a, T: 'a>(snapshot: &Snapshot, tables: &'a [TableRows<T>]) -> Option<Text> {
     let of = |table: &TableRows<T>| section(&table.section, &table.source.name).reason().cloned();
     tables.iter().find_map(of).or_else(|| unsearched(snapshot))
@@ -157,7 +154,6 @@ fn locks(snapshot: &Snapshot) -> Observed<&[Lock]> {
     section(&snapshot.locks, "pg_locks")
 }
 
-/// The sessions; not known if the role cannot see the sessions of other roles.
 fn sessions(snapshot: &Snapshot) -> Observed<&[Backend]> {
     match snapshot.server() {
         Some(server) if !server.sees_all => Observed::Unknown(
@@ -342,7 +338,6 @@ fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Observed<Mea
     })
 }
 
-/// Orphaned executions. Zero is not known while it is undecided whether the worker of an execution is alive.
 fn tasks_orphan(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     tasks(view, snapshot, &[TaskState::Orphan]).and_then(|orphans| {
         let is_undecided = |row: &&TaskRow| {
@@ -372,7 +367,6 @@ fn leases(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     unless_unread(expired, unread(snapshot, &systems.leases).or_else(redis))
 }
 
-/// A number over all queue tables. Zero is not known if one of them could not be read.
 fn queue(snapshot: &Snapshot, counted: Observed<Measured>) -> Observed<Measured> {
     let counts = &snapshot.systems.counts;
     let found = snapshot.tables(counts).and_then(|_| counted);

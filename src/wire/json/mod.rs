@@ -4,36 +4,27 @@
 //! Times are RFC 3339 with offset, durations are in seconds, names are those of the server.
 
 mod adapters;
-pub(in crate::wire) mod blame;
-mod graph;
-mod harmless;
-mod leases;
-mod lock_waits;
-mod locks;
-mod names;
+pub(in crate::wire) mod locks;
 pub(in crate::wire) mod object;
-mod queue;
-mod recovery;
-mod rows;
+pub mod rows;
 mod tasks;
-pub mod watch;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::words::Gids;
 use crate::model::Timestamp;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
 use crate::model::why::why;
-use crate::wire::gids::Gids;
 pub use adapters::adapters;
-pub use harmless::to_string as line;
+pub use object::to_string as line;
 use object::{Json, Object, Writer, object};
-pub use recovery::recovery;
+pub use tasks::recovery;
 
 /// Maximum queue edges written; their number can be the square of the number of waiters.
 const QUEUE_EDGES: usize = 50_000;
@@ -102,24 +93,24 @@ fn document(view: &View, snapshot: &Snapshot) -> Object<impl Fn(&mut Writer) -> 
             prepared[] = readable(&snapshot.prepared).iter().map(|row| rows::prepared(row, snapshot)),
             locks[] = locks.written(view, gids),
             locks_omitted,
-            queues[] = graph::queues(graph, locks),
-            edges[] = edges.iter().map(|edge| graph::edge(edge, locks, gids)),
+            queues[] = locks::queues(graph, locks),
+            edges[] = edges.iter().map(|edge| locks::edge(edge, locks, gids)),
             edges_omitted = edges_omitted,
-            roots[] = graph::roots(graph, gids, snapshot.taken_at),
+            roots[] = locks::roots(graph, gids, snapshot.taken_at),
             cycles[] = graph.cycles.iter().map(|cycle| cycle.iter().map(|party| party.pid()).collect::<Vec<_>>()),
             tasks[] = tasks::tasks(view, snapshot),
             executions[] = tasks::executions(view, snapshot),
-            leases[] = leases::leases(view, snapshot),
-            queue = queue::depth(snapshot),
-            queue_items[] = queue::items(view, snapshot),
-            rate_limits[] = queue::limits(snapshot),
-            id_generators[] = queue::generators(snapshot),
-            task_workers[] = lock_waits::workers(view, snapshot),
-            lock_waits = lock_waits::lock_waits(view, snapshot),
-            refusals[] = queue::refusals(snapshot),
+            leases[] = tasks::leases(view, snapshot),
+            queue = tasks::depth(snapshot),
+            queue_items[] = tasks::items(view, snapshot),
+            rate_limits[] = tasks::limits(snapshot),
+            id_generators[] = tasks::generators(snapshot),
+            task_workers[] = locks::workers(view, snapshot),
+            lock_waits = locks::lock_waits(view, snapshot),
+            refusals[] = tasks::refusals(snapshot),
             adapters[] = adapters::installations(view, snapshot),
             findings[] = view.findings.iter().map(|finding| rows::finding(finding, view, gids)),
-            blame = blame::blame(&view.blame),
+            blame = locks::blame(&view.blame),
             sections = sections(snapshot),
         )
         .keys(to)

@@ -1,24 +1,22 @@
-use super::object::{Json, Object, Writer, exact, object};
-use super::{adapters, names};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::adapters;
+use super::object::{self, Json, Object, Writer, exact, object};
 use crate::model::backend::Backend;
+use crate::model::event::{Event, Length};
 use crate::model::finding::{Finding, Subject};
 use crate::model::lock::{LockType, Prepared};
 use crate::model::output::{Channel, shown};
 use crate::model::snapshot::{Pooling, Server, Snapshot};
-use crate::model::view::View;
+use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
-use crate::wire::gids::Gids;
+use crate::wire::words::{self, Gids};
 
 /// `connections` are counted from the backends.
 pub(super) fn server(server: &Server, connections: Option<u32>) -> impl Json {
     object!(
         server;
-        host,
-        port,
-        version_num,
-        version,
-        in_recovery,
-        database,
+        host, port, version_num, version, in_recovery, database,
         connections = connections,
         max_connections = Some(server.max_connections).filter(|most| *most > 0),
         deadlocks = Some(server.deadlocks).filter(|many| *many > 0 || !server.deadlocks_of.is_empty()),
@@ -35,23 +33,9 @@ pub(super) fn server(server: &Server, connections: Option<u32>) -> impl Json {
 pub(super) fn backend(row: &Backend, why: Vec<String>) -> impl Json {
     object!(
         row;
-        pid,
-        backend_start,
-        leader_pid,
-        database,
-        user,
-        application,
-        client,
-        backend_type,
-        state,
-        wait_event_type,
-        wait_event,
-        xact_start,
-        query_start,
-        state_change,
-        backend_xid,
-        backend_xmin,
-        query_id,
+        pid, backend_start, leader_pid, database, user, application, client, backend_type, state,
+        wait_event_type, wait_event, xact_start, query_start, state_change, backend_xid,
+        backend_xmin, query_id,
         query_id_text = row.query_id.map(exact),
         query = row.query.as_ref().map(|query| shown(Channel::Json, query)),
         why = why,
@@ -69,18 +53,14 @@ pub(super) fn prepared(row: &Prepared, snapshot: &Snapshot) -> impl Json {
         row;
         gid,
         virtualtransaction = own.map(|lock| lock.virtualtransaction.to_string()),
-        database,
-        owner,
-        prepared,
+        database, owner, prepared,
     )
 }
 
 pub(super) fn finding(finding: &Finding, view: &View, gids: &Gids<'_>) -> impl Json {
     object!(
         finding;
-        check,
-        severity,
-        summary,
+        check, severity, summary,
         about = finding.about_in(Channel::Json),
         details,
         subject = subject(&finding.subject, view, gids),
@@ -109,7 +89,7 @@ fn subject(subject: &Subject, view: &View, gids: &Gids<'_>) -> impl Json {
         .keys(to),
         Subject::Task(task) => object!(task; kind = "task", table, id).keys(to),
         Subject::Lease(id) => {
-            let (source, id) = names::lease(view, *id).unzip();
+            let (source, id) = words::lease(view, *id).unzip();
             object!(kind = "lease", source, id).keys(to)
         }
         Subject::Item(item) => {
@@ -129,7 +109,7 @@ fn subject(subject: &Subject, view: &View, gids: &Gids<'_>) -> impl Json {
         }
         Subject::Queue => object!(kind = "queue").keys(to),
         Subject::Limit(id) => {
-            let name = view.snapshot.as_deref().and_then(|snapshot| names::limit(snapshot, *id));
+            let name = view.snapshot.as_deref().and_then(|snapshot| words::limit(snapshot, *id));
             let (table, key) = name.unzip();
             object!(kind = "rate_limit", table, key).keys(to)
         }
@@ -137,4 +117,60 @@ fn subject(subject: &Subject, view: &View, gids: &Gids<'_>) -> impl Json {
         Subject::Server => object!(kind = "server").keys(to),
         Subject::Section(name) => object!(kind = "section", name).keys(to),
     })
+}
+
+// `snapshot --watch`: one line per snapshot, and the events between them.
+
+/// The snapshot of a view as a line; `None` before the first.
+///
+/// # Errors
+/// As for [`crate::wire::json::to_string`].
+pub fn look(view: &View, seq: u64, skipped: u64) -> Option<Result<String, serde_json::Error>> {
+    let snapshot = view.snapshot.as_deref()?;
+    let document = crate::wire::json::document(view, snapshot);
+    Some(object::text(&Object(|to: &mut Writer| {
+        object!(type = "look", seq).keys(to)?;
+        if skipped > 0 {
+            to.field("skipped", &skipped)?;
+        }
+        document.keys(to)
+    })))
+}
+
+pub fn event(event: &Event) -> Result<String, serde_json::Error> {
+    object::text(&object!(
+        event;
+        type = "event",
+        number, at,
+        event = event.kind,
+        severity,
+        text = event.text(),
+        seconds = event.length.map(Length::seconds),
+    ))
+}
+
+pub fn link(link: &Link) -> Result<String, serde_json::Error> {
+    let (state, reason) = match link {
+        Link::Connecting => ("connecting", None),
+        Link::Live => ("live", None),
+        Link::Down { reason, .. } => ("down", Some(reason)),
+    };
+    object::text(&object!(type = "link", state, reason))
+}
+
+/// Hash of a snapshot without its times: who waits for whom, the states of tasks, leases and items, and the findings.
+pub fn fingerprint(view: &View) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for queue in &view.graph.queues {
+        queue.tag.hash(&mut hasher);
+        queue.holders.iter().for_each(|holder| holder.party.hash(&mut hasher));
+        queue.waiters.iter().for_each(|waiter| (waiter.party, waiter.pid, waiter.mode).hash(&mut hasher));
+    }
+    view.tasks.rows.iter().for_each(|row| (row.task, row.again, row.state).hash(&mut hasher));
+    view.leases.rows.iter().for_each(|row| (row.state as u8).hash(&mut hasher));
+    view.queue.rows.iter().for_each(|row| (row.state as u8).hash(&mut hasher));
+    for finding in view.findings.iter() {
+        (finding.check, finding.severity as u8, finding.blocked).hash(&mut hasher);
+    }
+    hasher.finish()
 }

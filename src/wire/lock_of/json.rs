@@ -43,11 +43,7 @@ pub fn json(report: &Report) -> Result<String, serde_json::Error> {
     // not known. `would_wait` is `None` if a result is not known and nothing waits, or if no server was asked.
     object::text(&object!(
         format = 1,
-        would_wait,
-        waits,
-        refused,
-        not_judged,
-        server,
+        would_wait, waits, refused, not_judged, server,
         statements[] = (0..report.pieces.len()).map(|number| one(report, number)),
         transactions[] = report.script.transactions.iter().enumerate().map(kept),
         session_locks[] = report.script.session.iter().map(holds),
@@ -161,9 +157,7 @@ fn lock(report: &Report, statement: &Statement, take: &Take, met: Option<&Meetin
                 let name = &want.other?.name;
                 Some(object!(want; name = name, mode))
             }),
-            using,
-            row_lockers,
-            waiting,
+            using, row_lockers, waiting,
             hidden_sessions = met.hidden,
             oldest_transaction = met.oldest.map(|(_, since)| age(&now.view, since)),
             in_the_way[] = met.in_the_way.iter().map(|one| in_the_way(&now.view, one)),
@@ -176,8 +170,7 @@ fn in_the_way(view: &View, one: &Obstacle) -> impl Json {
     let known = known(view, one.party);
     object!(
         known;
-        pid,
-        gid,
+        pid, gid,
         how = match one.how {
             How::Holds => "holds",
             How::Ahead => "ahead",
@@ -185,8 +178,7 @@ fn in_the_way(view: &View, one: &Obstacle) -> impl Json {
             How::Snapshot => "snapshot",
         },
         modes[] = LockModes::iter(one.modes),
-        who,
-        state,
+        who, state,
         transaction = one.since.map(|since| age(view, since)),
         query = known.query.as_ref().map(|query| shown(Channel::LockOf, query)),
         waits_for[] = one.roots.iter().map(|root| root.pid()),

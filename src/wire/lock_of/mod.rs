@@ -2,7 +2,6 @@
 //! programs.
 
 mod json;
-mod kept;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -91,7 +90,6 @@ impl Report {
         statement.takes.iter().map(meet).collect()
     }
 
-    /// All locks taken because of one named target.
     fn wants(&self, statement: &Statement, take: &Take) -> Vec<Want<'_>> {
         let Some(now) = &self.now else { return Vec::new() };
         let place = now.place(&take.target);

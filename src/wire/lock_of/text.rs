@@ -1,4 +1,4 @@
-use super::words::{advice, kind, meanwhile, of_forms, work};
+use super::words::{advice, kind, meanwhile, of_forms, size, work};
 use super::{Judgement, Now, Report};
 use crate::model::backend::Backend;
 use crate::model::lock::LockMode;
@@ -289,39 +289,6 @@ fn also(page: &mut Page, report: &Report, statement: &Statement, take: &Take) {
     let can = if statement.is_query() { "can lock " } else { "" };
     let more = if more > 0 { format!(", and {} more", count(more as u64)) } else { String::new() };
     page.put("also", &format!("{can}{}{more}", others.join(", ")));
-}
-
-/// `is a table, about 1,200,000 rows, 310 MB`
-fn size(place: &CatalogRelation) -> String {
-    let kind = match place.kind {
-        'p' => "a partitioned table",
-        'i' => "an index",
-        'I' => "a partitioned index",
-        'v' => "a view",
-        'm' => "a materialized view",
-        'S' => "a sequence",
-        'f' => "a foreign table",
-        't' => "a TOAST table",
-        'c' => "a composite type",
-        _ => "a table",
-    };
-    let is_stored = matches!(place.kind, 'r' | 'm' | 'i' | 't');
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "no less than 0, and an estimate"
-    )]
-    let rows = place.rows.filter(|_| is_stored).map(|rows| format!(", about {} rows", count(rows as u64)));
-    let bytes = (is_stored && place.bytes > 0).then(|| format!(", {}", bytes(place.bytes)));
-    format!("is {kind}{}{}", rows.unwrap_or_default(), bytes.unwrap_or_default())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "it is for people")]
-fn bytes(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)];
-    let unit = UNITS.iter().find(|(_, unit)| bytes >= 10 * unit).or(UNITS.last());
-    let (name, unit) = unit.copied().unwrap_or(("kB", 1 << 10));
-    format!("{:.0} {name}", bytes as f64 / unit as f64)
 }
 
 fn meets(page: &mut Page, view: &View, take: &Take, met: &Meeting) {

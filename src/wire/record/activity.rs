@@ -66,10 +66,7 @@ columns! {
         5 virtualtransaction: VirtualTransaction,
         6 wait_start: Option<Timestamp>,
     }
-    Virtuals of VirtualTransaction {
-        1 proc_number: i32,
-        2 local_xid: u32,
-    }
+    Virtuals of VirtualTransaction { 1 proc_number: i32, 2 local_xid: u32, }
     PreparedRows of Prepared {
         1 transaction: u32,
         2 gid: Text,
@@ -78,18 +75,9 @@ columns! {
         5 database: Option<Text>,
     }
     /// The server's own word on who blocks a waiter.
-    Answers of Answer {
-        1 waiter: i32,
-        2 wait_start: Option<Timestamp>,
-        3 blockers: Vec<i32>,
-    }
+    Answers of Answer { 1 waiter: i32, 2 wait_start: Option<Timestamp>, 3 blockers: Vec<i32>, }
     /// How the server notices that a client's host is gone.
-    KeepaliveRows of Keepalives {
-        1 idle: u32,
-        2 interval: u32,
-        3 count: u32,
-        4 check: u32,
-    }
+    KeepaliveRows of Keepalives { 1 idle: u32, 2 interval: u32, 3 count: u32, 4 check: u32, }
     /// The server.
     Servers of Server {
         1 host: Text,

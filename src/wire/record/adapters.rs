@@ -4,24 +4,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cell::{column, rows, sorted};
+use super::cell::{column, rows, sorted, stored_as};
 use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    Limit, Part, PartRows, Paused, Setting, Tried, Watch, Worker,
+    Limit, Part, PartRows, Paused, Setting, Tried, Watch, Worker, part_rows,
 };
+use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
 columns! {
     /// Settings of the user.
-    Settings of Setting {
-        1 name: Text,
-        2 value: Text,
-        3 seconds: Option<f64>,
-    }
+    Settings of Setting { 1 name: Text, 2 value: Text, 3 seconds: Option<f64>, }
 }
 
 flat_rows! {
@@ -82,10 +79,7 @@ flat_rows! {
 
 tuples! {
     /// Two words that belong together.
-    Pairs of (Text, Text) as (key, value) {
-        1 key: Text,
-        2 value: Text,
-    }
+    Pairs of (Text, Text) as (key, value) { 1 key: Text, 2 value: Text, }
     /// Runs whose key was free.
     JobFrees of ((TextId, Option<Timestamp>), Timestamp) as ((TextId(id), started_at), since) {
         1 id: u64,
@@ -327,4 +321,30 @@ pub(super) fn of_marks(watch: &Watch, strings: &mut Strings) -> JobMarks {
 pub(super) fn marks(kept: &JobMarks, strings: &Decoded) -> Watch {
     let (mut epoch, free) = kept.rows(strings);
     Watch::restored(epoch.pop(), free.into_iter().collect())
+}
+
+part_rows!(columns);
+
+tuples! {
+    /// Whether a key is a pair of numbers, and its 64 bits.
+    Keys of (Option<bool>, i64) as (is_pair, bits) { 1 is_pair: Option<bool>, 2 bits: i64, }
+}
+
+stored_as! {
+    Option<LockKey> as (Option<bool>, i64):
+        |key| key.map(key_bits).map_or((None, 0), |(is_pair, bits)| (Some(is_pair), bits)),
+        |(is_pair, bits)| Some(key_of(is_pair?, bits));
+}
+
+/// Whether it is a pair of numbers, and its 64 bits.
+pub(super) fn key_bits(key: LockKey) -> (bool, i64) {
+    match key {
+        LockKey::Bigint(key) => (false, key),
+        LockKey::Pair(high, low) => (true, i64::from(high) << 32 | i64::from(low.cast_unsigned())),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "two halves of 32 bits")]
+pub(super) fn key_of(is_pair: bool, bits: i64) -> LockKey {
+    if is_pair { LockKey::Pair((bits >> 32) as i32, bits as i32) } else { LockKey::Bigint(bits) }
 }

@@ -20,12 +20,7 @@ codes! {
 }
 
 columns! {
-    SumColumns of Sums {
-        1 seconds: f64,
-        2 variance: f64,
-        3 waits: u64,
-        4 most: u32,
-    }
+    SumColumns of Sums { 1 seconds: f64, 2 variance: f64, 3 waits: u64, 4 most: u32, }
     /// By what one is blamed.
     BlameKeys of Key {
         1 application: Text,
@@ -37,12 +32,7 @@ columns! {
         7 tag: Text,
     }
     /// Statements of a transaction.
-    Rans of Ran {
-        1 episode: u64,
-        2 at: Option<Timestamp>,
-        3 statement: Text,
-        4 in_line: i32,
-    }
+    Rans of Ran { 1 episode: u64, 2 at: Option<Timestamp>, 3 statement: Text, 4 in_line: i32, }
     Beguns of Begun {
         1 episode: u64,
         2 pid: i32,
@@ -53,25 +43,14 @@ columns! {
         7 at: Timestamp,
     }
     /// Episodes that are over.
-    Endeds of Ended {
-        1 episode: u64,
-        2 ending: Ending,
-        3 note: Text,
-    }
+    Endeds of Ended { 1 episode: u64, 2 ending: Ending, 3 note: Text, }
 }
 
 flat_rows! {
     /// A minute; none for all before those that are known by themselves.
-    BlameMinutes of BlameMinute {
-        1 minute: Option<i64>,
-        2 sums: Sums,
-    }
+    BlameMinutes of BlameMinute { 1 minute: Option<i64>, 2 sums: Sums, }
     /// A key by its number.
-    KeyCosts of FlatKeyCost {
-        1 key: u32,
-        2 minutes: Vec<BlameMinute>,
-        3 episodes: u64,
-    }
+    KeyCosts of FlatKeyCost { 1 key: u32, 2 minutes: Vec<BlameMinute>, 3 episodes: u64, }
     /// An episode with the numbers of its keys.
     Episodes of FlatEpisode {
         1 number: u64,
@@ -105,17 +84,9 @@ flat_rows! {
         12 before_seconds: f64,
     }
     /// A cost with the number of its key.
-    Costs of FlatCost {
-        1 episode: u64,
-        2 key: u32,
-        3 sums: Sums,
-    }
+    Costs of FlatCost { 1 episode: u64, 2 key: u32, 3 sums: Sums, }
     /// The additions of one snapshot, without their tables.
-    TickHeads of TickHead {
-        1 at: Timestamp,
-        2 missing: f64,
-        3 total: Sums,
-    }
+    TickHeads of TickHead { 1 at: Timestamp, 2 missing: f64, 3 total: Sums, }
 }
 
 parts! {
@@ -321,7 +292,6 @@ fn harmless_ran(rows: Vec<Ran>) -> Vec<Ran> {
         .collect()
 }
 
-/// Makes a text safe for a screen, because the file is not trusted.
 fn harmless(text: &Text) -> Text {
     match one_line(text) {
         std::borrow::Cow::Borrowed(same) if same.len() == text.len() => Text::clone(text),

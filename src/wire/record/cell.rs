@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::packed::{Packed, packed};
-use super::strings::{Decoded, Strings};
+use super::strings::{Decoded, Packed, Strings, packed};
 use crate::model::{QueryText, Text, Timestamp};
 
 pub(super) trait Cell: Sized {

@@ -9,10 +9,9 @@
 //! since 1970, u32 waiting sessions, u8 trouble, three bytes of 0. The frame follows.
 
 use super::cell::{NO_TIME, column, micros, rows, time};
-use super::error::RecordError;
 use super::frame::Frame;
-use super::limits::{Limit, LimitRows, of_thresholds, thresholds};
-use super::strings::{Decoded, Strings, TextBlock};
+use super::known::{Limit, LimitRows, of_thresholds, thresholds};
+use super::strings::{Decoded, RecordError, Strings, TextBlock};
 use crate::model::Timestamp;
 use crate::model::thresholds::Thresholds;
 use crate::model::timeline::{Moment, Trouble};

@@ -11,12 +11,11 @@ use prost::Message;
 use zstd_safe::{CCtx, CParameter};
 
 use super::cell::{column, micros};
-use super::error::RecordError;
 use super::parts::{Kind, Parts};
-use super::section_states::{SectionState, SectionStates};
-use super::strings::{Strings, TextBlock};
+use super::strings::{RecordError, Strings, TextBlock};
 use super::tables;
-use super::{adapters, blame, known, limits, memory, told};
+use super::tables::{SectionState, SectionStates};
+use super::{adapters, blame, known, memory, told};
 use crate::model::blame::Blame;
 use crate::model::event::Event;
 use crate::model::expected::ExpectedBlocker;
@@ -90,7 +89,7 @@ pub(super) struct Payload {
     /// The expected blockers, if they differ from those of the previous snapshot. Not a part, so that a release that does not
     /// know it can still decompress the snapshots after it.
     #[prost(message, optional, tag = 10)]
-    pub(super) expected: Option<limits::LimitRows>,
+    pub(super) expected: Option<known::LimitRows>,
     #[prost(message, repeated, tag = 15)]
     pub(super) parts: Vec<Part>,
 }
@@ -99,7 +98,6 @@ pub(super) struct Payload {
 pub struct Frame {
     /// It begins a group and can be read without others.
     pub is_key: bool,
-    /// Uncompressed bytes.
     pub size: usize,
     /// Compressed bytes; reading them needs the earlier snapshots of the group.
     pub bytes: Vec<u8>,
@@ -304,10 +302,10 @@ impl Encoder {
         }
     }
 
-    fn expected(&mut self, expected: &Arc<[ExpectedBlocker]>) -> Option<limits::LimitRows> {
+    fn expected(&mut self, expected: &Arc<[ExpectedBlocker]>) -> Option<known::LimitRows> {
         let before = self.last.as_ref().filter(|_| self.looks > 0).map(|last| &last.view.expected);
         let is_new = before.is_none_or(|before| before != expected);
-        is_new.then(|| column(&limits::of_expected(expected), &mut self.strings))
+        is_new.then(|| column(&known::of_expected(expected), &mut self.strings))
     }
 
     /// The events since the previous snapshot; in the first of a group, also the last of the earlier events.
@@ -325,7 +323,6 @@ impl Encoder {
     }
 }
 
-/// Whether the rows are the same ones in memory.
 fn same_sets(before: &[TaskSet], after: &[TaskSet]) -> bool {
     let same = |(before, after): (&TaskSet, &TaskSet)| {
         Arc::ptr_eq(&before.tables, &after.tables)

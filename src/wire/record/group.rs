@@ -5,13 +5,12 @@ use prost::Message;
 use zstd_safe::{DCtx, DParameter};
 
 use super::cell::{Column, rows, time};
-use super::error::RecordError;
 use super::frame::{LARGEST, LONG_GROUP, Payload};
 use super::parts::{KINDS, Kind};
-use super::section_states::States;
-use super::strings::Decoded;
+use super::strings::{Decoded, RecordError};
 use super::tables;
-use super::{adapters, blame, known, limits, memory, redis_rows, told};
+use super::tables::States;
+use super::{adapters, blame, known, memory, redis_rows, told};
 use crate::model::backend::Backend;
 use crate::model::blame::{Blame, Tick};
 use crate::model::event::{Event, Events};
@@ -83,7 +82,7 @@ impl Group {
     fn expected(&self, head: &mut Payload) -> Option<Arc<[ExpectedBlocker]>> {
         let Some(kept) = head.expected.take() else { return self.looks.last()?.expected.clone() };
         self.strings.begin();
-        Some(limits::expected(&rows(&kept, &self.strings)).into())
+        Some(known::expected(&rows(&kept, &self.strings)).into())
     }
 
     fn blame(&mut self, at: usize) -> Option<Arc<Blame>> {

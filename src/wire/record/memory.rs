@@ -20,16 +20,9 @@ use crate::text::one_line;
 
 columns! {
     /// Times of locks that are held.
-    Sinces of HeldSince {
-        1 proved: Timestamp,
-        2 seen: Timestamp,
-    }
+    Sinces of HeldSince { 1 proved: Timestamp, 2 seen: Timestamp, }
     /// Values that must be unchanged.
-    Epochs of Epoch {
-        1 own_pid: i32,
-        2 started_at: Option<Timestamp>,
-        3 in_recovery: bool,
-    }
+    Epochs of Epoch { 1 own_pid: i32, 2 started_at: Option<Timestamp>, 3 in_recovery: bool, }
     /// The server's count of deadlocks.
     Counteds of Counted {
         1 at: Timestamp,
@@ -37,11 +30,7 @@ columns! {
         3 databases: Arc<[u32]>,
         4 started_at: Option<Timestamp>,
     }
-    Cycles of SeenCycle {
-        1 parties: Vec<Party>,
-        2 said: Vec<Text>,
-        3 at: Timestamp,
-    }
+    Cycles of SeenCycle { 1 parties: Vec<Party>, 2 said: Vec<Text>, 3 at: Timestamp, }
     /// Locks that were waited for.
     Waiteds of WaitedLock {
         1 tag: LockTag,
@@ -55,10 +44,7 @@ columns! {
         9 last: Timestamp,
     }
     /// Waiting sessions at each look.
-    Samples of Sample {
-        1 at: Timestamp,
-        2 waiting: u32,
-    }
+    Samples of Sample { 1 at: Timestamp, 2 waiting: u32, }
 }
 
 flat_rows! {

@@ -5,29 +5,23 @@
 //! compressed by zstd with the previous snapshot as the prefix.
 
 mod activity;
-mod adapter_rows;
 mod adapters;
 mod blame;
 mod cell;
 mod columns;
 pub mod container;
-mod error;
 mod frame;
 mod group;
 mod known;
-mod limits;
 mod memory;
-mod packed;
 mod parts;
 mod redis_rows;
-mod schema_rows;
-mod section_states;
 mod strings;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod told;
 
-pub use error::RecordError;
 pub use frame::{Encoder, Frame};
 pub use group::Group;
+pub use strings::RecordError;

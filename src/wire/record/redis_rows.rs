@@ -42,16 +42,9 @@ columns! {
         15 longest: Option<i64>,
     }
     /// A key as one of the servers has it.
-    RedisPlaces of ServerKey {
-        1 server: usize,
-        2 value: LockValue,
-        3 expiry: Expiry,
-    }
+    RedisPlaces of ServerKey { 1 server: usize, 2 value: LockValue, 3 expiry: Expiry, }
     /// How the servers are.
-    ServerStates of ServerState {
-        1 server: Text,
-        2 error: Option<Text>,
-    }
+    ServerStates of ServerState { 1 server: Text, 2 error: Option<Text>, }
 }
 
 flat_rows! {
@@ -69,10 +62,7 @@ flat_rows! {
 
 tuples! {
     /// Another value, and on how many servers it is.
-    FlatOthers of (LockValue, u32) as (value, votes) {
-        1 value: LockValue,
-        2 votes: u32,
-    }
+    FlatOthers of (LockValue, u32) as (value, votes) { 1 value: LockValue, 2 votes: u32, }
 }
 
 stored_as! {

@@ -2,15 +2,16 @@ use std::sync::Arc;
 
 use super::cell::{column, rows, stored_as};
 use super::columns::{columns, flat_rows, tuples};
-use super::section_states::{SectionState, States};
 use super::strings::{Decoded, Strings};
 use crate::model::counted_waits::CountedWaits;
 use crate::model::growth::Growth;
 use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
+use crate::model::lock::{LockMode, LockTag};
 use crate::model::owner::Owner;
 use crate::model::rate_limit::RateLimit;
 use crate::model::refusals::Refusals;
+use crate::model::snapshot::Section;
 use crate::model::systems::{Source, Systems, TableRows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
 use crate::model::task_worker::TaskWorker;
@@ -48,17 +49,9 @@ columns! {
         13 recovered_by: Option<Text>,
     }
     /// The owner of a table.
-    Owners of Owner {
-        1 name: Text,
-        2 stranger: Option<Text>,
-        3 hides: Option<Text>,
-    }
+    Owners of Owner { 1 name: Text, 2 stranger: Option<Text>, 3 hides: Option<Text>, }
     /// How large a table is.
-    Growths of Growth {
-        1 rows: u64,
-        2 is_limited: bool,
-        3 old: Option<u64>,
-    }
+    Growths of Growth { 1 rows: u64, 2 is_limited: bool, 3 old: Option<u64>, }
     /// Pairs of task tables.
     TaskTableRows of TaskTables {
         1 table: u32,
@@ -185,7 +178,7 @@ stored_as! {
 }
 
 /// [`TableRows`] without the state of its section.
-pub(super) struct FlatTable<T> {
+struct FlatTable<T> {
     source: Source,
     rows: Vec<T>,
     is_cut: bool,
@@ -284,4 +277,71 @@ fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {
             && before.is_cut == after.is_cut
     };
     before.len() == after.len() && before.iter().zip(after).all(same)
+}
+
+columns! {
+    TaskWorkers of TaskWorker {
+        1 pid: i32,
+        2 start: Option<Timestamp>,
+        3 name: Option<Text>,
+        4 takes_tasks: bool,
+        5 takes_items: bool,
+        6 types: Option<Text>,
+        7 announced_at: Option<Timestamp>,
+    }
+    CountedLocks of CountedWaits {
+        1 tag: LockTag,
+        2 waits: u64,
+        3 total: f64,
+        4 longest: f64,
+        5 longest_mode: Option<LockMode>,
+        6 first: Option<Timestamp>,
+        7 last: Option<Timestamp>,
+    }
+    RefusalRows of Refusals {
+        1 at: Option<Timestamp>,
+        2 rate_limit: Option<i64>,
+        3 transfer: Option<i64>,
+        4 lease: Option<i64>,
+        5 task: Option<i64>,
+    }
+}
+
+flat_rows! {
+    /// A section without its rows.
+    SectionStates of #[derive(Debug, Clone, PartialEq)] SectionState {
+        1 taken_at: Option<Timestamp>,
+        2 error: Option<Text>,
+    }
+}
+
+impl SectionState {
+    pub(super) fn of<T>(section: &Section<T>) -> Self {
+        Self { taken_at: section.taken_at, error: section.error.clone() }
+    }
+}
+
+// When each section of a snapshot was read, or why not; kept separately from its rows.
+
+pub(super) struct States(std::vec::IntoIter<SectionState>);
+
+impl States {
+    pub(super) fn new(states: Vec<SectionState>) -> Self {
+        Self(states.into_iter())
+    }
+
+    /// The next section, with these rows. Without a state, it was never read.
+    pub(super) fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
+        let SectionState { taken_at, error } =
+            self.0.next().unwrap_or(SectionState { taken_at: None, error: None });
+        Section::restored(Arc::new(rows), taken_at, error)
+    }
+
+    /// The next section, without rows. Recordings of earlier releases have no state for it; then it counts as read.
+    pub(super) fn later_section<T>(&mut self, at: Timestamp) -> Section<T> {
+        match self.0.next() {
+            Some(SectionState { taken_at, error }) => Section::restored(Arc::default(), taken_at, error),
+            None => Section::fresh(Vec::new(), at),
+        }
+    }
 }

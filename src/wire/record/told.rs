@@ -25,11 +25,7 @@ codes! {
 }
 
 columns! {
-    Events of Event {
-        1 number: u64,
-        2 seen: Timestamp,
-        3 draft: Draft,
-    }
+    Events of Event { 1 number: u64, 2 seen: Timestamp, 3 draft: Draft, }
     Drafts of Draft {
         1 at: Timestamp,
         2 kind: Kind,
@@ -58,10 +54,7 @@ flat_rows! {
 
 tuples! {
     /// [`Length`] and how sure it is; kind 0 is none.
-    FlatLengths of (u32, f64) as (kind, seconds) {
-        1 kind: u32,
-        2 seconds: f64,
-    }
+    FlatLengths of (u32, f64) as (kind, seconds) { 1 kind: u32, 2 seconds: f64, }
 }
 
 stored_as! {

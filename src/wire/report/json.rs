@@ -1,19 +1,14 @@
 use super::{Log, Mark, Report};
-use crate::wire::json::blame;
+use crate::wire::json::locks::blame;
 use crate::wire::json::object::{self, Json, object};
 
 pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
     object::text(&object!(
         report;
         format = 1,
-        target,
-        server,
-        from,
-        to,
+        target, server, from, to,
         looks = report.looks.len(),
-        refresh,
-        redaction,
-        program,
+        refresh, redaction, program,
         line[] = report.columns.iter().map(|column| object!(
             column;
             at,
@@ -22,29 +17,21 @@ pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
             sign,
         )),
         marks[] = report.marks.iter().map(mark),
-        blame = blame::blame(&report.blame),
+        blame = blame(&report.blame),
         worst = report.worst.as_ref().map(|worst| object!(
             worst;
-            at,
-            waiting,
+            at, waiting,
             chain = worst.tree.lines,
             findings,
             why[] = worst.why.iter().map(|why| object!(why; who, said)),
         )),
         tries[] = report.tries.iter().map(|tries| object!(
             tries;
-            who,
-            statement,
-            runs,
-            from,
-            to,
-            longest,
-            waiting,
+            who, statement, runs, from, to, longest, waiting,
         )),
         tasks[] = report.tasks.iter().map(|task| object!(
             task;
-            at,
-            text,
+            at, text,
             ended_at = task.ended.as_ref().map(|(at, _)| at),
             ended = task.ended.as_ref().map(|(_, how)| how),
         )),
@@ -62,18 +49,15 @@ fn mark(mark: &Mark) -> impl Json {
     object!(mark; at, sign, text)
 }
 
-/// Data from the server's log, not from snapshots.
 fn log(log: &Log) -> impl Json {
     object!(
         log;
         files[] = log.files.iter().map(|file| object!(
             file;
-            name,
-            format,
+            name, format,
             from = file.span.map(|(from, _)| from),
             to = file.span.map(|(_, to)| to),
-            entries,
-            damaged,
+            entries, damaged,
             other_server = file.is_other,
         )),
         other_server = log.is_other(),
@@ -84,9 +68,7 @@ fn log(log: &Log) -> impl Json {
         waits[] = log.waits.iter().map(|wait| object!(
             wait;
             began = wait.begin,
-            seconds,
-            who,
-            mode,
+            seconds, who, mode,
             lock = wait.on,
             behind,
             ended = wait.end.words(),

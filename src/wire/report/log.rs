@@ -8,7 +8,6 @@ use crate::text::{count, duration};
 #[derive(Debug, Clone, Default)]
 pub struct Log {
     pub files: Vec<LogFile>,
-    /// Waits, longest first; if there are too many, the shortest are omitted.
     pub waits: Vec<LogWait>,
     /// Waits that snapshots show, too.
     pub seen: Waits,
@@ -27,11 +26,9 @@ pub struct Log {
 
 #[derive(Debug, Clone, Default)]
 pub struct LogFile {
-    /// File name without directories.
     pub name: String,
     /// `jsonlog` or `csvlog`, as in `log_destination`.
     pub format: &'static str,
-    /// Times of its first and last entry.
     pub span: Option<(Timestamp, Timestamp)>,
     pub entries: u64,
     /// Skipped entries: damaged, or in an unknown time zone.
@@ -54,15 +51,12 @@ pub struct LogWait {
     pub seconds: f64,
     /// Process id and session: `4410 deploy@ci`.
     pub who: String,
-    /// The requested mode: `Share`.
     pub mode: String,
-    /// The awaited object: `accounts`.
     pub on: String,
     /// The holder of the lock when the wait was logged; empty if the log names none.
     pub behind: String,
     pub end: WaitEnd,
     pub seen: Seen,
-    /// The waiting statement; empty if the log does not have it.
     pub statement: String,
 }
 

@@ -1,16 +1,13 @@
 //! A report on a part of a recording: HTML that loads and runs nothing, Markdown, or JSON.
 
-mod axis;
 mod block;
 mod chart;
 mod content;
 mod episodes;
-mod html;
 mod json;
 mod log;
-mod markdown;
+mod page;
 mod series;
-mod tree;
 
 use crate::model::Timestamp;
 use crate::model::blame::Blame;
@@ -22,7 +19,6 @@ pub use log::{Log, LogDeadlock, LogFile, LogWait, Seen, WaitEnd, Waits};
 /// Maximum bytes of a report; beyond that, the least expensive rows are omitted.
 pub const LARGEST: usize = 150_000;
 
-/// The content of a report. All texts are from the server.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     pub target: String,
@@ -36,7 +32,6 @@ pub struct Report {
     pub refresh: f64,
     pub redaction: String,
     pub program: String,
-    /// Number of waiting sessions, by column of the time line.
     pub columns: Vec<Column>,
     pub marks: Vec<Mark>,
     pub marks_omitted: usize,
@@ -60,7 +55,6 @@ pub struct Report {
 /// Marks the last known state of something that had not ended: the state in the last snapshot.
 pub(crate) const AT_END: &str = " at the end";
 
-/// A period without snapshots.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hole {
     pub from: Timestamp,
@@ -93,7 +87,6 @@ pub struct Worst {
     pub at: Timestamp,
     pub waiting: u32,
     pub tree: Tree,
-    /// One line for each finding.
     pub findings: Vec<String>,
     /// Why the sessions behind which most others waited were waiting themselves.
     pub why: Vec<Why>,
@@ -124,24 +117,19 @@ pub struct Branch {
 /// A statement that takes a strong lock on a table and was started repeatedly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tries {
-    /// User and application.
     pub who: String,
     /// One harmless line.
     pub statement: String,
     pub runs: usize,
-    /// Start of the first run.
     pub from: Timestamp,
-    /// Start of the last run.
     pub to: Timestamp,
     /// The longest run in seconds, as far as seen.
     pub longest: f64,
-    /// Number of snapshots that show a run waiting for a lock.
     pub waiting: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// The waiting session: process id, user and application.
     pub who: String,
     /// Sentences from [`crate::model::why`].
     pub said: Vec<String>,
@@ -173,11 +161,11 @@ pub struct Style {
 }
 
 pub fn html(report: &Report, style: Style) -> String {
-    fitted(style, |style| html::page(&content::of(report, style)))
+    fitted(style, |style| page::html(&content::of(report, style)))
 }
 
 pub fn markdown(report: &Report, style: Style) -> String {
-    fitted(style, |style| markdown::page(&content::of(report, style)))
+    fitted(style, |style| page::markdown(&content::of(report, style)))
 }
 
 fn fitted(style: Style, write: impl Fn(Style) -> String) -> String {

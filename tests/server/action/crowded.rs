@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use locktop::action::executor::Executor;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::lines::Lines;
 use locktop::feed::live::{Live, PollControl, Settings};
-use locktop::feed::spare::Spare;
+use locktop::feed::spare::{Lines, Spare};
 use locktop::model::plan::{Outcome, SessionTarget, TargetKind, Verb};
 use locktop::model::view::View;
 use locktop::pg::connect::{Connection, connect};
@@ -28,7 +27,7 @@ struct Small {
     live: Option<Live>,
     views: watch::Receiver<Arc<View>>,
     views_in: Option<watch::Sender<Arc<View>>>,
-    lines: watch::Receiver<Option<locktop::feed::lines::Line>>,
+    lines: watch::Receiver<Option<locktop::feed::spare::Line>>,
 }
 
 impl Small {

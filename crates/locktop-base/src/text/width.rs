@@ -9,13 +9,10 @@ pub const ELLIPSIS: char = '…';
 /// The same if only ASCII can be shown; also one column wide, so that nothing else moves.
 pub const ASCII_ELLIPSIS: char = '~';
 
-/// The alignment of text in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Align {
-    /// Left-aligned, as for words.
     #[default]
     Left,
-    /// Right-aligned, as for numbers.
     Right,
 }
 

@@ -1,7 +1,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::hostile::{Class, MAX_MARKS, class, number};
+use super::one_line::{Class, MAX_MARKS, class, number};
 use super::width::ELLIPSIS;
 
 const TAB: usize = 4;

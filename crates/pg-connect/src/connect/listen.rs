@@ -1,21 +1,21 @@
 //! A connection with notifications, and with the reason for its end.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::{StreamExt, stream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, CancelToken, Client};
 
-use super::super::auth_watch::{AuthWatch, Watched};
-use super::super::conninfo::RequireAuth;
-use super::super::socket::Address;
-use super::super::tls::Connector;
-use super::notifications::{self, Notification, Notifications};
 use super::{Raw, reach};
-use crate::conninfo::ConnInfo;
+use crate::auth_watch::{AuthWatch, Watched};
+use crate::conninfo::{ConnInfo, RequireAuth};
 use crate::error::ConnectError;
 use crate::message;
+use crate::socket::Address;
+use crate::tls::Connector;
 
 /// An open connection. Dropping it closes it at once, even with unanswered statements.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Listening {
 /// As for [`super::connect`].
 pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
     let (Raw { client, connection, canceller, .. }, _) = Box::pin(reach(info)).await?;
-    let (ears, notifications) = notifications::pair();
+    let (ears, notifications) = pair();
     let (over, ended) = watch::channel(None);
     let driver = tokio::spawn(async move {
         let mut connection = connection;
@@ -117,5 +117,155 @@ impl Canceller {
             let _ = self.token.cancel_query_raw(socket, self.tls.clone()).await;
         };
         let _ = tokio::time::timeout(limit, Box::pin(asking)).await;
+    }
+}
+
+/// Notifications of one channel that wait for the reader. Further ones are dropped, and the reader is informed: one
+/// channel cannot displace the notifications of another.
+const WAITING: usize = 64;
+
+/// One notification, as `NOTIFY` or `pg_notify` sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// The name of the channel.
+    pub channel: String,
+    /// The payload; may be empty.
+    pub payload: String,
+    /// The process ID of the sending backend, which may be that of this session.
+    pub pid: i32,
+}
+
+/// An item from the reader's end of the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received {
+    /// One notification, in the order of arrival.
+    Said(Notification),
+    /// More notifications arrived on this channel than are kept, after those received before and in addition to later ones.
+    More(String),
+}
+
+/// The reader's end of the queue. It ends with the connection.
+#[derive(Debug)]
+pub struct Notifications(Arc<Shared>);
+
+/// The connection's end of the queue. Dropping it ends the reader's.
+#[derive(Debug)]
+struct NotificationSender(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    said: VecDeque<Notification>,
+    more: BTreeSet<String>,
+    over: bool,
+}
+
+fn pair() -> (NotificationSender, Notifications) {
+    let shared = Arc::<Shared>::default();
+    (NotificationSender(Arc::clone(&shared)), Notifications(shared))
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NotificationSender {
+    pub(super) fn hear(&self, said: Notification) {
+        // The reader was dropped.
+        if Arc::strong_count(&self.0) == 1 {
+            return;
+        }
+        let mut waiting = self.0.waiting();
+        if waiting.said.iter().filter(|other| other.channel == said.channel).count() < WAITING {
+            waiting.said.push_back(said);
+        } else {
+            waiting.more.insert(said.channel);
+        }
+        drop(waiting);
+        self.0.changed.notify_one();
+    }
+}
+
+impl Drop for NotificationSender {
+    fn drop(&mut self) {
+        self.0.waiting().over = true;
+        self.0.changed.notify_one();
+    }
+}
+
+impl Notifications {
+    /// The next item, if there is one.
+    pub fn try_recv(&mut self) -> Option<Received> {
+        let mut waiting = self.0.waiting();
+        let said = waiting.said.pop_front().map(Received::Said);
+        said.or_else(|| waiting.more.pop_first().map(Received::More))
+    }
+
+    /// Waits for the next item; `None` once the connection has ended and all items were read.
+    pub async fn recv(&mut self) -> Option<Received> {
+        loop {
+            // In this order: what arrived before the end is read.
+            let over = self.0.waiting().over;
+            if let Some(heard) = self.try_recv() {
+                return Some(heard);
+            }
+            if over {
+                return None;
+            }
+            self.0.changed.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(channel: &str, number: usize) -> Notification {
+        Notification { channel: channel.to_owned(), payload: number.to_string(), pid: 1 }
+    }
+
+    #[tokio::test]
+    async fn one_channel_does_not_push_out_another() {
+        let (ears, mut reader) = pair();
+        for number in 0..1000 {
+            ears.hear(said("loud", number));
+        }
+        ears.hear(said("quiet", 0));
+        drop(ears);
+        for number in 0..WAITING {
+            assert_eq!(reader.recv().await, Some(Received::Said(said("loud", number))));
+        }
+        assert_eq!(reader.recv().await, Some(Received::Said(said("quiet", 0))));
+        assert_eq!(reader.recv().await, Some(Received::More("loud".to_owned())));
+        assert_eq!(reader.recv().await, None);
+        assert_eq!(reader.recv().await, None);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_woken() {
+        let (ears, mut reader) = pair();
+        assert_eq!(reader.try_recv(), None);
+        let reads = tokio::spawn(async move { (reader.recv().await, reader.recv().await) });
+        tokio::task::yield_now().await;
+        ears.hear(said("a", 1));
+        tokio::task::yield_now().await;
+        drop(ears);
+        assert_eq!(reads.await.unwrap(), (Some(Received::Said(said("a", 1))), None));
+    }
+
+    #[test]
+    fn nothing_is_kept_for_nobody() {
+        let (ears, reader) = pair();
+        drop(reader);
+        ears.hear(said("a", 1));
+        assert!(ears.0.waiting().said.is_empty());
     }
 }

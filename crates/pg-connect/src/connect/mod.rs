@@ -4,11 +4,8 @@
 //! first packet to the end of the login. TLS is negotiated for each attempt as in libpq, and never used on a Unix
 //! socket.
 
-mod attempt;
-mod attrs;
 mod diagnose;
 mod listen;
-mod notifications;
 mod open;
 mod path;
 
@@ -23,9 +20,8 @@ use super::conninfo::{ConnInfo, Endpoint, Host, SessionAttrs, SslMode};
 use super::error::ConnectError;
 use super::socket::Socket;
 use super::tls::{Connector, Stage};
-use attempt::Attempt;
-pub use listen::{Canceller, Listening, listen};
-pub use notifications::{Notification, Notifications, Received};
+use diagnose::Attempt;
+pub use listen::{Canceller, Listening, Notification, Notifications, Received, listen};
 use open::{Failure, within};
 pub use path::{SearchPath, local_settings, pin, settings_on_own_path};
 
@@ -128,7 +124,7 @@ async fn to_endpoint(
     wanted: SessionAttrs,
 ) -> Result<Reached, ConnectError> {
     let (mut raw, place) = to_host(info, endpoint).await?;
-    match within(info.connect_timeout, Box::pin(attrs::check(&mut raw, wanted))).await {
+    match within(info.connect_timeout, Box::pin(open::check(&mut raw, wanted))).await {
         Ok(Ok(())) => Ok((raw, place)),
         Ok(Err(reason)) => Err(ConnectError::WrongSession { place: endpoint.place(), reason }),
         Err(seconds) => Err(ConnectError::Silent { place: endpoint.place(), seconds }),

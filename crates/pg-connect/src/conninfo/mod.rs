@@ -3,34 +3,30 @@
 //! Sources, strongest first: the connection string, the flags, the service file, the environment, the password file,
 //! the defaults. A libpq setting that is not supported here is refused by name, never ignored.
 
-mod endpoint;
-mod gather;
-mod key_value;
-mod nearest;
+mod files;
 mod parameter;
-mod password_file;
+mod parse;
 mod require_auth;
 mod resolve;
-mod service;
-mod settings;
+pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
 mod tls_options;
-mod uri;
 mod write;
 
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use endpoint::{Endpoint, Host};
-pub(super) use endpoint::{SOCKET_DIRECTORIES, socket};
-pub use gather::{has_password, is_connection_string};
-pub use nearest::{is_nearly, nearest};
+use crate::error::ConnInfoError;
+
+pub use parameter::{is_nearly, nearest};
 pub(super) use require_auth::{AuthMethod, RequireAuth};
+pub use resolve::{has_password, is_connection_string};
 pub use settings::{Flags, Sources};
 pub use tls_options::SslMode;
 pub(super) use tls_options::{CertMode, Negotiation, Roots, TlsOptions, TlsVersion};
 
-use super::error::ConnInfoError;
 pub use super::secret::{PasswordOrigin, Secret};
 
 /// The time limit for a connection if none is set.
@@ -211,4 +207,59 @@ impl ConnInfo {
     pub fn connect_timeout(&self) -> Option<Duration> {
         self.connect_timeout
     }
+}
+
+/// The default directories of sockets: Debian's and Red Hat's (often the same), then that of PostgreSQL's own builds.
+pub(crate) const SOCKET_DIRECTORIES: [&str; 3] = ["/var/run/postgresql", "/run/postgresql", "/tmp"];
+
+/// A host as it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// None was given: the local server.
+    Local,
+    /// The name of a host, or its address as text.
+    Tcp(String),
+    /// The directory of a Unix socket.
+    Unix(PathBuf),
+}
+
+/// One place to connect to, of those that a connection string names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The host as given (`host`); [`Host::Local`] also if only an address was given.
+    pub host: Host,
+    /// Its address, if given; then it is not looked up.
+    pub address: Option<IpAddr>,
+    /// The port (`port`), 5432 by default.
+    pub port: u16,
+    /// The password from the password file, and that file.
+    pub(crate) password: Option<(Secret, PathBuf)>,
+}
+
+impl Endpoint {
+    /// `host:port`, or the path of the socket.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match &self.host {
+            Host::Local => format!("[local]:{}", self.port),
+            Host::Tcp(host) if host.contains(':') => format!("[{host}]:{}", self.port),
+            Host::Tcp(host) => format!("{host}:{}", self.port),
+            Host::Unix(directory) => socket(directory, self.port).display().to_string(),
+        }
+    }
+
+    /// The host as a password file names it.
+    fn password_host(&self) -> String {
+        match &self.host {
+            Host::Unix(path) if !SOCKET_DIRECTORIES.iter().any(|d| Path::new(d) == path) => {
+                path.display().to_string()
+            }
+            Host::Tcp(host) => host.clone(),
+            Host::Local | Host::Unix(_) => "localhost".to_owned(),
+        }
+    }
+}
+
+pub(crate) fn socket(directory: &Path, port: u16) -> PathBuf {
+    directory.join(format!(".s.PGSQL.{port}"))
 }

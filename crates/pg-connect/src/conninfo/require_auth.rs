@@ -3,7 +3,7 @@
 //! Source: `require_auth` in "Parameter Key Words" of the libpq chapter, and `pqConnectOptions2` in
 //! `src/interfaces/libpq/fe-connect.c` for the syntax of the list.
 
-use super::key_value::is_space;
+use super::parse::is_space;
 use super::settings::word_of;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,63 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::error::ConnInfoError;
 use locktop_base::text;
+
+/// A connection string, flag or variable that is invalid or not supported. It never contains a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnInfoError {
+    /// The string is neither a URI nor a list of key=value; with the problem.
+    #[error("the connection string cannot be read: {0}")]
+    Syntax(String),
+    /// A keyword that libpq does not have.
+    #[error("unknown setting \"{key}\" in the connection string{}", did_you_mean(.hint.as_deref()))]
+    Unknown {
+        /// The keyword as written.
+        key: String,
+        /// The keyword that was probably meant; `None` if no other is similar.
+        hint: Option<String>,
+    },
+    /// An invalid value of a keyword.
+    #[error("{key} is \"{value}\" (from {origin}): expected {expected}")]
+    Invalid {
+        /// The keyword, as in libpq.
+        key: &'static str,
+        /// The value as given, in one line.
+        value: String,
+        /// Its source: the connection string, a flag, an environment variable, or a service file.
+        origin: String,
+        /// The accepted values, in words.
+        expected: String,
+    },
+    /// A service that is in no service file, or whose file cannot be read.
+    #[error("{0}")]
+    Service(String),
+    /// An invalid line of a service file. It is not repeated: it may be a password.
+    #[error("{}, line {line}: {problem}", .file.display())]
+    ServiceFile {
+        /// The service file.
+        file: PathBuf,
+        /// The line number, from 1.
+        line: usize,
+        /// The problem with the line.
+        problem: String,
+    },
+    /// A libpq feature that is not supported: refused, because ignoring it would weaken the request.
+    #[error("{setting} (from {origin}) is not supported: remove it")]
+    Unsupported {
+        /// The keyword, or `key=value` if other values of it are accepted.
+        setting: String,
+        /// Its source: the connection string, a flag, an environment variable, or a service file.
+        origin: String,
+    },
+    /// The system has no name for the current user, and none was given.
+    #[error("{0}")]
+    Other(String),
+}
+
+fn did_you_mean(hint: Option<&str>) -> String {
+    hint.map(|hint| format!(": did you mean \"{hint}\"?")).unwrap_or_default()
+}
 
 #[derive(Clone)]
 pub(super) struct Given {

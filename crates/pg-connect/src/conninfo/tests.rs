@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::password_file::PasswordFile;
+use super::files::PasswordFile;
 use super::{ConnInfo, Endpoint, Flags, Host, Sources, SslMode};
 use crate::error::ConnInfoError;
 

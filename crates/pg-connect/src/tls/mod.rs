@@ -4,13 +4,9 @@
 //! In every mode the key in the server's certificate must sign the handshake, because SCRAM's channel binding relies on
 //! that.
 
-mod authorities;
 mod certificate;
 mod chain;
-mod client;
-mod direct;
 mod error;
-mod kind;
 mod name;
 mod settings;
 mod verify;
@@ -25,11 +21,11 @@ use rustls::pki_types::ServerName;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use self::client::Shown;
 use crate::auth_watch::{AuthWatch, Watched};
 use crate::conninfo::{CertMode, RequireAuth, TlsOptions};
 use crate::socket::Socket;
 pub(crate) use error::TlsError;
+use settings::Shown;
 
 /// How far a connection came, for the error when it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

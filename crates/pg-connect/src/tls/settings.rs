@@ -1,18 +1,23 @@
 //! Converts the TLS settings for rustls. All files are read again each time.
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustls::pki_types::CertificateRevocationListDer;
+use rustls::client::ResolvesClientCert;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, SupportedProtocolVersion, version};
+use rustls::pki_types::{CertificateRevocationListDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, SignatureScheme, SupportedProtocolVersion, version};
 use webpki::{CertRevocationList, OwnedCertRevocationList};
 
-use super::authorities::Authorities;
 use super::certificate::{certificates, read};
-use super::client::{OwnCertificate, Shown};
+use super::chain::Authorities;
 use super::error::TlsError;
 use super::verify::Verifier;
-use crate::conninfo::{Negotiation, Roots, SslMode, TlsOptions, TlsVersion};
+use crate::conninfo::{CertMode, Negotiation, Roots, Secret, SslMode, TlsOptions, TlsVersion};
 
 /// The ALPN name of PostgreSQL's protocol, for a server with direct TLS.
 const PROTOCOL: &[u8] = b"postgresql";
@@ -124,4 +129,124 @@ fn lists_of(text: &[u8]) -> Result<Vec<CertRevocationList<'static>>, TlsError> {
             list.map(CertRevocationList::from).map_err(|_| TlsError::Lists)
         })
         .collect()
+}
+
+// The client certificate and its key, for servers that request one.
+// Source: "Client Certificates" in the libpq chapter, and `initialize_SSL` in
+// `src/interfaces/libpq/fe-secure-openssl.c`.
+
+/// Sends the client certificate if there is one, and records that the server requested it.
+#[derive(Debug)]
+struct OwnCertificate {
+    key: Option<Arc<CertifiedKey>>,
+    shown: Arc<Shown>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// The server requested it.
+    pub(super) asked: AtomicBool,
+    /// There is one that the server can use.
+    pub(super) sent: AtomicBool,
+}
+
+impl OwnCertificate {
+    /// As in libpq, a missing certificate is no error: the server may accept the login without. A certificate without its
+    /// key is an error.
+    pub(super) fn load(
+        options: &TlsOptions,
+        provider: &CryptoProvider,
+        shown: &Arc<Shown>,
+    ) -> Result<Self, TlsError> {
+        let file = options.cert_file().filter(|file| options.cert_mode != CertMode::Disable && file.exists());
+        let shown = Arc::clone(shown);
+        let Some(certificate) = file else { return Ok(Self { key: None, shown }) };
+        let key = options.key_file().filter(|key| key.exists());
+        let Some(file) = key else {
+            let key = options.key_file().unwrap_or_default();
+            return Err(TlsError::NoKey { certificate, key });
+        };
+        let chain = certificates(&certificate)?;
+        let bad = |error: rustls::Error| TlsError::BadKey { file: file.clone(), reason: error.to_string() };
+        let key = provider.key_provider.load_private_key(private_key(&file, options.key_password.as_ref())?);
+        let pair = CertifiedKey::new(chain, key.map_err(bad)?);
+        if let Err(rustls::Error::InconsistentKeys(_)) = pair.keys_match() {
+            let reason = format!("it is not the key of {}", certificate.display());
+            return Err(TlsError::BadKey { file, reason });
+        }
+        Ok(Self { key: Some(Arc::new(pair)), shown })
+    }
+}
+
+impl ResolvesClientCert for OwnCertificate {
+    fn resolve(&self, _issuers: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.shown.asked.store(true, Ordering::Relaxed);
+        let fits = self.key.as_ref().is_some_and(|pair| pair.key.choose_scheme(schemes).is_some());
+        self.shown.sent.store(fits, Ordering::Relaxed);
+        self.key.clone()
+    }
+
+    fn has_certs(&self) -> bool {
+        self.key.is_some()
+    }
+}
+
+/// Reads a key in PEM or DER, and decrypts it if necessary.
+fn private_key(file: &Path, password: Option<&Secret>) -> Result<PrivateKeyDer<'static>, TlsError> {
+    if is_open(file)? {
+        return Err(TlsError::OpenKey { file: file.to_owned() });
+    }
+    let bytes = read(file)?;
+    let bad = |reason: &str| TlsError::BadKey { file: file.to_owned(), reason: reason.to_owned() };
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return PrivateKeyDer::try_from(bytes).map_err(|_| bad("it is not a key in PEM or DER"));
+    };
+    if text.contains("Proc-Type: 4,ENCRYPTED") {
+        return Err(bad(
+            "it has the encryption of old versions of OpenSSL: convert it with `openssl pkcs8 -topk8`",
+        ));
+    }
+    if text.contains("BEGIN ENCRYPTED PRIVATE KEY") {
+        let password = password.ok_or_else(|| TlsError::EncryptedKey { file: file.to_owned() })?;
+        return decrypt(text, file, password);
+    }
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| bad("it is not a key in PEM or DER"))
+}
+
+#[cfg(feature = "encrypted-keys")]
+fn decrypt(text: &str, file: &Path, password: &Secret) -> Result<PrivateKeyDer<'static>, TlsError> {
+    use pkcs8::EncryptedPrivateKeyInfoRef;
+    use rustls::pki_types::PrivatePkcs8KeyDer;
+
+    let bad = |reason: String| TlsError::BadKey { file: file.to_owned(), reason };
+    let begin = text.find("-----BEGIN ENCRYPTED PRIVATE KEY").unwrap_or_default();
+    // The PEM reader knows unencrypted keys, and does not decode their content.
+    let pem = text.get(begin..).unwrap_or_default().replace("ENCRYPTED PRIVATE KEY", "PRIVATE KEY");
+    let document =
+        PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| bad(error.to_string()))?;
+    let encrypted = EncryptedPrivateKeyInfoRef::try_from(document.secret_pkcs8_der()).map_err(|error| {
+        bad(format!("its encryption is not known ({error}): convert it with `openssl pkcs8 -topk8`"))
+    })?;
+    let key = encrypted
+        .decrypt(password.expose().as_bytes())
+        .map_err(|_| TlsError::WrongKeyPassword { file: file.to_owned() })?;
+    Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
+}
+
+#[cfg(not(feature = "encrypted-keys"))]
+fn decrypt(_: &str, file: &Path, _: &Secret) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let reason = "it is encrypted, and this program was built without `encrypted-keys`".to_owned();
+    Err(TlsError::BadKey { file: file.to_owned(), reason })
+}
+
+/// Whether other users may read it: as in libpq, no other user may, except the group of a key that root owns.
+fn is_open(file: &Path) -> Result<bool, TlsError> {
+    let metadata = std::fs::metadata(file)
+        .map_err(|error| TlsError::Unreadable { file: file.to_owned(), reason: error.to_string() })?;
+    if !metadata.is_file() {
+        let reason = "it is not a plain file".to_owned();
+        return Err(TlsError::BadKey { file: file.to_owned(), reason });
+    }
+    let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    Ok(metadata.permissions().mode() & others != 0)
 }

@@ -13,11 +13,10 @@ use rustls::{CertificateError, DigitallySignedStruct, PeerMisbehaved, SignatureS
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
-use super::authorities::{Authorities, dates, issuer, period};
-use super::chain::{self, Names};
+use super::chain::{self, Authorities, Names, dates, issuer, period};
 use super::error::TlsError;
 use super::name::By;
-use super::{certificate, direct, kind, name};
+use super::{certificate, name};
 use locktop_base::text;
 
 /// Verifies the server's certificate as configured. The server must prove in any case that it has its key, because
@@ -59,7 +58,7 @@ impl Verifier {
                 | webpki::Error::UnsupportedCertVersion
                 | webpki::Error::UnknownIssuer,
             ) => {
-                let direct = direct::verify(&self.provider, authorities, leaf, &parsed, now);
+                let direct = chain::verify_directly(&self.provider, authorities, leaf, &parsed, now);
                 direct.err().map(|why| why.unwrap_or_else(|| authorities.unknown(&parsed, between, now)))
             }
             Err(error) => Some(explain(authorities, &parsed, &error)),
@@ -67,7 +66,7 @@ impl Verifier {
         if let Some(refused) = refused {
             return Err(refused);
         }
-        if !kind::may_serve(&parsed) {
+        if !certificate::may_serve(&parsed) {
             let reason = "its key was issued for a purpose other than servers (key usage)".to_owned();
             return Err(TlsError::Certificate { reason });
         }

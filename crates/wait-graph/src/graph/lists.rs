@@ -17,17 +17,15 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::fronts::Leaders;
 use super::index::Index;
-use super::leaders::Leaders;
 use super::{Input, Party, Queue};
 use crate::backend::{Backend, State};
 use crate::lock::{LockMode, LockModes, LockTag, LockType};
 
 mod held;
-mod statement;
 
-use self::held::{Held, Relation, relation};
-use self::statement::{Concurrently, concurrently, creates_slot, is_vacuum};
+use held::{Concurrently, Held, Relation, concurrently, creates_slot, is_vacuum, relation};
 
 /// `pg_database`, as `classid` of the lock that a commit with NOTIFY takes.
 const PG_DATABASE: u32 = 1262;

@@ -8,12 +8,9 @@
 //! waiters, are built only on request by [`WaitGraph::edges`] or [`WaitGraph::blockers_of`].
 
 mod build;
-mod cycles;
-mod edges;
 mod frees;
 mod fronts;
 mod index;
-mod leaders;
 mod lists;
 mod modes;
 mod net;
@@ -21,7 +18,6 @@ mod queue;
 mod reach;
 mod refine;
 mod release;
-mod rows;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -240,13 +236,13 @@ impl WaitGraph {
     /// The holder edges (at most 200,000), at most `queue_limit` queue edges, and the number of edges left out.
     #[must_use]
     pub fn edges(&self, queue_limit: usize) -> (Vec<Edge>, u64) {
-        edges::all(&self.queues, &self.index, queue_limit)
+        build::all(&self.queues, &self.index, queue_limit)
     }
 
     /// The edges from `waiter` to its blockers, holders first.
     #[must_use]
     pub fn blockers_of(&self, waiter: Party) -> Vec<Edge> {
-        self.index.number(waiter).map_or_else(Vec::new, |group| edges::of(&self.queues, &self.index, group))
+        self.index.number(waiter).map_or_else(Vec::new, |group| build::of(&self.queues, &self.index, group))
     }
 
     /// Every group that `party` blocks directly, as in `pg_blocking_pids`, longest wait first.
@@ -255,7 +251,7 @@ impl WaitGraph {
         let mut found = self
             .index
             .number(party)
-            .map_or_else(Vec::new, |group| edges::to(&self.queues, &self.index, group));
+            .map_or_else(Vec::new, |group| build::to(&self.queues, &self.index, group));
         found.sort_unstable_by_key(|behind| self.index.age(*behind));
         found.into_iter().map(|behind| self.index.party(behind)).collect()
     }

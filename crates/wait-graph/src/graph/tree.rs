@@ -9,10 +9,10 @@
 
 use std::collections::VecDeque;
 
-use super::cycles::Components;
 use super::index::{Index, Members};
 use super::modes::{PerMode, stopped_by};
 use super::net::{Net, count};
+use super::reach::Components;
 use super::{EdgeKind, Party, Queue, Root, Tree, TreeNode};
 use crate::lock::{LockMode, LockModes};
 use locktop_base::Timestamp;

@@ -1,5 +1,227 @@
-mod rows;
-mod survey;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-pub(super) use rows::{installations, lease_of, name, queue};
-pub use survey::adapters;
+use super::object::{self, Json, object};
+use super::{SectionState, readable};
+use crate::model::adapter::{
+    Adapter, AdapterLease, AdapterSchedule, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow,
+    OtherLeaseRow, Part, PartRows, Paused, QueueRow, Reading, Rehearsal, ScheduleState, Tried, Worker,
+    WorkerRow,
+};
+use crate::model::snapshot::Snapshot;
+use crate::model::systems::TextId;
+use crate::model::view::View;
+
+pub(in crate::wire::json) fn installations(
+    view: &View,
+    snapshot: &Snapshot,
+) -> impl Iterator<Item = impl Json> {
+    let each = snapshot.adapters.iter().enumerate();
+    each.map(|(place, rows)| document(view, place, rows))
+}
+
+fn document(view: &View, place: usize, rows: &InstallationRows) -> impl Json {
+    let installation = &*rows.installation;
+    let is_readable = |part: Part| rows.jobs.get(&part).is_some_and(|read| read.section.error.is_none());
+    let board = &view.adapters;
+    let (workers, leases) = (readable(&rows.workers.section), readable(&rows.leases.section));
+    let schedules = readable(&rows.schedules.section);
+    let counted = rows.counted();
+    // `sessions` are those of its workers, if the adapter can identify them.
+    object!(
+        installation;
+        adapter = installation.adapter.name,
+        title = installation.adapter.title,
+        schema, prefix, version, refused,
+        sessions = rows.sessions,
+        jobs[] = board.rows.iter().filter(|row| row.place == place && is_readable(row.part)).map(job),
+        workers[] = in_order(&board.workers, place, |row| row.place)
+            .filter_map(|row| Some(worker(workers.get(row.place.1)?, row))),
+        depth[] = readable(&rows.depth.section).iter().map(|one| depth(one, &counted)),
+        queues[] = board.queues.iter().filter(|row| row.place == place).map(queue_row),
+        paused[] = readable(&rows.paused.section).iter().map(paused),
+        leases[] = in_order(&board.leases, place, |row| row.place)
+            .filter_map(|row| Some(lease(leases.get(row.place.1)?, row))),
+        schedules[] = in_order(&board.schedules, place, |row| row.place)
+            .filter_map(|row| Some(schedule(schedules.get(row.place.1)?, row.state))),
+        sections = sections(rows),
+    )
+}
+
+fn in_order<T>(
+    rows: &[T],
+    installation: usize,
+    place: impl Fn(&T) -> (usize, usize),
+) -> impl Iterator<Item = &T> {
+    let mut its: Vec<&T> = rows.iter().filter(|row| place(row).0 == installation).collect();
+    its.sort_by_key(|row| place(row).1);
+    its.into_iter()
+}
+
+/// The parts of the installation, by name; a part that cannot be read has the reason.
+fn sections(rows: &InstallationRows) -> BTreeMap<&'static str, impl Json> {
+    let choices = rows.installation.choices.iter().map(|choice| {
+        let refused = choice.refusal().or(rows.installation.refused.as_ref());
+        let (section, is_cut) = match (refused, choice.part) {
+            (Some(reason), _) => (SectionState::new(None, Some(Cow::Borrowed(reason))), false),
+            (None, Part::Workers) => state(&rows.workers),
+            (None, Part::Depth) => state(&rows.depth),
+            (None, Part::Paused) => state(&rows.paused),
+            (None, Part::Leases) => state(&rows.leases),
+            (None, Part::Schedules) => state(&rows.schedules),
+            (None, part) => rows.jobs.get(&part).map_or((SectionState::new(None, None), false), state),
+        };
+        (choice.part.as_str(), object!(..section.object(), is_cut))
+    });
+    choices.collect()
+}
+
+fn state<T>(read: &PartRows<T>) -> (SectionState<'_>, bool) {
+    (SectionState::of(&read.section), read.is_cut)
+}
+
+fn job(row: &JobRow) -> impl Json {
+    let JobRow { job, judged, .. } = row;
+    // The key is text, because not every JSON reader has 64-bit integers.
+    object!(
+        job;
+        id,
+        state = judged.state,
+        proof = judged.proof,
+        since = judged.since,
+        comes_back = row.comes_back,
+        advice = row.advice,
+        name, queue, priority, attempt, max_attempts, due_at, started_at, finished_at, limit,
+        worker = row.worker,
+        worker_id = job.worker,
+        pid = judged.pid,
+        sessions = row.sessions,
+        lock_key = job.key.map(|key| key.to_string()),
+        lease_until, blocked_by, error, note, concurrency_key, stuck,
+    )
+}
+
+/// `since` is the start of the state: when its lock was first seen free, or its last sign of life. `session_pid` is the
+/// session that holds its lock, or the worker's own session; `sessions` is the number of the latter.
+fn worker(worker: &Worker, row: &WorkerRow) -> impl Json {
+    object!(
+        worker;
+        id, name, host, kind, queues, pid, capacity,
+        busy = row.busy,
+        started_at, beat_at, stopped_at,
+        state = row.state,
+        proof = row.proof,
+        since = row.since,
+        session_pid = row.pid,
+        sessions,
+    )
+}
+
+/// Without a queue: all queues together.
+fn queue_row(row: &QueueRow) -> impl Json {
+    object!(row; queue, state, oldest_at)
+}
+
+/// If all queues together exceed the counting limit, no number is complete.
+fn depth(depth: &Depth, counted: &BTreeMap<&str, u64>) -> impl Json {
+    let most = i64::try_from(COUNTED).unwrap_or(i64::MAX);
+    object!(
+        depth;
+        queue, state,
+        number = if depth.is_estimate { depth.number } else { depth.number.min(most) },
+        is_more = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED),
+        is_estimate, oldest_at,
+    )
+}
+
+fn paused(paused: &Paused) -> impl Json {
+    object!(paused; queue, since)
+}
+
+fn lease(lease: &AdapterLease, row: &OtherLeaseRow) -> impl Json {
+    object!(
+        lease;
+        id, owner, token, acquired_at, expires_at,
+        held = row.state.is_held(),
+        state = row.state,
+        note,
+        session_pid = row.pid,
+    )
+}
+
+fn schedule(schedule: &AdapterSchedule, state: ScheduleState) -> impl Json {
+    object!(
+        schedule;
+        id, name, schedule, queue, next_run_at, last_run_at,
+        enabled = schedule.is_enabled,
+        state = state,
+    )
+}
+
+pub(in crate::wire::json) fn name(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
+    let row = view.adapters.rows.iter().find(|row| row.id == id)?;
+    let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
+    Some((&installation.adapter.name, &installation.schema, &row.job.id))
+}
+
+pub(in crate::wire::json) fn queue(view: &View, id: TextId) -> Option<(&str, &str, Option<&str>)> {
+    let row = view.adapters.queues.iter().find(|row| row.id == id)?;
+    let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
+    Some((&installation.adapter.name, &installation.schema, row.queue.as_deref()))
+}
+
+pub(in crate::wire::json) fn lease_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
+    let (place, at) = view.adapters.leases.iter().find(|row| row.id == id)?.place;
+    let rows = view.snapshot.as_deref()?.adapters.get(place)?;
+    let installation = &rows.installation;
+    Some((&installation.adapter.name, &installation.schema, &rows.leases.section.last_rows().get(at)?.id))
+}
+
+pub fn adapters(found: &[Installation], adapters: &[Arc<Adapter>]) -> Result<String, serde_json::Error> {
+    object::text(&object!(
+        adapters[] = adapters.iter().map(|adapter| object!(adapter; name, title, licence, seen, is_built_in)),
+        installations[] = found.iter().map(installation),
+    ))
+}
+
+fn installation(installation: &Installation) -> impl Json {
+    object!(
+        installation;
+        adapter = installation.adapter.name,
+        schema, prefix, oid, version, tables, refused,
+        parts[] = installation.choices.iter().map(part),
+        actions[] = installation.actions.iter().map(action),
+    )
+}
+
+/// `refused` is why the server cannot parse or plan its statement.
+fn action(tried: &Rehearsal) -> impl Json {
+    object!(action = tried.kind, query = tried.number, refused = tried.outcome.as_ref().err())
+}
+
+fn once(tried: &Tried) -> Option<&Reading> {
+    tried.read.as_ref()?.as_ref().ok()
+}
+
+fn why_not(tried: &Tried) -> Option<&str> {
+    let read = || tried.read.as_ref()?.as_ref().err();
+    tried.outcome.as_ref().err().or_else(read).map(|reason| &**reason)
+}
+
+fn part(choice: &Choice) -> impl Json {
+    object!(
+        choice;
+        part,
+        query = choice.used().map(|tried| tried.number),
+        tried[] = choice.tried.iter().map(|tried: &Tried| object!(
+            tried;
+            query = tried.number,
+            cost = tried.outcome.as_ref().ok(),
+            size,
+            rows = once(tried).map(|once| once.rows),
+            seconds = once(tried).map(|once| once.seconds),
+            refused = why_not(tried),
+        )),
+    )
+}

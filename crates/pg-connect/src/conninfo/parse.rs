@@ -1,16 +1,17 @@
-//! `postgresql://user:password@host:port/dbname?key=value`: libpq's URIs.
-//!
-//! Source: "Connection URIs" in the libpq chapter. Errors never repeat a part of the URI before the query, because a
-//! password with an unescaped `/` or `@` would be in it.
+//! libpq's connection strings: `host=db port=5432` and `postgresql://user@host:port/dbname?key=value`.
 
-use super::super::error::ConnInfoError;
+use crate::error::ConnInfoError;
+
+// `postgresql://user:password@host:port/dbname?key=value`: libpq's URIs.
+// Source: "Connection URIs" in the libpq chapter. Errors never repeat a part of the URI before the query, because a
+// password with an unescaped `/` or `@` would be in it.
 
 pub(super) fn strip_scheme(text: &str) -> Option<&str> {
     text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://"))
 }
 
 /// Splits the result of [`strip_scheme`] into settings.
-pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> {
+pub(super) fn uri(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> {
     let mut settings = Vec::new();
     let (user_info, rest) = match text.split_once('@').filter(|(before, _)| !before.contains('/')) {
         Some((user_info, rest)) => (Some(user_info), rest),
@@ -121,4 +122,99 @@ fn decode(text: &str) -> Result<String, ConnInfoError> {
         bytes.push(value);
     }
     String::from_utf8(bytes).map_err(|_| syntax("the percent-encoded bytes of the URI are not UTF-8"))
+}
+
+// `host=db port=5432 options='-c x=y'`: libpq's key=value strings.
+// Source: "Keyword/Value Connection Strings" in the libpq chapter. Errors give a position and never repeat the text,
+// because a badly quoted password would be in it.
+
+pub(super) fn key_values(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> {
+    let mut scanner = Scanner { chars: text.chars().collect(), at: 0 };
+    let mut settings = Vec::new();
+    loop {
+        scanner.skip_space();
+        if scanner.peek().is_none() {
+            return Ok(settings);
+        }
+        settings.push(scanner.setting()?);
+    }
+}
+
+/// C's `isspace`: a space of another script does not end a value.
+pub(super) fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}')
+}
+
+struct Scanner {
+    chars: Vec<char>,
+    at: usize,
+}
+
+impl Scanner {
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let found = self.peek();
+        self.at += usize::from(found.is_some());
+        found
+    }
+
+    fn skip_space(&mut self) {
+        while self.peek().is_some_and(is_space) {
+            self.at += 1;
+        }
+    }
+
+    fn setting(&mut self) -> Result<(String, String), ConnInfoError> {
+        let start = self.at;
+        let mut key = String::new();
+        while let Some(c) = self.peek().filter(|c| *c != '=' && !is_space(*c)) {
+            key.push(c);
+            self.at += 1;
+        }
+        self.skip_space();
+        if self.next() != Some('=') {
+            return Err(ConnInfoError::Syntax(format!(
+                "no \"=\" after the word at character {} (a value with spaces in it is written in single quotes)",
+                start + 1
+            )));
+        }
+        self.skip_space();
+        let value = if self.peek() == Some('\'') { self.quoted()? } else { self.bare() };
+        Ok((key, value))
+    }
+
+    fn bare(&mut self) -> String {
+        let mut value = String::new();
+        while let Some(c) = self.peek().filter(|c| !is_space(*c)) {
+            self.at += 1;
+            if c == '\\' {
+                value.extend(self.next());
+            } else {
+                value.push(c);
+            }
+        }
+        value
+    }
+
+    fn quoted(&mut self) -> Result<String, ConnInfoError> {
+        let start = self.at;
+        self.at += 1;
+        let mut value = String::new();
+        loop {
+            match self.next() {
+                Some('\'') => return Ok(value),
+                Some('\\') => value.extend(self.next()),
+                Some(c) => value.push(c),
+                None => {
+                    return Err(ConnInfoError::Syntax(format!(
+                        "the quote at character {} is not closed",
+                        start + 1
+                    )));
+                }
+            }
+        }
+    }
 }
