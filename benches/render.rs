@@ -22,9 +22,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use locktop::app::message::Message;
 use locktop::app::{App, Settings};
 use locktop::keys::Key;
+use locktop::ui::layout::Viewport;
 use locktop::ui::render;
 use locktop::ui::theme::{Base, Depth, Theme};
-use locktop::ui::viewport::Viewport;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 

@@ -38,23 +38,24 @@ pub struct Key {
 )]
 pub struct KeyError(pub String);
 
-const NAMES: [(&str, Code); 16] = [
-    ("space", Code::Char(' ')),
-    ("enter", Code::Enter),
-    ("esc", Code::Esc),
-    ("backspace", Code::Backspace),
-    ("delete", Code::Delete),
-    ("tab", Code::Tab),
-    ("shift-tab", Code::BackTab),
-    ("up", Code::Up),
-    ("down", Code::Down),
-    ("left", Code::Left),
-    ("right", Code::Right),
-    ("pgup", Code::PageUp),
-    ("pgdn", Code::PageDown),
-    ("home", Code::Home),
-    ("end", Code::End),
-    ("lt", Code::Char('<')),
+/// Names of keys in the config, and as they are printed.
+const NAMES: [(&str, &str, Code); 16] = [
+    ("space", "Space", Code::Char(' ')),
+    ("enter", "Enter", Code::Enter),
+    ("esc", "Esc", Code::Esc),
+    ("backspace", "Backspace", Code::Backspace),
+    ("delete", "Delete", Code::Delete),
+    ("tab", "Tab", Code::Tab),
+    ("shift-tab", "Shift-Tab", Code::BackTab),
+    ("up", "Up", Code::Up),
+    ("down", "Down", Code::Down),
+    ("left", "Left", Code::Left),
+    ("right", "Right", Code::Right),
+    ("pgup", "PgUp", Code::PageUp),
+    ("pgdn", "PgDn", Code::PageDown),
+    ("home", "Home", Code::Home),
+    ("end", "End", Code::End),
+    ("lt", "<", Code::Char('<')),
 ];
 
 impl Key {
@@ -129,7 +130,7 @@ fn parse_code(text: &str) -> Option<Code> {
         return (!only.is_control()).then_some(Code::Char(only));
     }
     let lower = text.to_ascii_lowercase();
-    if let Some((_, code)) = NAMES.iter().find(|(name, _)| *name == lower) {
+    if let Some((.., code)) = NAMES.iter().find(|(name, ..)| *name == lower) {
         return Some(*code);
     }
     let number: u8 = lower.strip_prefix('f')?.parse().ok()?;
@@ -144,25 +145,14 @@ impl fmt::Display for Key {
         if self.alt {
             f.write_str("Alt-")?;
         }
+        if let Some((_, shown, _)) = NAMES.iter().find(|(.., code)| *code == self.code) {
+            return f.write_str(shown);
+        }
         match self.code {
-            Code::Char(' ') => f.write_str("Space"),
             Code::Char(character) if self.ctrl => write!(f, "{}", character.to_ascii_uppercase()),
             Code::Char(character) => write!(f, "{character}"),
             Code::F(number) => write!(f, "F{number}"),
-            Code::Enter => f.write_str("Enter"),
-            Code::Esc => f.write_str("Esc"),
-            Code::Backspace => f.write_str("Backspace"),
-            Code::Delete => f.write_str("Delete"),
-            Code::Tab => f.write_str("Tab"),
-            Code::BackTab => f.write_str("Shift-Tab"),
-            Code::Up => f.write_str("Up"),
-            Code::Down => f.write_str("Down"),
-            Code::Left => f.write_str("Left"),
-            Code::Right => f.write_str("Right"),
-            Code::PageUp => f.write_str("PgUp"),
-            Code::PageDown => f.write_str("PgDn"),
-            Code::Home => f.write_str("Home"),
-            Code::End => f.write_str("End"),
+            _ => Ok(()),
         }
     }
 }
@@ -209,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_read_again() {
-        for (name, _) in NAMES {
+        for (name, ..) in NAMES {
             let key = Key::parse(name).unwrap();
             assert_eq!(Key::parse(&key.to_string()), Ok(key), "{name}");
         }

@@ -3,9 +3,8 @@ use std::sync::Arc;
 use locktop_tasks::recovery::{Order, execute_one, in_doubt, not_tried};
 use tokio_postgres::Client;
 
-use super::executor::recovery::{outcome_of, short};
-use super::published;
-use super::record::{Asked, Record};
+use super::executor::{outcome_of, recovery_short};
+use super::{Asked, Record, published};
 use crate::model::finding::Subject;
 use crate::model::plan::{
     ActionCommand, ExecutionTarget, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan,
@@ -42,7 +41,7 @@ pub async fn execute_recorded(
             not_tried(row)
         } else {
             let what = ExecutionTarget { id: row.seen.execution_id, plan: Arc::clone(&shared) };
-            let (statement, target) = (short(&what), target(row, what));
+            let (statement, target) = (recovery_short(&what), target(row, what));
             let asked = Asked { command: &command, target: &target, statement: &statement };
             match record.asked(Some(client), &asked).await {
                 Ok(()) => {

@@ -1,6 +1,10 @@
-use super::index::ViewIndex;
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+
 use crate::model::awaited_locks::AwaitedLock;
 use crate::model::backend::Backend;
+use crate::model::blame::{Blame, Group, Row, Span};
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockTag, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
@@ -183,5 +187,80 @@ impl<'a> Context<'a> {
 
     pub fn wait_label(&self, tag: &LockTag, waiter: i32) -> String {
         self.lock_label(self.view.index.awaited(tag, waiter), Some(waiter))
+    }
+}
+
+/// An index of the rows of a view, built once per view. The snapshot has its own index.
+#[derive(Debug, Clone, Default)]
+pub struct ViewIndex {
+    pub(super) tasks: FxHashMap<(TaskId, Option<i64>), u32>,
+    pub(super) leases: FxHashMap<LeaseId, u32>,
+    pub(super) items: FxHashMap<ItemId, u32>,
+    /// The lines of the Blame screen, computed when it is shown.
+    pub(super) blame: Shown,
+    /// The line about requests that do not wait, computed when the server is quiet.
+    pub(super) attempts: OnceLock<Option<String>>,
+    /// Something on the server belongs to a database other than the connected one.
+    pub(super) other_database: bool,
+}
+
+fn position(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+impl ViewIndex {
+    pub fn of(view: &View) -> Self {
+        let mut index = Self::default();
+        for (at, row) in view.tasks.rows.iter().enumerate() {
+            index.tasks.insert((row.task, row.again), position(at));
+        }
+        for (at, row) in view.queue.rows.iter().enumerate() {
+            index.items.insert(row.id, position(at));
+        }
+        for (at, row) in view.leases.rows.iter().enumerate() {
+            index.leases.insert(row.id, position(at));
+        }
+        let Some(snapshot) = view.snapshot.as_deref() else { return index };
+        index.other_database = has_other_database(snapshot);
+        index
+    }
+}
+
+fn has_other_database(snapshot: &Snapshot) -> bool {
+    let Some(server) = snapshot.server() else { return true };
+    let backends = snapshot.backends.last_rows().iter().filter_map(|backend| backend.datid);
+    let locks = snapshot.locks.last_rows().iter().filter_map(|lock| lock.tag.database());
+    let mut prepared = snapshot.prepared.last_rows().iter().filter_map(|row| row.database.as_deref());
+    backends.chain(locks).any(|oid| oid != 0 && oid != server.datid)
+        || prepared.any(|database| *database != *server.database)
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    pub group: Group,
+    /// Time span before the last poll in which waits count.
+    pub span: Span,
+    pub rows: Vec<Row>,
+    /// The row whose episodes are listed; `None` for all rows.
+    pub of: Option<u64>,
+    pub episodes: Vec<u64>,
+}
+
+impl Shown {
+    pub fn take_rows(&mut self, blame: &Blame, group: Group, span: Span) {
+        (self.group, self.span) = (group, span);
+        self.rows = blame.by(group, span);
+    }
+
+    pub fn take_episodes(&mut self, blame: &Blame, of: Option<u64>) {
+        self.of = of;
+        let row = of.and_then(|of| self.row(of));
+        let episodes = blame.episodes_in(self.span);
+        let wanted = episodes.filter(|episode| row.is_none_or(|row| row.has(episode)));
+        self.episodes = wanted.map(|episode| episode.number).collect();
+    }
+
+    pub fn row(&self, id: u64) -> Option<&Row> {
+        self.rows.iter().find(|row| row.id == id)
     }
 }

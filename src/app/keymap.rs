@@ -1,64 +1,113 @@
-mod bindings;
-
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::screens::Screen;
 use crate::keys::{Code, Key};
-use crate::model::plan::CommandId;
+use crate::model::plan::{Command, CommandId};
 use crate::model::timeline::Step;
 
-pub use bindings::{BINDINGS, Binding, binding};
+#[derive(Debug, Clone, Copy)]
+pub struct Binding {
+    pub action: Action,
+    /// Its name in the config's `[keys]`.
+    pub name: &'static str,
+    /// Default keys, as [`crate::keys::Key::parse`] reads them.
+    pub keys: &'static [&'static str],
+    pub short: &'static str,
+    pub help: &'static str,
+    pub group: &'static str,
+}
 
-/// The names are those of the config's `[keys]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Action {
-    Up,
-    Down,
-    Left,
-    Right,
-    PageUp,
-    PageDown,
-    First,
-    Last,
-    Go(Screen),
-    NextPane,
-    PreviousPane,
-    Zoom,
-    Open,
-    /// Closes the topmost page, removes a filter, or returns from a jump.
-    Back,
-    Filter,
-    NextMatch,
-    PreviousMatch,
-    Sort,
-    Mark,
-    MarkAll,
-    Follow,
-    Related,
-    LookBack,
-    LookOn,
-    MinuteBack,
-    MinuteOn,
-    TroubleBefore,
-    NextTrouble,
-    GoToTime,
-    Save,
-    Pause,
-    Faster,
-    Slower,
-    Findings,
-    AllLocks,
-    BlameBy,
-    BlameSpan,
-    Wrap,
-    Copy,
-    Mouse,
-    Refresh,
-    Suspend,
-    Help,
-    Quit,
-    /// An action on rows, after a confirmation.
-    Command(CommandId),
+/// Declares the actions without a value: the name in the config's `[keys]`, the default keys, the words for the footer, and
+/// the help, in its order.
+macro_rules! actions {
+    ($($list:ident { $($group:literal {
+        $($(#[$doc:meta])* $action:ident $name:literal $keys:tt $short:literal $help:literal;)*
+    })* })*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Action {
+            $($($($(#[$doc])* $action,)*)*)*
+            Go(Screen),
+            /// An action on rows, after a confirmation.
+            Command(CommandId),
+        }
+
+        $(const $list: &[Binding] = &[$($(Binding {
+            action: Action::$action, name: $name, keys: &$keys, short: $short, help: $help, group: $group,
+        },)*)*];)*
+    };
+}
+
+actions! {
+    MOVE {
+        "Move" {
+            Up "up" ["up", "k"] "up" "row above";
+            Down "down" ["down", "j"] "down" "row below";
+            Left "left" ["left", "h"] "left" "scroll columns left";
+            Right "right" ["right", "l"] "right" "scroll columns right";
+            PageUp "page_up" ["pgup", "ctrl-b"] "page up" "page up";
+            PageDown "page_down" ["pgdn", "ctrl-f"] "page down" "page down";
+            First "first" ["home", "g"] "first" "first row";
+            Last "last" ["end", "G"] "last" "last row";
+            Open "open" ["enter"] "open" "open the selected row";
+            /// Closes the topmost page, removes a filter, or returns from a jump.
+            Back "back" ["esc", "backspace"] "back" "one step back; clears a filter, then the marks";
+        }
+    }
+    ROWS {
+        "Screens" {
+            NextPane "next_pane" ["tab"] "pane" "next pane";
+            PreviousPane "previous_pane" ["shift-tab"] "pane" "previous pane";
+            Zoom "zoom" ["z"] "zoom" "show only this pane, and back";
+            Findings "findings" ["!"] "findings" "all findings; Enter jumps to the row";
+            Help "help" ["?", "f1"] "help" "this help";
+        }
+        "Rows" {
+            Filter "filter" ["/"] "filter"
+                "filter: text, who:web, db=app, web|batch, !idle, wait>30, \"quoted text\"";
+            NextMatch "next_match" ["n"] "next match"
+                "next row that matches the filter; without a filter, a note for Events and the saved recording";
+            PreviousMatch "previous_match" ["N"] "previous match" "previous row that matches the filter";
+            Sort "sort" ["s"] "sort" "choose the column to sort by; again to reverse";
+            Mark "mark" ["space"] "mark" "mark the row and go to the next";
+            MarkAll "mark_all" ["*"] "mark all" "mark all rows that match the filter; again to unmark";
+            Follow "follow" ["f"] "follow" "follow this session, lock or task on every screen";
+            Related "related" ["x"] "go to"
+                "from a row to its root, session, lock, task, item or lease; Esc returns";
+            AllLocks "all_locks" ["a"] "all types"
+                "Locks: below, held locks of all types, or only advisory locks";
+            BlameBy "blame_by" ["b"] "by"
+                "Blame by root, application, role, database, statement, lock or query tag";
+            BlameSpan "blame_span" ["v"] "span" "Blame of the last 5m, 15m, 1h, or everything";
+            Copy "copy" ["y"] "copy"
+                "copy the marked process ids, or the text of the open row; for a prepared transaction, the statement that ends it";
+            Wrap "wrap" ["w"] "wrap" "wrap long lines in the detail view";
+        }
+    }
+    TIME_AND_PROGRAM {
+        "Time" {
+            LookBack "look_back" ["["] "step back" "previous snapshot; Esc returns to live";
+            LookOn "look_on" ["]"] "step on" "next snapshot";
+            MinuteBack "minute_back" ["{"] "minute back" "a minute back";
+            MinuteOn "minute_on" ["}"] "minute on" "a minute forward";
+            TroubleBefore "trouble_before" ["("] "last incident"
+                "back to the previous incident: a session began to block others, a deadlock, an orphan, a lost connection or an action";
+            NextTrouble "next_trouble" [")"] "next incident" "forward to the next incident";
+            GoToTime "go_to_time" ["t"] "to a time"
+                "to a time: 14:02, 14:02:31, -90s, -5m, worst (most waiting sessions); empty: live";
+            Save "save" ["o"] "save" "write the history to a file, for locktop replay and locktop report";
+            Pause "pause" ["p"] "pause" "freeze the screen; polling continues";
+            Faster "faster" ["+", "="] "faster" "refresh more often";
+            Slower "slower" ["-"] "slower" "refresh less often";
+            Refresh "refresh" ["r", "ctrl-l"] "refresh" "refresh now and redraw";
+        }
+        "Program" {
+            Mouse "mouse" ["m"] "mouse"
+                "mouse on: click rows, headings, findings and shortcuts; mouse off: the terminal selects text";
+            Suspend "suspend" ["ctrl-z"] "suspend" "suspend";
+            Quit "quit" ["q", "ctrl-c", "f10"] "quit" "quit";
+        }
+    }
 }
 
 impl Action {
@@ -78,6 +127,57 @@ impl Action {
     pub fn acts(self) -> bool {
         matches!(self, Self::Command(command) if !command.definition().is_local)
     }
+}
+
+const ACT: &str = "Actions: each asks first";
+
+/// The keys of the screens come from [`crate::app::screens`], those of actions from [`crate::model::plan::CommandId`].
+pub static BINDINGS: LazyLock<Vec<Binding>> = LazyLock::new(|| {
+    let listed = |bindings: &'static [Binding]| bindings.iter().copied();
+    let screens = Screen::ALL.into_iter().map(go);
+    let commands = CommandId::ALL.into_iter().map(act);
+    listed(MOVE).chain(screens).chain(listed(ROWS)).chain(commands).chain(listed(TIME_AND_PROGRAM)).collect()
+});
+
+fn go(screen: Screen) -> Binding {
+    let what = screen.definition();
+    Binding {
+        action: Action::Go(screen),
+        name: what.name,
+        keys: std::slice::from_ref(&what.key),
+        short: what.name,
+        help: what.help,
+        group: "Screens",
+    }
+}
+
+fn act(command: CommandId) -> Binding {
+    let Command { name, keys, short, help, .. } = *command.definition();
+    Binding { action: Action::Command(command), name, keys, short, help, group: ACT }
+}
+
+impl Binding {
+    /// The binding in a recording, which has no live state and is not polled.
+    pub fn in_recording(self) -> Self {
+        let (short, help) = match self.action {
+            Action::LookBack => (self.short, "previous snapshot"),
+            Action::GoToTime => (
+                self.short,
+                "to a time: 14:02, 14:02:31, -90s or -5m before the end, worst (most waiting sessions); empty: the end",
+            ),
+            Action::NextMatch => (self.short, "next row that matches the filter"),
+            Action::Pause => ("play, stop", "play or pause"),
+            Action::Faster => (self.short, "double the speed, up to 64 times the original"),
+            Action::Slower => (self.short, "halve the speed, down to a quarter"),
+            Action::Refresh => ("draw", "redraw"),
+            _ => (self.short, self.help),
+        };
+        Self { short, help, ..self }
+    }
+}
+
+pub fn binding(action: Action) -> Option<&'static Binding> {
+    BINDINGS.iter().find(|binding| binding.action == action)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

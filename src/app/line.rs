@@ -1,7 +1,8 @@
 //! Text with a meaning, to which a theme assigns colours.
 
 /// The meaning of a piece of text. The theme decides how it appears; the words alone must be sufficient to understand it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Tone {
     #[default]
     Plain,

@@ -66,7 +66,6 @@ pub enum Effect {
     /// Write the snapshots in the history to this file; the result arrives as [`Message::Saved`].
     Save(PathBuf),
     Note(String),
-    /// The blockers that are expected from now on.
     Expect(Arc<[ExpectedBlocker]>),
     Copy(String),
     /// Alert a user who does not watch the screen, in these ways except the title.

@@ -4,25 +4,21 @@
 //! reads. Selection is by identity, never by position: the selected row stays selected when the order changes, and when
 //! it disappears nothing is selected until the next move.
 
-pub mod blame;
 pub mod context;
 pub mod detail;
 pub mod dialog;
 pub mod filter;
 pub mod help;
-pub mod index;
 pub mod keymap;
-pub mod layout;
 pub mod line;
 pub mod message;
 pub mod page;
 pub mod pane;
 pub mod panes;
-pub mod place;
 pub mod print;
 pub mod related;
 pub mod screens;
-mod settings;
+pub mod settings;
 mod steady;
 pub mod strip;
 pub mod subject;
@@ -34,9 +30,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use context::Context;
+use context::{Context, ViewIndex};
 use dialog::{Dialog, Flight};
-use index::ViewIndex;
 use line::Line;
 use page::{Page, Prompt};
 use pane::PaneState;
@@ -100,7 +95,7 @@ pub struct Origin {
     pub all_locks: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch that a key turns, independent of the others"
@@ -134,7 +129,6 @@ pub struct App {
     pub dialog: Option<Dialog>,
     /// Process ids of locktop's own sessions except the one that polls: locktop never acts on them.
     pub own_pids: Vec<i32>,
-    /// The last sessions that were terminated here.
     terminated: Vec<BackendId>,
     pub flights: Vec<Flight>,
     pub jumped_from: Option<Origin>,
@@ -167,7 +161,6 @@ pub struct App {
     /// The target had a lease, or a lease table that cannot be read. It stays set, because panes that appear and disappear
     /// would move the others.
     lease_seen: bool,
-    /// The parts of other job systems on the screen, as last sent to the poll.
     shown: Parts,
     stale: Vec<Pane>,
     /// The last number given to a request, a command or a dialog.
@@ -182,45 +175,14 @@ impl App {
         Self {
             expected: Arc::clone(&settings.expected),
             settings,
-            view: None,
-            latest: None,
-            past: None,
-            replay: None,
-            going: None,
-            paused: false,
-            index: ViewIndex::default(),
-            screen: Screen::Overview,
-            only_if_there: false,
             focus: Pane::Findings,
-            zoom: false,
-            all_locks: false,
-            blamed: Default::default(),
-            pages: Vec::new(),
-            prompt: None,
-            dialog: None,
-            own_pids: Vec::new(),
-            terminated: Vec::new(),
-            flights: Vec::new(),
-            jumped_from: None,
-            follow: None,
-            steady: steady::Steady::default(),
-            findings_read: None,
-            alerts: Alerts::default(),
-            title: String::new(),
             interval,
-            silence: 0.0,
-            retry: 0.0,
             wrap: true,
-            mouse: false,
-            notice: None,
             size: (80, 24),
             page_rows: 10,
             table_rows: 10,
-            panes: PaneMap::new(PaneState::new),
-            lease_seen: false,
-            shown: Parts::NONE,
             stale: Pane::ALL.to_vec(),
-            number: 0,
+            ..Self::default()
         }
     }
 

@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 
 use super::context::Context;
 use super::filter::Filter;
-use super::panes::{Basis, Pane, Row, RowId, Value, Wanted, chains, party};
+use super::panes::{Basis, Pane, PaneMap, Row, RowId, Value, Wanted, backends, chains};
 use super::subject;
 use crate::model::lock::Lock;
 
@@ -22,7 +22,7 @@ pub struct Sort {
 }
 
 /// The state of one table, which persists across views.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PaneState {
     pane: Pane,
     pub rows: Vec<Row>,
@@ -39,7 +39,6 @@ pub struct PaneState {
     /// The target of an action key when the rows were last filled.
     target: Option<RowId>,
     pub column_offset: usize,
-    /// Long chains of sessions are shown in full.
     is_unfolded: bool,
     /// A row was selected at some time: from then on nothing is selected automatically.
     touched: bool,
@@ -60,28 +59,7 @@ pub struct PaneState {
 
 impl PaneState {
     pub fn new(pane: Pane) -> Self {
-        Self {
-            pane,
-            rows: Vec::new(),
-            total: 0,
-            filter: Filter::default(),
-            filter_text: String::new(),
-            sort: None,
-            selected: None,
-            cursor: 0,
-            marks: FxHashSet::default(),
-            target: None,
-            column_offset: 0,
-            is_unfolded: false,
-            touched: false,
-            chosen: false,
-            lost: None,
-            done: None,
-            selections: 0,
-            exchanges: 0,
-            settled: 0,
-            basis: None,
-        }
+        Self { pane, ..Self::default() }
     }
 
     /// Fills the rows from a new view. Selection and marks stay with their subjects. `page` is the number of visible rows.
@@ -121,7 +99,7 @@ impl PaneState {
         let id = |row: &Row| self.pane.table().id(context, *row);
         let is_run = |row: &Row| matches!(row, Row::Chain(line) if line.is_run);
         self.selected = selected.and_then(|selected| match selected {
-            RowId::Run(first) => Some(party::party_id(context, first)),
+            RowId::Run(first) => Some(backends::party_id(context, first)),
             _ => {
                 rows.iter().find(|row| chains::is_in_run(context, **row, selected)).map_or(Some(selected), id)
             }
@@ -377,6 +355,12 @@ impl PaneState {
         let there: FxHashSet<RowId> =
             rows.into_iter().filter_map(|row| self.pane.table().id(context, row)).collect();
         self.marks.retain(|mark| there.contains(mark));
+    }
+}
+
+impl Default for PaneMap<PaneState> {
+    fn default() -> Self {
+        Self::new(PaneState::new)
     }
 }
 

@@ -2,8 +2,7 @@
 
 use chrono::{Offset as _, Utc};
 
-use super::context::Context;
-use super::index::ViewIndex;
+use super::context::{Context, ViewIndex};
 use super::line::Tone;
 use super::panes::{Heading, Pane, Row, Total, Wanted, fitted};
 use super::screens::Has;

@@ -2,9 +2,9 @@
 
 use super::context::Context;
 use super::panes::{Pane, RowId};
-use super::place::Place;
 use super::screens::Screen;
 use super::subject;
+use super::subject::Place;
 use crate::model::awaited_locks::AwaitedLock;
 use crate::model::backend::Backend;
 use crate::model::blame::{Episode, Span};
@@ -22,7 +22,6 @@ pub struct Related {
     /// The relation to the row: `root`, `session`, `waits for`, …
     pub what: &'static str,
     pub label: String,
-    /// The target, on whichever screen it has a row.
     pub place: Place,
     pub screen: Screen,
 }

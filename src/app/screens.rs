@@ -97,7 +97,7 @@ const fn pane(pane: Pane, share: u16) -> Place {
 macro_rules! screens {
     ($($(#[$doc:meta])* $name:ident = $definition:expr,)*) => {
         /// A screen by its name: what the number keys choose.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
         pub enum Screen {
             $($(#[$doc])* $name,)*
         }
@@ -119,7 +119,7 @@ macro_rules! screens {
 }
 
 screens! {
-    /// The most important panes together, on one screen.
+    #[default]
     Overview = Definition {
         key: "1",
         name: "overview",
@@ -135,7 +135,6 @@ screens! {
         ],
         absent: "",
     },
-    /// The blocking forest, with the screen to itself.
     Chains = Definition {
         key: "2",
         name: "chains",
@@ -145,7 +144,6 @@ screens! {
         panes: &[pane(Pane::Chains, 1)],
         absent: "",
     },
-    /// Locks that sessions wait for, those that are held, and what was waited for.
     Locks = Definition {
         key: "3",
         name: "locks",
@@ -155,7 +153,6 @@ screens! {
         panes: &[pane(Pane::Locks, 1), pane(Pane::Held, 1), pane(Pane::Waits, 1)],
         absent: "",
     },
-    /// Schedules and executions, and the jobs of other systems.
     Tasks = Definition {
         key: "4",
         name: "tasks",
@@ -165,7 +162,6 @@ screens! {
         panes: &[pane(Pane::Tasks, 3), pane(Pane::Jobs, 2), pane(Pane::Schedules, 1)],
         absent: "no task tables here; [tables] in the config can name some",
     },
-    /// Leases: locks that end by themselves.
     Leases = Definition {
         key: "5",
         name: "leases",
@@ -175,7 +171,6 @@ screens! {
         panes: &[pane(Pane::Leases, 3), pane(Pane::OtherLeases, 1)],
         absent: "no leases here: no table distlock ([tables] in the config can name one), and no --redis",
     },
-    /// The work queue; rate limits and id generators.
     Queue = Definition {
         key: "6",
         name: "queue",
@@ -191,7 +186,6 @@ screens! {
         ],
         absent: "no table task_queue, rate_limit or id_generator here; [tables] in the config can name one",
     },
-    /// All rows of `pg_stat_activity`.
     Backends = Definition {
         key: "7",
         name: "backends",
@@ -201,7 +195,6 @@ screens! {
         panes: &[pane(Pane::Backends, 1)],
         absent: "",
     },
-    /// What changed, the newest first.
     Events = Definition {
         key: "8",
         name: "events",
@@ -211,7 +204,6 @@ screens! {
         panes: &[pane(Pane::Events, 1)],
         absent: "",
     },
-    /// Root blockers, and the waiting time they caused.
     Blame = Definition {
         key: "9",
         name: "blame",
@@ -221,13 +213,6 @@ screens! {
         panes: &[pane(Pane::Blame, 1), pane(Pane::Episodes, 1)],
         absent: "",
     },
-}
-
-#[expect(clippy::derivable_impls, reason = "the list has no place for the attribute")]
-impl Default for Screen {
-    fn default() -> Self {
-        Self::Overview
-    }
 }
 
 impl Screen {

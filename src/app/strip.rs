@@ -1,14 +1,11 @@
 //! The strip: two or three lines about the row under the cursor. They show the session, the effect of the shortcut on
 //! its data and on waiting sessions, and the other remedy.
 
-use super::App;
 use super::context::Context;
-use super::detail;
-use super::dialog;
 use super::keymap::{self, Action};
 use super::line::{Line, Tone};
-use super::panes::{RowId, findings, locks, query};
-use super::subject;
+use super::panes::{RowId, cell, findings, locks};
+use super::{App, detail, dialog, subject};
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::{self, Effect};
 use crate::model::finding::{Finding, waits};
@@ -190,7 +187,7 @@ impl Strip<'_> {
             Written::No | Written::ForLock => {}
         }
         let query = backend.query.as_ref().filter(|query| !query.is_blank()).map(|query| {
-            let query = query::clean(&shown(Channel::Screen, query), u16::MAX);
+            let query = cell::clean(&shown(Channel::Screen, query), u16::MAX);
             if backend.state == Some(State::Idle) { format!("last query: {query}") } else { query }
         });
         (facts, query)
@@ -291,7 +288,7 @@ impl Strip<'_> {
         self.shortcut(command, Some(backend)).ok()?;
         let key = self.app.settings.keymap.key(Action::Command(command))?.to_string();
         let query = backend.query.as_ref().filter(|query| !query.is_blank());
-        let query = query.map(|query| query::clean(&shown(Channel::Screen, query), u16::MAX));
+        let query = query.map(|query| cell::clean(&shown(Channel::Screen, query), u16::MAX));
         let state = backend.state.map_or("", State::as_str);
         let since = self.context.age(backend.state_change).map(text::age).unwrap_or_default();
         let query = query.map(|query| format!("{}, ", text::fit(&query, 24))).unwrap_or_default();
@@ -397,40 +394,5 @@ fn verb_of(help: &str) -> Option<Verb> {
         Action::Command(CommandId::Cancel) => Some(Verb::Cancel),
         Action::Command(CommandId::Terminate) => Some(Verb::Terminate),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::app::message::Message;
-    use crate::app::settings::Settings;
-    use crate::model::view::TargetId;
-    use crate::sample;
-
-    /// If the session is hidden from the role, other waiting sessions may be hidden, too.
-    #[test]
-    fn of_a_hidden_session_no_number_is_promised() {
-        for is_hidden in [false, true] {
-            let mut snapshot = sample::incident(0.0).snapshot();
-            if is_hidden {
-                for server in Arc::make_mut(snapshot.server.rows_mut()) {
-                    server.sees_all = false;
-                }
-                for backend in
-                    Arc::make_mut(snapshot.backends.rows_mut()).iter_mut().filter(|row| row.pid == 4312)
-                {
-                    (backend.state, backend.backend_start) = (None, None);
-                }
-            }
-            let mut app = App::new(Settings::default(), 1.0);
-            app.size = (120, 35);
-            app.update(Message::View(TargetId(0), Arc::new(sample::view(snapshot, 1))));
-            let lines = strip(&app).into_iter().map(|line| line.plain()).collect::<Vec<_>>().join("\n");
-            assert_eq!(lines.contains("4410 continues now, then 16 behind it"), !is_hidden, "{lines}");
-            assert_eq!(lines.contains("blocks at least 17; the rest is not shown"), is_hidden, "{lines}");
-        }
     }
 }

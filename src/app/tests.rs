@@ -1,4 +1,3 @@
-mod alerts;
 mod cursor;
 mod dialogs;
 mod filters;
@@ -28,6 +27,7 @@ use super::subject::pid_of;
 use super::{App, Settings};
 use crate::keys::Key;
 use crate::model::lock::LockMode;
+use crate::model::plan::{ActionCommand, Order};
 use crate::model::view::{Link, TargetId, View};
 use crate::sample::{self, Builder};
 
@@ -51,6 +51,34 @@ fn arrive(app: &mut App, view: View) -> Update {
 fn drive(app: &mut App, keys: &str) -> Vec<Effect> {
     let keys = Key::parse_all(keys).unwrap();
     keys.into_iter().flat_map(|key| app.update(Message::Key(key)).effects).collect()
+}
+
+/// Reports that a frame with the current question was drawn.
+fn seen(app: &mut App) {
+    let revision = app.dialog.as_ref().map(|dialog| dialog.revision);
+    app.update(Message::Drawn(revision));
+}
+
+/// Why the open question has nothing left to confirm.
+fn over(app: &App) -> &str {
+    app.dialog.as_ref().and_then(|dialog| dialog.over.as_deref()).unwrap_or_default()
+}
+
+/// Presses keys, and draws a frame before each.
+fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for key in Key::parse_all(keys).unwrap() {
+        seen(app);
+        effects.extend(app.update(Message::Key(key)).effects);
+    }
+    effects
+}
+
+fn command(effects: &[Effect]) -> Option<&ActionCommand> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Order(Order::Act(command)) => Some(&**command),
+        _ => None,
+    })
 }
 
 fn notice(app: &App) -> &str {

@@ -3,15 +3,12 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::adapters::AdaptersCommand;
 use super::check::CheckArgs;
 use super::demo::DemoArgs;
-use super::lock::{LeadArgs, LockArgs};
 use super::log::LogArgs;
 use super::options::refresh;
 use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
-use super::recovery::RecoverArgs;
-use super::schema::SchemaCommand;
+use super::schema::{AdaptersCommand, LeadArgs, LockArgs, RecoverArgs, SchemaCommand};
 use crate::locks::work_session::WorkerId;
 use crate::schema::SchemaName;
 use crate::text::parse_duration;

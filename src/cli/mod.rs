@@ -1,16 +1,12 @@
-mod adapters;
 mod args;
 mod check;
 mod command;
 mod demo;
-mod lock;
 mod log;
 mod options;
 mod output;
 mod password;
-mod plugin;
 mod recording;
-mod recovery;
 mod run;
 mod schema;
 mod settings;
@@ -18,7 +14,6 @@ mod settings;
 mod tests;
 mod zone;
 
-pub use adapters::{AdaptersCheckArgs, AdaptersCommand, AdaptersListArgs};
 pub use args::{
     Cli, Command, ConfigCommand, ConnectArgs, LockOfArgs, Screen, SnapshotArgs, SnapshotFormat,
     TargetsFormat, ThemeName, ViewArgs,
@@ -29,7 +24,8 @@ pub use demo::{DemoArgs, Goal, NameLanguage, ScenarioName};
 pub use log::LogArgs;
 pub use output::{check_config, completions, man, print_config, print_path, print_targets};
 pub use password::Prompt;
-pub use recovery::{Limit, RecoverArgs};
 pub use run::{explain, run};
-pub use schema::{SchemaCommand, SchemaPlace};
+pub use schema::{
+    AdaptersCheckArgs, AdaptersCommand, AdaptersListArgs, Limit, RecoverArgs, SchemaCommand, SchemaPlace,
+};
 pub use settings::{Context, Settings, SettingsError};

@@ -1,7 +1,13 @@
+//! The arguments of the commands that use tables: locktop's schema, locks and recovery, and other systems.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::log::LogArgs;
+use super::options::SnapshotFormat;
 use crate::schema::{Log, SchemaName};
 use crate::text::parse_duration;
 
@@ -96,4 +102,185 @@ impl LogName {
 
 fn keep(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| "expected a duration such as 30d".to_owned())
+}
+
+const CHECK_HELP: &str = "\
+Exit status: 0 the file has no mistakes and, with a target, something that it describes was found and at least one query of each part can \
+run; 1 the file has mistakes, or a part cannot be read there; 2 wrong usage.";
+
+/// `locktop adapters …`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum AdaptersCommand {
+    /// List the job systems found in a database: the queries used, the cost of each, and why a part is not read.
+    List(AdaptersListArgs),
+    /// Check the file of an adapter for mistakes; with a target, also find the tables it describes and plan its queries.
+    #[command(after_help = CHECK_HELP)]
+    Check(AdaptersCheckArgs),
+}
+
+impl AdaptersCommand {
+    pub fn target(&self) -> Option<&str> {
+        match self {
+            Self::List(arguments) => arguments.target.as_deref(),
+            Self::Check(arguments) => arguments.target.as_deref(),
+        }
+    }
+}
+
+/// `locktop adapters list`.
+#[derive(Debug, Clone, Args)]
+pub struct AdaptersListArgs {
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
+    pub format: SnapshotFormat,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+}
+
+/// `locktop adapters check`.
+#[derive(Debug, Clone, Args)]
+pub struct AdaptersCheckArgs {
+    /// The file.
+    pub file: PathBuf,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
+    pub format: SnapshotFormat,
+    /// A URI, a key=value string, a name from the config, or a database name; without one only the file is checked.
+    pub target: Option<String>,
+}
+
+/// Longest wait for a session to end.
+const MAX_WAIT: Duration = Duration::from_secs(600);
+
+const RECOVER_HELP: &str = "\
+An orphan is an execution that is recorded as running while no session holds its key, and whose last heartbeat is older than \
+locktop.orphan_grace (30s unless the database sets it): its session has ended. It is marked as failed; its task is due again, or failed for good at its last attempt. The session that holds \
+a key is terminated only with --terminate, after the task's own timeout, and if it is the session recorded for the execution. There are no \
+orphans on a standby, and none within the grace period after a start, a crash or a promotion.
+
+Exit status: 0 everything was recovered or had ended already, nothing to do, or --dry-run; 1 something could not be recovered \
+(the reason is printed), or the answer was no; 2 wrong usage, or no terminal to ask on and no --yes.";
+
+/// `locktop recover`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = RECOVER_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct RecoverArgs {
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+    /// The schema's name: without quotes, case-sensitive.
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub schema: SchemaName,
+    /// Recover tasks whose session has ended (the default).
+    #[arg(long, conflicts_with = "timeout")]
+    pub orphans: bool,
+    /// Also recover tasks that have run for longer than this, such as 30m; without a duration, for longer than their own timeout.
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "own", value_parser = limit)]
+    pub timeout: Option<Limit>,
+    /// If an execution is past the timeout of its task, first terminate the session that holds the key.
+    #[arg(long, requires = "timeout")]
+    pub terminate: bool,
+    /// Recover only this task.
+    #[arg(long, value_name = "NAME")]
+    pub task: Option<String>,
+    /// Show what would be done; change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask for confirmation.
+    #[arg(long)]
+    pub yes: bool,
+    /// How long to wait for a terminated session to end, at most 10m.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = short_wait)]
+    pub wait: Duration,
+    /// The reason, for the audit log.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
+    pub format: SnapshotFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    Own,
+    Longer(Duration),
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    if text == "own" {
+        return Ok(Limit::Own);
+    }
+    parse_duration(text)
+        .map(Limit::Longer)
+        .ok_or_else(|| "expected a duration, such as 30m (write a target before the option)".to_owned())
+}
+
+fn short_wait(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .filter(|found| *found <= MAX_WAIT)
+        .ok_or_else(|| "expected a duration up to 10m, such as 10s".to_owned())
+}
+
+const HELP: &str = "\
+The lock is a session-level advisory lock: the server releases it when locktop exits for any reason. Its key is a hash of NAME; \
+the dashboard shows NAME. With --lease, the lock is a lease in locktop's tables, which outlasts the connection.
+
+If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later (with --lease at most a tenth of its time): its process group without a \
+terminal, CMD alone on one. Signals are passed on. If locktop itself is killed (SIGKILL), CMD continues without the lock.
+
+Exit status: that of CMD, or 128 + N if signal N ended it; 75: the lock is taken (see --wait); 76: the lock was lost; 1: an \
+error; 2: wrong usage; 126: CMD cannot be run; 127: CMD not found.";
+
+const LEAD_HELP: &str = "\
+CMD runs on one machine at a time, the holder of the lock NAME. If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later; \
+then locktop waits for the lock again, and for the server if it cannot be reached. A standby has locks of its own: with several hosts, \
+set target_session_attrs=read-write.
+
+Exit status: that of CMD, or 128 + N if signal N ended it; 1: an error; 2: wrong usage; 126: CMD cannot be run; 127: CMD not found.";
+
+const LEASE_HELP: &str =
+    "Take a lease for this time (at least 0.1s) and renew it. CMD gets its fencing token in LOCKTOP_TOKEN";
+
+/// `locktop lock`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = HELP)]
+pub struct LockArgs {
+    /// The lock's name; with --lease, the lease's number.
+    pub name: String,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+    /// Longest time to wait for the lock; 0 tries once [default: no limit]
+    #[arg(long, value_name = "TIME", value_parser = wait)]
+    pub wait: Option<Duration>,
+    /// Share the lock with other holders that use --shared.
+    #[arg(long, conflicts_with = "lease")]
+    pub shared: bool,
+    /// The term of a lease.
+    #[arg(long, value_name = "TIME", value_parser = wait, help = LEASE_HELP)]
+    pub lease: Option<Duration>,
+    /// The name of the leases' schema: without quotes, case-sensitive.
+    #[arg(long, value_name = "NAME", default_value_t, requires = "lease")]
+    pub schema: SchemaName,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `locktop lead`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = LEAD_HELP)]
+pub struct LeadArgs {
+    /// The lock's name.
+    pub name: String,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+fn wait(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "expected a duration such as 5s".to_owned())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::error::{Mistake, Position};
+use super::{Mistake, Position};
 use crate::text::{one_line, parse_duration};
 use pg_connect::conninfo::nearest;
 

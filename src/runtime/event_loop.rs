@@ -9,20 +9,21 @@ use rustix::process::Signal as Raise;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::job;
+use super::signals::Signal::End;
 use super::signals::{self, Signal};
 use super::terminal::{self, Output, ReportMouse, Screen};
-use super::{alert, fault, input, job, panics, signals::Signal::End};
 use crate::action::executor::{self, Executor, ExecutorReply, Order};
 use crate::app::App;
-use crate::app::layout::Layout;
 use crate::app::message::{Effect, Message};
+use crate::app::settings::Layout;
 use crate::clock;
 use crate::feed::history::{self, History, Reply};
 use crate::model::adapter::Parts;
 use crate::model::expected::ExpectedBlocker;
 use crate::model::view::{Link, View};
+use crate::ui::layout::Viewport;
 use crate::ui::theme::Theme;
-use crate::ui::viewport::Viewport;
 use crate::wire::record::container::About;
 
 /// How long a row has to be under the cursor before a shortcut acts on it, unless a key put the cursor there.
@@ -38,14 +39,12 @@ pub struct Source {
     pub refresh: Box<dyn Fn() + Send>,
     /// Sets the poll interval, in seconds.
     pub set_interval: Box<dyn Fn(f64) + Send>,
-    /// Reports which parts of other job systems are on the screen.
     pub watch: Box<dyn Fn(Parts) + Send>,
     /// Executes confirmed actions; `None` if actions are not possible.
     pub executor: Option<Executor>,
     /// The kept snapshots; `None` if none are kept.
     pub history: Option<History>,
     pub about: About,
-    /// Takes all blockers that are expected from now on.
     pub expect: Box<dyn Fn(Arc<[ExpectedBlocker]>) + Send>,
     pub note: Box<dyn Fn(String) + Send>,
     /// Reports whether a question is open or a confirmed action is not finished.
@@ -162,7 +161,7 @@ impl Loop {
             // All available input is processed before a frame is drawn.
             tokio::select! {
                 biased;
-                () = panics::told() => return Ok(Exit::Source),
+                () = signals::told() => return Ok(Exit::Source),
                 Some(signal) = signals.recv() => match signal {
                     End(number) => return Ok(Exit::Signal(number)),
                     Signal::Stop => self.suspend()?,
@@ -175,7 +174,7 @@ impl Loop {
                             Event::Key(_) if self.app.is_asking() => self.measure()?,
                             _ => {}
                         }
-                        if let Some(message) = input::message(event, &self.viewport)
+                        if let Some(message) = terminal::message(event, &self.viewport)
                             && let Some(exit) = self.message(message)?
                         {
                             return Ok(exit);
@@ -267,7 +266,7 @@ impl Loop {
                 }
                 Effect::Alert(ways, text) => {
                     let in_tmux = std::env::var_os("TMUX").is_some();
-                    Output.write_all(alert::sequences(ways, &text, in_tmux).as_bytes())?;
+                    Output.write_all(terminal::sequences(ways, &text, in_tmux).as_bytes())?;
                     Output.flush()?;
                 }
                 Effect::Title(text) => terminal::title(&text)?,
@@ -300,7 +299,6 @@ impl Loop {
         Ok(())
     }
 
-    /// Updates the process ids of locktop's own sessions, on which it never acts.
     fn know_ourselves(&mut self) {
         if let Some(executor) = &self.source.executor {
             self.app.own_pids = executor.own_pids();
@@ -328,7 +326,7 @@ impl Loop {
         if !terminal::is_taken() {
             return Ok(());
         }
-        fault::panic_if_asked("screen");
+        signals::panic_if_asked("screen");
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.screen.draw(|frame| crate::ui::render(frame, app, viewport, theme))?;
         self.app.page_rows = self.viewport.page_rows;

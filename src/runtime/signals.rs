@@ -1,13 +1,18 @@
+//! How the screens end: at a signal, or at a panic in any thread or task.
+
 use std::io;
+use std::panic::PanicHookInfo;
+use std::process::exit;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::terminal;
 
-/// How long the screens have to end before the program exits without them: they can be blocked in a write to a terminal
-/// that is not read.
+/// How long the screens have to end, and the terminal to be restored, before the program exits: a write to a terminal that
+/// is not read can block forever.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,5 +78,65 @@ async fn end_in_time(number: u8) {
 
 fn end_now(number: u8) -> ! {
     terminal::give_back_in_time();
-    std::process::exit(128 + i32::from(number))
+    exit(128 + i32::from(number))
+}
+
+fn is_asked(place: &str) -> bool {
+    cfg!(debug_assertions) && std::env::var_os("LOCKTOP_PANIC").is_some_and(|asked| asked == place)
+}
+
+/// Panics on request, in debug builds only, if `LOCKTOP_PANIC` names this place.
+///
+/// # Panics
+/// On purpose.
+pub fn panic_if_asked(place: &str) {
+    assert!(!is_asked(place), "LOCKTOP_PANIC={place} asks for a panic");
+}
+
+/// Panics when SIGUSR1 arrives, if `LOCKTOP_PANIC` names this place. Never returns otherwise.
+///
+/// # Panics
+/// On purpose.
+pub async fn panic_at_signal(place: &str) {
+    if is_asked(place)
+        && let Ok(mut asked) = signal(SignalKind::user_defined1())
+    {
+        asked.recv().await;
+        panic_if_asked(place);
+    }
+    std::future::pending::<()>().await;
+}
+
+const FAILED: i32 = 1;
+
+static TOLD: Notify = Notify::const_new();
+
+/// Makes every panic end the screens: the terminal is restored, and the message is written to it. Call it once, before any task is started.
+pub fn end_the_screens() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| on_panic(info, &before)));
+}
+
+pub(super) async fn told() {
+    TOLD.notified().await;
+}
+
+fn on_panic(info: &PanicHookInfo<'_>, before: &dyn Fn(&PanicHookInfo<'_>)) {
+    terminal::leave_alone();
+    let (written, wait) = channel::<()>();
+    let watch = move || {
+        if wait.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
+            exit(FAILED);
+        }
+    };
+    // If the thread cannot be started, there is no time limit, but the message is still written.
+    let _ = std::thread::Builder::new().spawn(watch);
+    let given_back = terminal::give_back_in_time();
+    before(info);
+    if !given_back {
+        // The screens are blocked in a write as well.
+        exit(FAILED);
+    }
+    drop(written);
+    TOLD.notify_one();
 }

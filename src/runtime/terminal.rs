@@ -1,16 +1,21 @@
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crossterm::{Command, cursor, event, execute, style, terminal};
+use crossterm::event::{
+    self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind,
+};
+use crossterm::{Command, cursor, execute, style, terminal};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::termios::{self, OptionalActions};
 
-use super::alert;
-use super::frame::FrameWriter;
+use crate::app::message::Message;
+use crate::keys::{Code, Key};
+use crate::model::alert::Ways;
+use crate::ui::layout::Viewport;
 
 pub type Screen = Terminal<CrosstermBackend<FrameWriter<Output>>>;
 
@@ -28,7 +33,7 @@ static TITLED: AtomicBool = AtomicBool::new(false);
 /// Sets the window title; the old title is restored with the terminal.
 pub(super) fn title(text: &str) -> io::Result<()> {
     let is_first = !TITLED.swap(true, Ordering::SeqCst);
-    Output.write_all(alert::title(text, is_first).as_bytes())?;
+    Output.write_all(title_sequence(text, is_first).as_bytes())?;
     Output.flush()
 }
 
@@ -131,7 +136,7 @@ pub fn give_back() {
         return;
     }
     if TITLED.swap(false, Ordering::SeqCst) {
-        let _ = out.write_all(alert::OLD_TITLE.as_bytes());
+        let _ = out.write_all(OLD_TITLE.as_bytes());
     }
     let _ = execute!(
         out,
@@ -156,4 +161,209 @@ pub(super) fn give_back_in_time() -> bool {
     // If the thread cannot be started, the channel closes at once.
     let _ = std::thread::Builder::new().spawn(farewell);
     wait.recv_timeout(SHUTDOWN_TIMEOUT).is_ok()
+}
+
+/// Begin and end of a synchronized update (DEC mode 2026): a terminal that supports it never shows half a frame, others
+/// ignore it.
+const BEGIN: &[u8] = b"\x1b[?2026h";
+const END: &[u8] = b"\x1b[?2026l";
+
+/// Output of an unchanged frame: default colours, no attributes, no cursor.
+const NOTHING: &[u8] = b"\x1b[39m\x1b[49m\x1b[59m\x1b[0m\x1b[?25l";
+
+/// Collects the output of a frame and passes it to the terminal in one write; an unchanged frame writes nothing. (A frame
+/// that hides a visible cursor also changes the input line, so it is not mistaken for an unchanged one.)
+#[derive(Debug)]
+pub struct FrameWriter<W: Write> {
+    inner: W,
+    pending: Vec<u8>,
+}
+
+impl<W: Write> FrameWriter<W> {
+    pub fn new(inner: W) -> Self {
+        Self { inner, pending: Vec::with_capacity(32 * 1024) }
+    }
+}
+
+impl<W: Write> Write for FrameWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pending.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() || self.pending == NOTHING {
+            self.pending.clear();
+            return Ok(());
+        }
+        let mut whole = Vec::with_capacity(self.pending.len() + BEGIN.len() + END.len());
+        whole.extend_from_slice(BEGIN);
+        whole.extend_from_slice(&self.pending);
+        whole.extend_from_slice(END);
+        self.pending.clear();
+        // A single huge frame must not keep its memory allocated.
+        self.pending.shrink_to(64 * 1024);
+        self.inner.write_all(&whole)?;
+        self.inner.flush()
+    }
+}
+
+/// The bell and a desktop notification: OSC 9 as in iTerm2 ("Proprietary Escape Codes" of its documentation), OSC 777 as in
+/// urxvt (its extension "notify"). tmux passes such a sequence on only if it is wrapped and `allow-passthrough` is on
+/// ("allow-passthrough" in tmux(1)); otherwise it drops it.
+pub(super) fn sequences(ways: Ways, text: &str, in_tmux: bool) -> String {
+    let mut out = String::new();
+    if ways.bell {
+        out.push('\x07');
+    }
+    let mut told = Vec::new();
+    if ways.osc9 {
+        // ConEmu would read a leading number as a command.
+        told.push(format!("\x1b]9;locktop: {text}\x07"));
+    }
+    if ways.osc777 {
+        // A semicolon would start another field.
+        told.push(format!("\x1b]777;notify;locktop;{}\x07", text.replace(';', ",")));
+    }
+    for sequence in told {
+        let _ = if in_tmux {
+            write!(out, "\x1bPtmux;{}\x1b\\", sequence.replace('\x1b', "\x1b\x1b"))
+        } else {
+            write!(out, "{sequence}")
+        };
+    }
+    out
+}
+
+/// Sets the window title; the first call saves the old one (XTWINOPS 22 and OSC 2 in xterm's ctlseqs).
+fn title_sequence(text: &str, is_first: bool) -> String {
+    let keep = if is_first { "\x1b[22;2t" } else { "" };
+    format!("{keep}\x1b]2;{text}\x07")
+}
+
+pub(super) const OLD_TITLE: &str = "\x1b[23;2t";
+
+/// Rows per step of the mouse wheel.
+const WHEEL: isize = 3;
+
+pub(super) fn message(event: Event, viewport: &Viewport) -> Option<Message> {
+    match event {
+        Event::Key(event) => key(event).map(Message::Key),
+        Event::Paste(text) => Some(Message::Paste(text)),
+        Event::Resize(columns, rows) => Some(Message::Resize(columns, rows)),
+        Event::Mouse(event) => {
+            let pane = viewport.row(event.column, event.row).map(|(pane, _)| pane);
+            let wheel = |by| Some(Message::Wheel(pane, by));
+            match event.kind {
+                MouseEventKind::Down(MouseButton::Left) => {
+                    viewport.hit(event.column, event.row).map(Message::Click)
+                }
+                MouseEventKind::ScrollDown => wheel(WHEEL),
+                MouseEventKind::ScrollUp => wheel(-WHEEL),
+                _ => None,
+            }
+        }
+        Event::FocusGained | Event::FocusLost => None,
+    }
+}
+
+fn key(event: KeyEvent) -> Option<Key> {
+    if event.kind == KeyEventKind::Release {
+        return None;
+    }
+    let code = match event.code {
+        KeyCode::Char(character) => Code::Char(character),
+        KeyCode::F(number) => Code::F(number),
+        KeyCode::Enter => Code::Enter,
+        KeyCode::Esc => Code::Esc,
+        KeyCode::Backspace => Code::Backspace,
+        KeyCode::Delete => Code::Delete,
+        KeyCode::Tab => Code::Tab,
+        KeyCode::BackTab => Code::BackTab,
+        KeyCode::Up => Code::Up,
+        KeyCode::Down => Code::Down,
+        KeyCode::Left => Code::Left,
+        KeyCode::Right => Code::Right,
+        KeyCode::PageUp => Code::PageUp,
+        KeyCode::PageDown => Code::PageDown,
+        KeyCode::Home => Code::Home,
+        KeyCode::End => Code::End,
+        _ => return None,
+    };
+    let has = |modifier| event.modifiers.contains(modifier);
+    Some(Key { code, ctrl: has(KeyModifiers::CONTROL), alt: has(KeyModifiers::ALT) })
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::backend::CrosstermBackend;
+    use ratatui::layout::Rect;
+    use ratatui::{Terminal, TerminalOptions, Viewport};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn drawing_the_same_again_writes_nothing() {
+        crossterm::style::force_color_output(true);
+        let written = Written::default();
+        let viewport = Viewport::Fixed(Rect::new(0, 0, 20, 2));
+        let backend = CrosstermBackend::new(FrameWriter::new(written.clone()));
+        let mut terminal = Terminal::with_options(backend, TerminalOptions { viewport }).unwrap();
+        let mut draw = |text: &str| {
+            terminal.draw(|frame| frame.render_widget(text, frame.area())).unwrap();
+            std::mem::take(&mut *written.0.borrow_mut())
+        };
+        assert!(!draw("one").is_empty());
+        assert_eq!(draw("one"), b"");
+        assert!(!draw("two").is_empty());
+    }
+
+    #[test]
+    fn a_frame_is_written_once_and_an_empty_one_never() {
+        let mut writer = FrameWriter::new(Vec::new());
+        writer.flush().unwrap();
+        assert!(writer.inner.is_empty());
+        writer.write_all(b"\x1b[1;1Ha").unwrap();
+        writer.write_all(b"b").unwrap();
+        writer.flush().unwrap();
+        assert_eq!(writer.inner, b"\x1b[?2026h\x1b[1;1Hab\x1b[?2026l");
+    }
+
+    #[test]
+    fn each_way_has_its_sequence() {
+        let ways = |bell, osc9, osc777| Ways { bell, title: true, osc9, osc777 };
+        for (ways, in_tmux, expected) in [
+            (ways(true, false, false), false, "\x07"),
+            (ways(false, true, false), false, "\x1b]9;locktop: 12; blocks 3\x07"),
+            (ways(true, false, true), false, "\x07\x1b]777;notify;locktop;12, blocks 3\x07"),
+            (ways(false, true, false), true, "\x1bPtmux;\x1b\x1b]9;locktop: 12; blocks 3\x07\x1b\\"),
+        ] {
+            assert_eq!(sequences(ways, "12; blocks 3", in_tmux), expected, "{ways:?}");
+        }
+    }
+
+    #[test]
+    fn keys_keep_what_they_are() {
+        let converted = |code, modifiers| key(KeyEvent::new(code, modifiers)).map(|key| key.to_string());
+        assert_eq!(converted(KeyCode::Char('K'), KeyModifiers::SHIFT).as_deref(), Some("K"));
+        assert_eq!(converted(KeyCode::Char('c'), KeyModifiers::CONTROL).as_deref(), Some("Ctrl-C"));
+        assert_eq!(converted(KeyCode::BackTab, KeyModifiers::SHIFT).as_deref(), Some("Shift-Tab"));
+        assert_eq!(converted(KeyCode::CapsLock, KeyModifiers::NONE), None);
+        let mut release = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
+        release.kind = KeyEventKind::Release;
+        assert_eq!(key(release), None);
+    }
 }

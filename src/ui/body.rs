@@ -3,9 +3,8 @@ use std::borrow::Cow;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::Place;
+use super::layout::{Place, Viewport};
 use super::theme::Theme;
-use super::viewport::Viewport;
 use super::{draw_ends, draw_line, header, layout, pages, split_bottom, split_top, widgets};
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};

@@ -15,9 +15,9 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::layout::Viewport;
 use super::pages::boxed;
 use super::theme::Theme;
-use super::viewport::Viewport;
 use super::{draw_line, split_bottom};
 use crate::app::App;
 use crate::app::dialog::{self, Dialog};

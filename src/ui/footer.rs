@@ -2,17 +2,16 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::widgets::Clear;
 
+use super::layout::Viewport;
 use super::theme::Theme;
-use super::viewport::Viewport;
 use super::{draw_ends, draw_line};
-use crate::app::dialog;
 use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::{Page, Prompt, Typing};
 use crate::app::panes::{Pane, RowId};
 use crate::app::screens::Screen;
-use crate::app::{App, Notice};
+use crate::app::{App, Notice, dialog};
 use crate::keys::Key;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {

@@ -2,29 +2,26 @@
 //!
 //! Colour follows meaning and is never the only sign: every tone has its words, and `mono` uses modifiers only.
 
-mod ascii;
 mod body;
 mod dialog;
 mod footer;
 mod header;
-mod layout;
+pub mod layout;
 mod pages;
-pub mod theme;
-mod time_line;
-pub mod viewport;
-mod widgets;
-
 #[cfg(test)]
 mod tests;
+pub mod theme;
+mod widgets;
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::App;
 pub use crate::app::SMALLEST;
 use crate::app::line::{Line, Tone};
+use layout::Viewport;
 use theme::Theme;
-use viewport::Viewport;
 
 pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let area = frame.area();
@@ -43,7 +40,7 @@ pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: 
         dialog::render(frame, body, app, viewport, theme);
     }
     if theme.ascii {
-        ascii::replace(frame.buffer_mut());
+        replace(frame.buffer_mut());
     }
 }
 
@@ -98,4 +95,46 @@ fn split_top(area: Rect, height: u16) -> (Rect, Rect) {
 fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
     let height = height.min(area.height);
     (Rect { height: area.height - height, ..area }, Rect { y: area.bottom() - height, height, ..area })
+}
+
+/// Replaces every non-ASCII character by an ASCII one of the same width. Works on the finished screen, so that nothing is
+/// missed.
+fn replace(buffer: &mut Buffer) {
+    let area = buffer.area;
+    for y in area.top()..area.bottom() {
+        for x in area.left()..area.right() {
+            let Some(cell) = buffer.cell_mut((x, y)) else { continue };
+            if cell.symbol().is_ascii() {
+                continue;
+            }
+            let width = crate::text::width(cell.symbol());
+            let replacement = glyph(cell.symbol());
+            cell.set_char(replacement);
+            for beside in 1..u16::try_from(width).unwrap_or(1).max(1) {
+                if let Some(cell) = buffer.cell_mut((x.saturating_add(beside), y)) {
+                    cell.set_char(replacement);
+                }
+            }
+        }
+    }
+}
+
+fn glyph(symbol: &str) -> char {
+    match symbol {
+        "─" | "▃" => '-',
+        "│" | "├" => '|',
+        "└" => '`',
+        "┌" | "┐" | "┘" | "▅" => '+',
+        "…" => '~',
+        "≥" | "→" => '>',
+        "·" | "▂" | "░" => '.',
+        "↑" | "␛" | "▲" => '^',
+        "↓" => 'v',
+        "▁" => '_',
+        "▄" => '=',
+        "▆" => '*',
+        "▇" => '%',
+        "█" => '#',
+        _ => '?',
+    }
 }

@@ -3,8 +3,8 @@ use ratatui::layout::Rect;
 use ratatui::widgets::Clear;
 
 use super::draw_line;
+use super::layout::Viewport;
 use super::theme::Theme;
-use super::viewport::Viewport;
 use crate::app::line::{Line, Tone};
 use crate::app::page::Page;
 use crate::app::panes::{Pane, RowId};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
+use super::layout::Viewport;
 use super::theme::{Base, Depth, Theme};
-use super::viewport::Viewport;
 use crate::app::message::Message;
 use crate::app::{App, Settings};
 use crate::keys::Key;

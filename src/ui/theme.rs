@@ -101,19 +101,6 @@ const LIGHT: Palette = Palette {
     selected: (0x00cf_e3f7, 153, Color::Cyan),
 };
 
-fn slot(tone: Tone) -> usize {
-    match tone {
-        Tone::Plain => 0,
-        Tone::Title => 1,
-        Tone::Dim => 2,
-        Tone::Critical => 3,
-        Tone::Warning => 4,
-        Tone::Good => 5,
-        Tone::Key => 6,
-        Tone::Past => 7,
-    }
-}
-
 fn color((rgb, index, ansi): Shades, depth: Depth) -> Color {
     match depth {
         Depth::Rgb => Color::from_u32(rgb),
@@ -178,23 +165,17 @@ impl Theme {
         for (meaning, text) in colors {
             let color: Color = text.parse().map_err(|_| ThemeError::Color(text.clone()))?;
             let tone = match meaning.as_str() {
-                "plain" => Some(Tone::Plain),
-                "title" => Some(Tone::Title),
-                "dim" => Some(Tone::Dim),
-                "critical" => Some(Tone::Critical),
-                "warning" => Some(Tone::Warning),
-                "good" => Some(Tone::Good),
-                "key" => Some(Tone::Key),
-                "past" => Some(Tone::Past),
                 "selected" => None,
-                _ => return Err(ThemeError::Meaning(meaning.clone())),
+                meaning => {
+                    Some(meaning.parse::<Tone>().map_err(|_| ThemeError::Meaning(meaning.to_owned()))?)
+                }
             };
             if depth == Depth::None {
                 continue;
             }
             match tone {
                 Some(tone) => {
-                    if let Some(style) = self.styles.get_mut(slot(tone)) {
+                    if let Some(style) = self.styles.get_mut(tone as usize) {
                         *style = style.fg(color);
                     }
                 }
@@ -205,6 +186,6 @@ impl Theme {
     }
 
     pub fn style(&self, tone: Tone) -> Style {
-        self.styles.get(slot(tone)).copied().unwrap_or_default()
+        self.styles.get(tone as usize).copied().unwrap_or_default()
     }
 }

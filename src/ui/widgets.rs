@@ -3,6 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::layout::Viewport;
 use crate::app::App;
 use crate::app::line::Tone;
 use crate::app::message::Spot;
@@ -10,7 +11,6 @@ use crate::app::pane::PaneState;
 use crate::app::panes::{Cell, Heading, Pane, fitted};
 use crate::text::Align;
 use crate::ui::theme::Theme;
-use crate::ui::viewport::Viewport;
 
 /// Columns for the cursor and the mark, before the first column.
 const MARKER: u16 = 2;

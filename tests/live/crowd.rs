@@ -12,8 +12,8 @@ use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::pg::poll::Limits;
+use locktop::ui::layout::Viewport;
 use locktop::ui::theme::{Base, Depth, Theme};
-use locktop::ui::viewport::Viewport;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 

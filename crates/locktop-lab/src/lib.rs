@@ -9,7 +9,6 @@
 )]
 
 pub mod contest;
-mod operator;
 pub mod optimistic;
 pub mod postgres;
 mod process;
@@ -21,6 +20,6 @@ pub mod scenario;
 pub mod tasks;
 mod workers;
 
-pub use operator::{Language, OpenQuestion};
 pub use process::LaunchError;
 pub use run::{Demo, DemoError, DemoOptions, run};
+pub use workers::{Language, OpenQuestion};

@@ -32,32 +32,30 @@
 //!
 //! Lines contain no secret, no query text and no terminal control character: control characters are `\u` escapes.
 
-mod audit_log;
-mod error;
 mod line;
-mod place;
-mod presence;
 mod store;
 mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use audit_log::AuditLog;
-pub use error::AuditError;
-pub use line::ServerName;
-use line::{Line, Who, short};
-pub use place::directory;
-use presence::Presence;
-use store::{LIMIT, Store};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio_postgres::Client;
 
-use crate::action::Actor;
+use super::{Actor, Asked, Record};
 use crate::model::Timestamp;
+use crate::model::finding::Subject;
 use crate::model::plan::{ActionCommand, Target, TargetResult, Verb};
+use crate::pg::trust::TrustedOwners;
 use crate::wire;
+pub use line::{AuditError, ServerName, directory};
+use line::{Line, Who, short};
+use store::{LIMIT, Presence, Store};
+use table::{AskedRows, AuditTables, system_identifier};
 
 /// The open record. Clones share it.
 #[derive(Debug, Clone)]
@@ -176,7 +174,7 @@ impl Audit {
     /// If the record cannot be read or written.
     pub async fn unfinished(&self) -> Result<Vec<Unfinished>, AuditError> {
         let inner = Arc::clone(&self.inner);
-        blocking(&self.path(), move || presence::settle(&inner.store, &inner.presence, &inner.who)).await
+        blocking(&self.path(), move || store::settle(&inner.store, &inner.presence, &inner.who)).await
     }
 
     /// Writes on a blocking thread, because waiting for the disk may take long.
@@ -222,4 +220,161 @@ async fn blocking<T: Send + 'static>(
 /// Cannot fail for these types: their maps have only text keys, and JSON can represent all their numbers.
 fn json(line: &Line<'_>) -> String {
     wire::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+}
+
+#[derive(Debug)]
+pub struct AuditLog {
+    directory: Option<PathBuf>,
+    actor: Actor,
+    trusted_owners: TrustedOwners,
+    state: Mutex<LogState>,
+}
+
+#[derive(Debug, Default)]
+struct LogState {
+    /// Opened on first use; a failed attempt is repeated on the next use.
+    audit: Option<Audit>,
+    server: ServerName,
+    /// The command for which the tables were looked up.
+    command: Option<u64>,
+    tables: AuditTables,
+    open: Vec<Open>,
+    notes: Vec<String>,
+    /// All notes so far, so that each is reported only once.
+    said: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Open {
+    command: u64,
+    name: String,
+    subject: Subject,
+    entry: Entry,
+    rows: AskedRows,
+}
+
+impl AuditLog {
+    /// Does not open anything yet. Without a directory ([`directory`]), no action can be requested.
+    pub fn new(directory: Option<PathBuf>, actor: Actor, server: ServerName) -> Self {
+        let state = LogState { server, ..LogState::default() };
+        Self { directory, actor, trusted_owners: TrustedOwners::default(), state: Mutex::new(state) }
+    }
+
+    pub fn trusting(self, trusted_owners: TrustedOwners) -> Self {
+        Self { trusted_owners, ..self }
+    }
+
+    /// Actions that were requested by processes that ended before the result, each reported once: [`Audit::unfinished`].
+    /// Does not create a record if there is none.
+    pub async fn unfinished(&self) -> Result<Vec<Unfinished>, AuditError> {
+        if !self.directory.as_ref().is_some_and(|directory| directory.exists()) {
+            return Ok(Vec::new());
+        }
+        let mut state = self.state.lock().await;
+        self.open(&mut state)?.unfinished().await
+    }
+
+    /// Opens the record, so that an error is known before a person is asked to confirm an action.
+    pub async fn ready(&self) -> Result<(), AuditError> {
+        self.open(&mut self.state.lock().await).map(drop)
+    }
+
+    fn open(&self, state: &mut MutexGuard<'_, LogState>) -> Result<Audit, AuditError> {
+        if let Some(audit) = &state.audit {
+            return Ok(audit.clone());
+        }
+        let directory = self.directory.as_ref().ok_or(AuditError::Nowhere)?;
+        Ok(state.audit.insert(Audit::open(directory, &self.actor)?).clone())
+    }
+
+    async fn begin(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), AuditError> {
+        let mut state = self.state.lock().await;
+        let audit = self.open(&mut state)?;
+        if let Some(client) = client
+            && state.command != Some(asked.command.number)
+        {
+            // Once per command: the connection may be a different one, and the tables may have changed.
+            state.command = Some(asked.command.number);
+            if state.server.system_identifier.is_none() {
+                state.server.system_identifier = system_identifier(client).await;
+            }
+            let (tables, notes) = AuditTables::find(client, &self.trusted_owners).await;
+            state.tables = tables;
+            state.note(notes);
+        }
+        let entry = audit.begin(&state.server, asked.command, asked.target, asked.statement).await?;
+        let mut rows = AskedRows::default();
+        if let Some(client) = client {
+            let notes;
+            (rows, notes) = state.tables.asked(client, &self.actor, &entry, asked.target).await;
+            state.note(notes);
+        }
+        let Target { name, subject, .. } = asked.target.clone();
+        state.open.push(Open { command: asked.command.number, name, subject, entry, rows });
+        Ok(())
+    }
+
+    async fn end(
+        &self,
+        client: Option<&Client>,
+        asked: &Asked<'_>,
+        result: &TargetResult,
+    ) -> Result<(), AuditError> {
+        let mut state = self.state.lock().await;
+        let audit = self.open(&mut state)?;
+        let target = asked.target;
+        let is_this = |open: &Open| {
+            open.command == asked.command.number && open.name == target.name && open.subject == target.subject
+        };
+        let Some(place) = state.open.iter().position(is_this) else {
+            return audit.left(asked.command.verb, target, result).await;
+        };
+        let Open { entry, rows, .. } = state.open.remove(place);
+        audit.end(entry, result).await?;
+        if let Some(client) = client.filter(|client| !client.is_closed()) {
+            let notes = rows.result(client, &self.actor, target, result).await;
+            state.note(notes);
+        }
+        Ok(())
+    }
+}
+
+impl LogState {
+    fn note(&mut self, notes: Vec<String>) {
+        for note in notes {
+            if self.said.insert(note.clone()) {
+                self.notes.push(note);
+            }
+        }
+    }
+}
+
+fn logged(what: &str) -> impl Fn(AuditError) -> String {
+    move |error| {
+        tracing::error!("{what}: {error}");
+        error.to_string()
+    }
+}
+
+impl Record for AuditLog {
+    async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
+        let Asked { command, target, statement } = *asked;
+        tracing::info!("{} {} is requested: {statement}", command.verb.as_str(), target.name);
+        self.begin(client, asked).await.map_err(logged("not recorded, and therefore not done"))
+    }
+
+    async fn told(
+        &self,
+        client: Option<&Client>,
+        asked: &Asked<'_>,
+        result: &TargetResult,
+    ) -> Result<(), String> {
+        let (verb, outcome) = (asked.command.verb.as_str(), result.outcome.as_str());
+        tracing::info!("{verb} {}: {outcome}, {}", result.name, result.detail);
+        self.end(client, asked, result).await.map_err(logged("its result is not recorded"))
+    }
+
+    async fn notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().await.notes)
+    }
 }

@@ -31,7 +31,6 @@ pub(super) struct AuditTables {
     owners: TrustedOwners,
 }
 
-/// The schemas in which the request was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AskedRows {
     schemas: Vec<Schema>,
@@ -40,7 +39,6 @@ pub(super) struct AskedRows {
 #[derive(Debug, Deserialize)]
 struct AuditSchema {
     schema: String,
-    /// The owner, if it is not trusted.
     stranger: Option<String>,
     in_recovery: bool,
     may_insert: bool,

@@ -5,8 +5,6 @@
 //! on Back.
 
 mod ask;
-mod here;
-mod known;
 mod lines;
 mod report;
 
@@ -20,7 +18,7 @@ use crate::model::plan::{
 };
 use crate::model::view::View;
 
-pub use here::{help, here, is_permitted};
+pub use ask::{help, here, is_permitted};
 pub use lines::width;
 pub use report::Flight;
 pub(in crate::app) use report::summary;
@@ -250,10 +248,8 @@ fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
     plan.rows.iter().map(|row| (row.target.name.as_str(), row.change.is_some())).collect()
 }
 
-/// The effect on data of one row, and its cautions.
 type Losses<'a> = (Option<OnData>, Vec<(CautionKind, &'a [Stake])>);
 
-/// The losses of each row: its effect on data, and its cautions.
 fn losses(plan: &ActionPlan) -> Vec<Losses<'_>> {
     let rows = plan.rows.iter().map(|row| {
         let effect = row.consequence.as_ref().map(|consequence| consequence.effect);

@@ -51,7 +51,6 @@ fn outcome_words(verb: Verb, outcome: Outcome) -> &'static str {
     }
 }
 
-/// Which targets a result is of: `4312`, `4312 and 2 more`.
 fn names(results: &[&TargetResult]) -> String {
     let first = results.first().map_or("", |result| result.name.as_str());
     // A single target is shown with its whole name; in a list the process id or number is enough.

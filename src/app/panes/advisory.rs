@@ -1,10 +1,9 @@
-use super::backends::several_databases;
-use super::column::Columns;
+use super::Value;
+use super::backends::{self, several_databases};
+use super::column::{Columns, DB, PID, WHO_HELP};
 use super::definition::{Basis, Definition, Total};
 use super::facts::Fact;
 use super::held::{self, Held, KEY_HELP, LOCK_HELP, MODE_HELP, WAITERS_HELP};
-use super::words::{DB, PID, WHO_HELP};
-use super::{Value, lock_order, party};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::lock::LockType;
@@ -48,15 +47,15 @@ static COLUMNS: Columns<Held> = Columns {
         Column::sorted(
             ("STATE", "holder", "the state of the session that holds it"),
             (12, 0),
-            |lock, context, _| party::root_state(context, held::party(lock), 40),
-            |lock, context| party::state_value(context, held::party(lock)),
+            |lock, context, _| backends::root_state(context, held::party(lock), 40),
+            |lock, context| backends::state_value(context, held::party(lock)),
         ),
     ],
     others: &[],
 };
 
 pub(super) static PANE: Definition = Definition {
-    order: lock_order::by_queue,
+    order: held::by_queue,
     basis: Basis::Locks,
     empty: "no advisory locks held",
     facts,

@@ -1,8 +1,11 @@
 use std::borrow::Cow;
 
+use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::QueryText;
+use crate::model::lock::Lock;
 use crate::model::output::{Channel, shown};
+use crate::text::one_line_prefix;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cell {
@@ -49,7 +52,7 @@ impl Cell {
 
     /// The same for a column of statements: without text that would hide the first words. Empty if there is no statement.
     pub fn query(query: Option<&QueryText>, room: u16) -> Self {
-        let clean = |query| super::query::clean(&shown(Channel::Screen, query), room);
+        let clean = |query| clean(&shown(Channel::Screen, query), room);
         query.map_or_else(Self::default, |query| Self::toned(clean(query), Tone::Dim))
     }
 
@@ -102,7 +105,6 @@ impl<'a> Value<'a> {
         text.map_or(Self::Missing, |text| Self::Text(Cow::Borrowed(text)))
     }
 
-    /// A statement as the screen may show it; missing for NULL.
     pub fn statement(query: Option<&'a QueryText>) -> Self {
         query.map_or(Self::Missing, |query| Self::Text(shown(Channel::Screen, query)))
     }
@@ -164,6 +166,92 @@ pub(super) fn worker(name: Option<&str>, room: u16) -> Cell {
     Cell { text: fitted, ..cell }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// The start is known: from the server, or from the execution that holds the lock.
+    Exactly,
+    /// It may be longer, but not shorter.
+    AtLeast,
+    /// Seen in every snapshot for that long; it may have been released and taken again between snapshots.
+    Seen,
+}
+
+pub(super) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f64, Known)> {
+    let key = (lock.pid?, lock.tag);
+    if let Some(began) = context.view.runs_since.get(&key) {
+        return context.age(Some(*began)).map(|age| (age, Known::Exactly));
+    }
+    let since = context.view.held_since.get(&key)?;
+    if since.proved <= since.seen {
+        return context.age(Some(since.proved)).map(|age| (age, Known::AtLeast));
+    }
+    context.age(Some(since.seen)).map(|age| (age, Known::Seen))
+}
+
+/// The duration with its prefix: `7s`, `≥41s`, `seen 12s`.
+pub(super) fn age_words((seconds, known): (f64, Known)) -> String {
+    let age = crate::text::age(seconds);
+    match known {
+        Known::Exactly => age,
+        Known::AtLeast if seconds < 1.0 => "≥0s".to_owned(),
+        Known::AtLeast => format!("≥{age}"),
+        Known::Seen => format!("seen {age}"),
+    }
+}
+
+/// Number of characters read of a statement: no screen is wider.
+const LONGEST: usize = 500;
+
+/// A narrower column omits the select list: the table is more informative.
+const NARROW: u16 = 24;
+
+/// A statement in a column: without leading comments and line breaks, so that the first words are visible.
+pub fn clean(query: &str, room: u16) -> String {
+    let line = one_line_prefix(without_comments(query), 4 * LONGEST).into_owned();
+    let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+    let text = words.join(" ");
+    let list = text.get(..7).filter(|head| room < NARROW && head.eq_ignore_ascii_case("select "));
+    // Only ASCII letters are changed, so that positions are the same in both texts.
+    let from = list.and_then(|_| text.to_ascii_lowercase().find(" from "));
+    let text = match from {
+        Some(from) => {
+            format!("{}…{}", text.get(..7).unwrap_or_default(), text.get(from..).unwrap_or_default())
+        }
+        None => text,
+    };
+    one_line_prefix(&text, LONGEST).into_owned()
+}
+
+fn without_comments(query: &str) -> &str {
+    let mut rest = query.trim_start();
+    loop {
+        let after = match rest.get(..2) {
+            Some("--") => rest.split_once('\n').map(|(_, after)| after),
+            Some("/*") => end_of_comment(rest),
+            _ => None,
+        };
+        match after.map(str::trim_start).filter(|after| !after.is_empty()) {
+            Some(after) => rest = after,
+            None => return rest,
+        }
+    }
+}
+
+/// The text after a comment; comments may be nested.
+fn end_of_comment(text: &str) -> Option<&str> {
+    let mut depth = 0usize;
+    let mut at = 0;
+    loop {
+        match (text.get(at..at + 2), text.as_bytes().get(at)) {
+            (_, None) => return None,
+            (Some("/*"), _) => (depth, at) = (depth + 1, at + 2),
+            (Some("*/"), _) if depth == 1 => return text.get(at + 2..),
+            (Some("*/"), _) => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +263,24 @@ mod tests {
         assert_eq!(all, ["0%", "<1%", "1%", "25%", "26%", "29%", "100%", "100%"]);
         // A limit that is not reached is not shown as reached: 99.51 % of it.
         assert!(bar(0.9951, 14).ends_with(" 99%"));
+    }
+
+    #[test]
+    fn the_first_words_of_a_statement_are_seen() {
+        for (query, room, shown) in [
+            ("SELECT  1", 60, "SELECT 1"),
+            (
+                "-- page of orders\n/* a /* nested */ one */ SELECT a,\n   b\tFROM orders",
+                60,
+                "SELECT a, b FROM orders",
+            ),
+            ("SELECT a, b FROM orders", 17, "SELECT … FROM orders"),
+            ("select now()", 17, "select now()"),
+            ("-- nothing else", 17, "-- nothing else"),
+            ("/* open", 17, "/* open"),
+            ("UPDATE é SET x = 1 FROM y", 17, "UPDATE é SET x = 1 FROM y"),
+        ] {
+            assert_eq!(clean(query, room), shown, "{query}");
+        }
     }
 }

@@ -7,15 +7,11 @@
 //!    └queue        ×16                2m48s accounts AccessShare   app@web      SELECT balance…
 //! ```
 
-use super::backends::{several_databases, xact};
-use super::column::{Columns, Rows};
+use super::backends::{party_id, several_databases, xact};
+use super::column::{BLOCKS, Columns, DB, PID, QUERY, Rows, WHO, XACT};
 use super::definition::{Basis, Definition};
 use super::facts::{Fact, count};
-use super::forest;
-use super::party::party_id;
-use super::row::{Row, RowId};
-use super::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
-use super::{Cell, Value};
+use super::{Cell, Row, RowId, Value, forest};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::backend::Backend;

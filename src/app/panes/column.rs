@@ -1,5 +1,5 @@
 use super::cell::{Cell, Value};
-use super::row::{Row, RowId};
+use super::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::QueryText;
@@ -15,6 +15,35 @@ pub trait Rows: 'static {
     /// The identity of the row; `None` if it has none and cannot be selected.
     fn id(context: &Context<'_>, row: Self::Row<'_>) -> Option<RowId>;
 }
+
+/// Declares the rows of a pane: how one is found in the view, and its identity.
+macro_rules! pane_rows {
+    ($name:ident<$a:lifetime> = $row:ty, |$context:ident, $place:ident| $get:expr, |$seen:pat_param| $id:expr) => {
+        struct $name;
+
+        impl $crate::app::panes::Rows for $name {
+            type Row<$a> = $row;
+
+            fn get<$a>(
+                $context: &$crate::app::context::Context<$a>,
+                $place: $crate::app::panes::Row,
+            ) -> Option<Self::Row<$a>> {
+                $get
+            }
+
+            fn id(
+                _: &$crate::app::context::Context<'_>,
+                $seen: Self::Row<'_>,
+            ) -> Option<$crate::app::panes::RowId> {
+                Some($id)
+            }
+        }
+
+        type Column = $crate::app::panes::Column<$name>;
+    };
+}
+
+pub(super) use pane_rows;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Heading {
@@ -82,8 +111,6 @@ pub struct Column<R: Rows> {
     pub heading: Heading,
     content: Content<R>,
 }
-
-type Words = (&'static str, &'static str, &'static str);
 
 impl<R: Rows> Column<R> {
     const fn new((title, name, help): Words, (min, max): (u16, u16), content: Content<R>) -> Self {
@@ -254,3 +281,21 @@ impl<R: Rows> Table for Columns<R> {
         R::id(context, R::get(context, row)?)
     }
 }
+
+/// Title, name and help of a column.
+pub(super) type Words = (&'static str, &'static str, &'static str);
+
+pub(super) const PID: Words = ("PID", "pid", "process id of the session");
+pub(super) const DB: Words = ("DB", "db", "database");
+pub(super) const WHO: Words = ("WHO", "who", WHO_HELP);
+pub(super) const WHO_HELP: &str =
+    "role@application; in a narrow column the application, or else the role, or the address";
+pub(super) const TYPE_HELP: &str = "the lock type, as in pg_locks";
+pub(super) const QUERY: Words = ("QUERY", "query", "the query it runs, or ran last");
+pub(super) const XACT: Words = ("XACT", "xact", "age of its transaction; w: it may have written");
+pub(super) const BLOCKS: Words =
+    ("BLOCKS", "blocks", "sessions that wait behind it, directly or through others");
+pub(super) const TABLE: Words = ("TABLE", "table", "the table of the row");
+pub(super) const WORKER: Words = ("WORKER", "worker", "the worker, as the table names it");
+pub(super) const TRY: Words = ("TRY", "try", "the attempt, and the limit");
+pub(super) const BEAT: Words = ("BEAT", "beat", "since the worker's last heartbeat");

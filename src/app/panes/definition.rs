@@ -1,6 +1,6 @@
 use super::column::Table;
 use super::facts::Fact;
-use super::row::{Row, RowId};
+use super::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::keymap::Action;
 use crate::app::line::Line;

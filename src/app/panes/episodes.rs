@@ -7,34 +7,22 @@
 //! ```
 
 use super::backends::several_databases;
-use super::blame::detail::{self, party};
-use super::column::Columns;
+use super::blame::{self, party};
+use super::column::{Columns, DB, PID, pane_rows};
 use super::definition::{Definition, Read};
 use super::events::time;
 use super::facts::{Fact, count};
-use super::row::{Row, RowId};
-use super::words::{DB, PID};
-use super::{Cell, Rows, Value, blame};
+use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::blame::{Ending, Episode};
 use crate::text;
 
-struct Episodes;
-
-impl Rows for Episodes {
-    type Row<'a> = &'a Episode;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Episode> {
-        context.view.blame.episode(*context.index.blame.episodes.get(row.at()?)?)
-    }
-
-    fn id(_: &Context<'_>, episode: &Episode) -> Option<RowId> {
-        Some(RowId::Episode(episode.number))
-    }
+pane_rows! {
+    Episodes<'a> = &'a Episode,
+    |context, row| context.view.blame.episode(*context.index.blame.episodes.get(row.at()?)?),
+    |episode| RowId::Episode(episode.number)
 }
-
-type Column = super::Column<Episodes>;
 
 static COLUMNS: Columns<Episodes> = Columns {
     shown: &[
@@ -95,7 +83,7 @@ pub(super) static PANE: Definition = Definition {
     label: |context, id| {
         episode(context, id).map_or_else(|| "an episode".to_owned(), |one| format!("episode {}", one.number))
     },
-    detail: |context, id, _| Some(detail::episode(context, episode(context, id)?)),
+    detail: |context, id, _| Some(blame::episode(context, episode(context, id)?)),
     ..Definition::new(
         ("Episodes", "a root blocker of a lock, from its first waiter to its last"),
         &COLUMNS,

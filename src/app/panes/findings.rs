@@ -5,30 +5,21 @@
 //! ```
 
 use super::cell::{Cell, Value};
-use super::column::{Columns, Rows};
+use super::column::{Columns, pane_rows};
 use super::definition::Definition;
 use super::facts::Fact;
-use super::row::{Row, RowId};
+use super::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
-use crate::model::attempts;
 use crate::model::finding::{self, Finding, Severity, locks};
-use crate::model::refusals;
+use crate::model::{attempts, refusals};
 use crate::text;
 
-struct Findings;
-
-impl Rows for Findings {
-    type Row<'a> = &'a Finding;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Finding> {
-        context.view.findings.get(row.at()?)
-    }
-
-    fn id(_: &Context<'_>, finding: &Finding) -> Option<RowId> {
-        Some(id_of(finding))
-    }
+pane_rows! {
+    Findings<'a> = &'a Finding,
+    |context, row| context.view.findings.get(row.at()?),
+    |finding| id_of(finding)
 }
 
 pub fn id_of(finding: &Finding) -> RowId {
@@ -39,8 +30,6 @@ pub fn finding_of<'a>(context: &Context<'a>, row: RowId) -> Option<&'a Finding> 
     let RowId::Finding(check, subject) = row else { return None };
     context.view.findings.iter().find(|finding| finding.check == check && finding.subject == subject)
 }
-
-type Column = super::Column<Findings>;
 
 static COLUMNS: Columns<Findings> = Columns {
     shown: &[

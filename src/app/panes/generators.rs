@@ -6,35 +6,25 @@
 //! ```
 
 use super::cell::table_name;
-use super::column::Columns;
+use super::column::{Columns, TABLE, pane_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, cut, rows, stale_tables, taken};
 use super::limits::thousandths;
-use super::row::{Row, RowId};
-use super::words::TABLE;
-use super::{Cell, Rows, Value};
+use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, number};
 use crate::app::line::{Line, Tone};
 use crate::model::id_generator::{self, GeneratorId, GeneratorRow};
 use crate::text;
 
-struct Generators;
-
-impl Rows for Generators {
-    type Row<'a> = GeneratorRow<'a>;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<GeneratorRow<'a>> {
+pane_rows! {
+    Generators<'a> = GeneratorRow<'a>,
+    |context, row| {
         let (table, at) = row.within()?;
         id_generator::row(context.snapshot, table, at)
-    }
-
-    fn id(_: &Context<'_>, row: GeneratorRow<'_>) -> Option<RowId> {
-        Some(RowId::Generator(row.id))
-    }
+    },
+    |row| RowId::Generator(row.id)
 }
-
-type Column = super::Column<Generators>;
 
 static COLUMNS: Columns<Generators> = Columns {
     shown: &[

@@ -5,33 +5,21 @@
 //!   unserved  Solid Queue  billing    1.2k   12m4s    0      -      -        -       -        -
 //! ```
 
-use super::column::Columns;
+use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count};
-use super::installations::{gaps, read_at, source, with_version};
-use super::row::{Row, RowId};
-use super::{Cell, Rows, Value};
+use super::facts::{Fact, count, gaps, read_at, source, with_version};
+use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, state};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{Count, Part, Parts, QueueRow, QueueState};
 use crate::text;
 
-struct Queues;
-
-impl Rows for Queues {
-    type Row<'a> = &'a QueueRow;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a QueueRow> {
-        context.view.adapters.queues.get(row.at()?)
-    }
-
-    fn id(_: &Context<'_>, row: &QueueRow) -> Option<RowId> {
-        Some(RowId::JobQueue(row.id))
-    }
+pane_rows! {
+    Queues<'a> = &'a QueueRow,
+    |context, row| context.view.adapters.queues.get(row.at()?),
+    |row| RowId::JobQueue(row.id)
 }
-
-type Column = super::Column<Queues>;
 
 /// A column of jobs in one state.
 macro_rules! jobs {

@@ -6,13 +6,10 @@
 //! ```
 
 use super::cell::worker;
-use super::column::Columns;
+use super::column::{BEAT, Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count};
-use super::installations::{gaps, read_at, source, with_version};
-use super::row::{Row, RowId};
-use super::words::BEAT;
-use super::{Cell, Rows, Value};
+use super::facts::{Fact, count, gaps, read_at, source, with_version};
+use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, keep_said, number, party, state, words};
 use crate::app::line::{Line, Tone};
@@ -20,24 +17,16 @@ use crate::model::adapter::{JobRow, Part, Parts, Proof, Worker, WorkerRow, Worke
 use crate::model::wait_graph::Party;
 use crate::text;
 
-struct Workers;
-
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     row: &'a WorkerRow,
     worker: &'a Worker,
 }
 
-impl Rows for Workers {
-    type Row<'a> = Seen<'a>;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Seen<'a>> {
-        seen(context, context.view.adapters.workers.get(row.at()?)?)
-    }
-
-    fn id(_: &Context<'_>, seen: Seen<'_>) -> Option<RowId> {
-        Some(RowId::Worker(seen.row.id))
-    }
+pane_rows! {
+    Workers<'a> = Seen<'a>,
+    |context, row| seen(context, context.view.adapters.workers.get(row.at()?)?),
+    |seen| RowId::Worker(seen.row.id)
 }
 
 fn seen<'a>(context: &Context<'a>, row: &'a WorkerRow) -> Option<Seen<'a>> {
@@ -45,8 +34,6 @@ fn seen<'a>(context: &Context<'a>, row: &'a WorkerRow) -> Option<Seen<'a>> {
     let worker = context.snapshot.adapters.get(place)?.workers.section.last_rows().get(at)?;
     Some(Seen { row, worker })
 }
-
-type Column = super::Column<Workers>;
 
 static COLUMNS: Columns<Workers> = Columns {
     shown: &[

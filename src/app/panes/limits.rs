@@ -8,34 +8,24 @@
 use std::sync::Arc;
 
 use super::cell::{bar, table_name};
-use super::column::Columns;
+use super::column::{Columns, TABLE, pane_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, cut, rows, stale_tables, taken};
-use super::row::{Row, RowId};
-use super::words::TABLE;
-use super::{Cell, Rows, Value};
+use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, of, state};
 use crate::app::line::{Line, Tone};
 use crate::model::rate_limit::{self, LimitId, LimitRow, LimitState};
 use crate::text;
 
-struct Limits;
-
-impl Rows for Limits {
-    type Row<'a> = LimitRow<'a>;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<LimitRow<'a>> {
+pane_rows! {
+    Limits<'a> = LimitRow<'a>,
+    |context, row| {
         let (table, at) = row.within()?;
         rate_limit::row(context.snapshot, table, at)
-    }
-
-    fn id(_: &Context<'_>, row: LimitRow<'_>) -> Option<RowId> {
-        Some(RowId::Limit(row.id))
-    }
+    },
+    |row| RowId::Limit(row.id)
 }
-
-type Column = super::Column<Limits>;
 
 static COLUMNS: Columns<Limits> = Columns {
     shown: &[

@@ -6,7 +6,7 @@
 mod advisory;
 pub mod backends;
 mod blame;
-mod cell;
+pub mod cell;
 pub mod chains;
 mod column;
 mod definition;
@@ -18,24 +18,18 @@ mod fit;
 mod forest;
 pub(super) mod generators;
 mod held;
-mod installations;
 mod job_queues;
 mod job_workers;
 pub(super) mod jobs;
 pub mod leases;
 pub(super) mod limits;
-mod lock_age;
-mod lock_order;
 pub mod locks;
 mod other_leases;
-pub mod party;
-pub mod query;
 pub mod queue;
 mod row;
 mod schedules;
 pub mod tasks;
 mod waits;
-mod words;
 
 use super::context::Context;
 
@@ -51,13 +45,12 @@ pub use row::{Owner, Row, RowId};
 macro_rules! panes {
     ($($(#[$doc:meta])* $name:ident = $module:ident,)*) => {
         /// A pane by its name, in the order of the list below.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
         pub enum Pane {
             $($(#[$doc])* $name,)*
         }
 
         impl Pane {
-            /// Every pane, in the order of the list.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
             pub fn definition(self) -> &'static Definition {
@@ -94,6 +87,7 @@ macro_rules! panes {
 
 panes! {
     /// What is wrong, the worst first.
+    #[default]
     Findings = findings,
     /// The blocking forest: who waits behind whom.
     Chains = chains,

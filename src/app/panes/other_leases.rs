@@ -5,12 +5,10 @@
 //!   held   Liquibase  changelog 1   pod-7 (10.…)      -   3h2m  never released automatically: liquibase release-locks
 //! ```
 
-use super::column::Columns;
+use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count};
-use super::installations::{gaps, read_at, source, with_version};
-use super::row::{Row, RowId};
-use super::{Cell, Rows, Value};
+use super::facts::{Fact, count, gaps, read_at, source, with_version};
+use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, keep_said, party, state, words};
 use crate::app::line::{Line, Tone};
@@ -18,24 +16,16 @@ use crate::model::adapter::{AdapterLease, OtherLeaseRow, Part, Parts, TermState}
 use crate::model::wait_graph::Party;
 use crate::text;
 
-struct Leases;
-
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     row: &'a OtherLeaseRow,
     lease: &'a AdapterLease,
 }
 
-impl Rows for Leases {
-    type Row<'a> = Seen<'a>;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Seen<'a>> {
-        seen(context, context.view.adapters.leases.get(row.at()?)?)
-    }
-
-    fn id(_: &Context<'_>, seen: Seen<'_>) -> Option<RowId> {
-        Some(RowId::OtherLease(seen.row.id))
-    }
+pane_rows! {
+    Leases<'a> = Seen<'a>,
+    |context, row| seen(context, context.view.adapters.leases.get(row.at()?)?),
+    |seen| RowId::OtherLease(seen.row.id)
 }
 
 fn seen<'a>(context: &Context<'a>, row: &'a OtherLeaseRow) -> Option<Seen<'a>> {
@@ -43,8 +33,6 @@ fn seen<'a>(context: &Context<'a>, row: &'a OtherLeaseRow) -> Option<Seen<'a>> {
     let lease = context.snapshot.adapters.get(place)?.leases.section.last_rows().get(at)?;
     Some(Seen { row, lease })
 }
-
-type Column = super::Column<Leases>;
 
 static COLUMNS: Columns<Leases> = Columns {
     shown: &[

@@ -5,19 +5,15 @@
 //!   on       pg_cron  nightly vacuum   0 3 * * *     app        -        -
 //! ```
 
-use super::column::Columns;
+use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count};
-use super::installations::{gaps, read_at, source, with_version};
-use super::row::{Row, RowId};
-use super::{Cell, Rows, Value};
+use super::facts::{Fact, count, gaps, read_at, source, with_version};
+use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, keep_said, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{AdapterSchedule, Part, Parts, ScheduleRow, ScheduleState};
 use crate::text;
-
-struct Schedules;
 
 #[derive(Clone, Copy)]
 struct Seen<'a> {
@@ -25,16 +21,10 @@ struct Seen<'a> {
     schedule: &'a AdapterSchedule,
 }
 
-impl Rows for Schedules {
-    type Row<'a> = Seen<'a>;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Seen<'a>> {
-        seen(context, context.view.adapters.schedules.get(row.at()?)?)
-    }
-
-    fn id(_: &Context<'_>, seen: Seen<'_>) -> Option<RowId> {
-        Some(RowId::Schedule(seen.row.id))
-    }
+pane_rows! {
+    Schedules<'a> = Seen<'a>,
+    |context, row| seen(context, context.view.adapters.schedules.get(row.at()?)?),
+    |seen| RowId::Schedule(seen.row.id)
 }
 
 fn seen<'a>(context: &Context<'a>, row: &'a ScheduleRow) -> Option<Seen<'a>> {
@@ -42,8 +32,6 @@ fn seen<'a>(context: &Context<'a>, row: &'a ScheduleRow) -> Option<Seen<'a>> {
     let schedule = context.snapshot.adapters.get(place)?.schedules.section.last_rows().get(at)?;
     Some(Seen { row, schedule })
 }
-
-type Column = super::Column<Schedules>;
 
 static COLUMNS: Columns<Schedules> = Columns {
     shown: &[

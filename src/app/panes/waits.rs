@@ -13,12 +13,10 @@ use rustc_hash::FxHashSet;
 
 use super::backends::several_databases;
 use super::cell::fit_names;
-use super::column::{Columns, Rows};
+use super::column::{Columns, DB, Rows, TYPE_HELP};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, count, stale_tables};
-use super::row::{Row, RowId};
-use super::words::{DB, TYPE_HELP};
-use super::{Cell, Value};
+use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{LIST, field, fields, heading, party, reasons};
 use crate::app::line::{Line, Tone};

@@ -1,39 +1,8 @@
-use proptest::prelude::*;
-
 use super::*;
 use crate::model::plan::tests::{orphan, slow};
 use crate::model::plan::{
     ActionCommand, ExecutorReply, Order, RecoveryPlan, Request, Selection, Target, TargetKind, Verb,
 };
-use crate::model::view::{TargetId, View};
-
-/// Reports that a frame with the current question was drawn.
-pub(super) fn seen(app: &mut App) {
-    let revision = app.dialog.as_ref().map(|dialog| dialog.revision);
-    app.update(Message::Drawn(revision));
-}
-
-/// Why the open question has nothing left to confirm.
-pub(super) fn over(app: &App) -> &str {
-    app.dialog.as_ref().and_then(|dialog| dialog.over.as_deref()).unwrap_or_default()
-}
-
-/// Presses keys, and draws a frame before each.
-pub(super) fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    for key in Key::parse_all(keys).unwrap() {
-        seen(app);
-        effects.extend(app.update(Message::Key(key)).effects);
-    }
-    effects
-}
-
-pub(super) fn command(effects: &[Effect]) -> Option<&ActionCommand> {
-    effects.iter().find_map(|effect| match effect {
-        Effect::Order(Order::Act(command)) => Some(&**command),
-        _ => None,
-    })
-}
 
 fn pids(command: &ActionCommand) -> Vec<i32> {
     let pid = |target: &Target| match &target.what {
@@ -382,105 +351,5 @@ fn a_session_can_be_ended_where_there_is_one() {
         let plan = RecoveryPlan::of("locktop", sample::at(0.0), 30.0, &running, &request);
         app.update(Message::Answer(ExecutorReply::RecoveryPlanned(number, Ok(Arc::new(plan)))));
         assert_eq!(shown(&app), letters, "{running:?}");
-    }
-}
-
-fn any_keys() -> impl Strategy<Value = Vec<&'static str>> {
-    let keys = prop::sample::select(vec![
-        "K",
-        "C",
-        "K",
-        "y",
-        "y",
-        "<esc>",
-        "<enter>",
-        "<tab>",
-        "b",
-        "r",
-        "t",
-        "1",
-        "7",
-        "2",
-        "j",
-        "k",
-        "g",
-        "G",
-        " ",
-        "*",
-        "/",
-        "!",
-        "p",
-        "q",
-        "<backspace>",
-        "<ctrl-c>",
-        "U",
-        "R",
-        "E",
-        "T",
-        "D",
-        "X",
-        "e",
-        "o",
-        "4",
-        "5",
-        "6",
-        "7",
-        "DRAWN",
-        "VIEW",
-        "RESIZE",
-        "PASTE",
-        "DOWN",
-    ]);
-    prop::collection::vec(keys, 1..60)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
-    /// For any keys: an action is done only if its question was drawn and the required text was typed, and never on rows that
-    /// the filter hides.
-    #[test]
-    fn nothing_is_done_without_the_right_word_in_a_question_that_was_seen(keys in any_keys()) {
-        let mut app = app(sample::jobs(0.0));
-        let mut later = 0.0;
-        for key in keys {
-            let before = app.dialog.clone();
-            let message = match key {
-                "DRAWN" => Message::Drawn(app.dialog.as_ref().map(|dialog| dialog.revision)),
-                "VIEW" | "DOWN" => {
-                    later += 1.0;
-                    let mut view = sample::jobs(later).view();
-                    if key == "DOWN" {
-                        view.link = Link::Down { reason: "refused".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
-                    }
-                    Message::View(TargetId(0), Arc::new(view))
-                }
-                "RESIZE" => Message::Resize(100, 30),
-                "PASTE" => Message::Paste("y17\n".into()),
-                key => Message::Key(Key::parse_all(key).unwrap()[0]),
-            };
-            let effects = app.update(message).effects;
-            let Some(command) = command(&effects) else { continue };
-            let before = before.expect("only a question leads to a command");
-            prop_assert!(before.is_armed());
-            let word = before.plan.confirm.word().unwrap();
-            match key {
-                "y" => prop_assert_eq!(&word, "y"),
-                "<enter>" => prop_assert_eq!(word, before.typed.clone()),
-                other => prop_assert!(false, "{} confirms nothing", other),
-            }
-            let targets: Vec<Target> = before.plan.rows.iter().map(|row| row.target.clone()).collect();
-            prop_assert_eq!(&command.targets, &targets);
-            prop_assert!(app.cannot_ask().is_none());
-            if !app.pane(app.focus).filter.is_empty() {
-                let context = app.context().unwrap();
-                let state = app.pane(app.focus);
-                let ids = (0..state.rows.len()).filter_map(|at| state.id_at(&context, at));
-                // The question of a finding is about its subject.
-                let subject = |id| crate::app::subject::subject_of(&context, id);
-                let shown: Vec<_> = ids.flat_map(|id| [Some(id), subject(id)]).flatten().collect();
-                prop_assert!(before.rows.iter().all(|row| shown.contains(row)));
-            }
-        }
     }
 }

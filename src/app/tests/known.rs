@@ -1,4 +1,3 @@
-use super::dialogs::slowly;
 use super::*;
 use crate::model::expected::ExpectedBlocker;
 use crate::model::finding::Severity;

@@ -1,4 +1,3 @@
-use super::dialogs::{command, seen, slowly};
 use super::*;
 use crate::app::panes::RowId;
 use crate::model::backend::State;

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::app::dialog::Dialog;
+use crate::model::plan::Target;
 use crate::model::rights::Rights;
 
 /// Shortcuts that act.
@@ -104,4 +107,104 @@ fn each_shortcut_has_the_outcome_that_is_kept() {
         assert_eq!(kept, now, "line {} of outcomes.txt", number + 1);
     }
     assert_eq!(kept.lines().count(), table.lines().count());
+}
+
+fn any_keys() -> impl Strategy<Value = Vec<&'static str>> {
+    let keys = prop::sample::select(vec![
+        "K",
+        "C",
+        "K",
+        "y",
+        "y",
+        "<esc>",
+        "<enter>",
+        "<tab>",
+        "b",
+        "r",
+        "t",
+        "1",
+        "7",
+        "2",
+        "j",
+        "k",
+        "g",
+        "G",
+        " ",
+        "*",
+        "/",
+        "!",
+        "p",
+        "q",
+        "<backspace>",
+        "<ctrl-c>",
+        "U",
+        "R",
+        "E",
+        "T",
+        "D",
+        "X",
+        "e",
+        "o",
+        "4",
+        "5",
+        "6",
+        "7",
+        "DRAWN",
+        "VIEW",
+        "RESIZE",
+        "PASTE",
+        "DOWN",
+    ]);
+    prop::collection::vec(keys, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// For any keys: an action is done only if its question was drawn and the required text was typed, and never on rows that
+    /// the filter hides.
+    #[test]
+    fn nothing_is_done_without_the_right_word_in_a_question_that_was_seen(keys in any_keys()) {
+        let mut app = app(sample::jobs(0.0));
+        let mut later = 0.0;
+        for key in keys {
+            let before = app.dialog.clone();
+            let message = match key {
+                "DRAWN" => Message::Drawn(app.dialog.as_ref().map(|dialog| dialog.revision)),
+                "VIEW" | "DOWN" => {
+                    later += 1.0;
+                    let mut view = sample::jobs(later).view();
+                    if key == "DOWN" {
+                        view.link = Link::Down { reason: "refused".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
+                    }
+                    Message::View(TargetId(0), Arc::new(view))
+                }
+                "RESIZE" => Message::Resize(100, 30),
+                "PASTE" => Message::Paste("y17\n".into()),
+                key => Message::Key(Key::parse_all(key).unwrap()[0]),
+            };
+            let effects = app.update(message).effects;
+            let Some(command) = command(&effects) else { continue };
+            let before = before.expect("only a question leads to a command");
+            prop_assert!(before.is_armed());
+            let word = before.plan.confirm.word().unwrap();
+            match key {
+                "y" => prop_assert_eq!(&word, "y"),
+                "<enter>" => prop_assert_eq!(word, before.typed.clone()),
+                other => prop_assert!(false, "{} confirms nothing", other),
+            }
+            let targets: Vec<Target> = before.plan.rows.iter().map(|row| row.target.clone()).collect();
+            prop_assert_eq!(&command.targets, &targets);
+            prop_assert!(app.cannot_ask().is_none());
+            if !app.pane(app.focus).filter.is_empty() {
+                let context = app.context().unwrap();
+                let state = app.pane(app.focus);
+                let ids = (0..state.rows.len()).filter_map(|at| state.id_at(&context, at));
+                // The question of a finding is about its subject.
+                let subject = |id| crate::app::subject::subject_of(&context, id);
+                let shown: Vec<_> = ids.flat_map(|id| [Some(id), subject(id)]).flatten().collect();
+                prop_assert!(before.rows.iter().all(|row| shown.contains(row)));
+            }
+        }
+    }
 }

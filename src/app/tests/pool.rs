@@ -1,6 +1,5 @@
 //! With a pooler, the same backend can serve another client a moment later: then the question closes.
 
-use super::dialogs::{command, seen, slowly};
 use super::*;
 use crate::model::backend::{Backend, State};
 use crate::model::namespace;
@@ -43,7 +42,7 @@ fn a_question_is_over_when_another_client_has_the_backend() {
     ] {
         for (words, change) in &changes {
             let mut app = asked_and_changed(keys, pid, change);
-            let over = super::dialogs::over(&app).to_owned();
+            let over = over(&app).to_owned();
             assert!(over.starts_with(&pid.to_string()) && over.ends_with(words), "{keys}: {over}");
             assert_eq!(drive(&mut app, "y<enter>"), [], "{keys}: {words}");
             assert!(app.flights.is_empty());
@@ -103,6 +102,6 @@ fn a_heartbeat_leaves_a_question_about_a_worker_open() {
         slowly(&mut app, keys);
         seen(&mut app);
         arrive(&mut app, worker(2, 0.5).view());
-        assert_ne!(super::dialogs::over(&app), "", "{keys}");
+        assert_ne!(over(&app), "", "{keys}");
     }
 }

@@ -120,3 +120,34 @@ fn waits_for_rows_of_a_table_lead_to_whoever_holds_one() {
     drive(&mut app, "3<tab><tab>/accounts<enter>x");
     assert!(offered(&app).iter().any(|line| line.starts_with("root 4312 ")), "{:?}", offered(&app));
 }
+
+#[test]
+fn findings_lead_to_leases_items_limits_and_generators() {
+    let mut app = app(sample::systems::queue(0.0));
+    for (check, screen, pane) in [
+        ("expired_lease", Screen::Leases, Pane::Leases),
+        ("lost_item", Screen::Queue, Pane::Queue),
+        ("queue_pending", Screen::Queue, Pane::Queue),
+        ("id_ahead", Screen::Queue, Pane::Generators),
+        ("rate_limit", Screen::Queue, Pane::Limits),
+    ] {
+        let findings = &app.view.as_ref().unwrap().findings;
+        let at = findings.iter().position(|finding| finding.check == check).unwrap();
+        let key = screen.definition().key;
+        drive(&mut app, &format!("1!g{}{key}", "j".repeat(at)));
+        assert_eq!((app.screen, app.focus), (screen, pane), "{check}");
+        assert!(app.pane(pane).selected.is_some(), "{check}");
+        drive(&mut app, "<enter>");
+        assert!(matches!(app.pages.last(), Some(Page::Detail { .. })), "{check}");
+        drive(&mut app, "<esc>");
+    }
+}
+
+#[test]
+fn an_item_is_followed_to_its_session_and_its_process_id_is_copied() {
+    let mut app = app(sample::systems::queue(0.0));
+    drive(&mut app, "6jjf7");
+    assert_eq!(selected_pid(&app), Some(6101), "the session that works on it");
+    drive(&mut app, "6");
+    assert_eq!(drive(&mut app, "y"), [Effect::Copy("6101".into())]);
+}

@@ -1,4 +1,3 @@
-use super::dialogs::{command, seen, slowly};
 use super::*;
 use crate::model::finding::Subject;
 use crate::model::plan::{ExecutorReply, Outcome, Report, TargetResult, Verb};

@@ -89,3 +89,31 @@ fn headings_findings_and_keys_can_be_clicked() {
     }
     assert_eq!(app.dialog.as_ref().map(|dialog| dialog.revision), before);
 }
+
+/// If the session is hidden from the role, other waiting sessions may be hidden, too.
+#[test]
+fn of_a_hidden_session_no_number_is_promised() {
+    for is_hidden in [false, true] {
+        let mut snapshot = sample::incident(0.0).snapshot();
+        if is_hidden {
+            for server in Arc::make_mut(snapshot.server.rows_mut()) {
+                server.sees_all = false;
+            }
+            for backend in
+                Arc::make_mut(snapshot.backends.rows_mut()).iter_mut().filter(|row| row.pid == 4312)
+            {
+                (backend.state, backend.backend_start) = (None, None);
+            }
+        }
+        let mut app = App::new(Settings::default(), 1.0);
+        app.size = (120, 35);
+        app.update(Message::View(TargetId(0), Arc::new(sample::view(snapshot, 1))));
+        let lines = crate::app::strip::strip(&app)
+            .into_iter()
+            .map(|line| line.plain())
+            .collect::<Vec<_>>()
+            .join("\n");
+        assert_eq!(lines.contains("4410 continues now, then 16 behind it"), !is_hidden, "{lines}");
+        assert_eq!(lines.contains("blocks at least 17; the rest is not shown"), is_hidden, "{lines}");
+    }
+}

@@ -1,6 +1,5 @@
 //! A question must be shown again if it would now terminate other work.
 
-use super::dialogs::{command, seen, slowly};
 use super::*;
 use crate::model::backend::State;
 use crate::model::namespace;
@@ -71,10 +70,6 @@ fn a_question_about_an_item_is_over_when_its_worker_has_the_next() {
     seen(&mut app);
     drive(&mut app, "7");
     arrive(&mut app, worker(10, 1, "a").view());
-    assert!(
-        super::dialogs::over(&app).contains("no longer holds that lock"),
-        "{}",
-        super::dialogs::over(&app)
-    );
+    assert!(over(&app).contains("no longer holds that lock"), "{}", over(&app));
     assert_eq!(command(&drive(&mut app, "<enter>")), None);
 }

@@ -1,4 +1,3 @@
-use super::dialogs::slowly;
 use super::*;
 use crate::model::lock::LockType;
 

@@ -1,13 +1,11 @@
 use crate::app::context::Context;
-use crate::app::detail;
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::Page;
-use crate::app::panes::jobs::detail::job;
+use crate::app::panes::jobs::job;
 use crate::app::panes::{Pane, RowId, findings};
 use crate::app::screens::Screen;
-use crate::app::subject;
-use crate::app::{App, Origin};
+use crate::app::{App, Origin, detail, subject};
 use crate::model::blame::{Group, Span};
 use crate::model::wait_graph::Party;
 

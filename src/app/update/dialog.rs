@@ -251,7 +251,6 @@ impl App {
         if answered { self.refresh_dialog() } else { Update::none() }
     }
 
-    /// Sends the confirmed action, and closes the question.
     fn confirm(&mut self) -> Update {
         if let Some(why) = self.cannot_ask() {
             return self.say(why);

@@ -1,9 +1,9 @@
 use crate::app::message::Update;
 use crate::app::page::Page;
 use crate::app::panes::{Pane, RowId};
-use crate::app::place::Place;
 use crate::app::related::{self, Related};
 use crate::app::screens::Screen;
+use crate::app::subject::Place;
 use crate::app::{App, Origin};
 use crate::model::lock::{LockTag, LockType};
 

@@ -1,38 +1,24 @@
 mod actions;
-mod alert;
 mod dialog;
 mod jump;
-mod mouse;
 mod pages;
 mod past;
 mod prompt;
-mod save;
+mod view;
 
-use std::sync::Arc;
-
-pub(super) use past::Going;
-pub use past::Replay;
-
-use super::index::ViewIndex;
 use super::keymap::{self, Action};
-use super::message::{Effect, Message, Update};
+use super::message::{Effect, Message, Spot, Update};
 use super::panes::{Pane, RowId};
 use super::screens::Screen;
 use super::{App, Notice, Origin, SMALLEST};
 use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::plan::ExecutorReply;
-use crate::model::snapshot::Snapshot;
-use crate::model::view::{Link, View};
+pub(super) use past::Going;
+pub use past::Replay;
 
 /// Ticks (seconds) for which a refusal is shown, unless a key is pressed.
 const NOTICE: u8 = 10;
-
-/// Seconds for which findings keep their places after a key press on them.
-const READ: f64 = 10.0;
-
-/// Seconds beyond the interval without a new view, after which the data is stale.
-const TIMEOUT: f64 = 2.0;
 
 impl App {
     pub fn update(&mut self, message: Message) -> Update {
@@ -73,115 +59,6 @@ impl App {
                 Update::none()
             }
         }
-    }
-
-    /// Whether the newest data is older than it should be. Always false while the past is shown.
-    pub fn is_stale(&self) -> bool {
-        self.past.is_none() && (self.silence > self.apart() + TIMEOUT || !matches!(self.link(), Link::Live))
-    }
-
-    /// The effective poll interval, in seconds.
-    fn apart(&self) -> f64 {
-        self.slowed().map_or(self.interval, |slowed| slowed.interval.max(self.interval))
-    }
-
-    /// Whether the view has a new snapshot. A view that only adds an event keeps the previous snapshot.
-    pub fn is_news(&self, view: &View) -> bool {
-        let newest = self.latest.as_ref().or(self.view.as_ref()).and_then(|view| view.snapshot.as_ref());
-        !matches!((newest, &view.snapshot), (Some(old), Some(new)) if Arc::ptr_eq(old, new))
-    }
-
-    fn view_arrived(&mut self, view: Arc<View>) -> Update {
-        match &view.link {
-            Link::Live if self.is_news(&view) => self.silence = 0.0,
-            // The same attempt can be reported again, for example with a new event.
-            Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
-            Link::Live | Link::Down { .. } | Link::Connecting => {}
-        }
-        let view = self.steadied(view);
-        let apart = self.apart();
-        let alerts = if view.link == Link::Live { self.alert(&view) } else { Vec::new() };
-        if self.past.is_some() || (self.paused && self.context().is_some()) {
-            self.latest = Some(view);
-        } else {
-            self.show(view);
-        }
-        if let Some(slowed) = self.slowed().filter(|slowed| slowed.interval > apart) {
-            self.say(format!(
-                "refreshing every {}s: reading pg_locks takes the server {:.0} ms (server_load in the config)",
-                slowed.interval,
-                slowed.cost * 1000.0
-            ));
-        }
-        let mut update = self.refresh_dialog();
-        update.effects.extend(alerts);
-        update
-    }
-
-    fn steadied(&mut self, view: Arc<View>) -> Arc<View> {
-        let Some(at) = view.snapshot.as_deref().map(|snapshot| snapshot.taken_at) else { return view };
-        let is_read =
-            self.findings_read.is_some_and(|read| (0.0..READ).contains(&(at - read).as_seconds_f64()));
-        let findings = self.steady.arrange(&view.findings, at, is_read);
-        Arc::new(View { findings, ..View::clone(&view) })
-    }
-
-    /// Shows a view; the selection stays on the same subjects.
-    fn show(&mut self, view: Arc<View>) {
-        self.latest = None;
-        let is_first = self.context().is_none();
-        let same = match (&self.view, &view.snapshot) {
-            (Some(old), Some(new)) => old.snapshot.as_ref().is_some_and(|old| Arc::ptr_eq(old, new)),
-            _ => false,
-        };
-        if !same {
-            self.index = ViewIndex::of(&view);
-            self.invalidate();
-        } else if self.view.as_ref().is_some_and(|old| !Arc::ptr_eq(&old.events, &view.events)) {
-            // An event was added between two snapshots.
-            self.stale.push(Pane::Events);
-        }
-        let is_another = self.view.as_ref().is_some_and(|old| old.target != view.target);
-        self.lease_seen = (self.lease_seen && !is_another) || has_lease(&view);
-        self.view = Some(view);
-        if self.only_if_there && self.context().is_some() {
-            self.only_if_there = false;
-            if !self.screen.is_there(self.has()) {
-                self.screen = Screen::Overview;
-            }
-        }
-        self.keep_focus();
-        self.refresh_panes();
-        if is_first && self.screen == Screen::Locks {
-            self.focus_lock();
-        }
-    }
-
-    /// Keeps the focus on a pane of the screen, also when the task tables appear or disappear.
-    pub(in crate::app) fn keep_focus(&mut self) {
-        let panes = self.panes();
-        if let Some(first) = panes.first()
-            && !panes.contains(&self.focus)
-        {
-            self.focus = *first;
-            self.zoom = false;
-        }
-    }
-
-    fn tick(&mut self, silence: f64) -> Update {
-        let (before, was_stale) = (self.silence, self.is_stale());
-        self.retry = (self.retry - (silence - before).max(0.0)).max(0.0);
-        self.silence = silence;
-        let mut redraw =
-            self.is_stale() != was_stale || (self.is_stale() && before.floor() < silence.floor());
-        if let Some(Notice { ticks: Some(ticks), .. }) = &mut self.notice {
-            *ticks = ticks.saturating_sub(1);
-            if *ticks == 0 {
-                self.notice = None;
-                redraw = true;
-            }
-        }
-        Update { effects: Vec::new(), redraw }
     }
 
     fn is_too_small(&self) -> bool {
@@ -407,9 +284,53 @@ impl App {
     }
 }
 
-/// Whether there are leases, or a lease table that cannot be read.
-fn has_lease(view: &View) -> bool {
-    let unread =
-        |snapshot: &Arc<Snapshot>| snapshot.systems.leases.iter().any(|table| table.section.error.is_some());
-    !view.leases.rows.is_empty() || view.snapshot.as_ref().is_some_and(unread)
+impl App {
+    fn click(&mut self, spot: &Spot) -> Update {
+        if self.prompt.is_some() || self.dialog.is_some() || self.is_too_small() {
+            return Update::none();
+        }
+        let notice = self.notice.take_if(|notice| notice.seen || notice.ticks.is_some());
+        let mut update = match *spot {
+            Spot::Key(action) if self.pages.is_empty() => self.act(action),
+            Spot::Key(action) => self.page_key(Some(action)),
+            Spot::Row(pane, at) if self.is_open_to(pane) => self.click_row(pane, at),
+            Spot::Heading(pane, column) if self.is_open_to(pane) => {
+                self.focus = pane;
+                self.sort_by(pane, column)
+            }
+            Spot::Row(..) | Spot::Heading(..) => Update::none(),
+        };
+        update.redraw |= notice.is_some();
+        update
+    }
+
+    fn is_open_to(&self, pane: Pane) -> bool {
+        self.pages.is_empty() && self.visible_panes().contains(&pane)
+    }
+
+    fn click_row(&mut self, pane: Pane, at: usize) -> Update {
+        self.focus = pane;
+        self.with_pane(pane, |state, context| {
+            if at < state.rows.len() {
+                state.select(context, at);
+            }
+        });
+        Update::redraw()
+    }
+
+    fn wheel(&mut self, pane: Option<Pane>, by: isize) -> Update {
+        if self.dialog.is_some() {
+            return self.scroll_dialog(by);
+        }
+        if !self.pages.is_empty() {
+            return self.scroll_page(by);
+        }
+        match pane {
+            Some(pane) if self.prompt.is_none() && self.visible_panes().contains(&pane) => {
+                self.focus = pane;
+                self.step(by)
+            }
+            _ => Update::none(),
+        }
+    }
 }

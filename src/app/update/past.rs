@@ -1,9 +1,7 @@
 use std::sync::Arc;
 
-use tui_input::Input;
-
 use crate::app::message::{Effect, Update};
-use crate::app::page::{Prompt, Typing};
+use crate::app::page::Typing;
 use crate::app::{App, time};
 use crate::model::Timestamp;
 use crate::model::timeline::{PastView, Step, Trouble};
@@ -13,11 +11,9 @@ use crate::model::view::View;
 pub(in crate::app) struct Going {
     /// The next step, from keys pressed meanwhile.
     then: Option<Step>,
-    /// The events to open there: the number of the first, and how many.
     open: Option<(u64, u32)>,
     /// Whether to show what the trouble of that snapshot was.
     tells: bool,
-    /// The snapshot is no longer wanted.
     is_off: bool,
 }
 
@@ -118,7 +114,6 @@ impl App {
         Update::redraw()
     }
 
-    /// Says that no action is possible on a past snapshot.
     pub(super) fn is_past(&mut self) -> Update {
         let context = self.context();
         let time = context.map(|context| context.time_of_day(context.snapshot.taken_at)).unwrap_or_default();
@@ -129,9 +124,7 @@ impl App {
         if !self.settings.history {
             return self.step_in_time(Step::Worst);
         }
-        let (typing, pane, input) = (Typing::Time, self.focus, Input::default());
-        self.prompt = Some(Prompt { typing, pane, input, before: String::new(), error: None });
-        Update::redraw()
+        self.type_into(Typing::Time, String::new())
     }
 
     /// Parses a typed time. `None` is live.

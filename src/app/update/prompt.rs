@@ -1,13 +1,13 @@
+use std::path::PathBuf;
+
 use tui_input::{Input, InputRequest};
 
-use super::save;
-use crate::app::App;
 use crate::app::filter::{Columns, Filter};
-use crate::app::keymap;
-use crate::app::message::Update;
+use crate::app::message::{Effect, Update};
 use crate::app::page::{Page, Prompt, Typing};
 use crate::app::pane::PaneState;
 use crate::app::panes::Pane;
+use crate::app::{App, keymap};
 use crate::keys::{Code, Key};
 
 /// No typed text is longer, but a paste can be megabytes.
@@ -15,20 +15,14 @@ const LONGEST: usize = 500;
 
 impl App {
     pub(super) fn start_filter(&mut self) -> Update {
-        let before = self.pane(self.focus).filter_text.clone();
-        let (typing, pane, input) = (Typing::Filter, self.focus, Input::from(before.clone()));
-        self.prompt = Some(Prompt { typing, pane, input, before, error: None });
-        Update::redraw()
+        self.type_into(Typing::Filter, self.pane(self.focus).filter_text.clone())
     }
 
     pub(super) fn start_search(&mut self) -> Update {
         let Some(before) = self.help_search().map(str::to_owned) else { return Update::none() };
-        let (typing, pane, input) = (Typing::Search, self.focus, Input::from(before.clone()));
-        self.prompt = Some(Prompt { typing, pane, input, before, error: None });
-        Update::redraw()
+        self.type_into(Typing::Search, before)
     }
 
-    /// The search text of the help. `None` if the help is not on top.
     pub(super) fn help_search(&self) -> Option<&str> {
         match self.pages.last() {
             Some(Page::Help { search, .. }) => Some(search),
@@ -110,7 +104,7 @@ impl App {
         let Some(prompt) = self.prompt.take() else { return Update::none() };
         if matches!(prompt.typing, Typing::Save | Typing::Note) {
             let text = prompt.input.value();
-            return if keep { save::typed(prompt.typing, text) } else { Update::redraw() };
+            return if keep { typed(prompt.typing, text) } else { Update::redraw() };
         }
         if prompt.typing == Typing::Search {
             let Prompt { input, before, .. } = prompt;
@@ -132,7 +126,6 @@ impl App {
         Update::redraw()
     }
 
-    /// Filters a table. Returns what is wrong with the text.
     pub(super) fn set_filter(&mut self, pane: Pane, text: &str) -> Option<String> {
         let shown: Vec<&'static str> = pane.table().headings().iter().map(|heading| heading.name).collect();
         let columns = Columns { shown: &shown, others: &pane.table().others() };
@@ -150,5 +143,51 @@ impl App {
             state.select_hits_only();
         });
         None
+    }
+}
+
+/// Longest target name within a file name, in columns.
+const NAME: usize = 40;
+
+impl App {
+    /// Opens the prompt for a file name. The default has the target and the time, in the current directory.
+    pub(super) fn start_save(&mut self) -> Update {
+        if self.replay.is_some() {
+            return self.say("this is a recording: use locktop cut to copy a part of it");
+        }
+        if !self.settings.history {
+            return self.say("the history is off: see [history] in the config");
+        }
+        let Some(context) = self.context() else { return self.say("no snapshot yet") };
+        let time = context.snapshot.taken_at.format("%Y%m%dT%H%M%SZ");
+        let safe = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+        let target: String = self.settings.target.chars().map(safe).take(NAME).collect();
+        let name = format!("{}-{time}.ltr", target.trim_matches('-'));
+        self.type_into(Typing::Save, name)
+    }
+
+    pub(super) fn start_note(&mut self) -> Update {
+        if self.replay.is_some() {
+            return self.say("no filter is set, and a recording cannot have notes");
+        }
+        if self.past.is_some() {
+            return self.is_past();
+        }
+        self.type_into(Typing::Note, String::new())
+    }
+
+    pub(super) fn type_into(&mut self, typing: Typing, before: String) -> Update {
+        let (pane, input) = (self.focus, Input::from(before.clone()));
+        self.prompt = Some(Prompt { typing, pane, input, before, error: None });
+        Update::redraw()
+    }
+}
+
+pub(super) fn typed(typing: Typing, text: &str) -> Update {
+    let text = text.trim();
+    match typing {
+        Typing::Save if !text.is_empty() => Update::effect(Effect::Save(PathBuf::from(text))),
+        Typing::Note if !text.is_empty() => Update::effect(Effect::Note(text.to_owned())),
+        _ => Update::redraw(),
     }
 }

@@ -1,10 +1,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::adapters::{AdaptersCheckArgs, AdaptersCommand};
 use super::super::args::SnapshotFormat;
 use super::super::settings::Settings;
 use super::{Failure, open};
+use crate::cli::schema::{AdaptersCheckArgs, AdaptersCommand};
 use crate::config::Position;
 use crate::config::adapter::{read_adapter, section};
 use crate::model::adapter::{Adapter, Installation, Template};

@@ -1,39 +1,47 @@
 //! The dashboard. It connects before it takes the terminal, so that a failure is a plain line of text.
 
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktop_base::file::{Folder, How};
+use pg_connect::conninfo::ConnInfo;
 use tokio::sync::watch;
 
-use super::super::settings::Settings;
 use super::hands::{self, DashboardLog};
-use super::{Failure, ask_again, layout, look, say};
+use super::{Failure, ask_again, env, look, say};
+use crate::action::audit::directory;
 use crate::action::executor::Executor;
 use crate::app::App;
-use crate::app::layout::Layout;
+use crate::app::screens::Screen;
+use crate::app::settings::Layout;
+use crate::cli::settings::Settings;
 use crate::clock;
+use crate::config::locate;
+use crate::demo::OpenQuestion;
 use crate::feed::history::{self, History};
 use crate::feed::learn::{self, Learned, Learner, Way};
 use crate::feed::live::{self, Live, PollControl};
 use crate::feed::record::redact::Redaction;
 use crate::feed::spare::{Lines, Spare, leave};
 use crate::model::event::{Kind, Told};
+use crate::model::expected::ExpectedBlocker;
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
 use crate::model::view::{TargetId, View};
 use crate::pg::poll::{Limits, OpenError};
 use crate::redis::watch as watch_redis;
-use crate::runtime::{self, Exit, Source, fault, panics, terminal};
+use crate::runtime::{self, Exit, Source, signals, terminal};
+use crate::text::one_line;
 use crate::wire::record::container::About;
-use locktop_lab::OpenQuestion;
-use pg_connect::conninfo::ConnInfo;
 
 /// After a panic in a task, which has already printed its own message.
 const ENDED: &str = "a part of the program ended unexpectedly; see its message above";
 
 pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     needs_terminal(ONE_LOOK)?;
-    panics::end_the_screens();
+    signals::end_the_screens();
     let info = super::info(&settings)?;
     let target = settings.target.clone().unwrap_or_else(|| info.target());
     Box::pin(show(&settings, info, target, None)).await
@@ -77,7 +85,7 @@ pub(super) async fn show(
     let about = about(settings, &target);
     let mut app = app(settings, target, word)?;
     if remembers {
-        layout::restore(&mut app, settings.screen);
+        restore(&mut app, settings.screen);
     }
     let begun = Layout::of(&app);
     if let Some(hint) = hint {
@@ -116,12 +124,12 @@ pub(super) async fn show(
         asking: Box::new(move |is_open| question.set_open(is_open)),
         leaving: Box::new(move |left| {
             if remembers && left != begun {
-                layout::keep(&left);
+                keep(&left);
             }
         }),
     };
     let exit = Box::pin(runtime::run(app, theme, source)).await;
-    layout::print_expected(settings, &expected.borrow());
+    print_expected(settings, &expected.borrow());
     // A message of the learner ends by setting everything again, so it must stop before `leave`.
     learning.abort();
     let _ = learning.await;
@@ -166,7 +174,7 @@ fn acting(
 async fn learn(learner: Learner, way: Way, names_in: watch::Sender<Learned>) {
     tokio::select! {
         () = learn::keep(learner, way, learn::EVERY, names_in) => {}
-        () = fault::panic_at_signal("learner") => {}
+        () = signals::panic_at_signal("learner") => {}
     }
 }
 
@@ -180,7 +188,7 @@ async fn feed(
     let fault = async move {
         let _ = first.changed().await;
         drop(first);
-        fault::panic_if_asked("feed");
+        signals::panic_if_asked("feed");
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -288,5 +296,68 @@ pub(super) async fn connect_with(
             Err(OpenError::Connect(error)) => info = ask_again(settings, &info, &error)?,
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// A longer file was not written by locktop.
+const LONGEST: u64 = 64 * 1024;
+
+const FILE: &str = "layout.toml";
+
+fn place() -> Option<PathBuf> {
+    directory(&env)
+}
+
+/// Restores the saved layout, except the screen if one is named. All errors of the layout are ignored: it is only a
+/// convenience.
+pub(super) fn restore(app: &mut App, named: Option<Screen>) {
+    let Some(place) = place().filter(|place| place.is_dir()) else { return };
+    let Ok(file) = Folder::open(&place).and_then(|folder| folder.file(FILE, How::Existing)) else { return };
+    let mut text = String::new();
+    if file.take(LONGEST + 1).read_to_string(&mut text).is_ok_and(|length| length as u64 <= LONGEST) {
+        app.lay_out(Layout::parse(&text), named);
+    }
+}
+
+/// Replaces the whole file. If two dashboards end at the same time, one layout is kept.
+pub(super) fn keep(layout: &Layout) {
+    let Some(place) = place() else { return };
+    let Ok(folder) = Folder::open(&place) else { return };
+    let _ = folder.replace(FILE, layout.text().as_bytes());
+}
+
+/// Prints the entries that still apply and are not in the config. An error is ignored: the terminal may be closed.
+pub(super) fn print_expected(settings: &Settings, expected: &[ExpectedBlocker]) {
+    let Some(entries) = made(&settings.config.thresholds.expected, expected) else { return };
+    let default = || locate(None, &env).map(|location| location.path);
+    let file = settings.config.path.clone().or_else(default).unwrap_or_else(|| "config.toml".into());
+    let file = one_line(&file.display().to_string()).into_owned();
+    let mut out = io::stdout().lock();
+    let _ = write!(out, "# add to {file}:\n{entries}").and_then(|()| out.flush());
+}
+
+fn made(config: &[ExpectedBlocker], expected: &[ExpectedBlocker]) -> Option<String> {
+    let made = expected.iter().filter(|entry| !config.contains(entry));
+    let entries: Vec<String> = made.map(ExpectedBlocker::toml).collect();
+    (!entries.is_empty()).then(|| entries.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{Checks, Config};
+
+    #[test]
+    fn only_new_entries_are_printed_and_the_config_reads_them() {
+        let [old, first, second] = ["old", "b \"\u{1b}", "a"]
+            .map(|name| ExpectedBlocker { user: Some(name.into()), ..ExpectedBlocker::default() });
+        let config = [old.clone()];
+        assert_eq!(made(&config, &config), None);
+        assert_eq!(made(&config, &[]), None);
+        let text = made(&config, &[old, first.clone(), second.clone()]).unwrap();
+        let read = Config::parse(&text, Path::new(""), &Checks::default()).unwrap();
+        assert_eq!(read.thresholds.expected, [first, second]);
     }
 }

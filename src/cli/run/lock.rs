@@ -13,9 +13,9 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::super::lock::{LeadArgs, LockArgs};
 use super::super::settings::Settings;
 use super::{Failure, say};
+use crate::cli::schema::{LeadArgs, LockArgs};
 use crate::locks::advisory::{Guard, Locks, Wait};
 use crate::locks::lease::{Lease, Request};
 use crate::locks::{Error, Held as _, Lost};
@@ -24,7 +24,6 @@ use pg_connect::conninfo::ConnInfo;
 
 /// Of sysexits.h, `EX_TEMPFAIL`: the lock is taken.
 const BUSY: u8 = 75;
-/// The lock was lost.
 const LOST: u8 = 76;
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -204,7 +203,6 @@ fn send(child: &Child, signal: Signal, is_group: bool) {
     let _ = if is_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
 }
 
-/// The terminal of this process.
 fn terminal() -> Option<File> {
     File::open("/dev/tty").ok()
 }

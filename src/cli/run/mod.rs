@@ -5,32 +5,25 @@ mod check;
 mod dashboard;
 mod demo;
 mod hands;
-mod layout;
 mod lock;
-mod lock_of;
 mod look;
 mod record;
 mod recover;
 mod replay;
-mod report;
 mod schema;
 mod snapshot;
-mod watch;
 mod worker;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::adapters::AdaptersCommand;
 use super::args::{Cli, Command, ConfigCommand};
 use super::check::CheckArgs;
-use super::log;
-use super::output;
-use super::password;
-use super::plugin::is_check;
-use super::schema::SchemaCommand;
+use super::command::is_check;
+use super::schema::{AdaptersCommand, SchemaCommand};
 use super::settings::{Context, Settings, SettingsError, meant};
+use super::{log, output, password};
 use crate::config::{self, Checks, Config, ConfigError};
 use crate::feed::history::NotThere;
 use crate::feed::once::OnceError;
@@ -108,7 +101,7 @@ pub fn run(cli: &Cli) -> ExitCode {
             ExitCode::from(match (&cli.command, failure.exit_status()) {
                 (Some(Command::Check(_)), _) => Status::Unknown.code(),
                 // For lock-of, status 1 means that the statement would wait.
-                (Some(Command::LockOf(_)), 1) => lock_of::UNKNOWN,
+                (Some(Command::LockOf(_)), 1) => snapshot::UNKNOWN,
                 (_, status) => status,
             })
         }
@@ -179,9 +172,9 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Adapters(AdaptersCommand::Check(arguments))) if !cli.names_server() => {
             adapters::check_file(arguments)
         }
-        Some(Command::LockOf(arguments)) if !cli.names_server() => lock_of::offline(arguments),
+        Some(Command::LockOf(arguments)) if !cli.names_server() => snapshot::offline(arguments),
         Some(Command::Cut(arguments)) => replay::cut(arguments),
-        Some(Command::Report(arguments)) => report::run(arguments),
+        Some(Command::Report(arguments)) => replay::report(arguments),
         Some(Command::DemoWorker { .. }) => runtime()?.block_on(demo::worker()),
         Some(Command::Check(arguments)) => check(cli, arguments, &context),
         None
@@ -262,7 +255,7 @@ fn with_server(cli: &Cli, context: &Context<'_>) -> Result<u8, Failure> {
             Some(Command::Adapters(asked)) => Box::pin(adapters::run(settings, asked)).await,
             Some(Command::Lock(arguments)) => Box::pin(lock::lock(settings, arguments)).await,
             Some(Command::Lead(arguments)) => Box::pin(lock::lead(settings, arguments)).await,
-            Some(Command::LockOf(arguments)) => Box::pin(lock_of::run(settings, arguments)).await,
+            Some(Command::LockOf(arguments)) => Box::pin(snapshot::lock_of(settings, arguments)).await,
             Some(Command::Record(arguments)) => Box::pin(record::run(settings, arguments)).await,
             Some(Command::Replay(arguments)) => Box::pin(replay::run(settings, arguments)).await,
             Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::super::recording::{Amount, RecordArgs, Redact};
 use super::super::settings::Settings;
-use super::watch::Polling;
+use super::snapshot::Polling;
 use super::{Failure, dashboard, look, say};
 use crate::clock;
 use crate::feed::learn::Learned;

@@ -3,12 +3,12 @@ use std::io::{self, IsTerminal, Write};
 
 use super::super::args::SnapshotFormat;
 use super::super::password as confirm;
-use super::super::recovery::{Limit, RecoverArgs};
 use super::super::settings::{Settings, SettingsError};
 use super::{Failure, env, look, open_any, say};
 use crate::action::Actor;
 use crate::action::audit::{self, AuditError, AuditLog, ServerName};
 use crate::action::recover::execute_recorded;
+use crate::cli::schema::{Limit, RecoverArgs};
 use crate::model::plan::{
     PlanContext, PublishedTarget, RecoveryPlan, RecoveryResult, Request, Selection, published_plan,
 };

@@ -2,26 +2,31 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use locktop_base::file::{self, How};
 use tokio::sync::watch;
 
-use super::super::recording::{CutArgs, Export, Redact, ReplayArgs, Whose};
-use super::super::settings::Settings;
 use super::{Failure, dashboard, look, say};
+use crate::app::print::tree;
 use crate::app::time;
+use crate::cli::recording::{CutArgs, Export, Redact, ReplayArgs, ReportArgs, ReportFormat, Whose};
+use crate::cli::settings::Settings;
 use crate::feed::digest::{Digest, Recount};
 use crate::feed::record::names::HIDDEN;
+use crate::feed::record::redact::Redaction;
 use crate::feed::record::{Options, Place, Rotation, Tape};
 use crate::feed::replay::{self, Recording, ReplayError};
+use crate::feed::report;
 use crate::model::lock_name::LockNames;
 use crate::model::past::Look;
 use crate::model::thresholds::Thresholds;
 use crate::model::timeline::Step;
 use crate::model::view::{TargetId, View};
 use crate::model::zone::Zone;
-use crate::runtime::{self, Exit, Source, panics};
+use crate::runtime::{self, Exit, Source, signals};
 use crate::wire::csv;
 use crate::wire::json::rows;
 use crate::wire::record::container::About;
+use crate::wire::report::{Style, html, json, markdown};
 
 pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, Failure> {
     if wanted.export.is_none() {
@@ -71,7 +76,7 @@ async fn show(
     word: Option<String>,
     wanted: &ReplayArgs,
 ) -> Result<u8, Failure> {
-    panics::end_the_screens();
+    signals::end_the_screens();
     let theme = look::theme(settings)?;
     let mut app = dashboard::app(settings, name, Some("replay".to_owned()))?;
     app.settings.zone = zone;
@@ -253,4 +258,63 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     }
     tell_damaged(wanted.saturating_sub(written));
     Ok(0)
+}
+
+pub(super) fn report(wanted: &ReportArgs) -> Result<u8, Failure> {
+    // Check early that the output file does not exist. It is created at the end, and only if it still does not exist.
+    wanted.output.as_deref().map_or(Ok(()), file::is_free)?;
+    let mut recording = open(&wanted.place, true)?;
+    let zone = zone(wanted.zone);
+    let places = places(&mut recording, wanted, zone)?;
+    if places.is_empty() {
+        return Err(Failure::Other("no snapshot between these times".to_owned()));
+    }
+    let redaction = wanted.redact.map(Redact::redaction).transpose()?;
+    if redaction.is_some_and(Redaction::hides_names) {
+        let help = "cut FILE --redact names -o OTHER, then report OTHER";
+        return Err(Failure::Other(format!("a report cannot be redacted by name: first locktop {help}")));
+    }
+    let mut report = report::of(&mut recording, places.clone(), redaction, tree)?;
+    if !wanted.log.is_empty() {
+        if report.redaction == "names" {
+            let why = "names were removed from this recording, but the log contains them";
+            return Err(Failure::Usage(format!("--log: {why}")));
+        }
+        report::add_log(&mut report, &mut recording, places, &wanted.log, redaction)
+            .map_err(Failure::Other)?;
+    }
+    let style = Style { top: wanted.top.into(), zone };
+    let text = match wanted.format() {
+        ReportFormat::Html => html(&report, style),
+        ReportFormat::Md => markdown(&report, style),
+        ReportFormat::Json => json(&report)? + "\n",
+    };
+    match &wanted.output {
+        None => io::stdout().lock().write_all(text.as_bytes())?,
+        Some(path) => {
+            let written = file::open(path, How::Create)?.write_all(text.as_bytes());
+            written.map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+        }
+    }
+    Ok(0)
+}
+
+fn places(
+    recording: &mut Recording,
+    wanted: &ReportArgs,
+    zone: Zone,
+) -> Result<std::ops::Range<usize>, Failure> {
+    if let Some(number) = wanted.episode {
+        let found = report::of_episode(recording, number)?;
+        return found.ok_or_else(|| Failure::Other(format!("no episode {number}")));
+    }
+    if let Some(last) = wanted.last {
+        let moments = recording.moments();
+        let end = moments.last().map(|moment| moment.at);
+        let from = end.zip(chrono::TimeDelta::from_std(last).ok());
+        let from = from.and_then(|(end, last)| end.checked_sub_signed(last));
+        let first = from.map_or(0, |from| moments.partition_point(|moment| moment.at < from));
+        return Ok(first..moments.len());
+    }
+    range(recording, (wanted.from.as_deref(), wanted.to.as_deref()), zone)
 }

@@ -1,8 +1,8 @@
 use toml::de::DeTable;
 
-use super::super::error::{Mistake, Position};
 use super::super::reader::{Reader, Value, get};
 use super::{OWN, line, setting};
+use crate::config::{Mistake, Position};
 use crate::model::Text;
 use crate::model::adapter::Adapter;
 use crate::text::one_line;

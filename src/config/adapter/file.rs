@@ -6,7 +6,7 @@ use strum::VariantArray;
 use toml::de::{DeTable, DeValue};
 
 use super::super::reader::{self, Reader, get, integer};
-use super::{OWN, actions, detect, is_name, line, queries, setting};
+use super::{OWN, detect, is_name, line, queries, setting};
 use crate::model::Text;
 use crate::model::adapter::{Adapter, Evidence, Limit, Part, Presence, Setting};
 use crate::text::parse_duration;
@@ -56,7 +56,7 @@ pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     let words = queries::Known::of(&adapter);
     adapter.versions = queries::versions(reader, table, &words);
     adapter.queries = queries::queries(reader, table, &words);
-    adapter.actions = actions::actions(reader, table, &words);
+    adapter.actions = queries::actions(reader, table, &words);
     if adapter.queries.is_empty() {
         let parts: Vec<String> = Part::ALL.iter().map(|part| queries::section(*part)).collect();
         reader.mistake(&(0..0), format!("it has no part: expected one of {}", parts.join(", ")));

@@ -3,7 +3,6 @@
 //! The files of `assets/adapters` are compiled in. Files `adapters/*.toml` next to the config are added, and replace a
 //! built-in adapter of the same name. Every mistake is reported with file, line and column.
 
-mod actions;
 mod choices;
 mod detect;
 mod file;

@@ -239,7 +239,7 @@ impl Session {
 
     /// Waits, between two polls, until the server no longer answers.
     pub async fn silence(&self) -> PollError {
-        // One reference is the session's, and one is kept for callers without a connection: [`crate::feed::lines`].
+        // One reference is the session's, and one is kept for callers without a connection: [`crate::feed::spare`].
         let mine = || 2 + self.lookups();
         link::silence(&self.client, || Arc::strong_count(&self.client) > mine()).await
     }

@@ -20,8 +20,8 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session};
 use locktop::pg::sources::Places;
 use locktop::schema::SchemaName;
+use locktop::ui::layout::Viewport;
 use locktop::ui::theme::{Base, Depth, Theme};
-use locktop::ui::viewport::Viewport;
 use locktop::wire;
 use tokio_postgres::Client;
 

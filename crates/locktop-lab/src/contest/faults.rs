@@ -9,7 +9,7 @@ use fastrand::Rng;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error};
 
-use super::lock;
+use super::{PAUSE, lock};
 use crate::OpenQuestion;
 use crate::process::is_stopped;
 use crate::workers::WorkerPool;
@@ -17,8 +17,6 @@ use locktop_base::clock;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
-/// Delay before reconnecting after the server is lost.
-const PAUSE: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(50);
 const SEARCH: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(30);

@@ -28,6 +28,7 @@ pub(super) use tally::{ContestOutcome, count, numbers, tally};
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -38,6 +39,9 @@ use super::OpenQuestion;
 use super::workers::{TasksError, WorkerConfig};
 use locktop_tasks::schema::SchemaName;
 use pg_connect::conninfo::ConnInfo;
+
+/// Delay before reconnecting after the server is lost.
+pub(crate) const PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Environment {
@@ -67,7 +71,6 @@ pub(crate) trait Rules: Debug + Send + Sync + 'static {
     fn count(&self, client: &Client, report: &Report) -> impl Future<Output = Counted> + Send;
 }
 
-/// The rules of any contest.
 trait AnyRules: Debug + Send + Sync {
     fn redis(&self) -> Vec<Vec<String>>;
     fn settle(&self) -> BoxFuture<'_, ()>;

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error};
 
 use super::faults::{FaultPlan, FaultRecord, FaultState, inject_faults, wake_all};
-use super::{AnyRules, ContestOutcome, Environment, Rules, count, lock};
+use super::{AnyRules, ContestOutcome, Environment, PAUSE, Rules, count, lock};
 use crate::workers::{TasksError, WorkerPool, WorkerRole};
 use locktop_base::clock;
 use locktop_locks::Error as LockError;
@@ -22,10 +22,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// How long resumed workers have to notice their loss, and all workers to end.
 const WAKE_TIMEOUT: Duration = Duration::from_secs(3);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Delay before a session reconnects after the server is lost.
-const PAUSE: Duration = Duration::from_millis(500);
 
-/// The faults, processes and errors of a contest.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
     pub(crate) faults: FaultRecord,
@@ -33,7 +30,6 @@ pub(crate) struct Report {
     lost_workers: u64,
     errors: u64,
     pub(crate) first_error: Option<String>,
-    /// All workers have ended.
     pub(crate) over: bool,
 }
 
@@ -54,7 +50,6 @@ impl Report {
     }
 }
 
-/// Errors of sessions: their number, and the first of them.
 #[derive(Debug, Default)]
 struct Failures(Mutex<(u64, Option<String>)>);
 
@@ -90,7 +85,6 @@ impl Runner {
         }
     }
 
-    /// Runs `work` until the contest ends.
     pub(crate) fn spawn(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         let mut quit = self.quit.subscribe();
         self.loops.spawn(async move {
@@ -224,7 +218,6 @@ async fn settle(state: &FaultState) -> Result<(), Error> {
     Ok(())
 }
 
-/// A contest of sessions.
 pub(super) trait SessionWork: Rules {
     const NAME: &'static str;
     /// Longest pause between two turns, in milliseconds.

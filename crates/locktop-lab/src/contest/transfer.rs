@@ -27,7 +27,6 @@ const ATTEMPTS: i32 = 3;
 struct Counts {
     /// The expected balance of each account.
     balances: [i64; ACCOUNTS],
-    /// Transfers with an unknown outcome.
     unknown: u64,
     numbers: Numbers,
 }

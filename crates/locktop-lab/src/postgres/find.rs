@@ -1,13 +1,10 @@
-use std::env;
-use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
-use super::EmbeddedError;
-use super::account::Account;
-use super::cache::Cache;
-use super::{Options, fetch};
+use super::cache::{Account, Cache};
+use super::{EmbeddedError, Options, fetch};
 use crate::programs;
 use crate::programs::{on_path, owned};
 

@@ -6,12 +6,10 @@
 //!
 //! A PostgreSQL installation is not changed: only its programs are used.
 
-mod account;
 mod cache;
 mod fetch;
 mod find;
 mod server;
-mod template;
 
 use std::io;
 use std::path::{Path, PathBuf};

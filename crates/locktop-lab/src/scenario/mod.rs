@@ -5,7 +5,6 @@
 //! which block all others. Everything is created in a separate schema (see [`ScratchSchema`]).
 
 mod advisory;
-mod rows;
 mod running;
 mod scratch;
 mod tables;
@@ -61,9 +60,9 @@ impl Scenario {
     /// If the server refuses a session or a statement, or the state does not exist within 30 seconds.
     pub async fn start(self, scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
         match self {
-            Self::Chain => rows::chain(scratch, timing).await,
+            Self::Chain => advisory::chain(scratch, timing).await,
             Self::Convoy => tables::convoy(scratch, timing).await,
-            Self::Deadlock => rows::deadlock(scratch, timing).await,
+            Self::Deadlock => advisory::deadlock(scratch, timing).await,
             Self::AdvisoryIdle => AdvisoryContention::default().start(scratch).await,
             Self::AdvisoryInTransaction => {
                 AdvisoryContention { waiters: 20, in_transaction: true, ..AdvisoryContention::default() }
@@ -74,7 +73,7 @@ impl Scenario {
             Self::Prepared => tables::prepared(scratch).await,
             Self::QueuedDdl => tables::ddl(scratch).await,
             Self::InnocentHolder => tables::innocent(scratch).await,
-            Self::TupleLocks => rows::tuples(scratch).await,
+            Self::TupleLocks => advisory::tuples(scratch).await,
             Self::ParallelHolder => tables::parallel(scratch).await,
             Self::OtherDatabase => tables::other_database(scratch).await,
         }

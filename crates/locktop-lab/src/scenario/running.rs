@@ -25,7 +25,6 @@ impl Timing {
     }
 }
 
-/// A holder that other sessions wait for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Blocker {
     /// The process id of a backend; of a parallel query, the leader's.
@@ -73,11 +72,8 @@ impl Facts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Release {
-    /// The server resolves it.
     ByItself,
-    /// The first session commits.
     Commit,
-    /// The first session's query is cancelled.
     Cancel,
     /// Nothing does: all sessions are terminated.
     End,

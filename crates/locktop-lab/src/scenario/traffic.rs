@@ -147,7 +147,6 @@ impl TrafficSession {
     }
 }
 
-/// Prefix of the gids of the traffic's prepared transactions.
 const GID: &str = "locktop_demo_traffic_";
 
 /// Three tables with few rows, for collisions, and one that is large enough for a parallel scan.

@@ -4,15 +4,13 @@ use std::time::Duration;
 use tokio_postgres::{Client, Error};
 
 use super::tables::TaskTables;
-use super::{TaskContest, TasksError, TasksOptions, count, recovery};
-use crate::contest::{ContestOutcome, Environment, Fault, FaultPlan, Report, Rules, Runner};
+use super::{TaskContest, TasksError, TasksOptions, running, summary};
+use crate::contest::{ContestOutcome, Environment, Fault, FaultPlan, PAUSE, Report, Rules, Runner};
 use crate::scenario::SCHEMA;
 use crate::workers::WorkerRole;
 
 /// How often tasks are made due again.
 const REPLAN: Duration = Duration::from_millis(500);
-/// Delay before reconnecting after the server is lost.
-const PAUSE: Duration = Duration::from_millis(500);
 /// Work that ends within this many seconds is left alone.
 const NEARLY_DONE: f64 = 0.3;
 /// A worker is paused only if its task is past its timeout within this many seconds.
@@ -33,14 +31,14 @@ impl TaskContest {
         let runner = Runner::new(Arc::clone(&contest));
         let mut runner = runner.processes(environment, "worker", WorkerRole::Tasks, workers, faults)?;
         runner.spawn(replan(Arc::clone(&contest)));
-        runner.spawn(recovery::run(contest));
+        runner.spawn(running::run(contest));
         Ok(runner)
     }
 }
 
 impl Rules for TaskContest {
     async fn count(&self, client: &Client, report: &Report) -> Result<ContestOutcome, Error> {
-        count::found(client, &self.tables, report, (self.options.workers, self.options.tasks)).await
+        summary::found(client, &self.tables, report, (self.options.workers, self.options.tasks)).await
     }
 }
 

@@ -3,8 +3,6 @@
 
 pub mod child;
 mod contest;
-mod count;
-mod recovery;
 mod running;
 mod summary;
 mod tables;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use super::config::WorkerConfig;
+use super::WorkerConfig;
 use crate::process::{Paused, Process};
 use locktop_base::clock;
 

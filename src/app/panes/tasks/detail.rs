@@ -151,7 +151,7 @@ fn key(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
         },
         (true, None) => "a prepared transaction".to_owned(),
         (true, Some(pid)) => {
-            let state = crate::app::panes::party::root_state(context, Party::Backend(pid), 60).text;
+            let state = crate::app::panes::backends::root_state(context, Party::Backend(pid), 60).text;
             format!("{}  {state}", party(context, Party::Backend(pid)))
         }
     };

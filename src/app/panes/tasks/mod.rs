@@ -9,33 +9,23 @@ mod detail;
 
 use std::borrow::Cow;
 
+use super::column::{BEAT, TABLE, TRY, WORKER, pane_rows};
+use super::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::app::panes::cell::{bar, worker};
 use crate::app::panes::column::Columns;
 use crate::app::panes::definition::{Definition, Read};
 use crate::app::panes::facts::{Fact, stale};
-use crate::app::panes::row::{Row, RowId};
-use crate::app::panes::words::{BEAT, TABLE, TRY, WORKER};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::task::{Execution, Schedule, TaskId, TaskRow, TaskState};
 use crate::text;
 
-struct Tasks;
-
-impl Rows for Tasks {
-    type Row<'a> = &'a TaskRow;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a TaskRow> {
-        context.view.tasks.rows.get(row.at()?)
-    }
-
-    fn id(_: &Context<'_>, row: &TaskRow) -> Option<RowId> {
-        Some(RowId::Task(row.task, row.again))
-    }
+pane_rows! {
+    Tasks<'a> = &'a TaskRow,
+    |context, row| context.view.tasks.rows.get(row.at()?),
+    |row| RowId::Task(row.task, row.again)
 }
-
-type Column = crate::app::panes::Column<Tasks>;
 
 static COLUMNS: Columns<Tasks> = Columns {
     shown: &[

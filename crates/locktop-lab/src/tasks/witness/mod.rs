@@ -114,7 +114,6 @@ pub(in crate::tasks) struct WitnessCounts {
     pub(in crate::tasks) woken_runs: u64,
     pub(in crate::tasks) finishes_refused: u64,
     pub(in crate::tasks) finishes_accepted: u64,
-    /// Describes the first double run.
     pub(in crate::tasks) example: Option<String>,
 }
 

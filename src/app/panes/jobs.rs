@@ -1,0 +1,343 @@
+//! The jobs of other systems.
+//!
+//! ```text
+//!   STATE    SOURCE       JOB          QUEUE    WORKER     PROOF        RUN    DUE  TRY  RECOVERY
+//!   lost     Solid Queue  InvoiceJob   billing  web:4711   heartbeat  12m4s      -    -  as failed (ProcessPrunedError) when …
+//! ```
+
+use super::cell::worker;
+use super::column::{Columns, TRY, WORKER, pane_rows};
+use super::definition::{Definition, Read};
+use super::facts::{Fact, count, name, source, stale, with_version};
+use super::{Cell, Row, RowId, Value};
+use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, heading, keep_said, number, party, state, words};
+use crate::app::line::{Line, Tone};
+use crate::model::adapter::{self, InstallationRows, JobRow, Part, Parts, Proof, State};
+use crate::model::wait_graph::Party;
+use crate::text;
+
+pane_rows! {
+    Jobs<'a> = &'a JobRow,
+    |context, row| context.view.adapters.rows.get(row.at()?),
+    |row| RowId::Job(row.id)
+}
+
+static COLUMNS: Columns<Jobs> = Columns {
+    shown: &[
+        Column::state(
+            (
+                "STATE",
+                "state",
+                "state of the job; orphan, lost: its worker has ended or is silent; late: its system should have returned it to the queue",
+            ),
+            (9, 9),
+            |row, _| (row.judged.state.as_str(), tone(row.judged.state)),
+        ),
+        source(|row, _| Some(&row.source)),
+        Column::text(("JOB", "job", "its type, or its id"), (12, 28), |row, _| {
+            Some(row.job.name.as_deref().unwrap_or(&row.job.id))
+        }),
+        Column::text(("QUEUE", "queue", "its queue"), (7, 12), |row, _| row.job.queue.as_deref()).rank(4),
+        Column::sorted(
+            WORKER,
+            (9, 18),
+            |row, _, room| worker(row.worker.as_deref(), room),
+            |row, _| Value::text(row.worker.as_deref()),
+        )
+        .rank(2),
+        Column::cell(
+            (
+                "PROOF",
+                "proof",
+                "the evidence of its worker: a lock, its session, a heartbeat, no row, a lease, or only the age",
+            ),
+            (9, 9),
+            |row, _, _| proof(row.judged.proof),
+        ),
+        Column::age(("RUN", "run", "since it was started"), (6, 6), Tone::Plain, run),
+        Column::sorted(
+            ("DUE", "due", "how long it has been due, or until it is due"),
+            (9, 9),
+            |row, context, _| due(row, context).map_or_else(Cell::none, due_cell),
+            |row, context| Value::number(due(row, context)),
+        )
+        .right()
+        .rank(5),
+        Column::cell(TRY, (4, 5), |row, _, _| attempts(row)).right().rank(6),
+        Column::number(
+            ("PID", "pid", "the session that holds its lock, or runs it"),
+            (7, 8),
+            Tone::Plain,
+            |row, _| row.judged.pid.map(i64::from),
+        )
+        .left()
+        .rank(7),
+        Column::sorted(
+            (
+                "RECOVERY",
+                "back",
+                "how and when its system recovers a lost job, or why not; otherwise its last error",
+            ),
+            (24, 0),
+            |row, _, _| says(row),
+            |row, _| {
+                Value::text(
+                    row.comes_back.as_deref().or(row.job.stuck.as_deref()).or(row.job.error.as_deref()),
+                )
+            },
+        )
+        .rank(1),
+    ],
+    others: &[],
+};
+
+pub(in crate::app::panes) static PANE: Definition = Definition {
+    is_there: |has| has.jobs,
+    search: Some(|snapshot| &snapshot.detection.adapters),
+    empty: "no jobs",
+    parts: Parts::of(&[
+        Part::Workers,
+        Part::Running,
+        Part::Due,
+        Part::Scheduled,
+        Part::Blocked,
+        Part::Failed,
+        Part::Paused,
+    ]),
+    facts: |context, _| facts(context),
+    read: |context| Read { at: context.snapshot.adapters.iter().filter_map(read_at).max(), error: None },
+    is_state: |word| State::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |context, id| match job(context, id) {
+        Some(row) => format!("Job of {}", text::one_line(&row.source)),
+        None => "Job".to_owned(),
+    },
+    label: |_, _| "a job".to_owned(),
+    detail: lines,
+    ..Definition::new(("Jobs", "a job"), &COLUMNS, |context, _| Row::all(context.view.adapters.rows.len()))
+};
+
+pub(super) fn tone(state: State) -> Tone {
+    match state {
+        State::Orphan | State::Lost => Tone::Critical,
+        State::Late | State::Slow | State::Overdue | State::Paused | State::Failed => Tone::Warning,
+        State::Running => Tone::Good,
+        State::Blocked | State::Due | State::Retry => Tone::Plain,
+        State::Unknown | State::Scheduled | State::Done => Tone::Dim,
+    }
+}
+
+pub(super) fn proof(proof: Proof) -> Cell {
+    if proof == Proof::None { Cell::none() } else { Cell::plain(proof.as_str()) }
+}
+
+/// How long it has been running; `None` for a job that has ended or waits.
+fn run(row: &JobRow, context: &Context<'_>) -> Option<f64> {
+    let runs = &*row.job.state == "running";
+    context.age(row.job.started_at).filter(|_| runs)
+}
+
+/// For a waiting job, seconds since it may be started; negative before that.
+fn due(row: &JobRow, context: &Context<'_>) -> Option<f64> {
+    let waits = matches!(
+        row.judged.state,
+        State::Due | State::Overdue | State::Retry | State::Scheduled | State::Paused | State::Blocked
+    );
+    let due = row.job.due_at.filter(|_| waits)?;
+    Some((context.snapshot.taken_at - due).as_seconds_f64())
+}
+
+fn due_cell(seconds: f64) -> Cell {
+    let when = if seconds < 0.0 { "in " } else { "" };
+    Cell::toned(format!("{when}{}", text::duration(seconds.abs())), Tone::Dim)
+}
+
+/// The attempt and the maximum number of attempts: `1/3`.
+fn attempts(row: &JobRow) -> Cell {
+    match (row.job.attempt, row.job.max_attempts) {
+        (None, _) => Cell::none(),
+        (Some(attempt), None) => Cell::plain(attempt.to_string()),
+        (Some(attempt), Some(most)) => Cell::plain(format!("{attempt}/{most}")),
+    }
+}
+
+fn says(row: &JobRow) -> Cell {
+    match (row.comes_back.as_ref().or(row.job.stuck.as_ref()), &row.job.error) {
+        (Some(text), _) => Cell::server(Some(text)),
+        (None, Some(error)) => Cell::server(Some(error)).with_tone(Tone::Dim),
+        (None, None) => Cell::server(row.job.note.as_deref()),
+    }
+}
+
+fn read_at(rows: &InstallationRows) -> Option<crate::model::Timestamp> {
+    rows.jobs.values().filter_map(|read| read.section.taken_at).max()
+}
+
+const NAMED: usize = 3;
+
+/// `GoodJob · River jobs · 2 systems without jobs · 3 lost · 1 system not read`
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let installations = &context.snapshot.adapters;
+    let (refused, read): (Vec<_>, Vec<_>) =
+        installations.iter().partition(|rows| rows.installation.refused.is_some());
+    // Other systems have only leases or schedules.
+    let read: Vec<_> = read.into_iter().filter(|rows| !rows.jobs.is_empty()).collect();
+    let mut facts = systems(&read);
+    let lost = context.view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
+    if lost > 0 {
+        facts.push((format!("{} lost", text::count(lost as u64)), Tone::Critical));
+    }
+    facts.extend(listed(context));
+    let errors = installations.iter().flat_map(|rows| rows.jobs.values());
+    let error =
+        errors.filter_map(|read| Some(stale(context, read.section.taken_at, read.section.error.as_deref()?)));
+    facts.extend(error.take(1));
+    if installations.iter().any(|rows| rows.jobs.values().any(|read| read.is_cut)) {
+        facts.push(("more are not read".to_owned(), Tone::Warning));
+    }
+    if !refused.is_empty() {
+        facts.push((count(refused.len(), "system not read", "systems not read"), Tone::Warning));
+    }
+    facts
+}
+
+/// `20 of 1,204 due listed`: only the jobs that have been due longest are read.
+fn listed(context: &Context<'_>) -> Option<Fact> {
+    let board = &context.view.adapters;
+    let listed = board.rows.iter().filter(|row| row.part == Part::Due).count() as u64;
+    let counts = || board.queues.iter().filter_map(|row| row.counts.get("due"));
+    let due: u64 = counts().map(|due| due.number).sum();
+    let more = if counts().any(|due| due.is_least) { "+" } else { "" };
+    (due > listed && listed > 0)
+        .then(|| (format!("{listed} of {}{more} due listed", text::count(due)), Tone::Plain))
+}
+
+/// Names the systems with jobs as far as there is room, and counts the others; each row shows its system.
+fn systems(read: &[&InstallationRows]) -> Vec<Fact> {
+    let has_jobs =
+        |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.section.last_rows().is_empty());
+    let (busy, idle): (Vec<&InstallationRows>, Vec<&InstallationRows>) =
+        read.iter().copied().partition(has_jobs);
+    let is_few = read.len() <= NAMED;
+    let named = busy.iter().chain(idle.iter().filter(|_| is_few)).take(NAMED);
+    let mut facts: Vec<Fact> = named.map(|rows| (name(rows), Tone::Plain)).collect();
+    if busy.len() > NAMED {
+        facts.push((format!("{} more with jobs", busy.len() - NAMED), Tone::Plain));
+    }
+    if !is_few && !idle.is_empty() {
+        facts.push((count(idle.len(), "system without jobs", "systems without jobs"), Tone::Dim));
+    }
+    facts
+}
+
+pub(in crate::app) fn job<'a>(context: &Context<'a>, id: RowId) -> Option<&'a JobRow> {
+    let RowId::Job(id) = id else { return None };
+    context.view.adapters.rows.iter().find(|row| row.id == id)
+}
+
+fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Line>> {
+    let row = job(context, id)?;
+    let (job, judged) = (&row.job, &row.judged);
+    let mut lines = vec![
+        state(judged.state.as_str(), tone(judged.state), why(context, row)),
+        field("recovery", words(row.comes_back.as_ref()), Tone::Plain),
+        field("job", words(job.name.as_ref()), Tone::Plain),
+        field("id", text::one_line(&job.id), Tone::Plain),
+        field("kept in", with_version(context, row.place), Tone::Plain),
+        fields(&[
+            ("queue", words(job.queue.as_ref())),
+            ("priority", number(job.priority)),
+            ("attempt", number(job.attempt)),
+            ("of", number(job.max_attempts)),
+        ]),
+        field("worker", words(row.worker.as_ref()), Tone::Plain),
+        fields(&[
+            ("due", when(context, row)),
+            ("started", ago(context, job.started_at)),
+            ("ended", ago(context, job.finished_at)),
+        ]),
+        field("stuck", words(job.stuck.as_ref()), Tone::Warning),
+        field("one at a time", words(job.concurrency_key.as_ref()), Tone::Plain),
+        field("blocked by", words(job.blocked_by.as_ref()), Tone::Plain),
+        field("note", words(job.note.as_ref()), Tone::Plain),
+    ];
+    if judged.state.is_lost() || judged.state == State::Unknown {
+        let all = context.snapshot.adapters.get(row.place).and_then(|rows| rows.sessions);
+        let connected = adapter::connected(row.sessions, all).unwrap_or_default();
+        lines.push(field("sessions", connected, Tone::Plain));
+    }
+    keep_said(&mut lines);
+    if let Some(key) = job.key {
+        lines.push(field("key", key.to_string(), Tone::Plain));
+    }
+    if let Some(pid) = judged.pid {
+        lines.push(field("session", party(context, Party::Backend(pid)), Tone::Plain));
+    }
+    if let Some(advice) = &row.advice {
+        lines.push(Line::new());
+        lines.push(heading("In its own console (y copies it)"));
+        lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(advice), Tone::Plain));
+    }
+    if let Some(error) = job.error.as_ref().filter(|error| !error.is_empty()) {
+        lines.push(Line::new());
+        lines.push(heading("Last error"));
+        lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(error), Tone::Critical));
+    }
+    Some(lines)
+}
+
+fn when(context: &Context<'_>, row: &JobRow) -> String {
+    let left = row.job.due_at.map(|due| (due - context.snapshot.taken_at).as_seconds_f64());
+    match left {
+        Some(left) if left > 0.0 => format!("in {}", text::duration(left)),
+        _ => ago(context, row.job.due_at),
+    }
+}
+
+fn why(context: &Context<'_>, row: &JobRow) -> String {
+    let since = context.age(row.judged.since).map(text::duration).unwrap_or_default();
+    let words = match (row.judged.state, row.judged.proof) {
+        (State::Orphan, Proof::Lock) => {
+            return format!(
+                ": no session has held its lock for {since}; its session ended, but its process may still run"
+            );
+        }
+        (State::Orphan, _) => ": the session recorded for it has ended",
+        (State::Lost, Proof::Heartbeat) => {
+            return format!(
+                ": the last heartbeat of its worker was {since} ago, longer than its system permits; it may still be working"
+            );
+        }
+        (State::Lost, Proof::Presence) => {
+            return format!(
+                ": no session of a worker has been connected for {since}; only a hint behind a pooler"
+            );
+        }
+        (State::Unknown, Proof::Presence) => {
+            return format!(": no session of a worker has been connected for {since}");
+        }
+        (State::Lost, Proof::Absent) => ": its worker is no longer listed, and no other worker finishes it",
+        (State::Lost, _) => {
+            return format!(": its lease expired {since} ago; not known whether its worker is still working");
+        }
+        (State::Late, _) => {
+            ": its system should have returned it to the queue by now; not known which worker it lost"
+        }
+        (State::Slow, _) => ": for longer than its limit",
+        (State::Overdue, _) => ": due for longer than [thresholds] task_overdue",
+        (State::Blocked, Proof::Lease) => {
+            return format!(
+                ": the limit that blocks it expired {since} ago, but its system has not released it"
+            );
+        }
+        (State::Unknown, Proof::Lock) => return format!(": no session has held its lock for {since}"),
+        (State::Unknown, _) => ": recorded as running; not known whether a worker runs it",
+        (State::Running, Proof::Lock) => ": its lock is held",
+        (State::Running, Proof::Session) => ": the session recorded for it is connected",
+        (State::Running, Proof::Heartbeat) => ": its worker sent a heartbeat",
+        (State::Running, Proof::Lease) => ": its lease is valid",
+        (State::Paused, _) => ": its queue is paused",
+        _ => "",
+    };
+    words.to_owned()
+}

@@ -1,0 +1,370 @@
+//! The leases: their screen, and a pane of the Overview.
+//!
+//! ```text
+//!   STATE    LEASE    OWNER         LEFT OF TERM       TOKEN RENEWED  TERM WAITERS SOURCE
+//!   expired  7        node1      41s ago ░░░░░░░░   0%    12   1m01s   20s       - distlock
+//!   held     1        node2          12s █████░░░  61%     4    8.0s   20s       - distlock
+//!   held     lock:job worker-1       12s -                -       -      -       - 3/5 redis
+//! ```
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::cell::{bar, table_name};
+use super::column::{Columns, pane_rows};
+use super::definition::{Definition, Read};
+use super::facts::{Fact, cut, stale_tables, taken};
+use super::{Cell, Row, RowId, Rows, Value};
+use crate::app::context::Context;
+use crate::app::detail::{ago, end_label, field, fields, heading, party};
+use crate::app::line::{Line, Tone};
+use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
+use crate::model::wait_graph::Party;
+use crate::text;
+
+pane_rows! {
+    Leases<'a> = &'a LeaseRow,
+    |context, row| context.view.leases.rows.get(row.at()?),
+    |row| RowId::Lease(row.id)
+}
+
+static COLUMNS: Columns<Leases> = Columns {
+    shown: &[
+        Column::sorted(
+            ("STATE", "state", "held, expired, released or free; split: several owners in Redis"),
+            (8, 8),
+            |row, _, _| state(row),
+            |row, _| Value::state(state(row).text),
+        ),
+        Column::sorted(
+            ("LEASE", "lease", "name of the lease"),
+            (8, 30),
+            |row, _, _| Cell::server(Some(&row.name)),
+            |row, _| name_value(row),
+        ),
+        Column::text(("OWNER", "owner", "its owner"), (10, 30), |row, _| row.owner.as_deref()),
+        Column::sorted(
+            ("LEFT", "left", "time until it expires, or since"),
+            (10, 10),
+            |row, _, _| left(row),
+            |row, _| Value::number(row.left.filter(|_| is_owned(row))),
+        )
+        .right(),
+        Column::sorted(
+            ("OF TERM", "gauge", "how much of its term is left"),
+            (14, 22),
+            |row, _, room| gauge(row, room),
+            |row, _| Value::number(share(row)),
+        )
+        .rank(1),
+        Column::number(
+            ("TOKEN", "token", "fencing token: grows with every new owner"),
+            (5, 10),
+            Tone::Plain,
+            |row, _| row.token,
+        ),
+        Column::age(
+            ("RENEWED", "renewed", "since it was last renewed"),
+            (7, 7),
+            Tone::Dim,
+            |row, context| context.age(row.renewed_at),
+        )
+        .rank(4),
+        Column::sorted(
+            ("TERM", "term", "how long it lasts without a renewal; ≥: the longest remaining time observed"),
+            (6, 7),
+            |row, _, _| term(row).map_or_else(Cell::none, |term| Cell::toned(term, Tone::Dim)),
+            |row, _| Value::number(row.term.or(row.observed.term)),
+        )
+        .right()
+        .rank(3),
+        Column::sorted(
+            ("WAITERS", "waiters", "sessions that wait for its row"),
+            (7, 7),
+            |row, _, _| waiters(row),
+            |row, _| Value::Number(row.waiting.into()),
+        )
+        .right()
+        .rank(2),
+        Column::cell(
+            ("ALIVE", "alive", "whether the owner's session is connected, if known"),
+            (5, 5),
+            |row, _, _| alive(row),
+        )
+        .rank(6),
+        Column::sorted(
+            ("HELD", "held", "how long this owner has held it; ≥: since it was first observed"),
+            (6, 7),
+            |row, context, _| held(context, row),
+            |row, context| {
+                Value::number(context.age(row.acquired_at).or(row.observed.held).filter(|_| is_owned(row)))
+            },
+        )
+        .right()
+        .rank(5),
+        Column::sorted(
+            ("SOURCE", "source", "its table or Redis; 3/5: on 3 of 5 servers"),
+            (9, 0),
+            |row, _, room| table_name(Some(&source(row)), room),
+            |row, _| Value::Text(source(row)),
+        ),
+    ],
+    others: &[],
+};
+
+pub(in crate::app::panes) static PANE: Definition = Definition {
+    order: |context, rows| rows.sort_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
+    is_there: |has| has.leases,
+    search: Some(|snapshot| &snapshot.detection.tables),
+    absent: Some("no table distlock here; [tables] in the config can name one"),
+    empty: "no leases",
+    facts: |context, _| facts(context),
+    read: |context| Read { at: taken(&context.snapshot.systems.leases), error: None },
+    is_state: |word| LeaseState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |context, id| match id {
+        RowId::Lease(id) => name(context, id),
+        _ => String::new(),
+    },
+    label: |context, id| match id {
+        RowId::Lease(id) => label(context, id),
+        _ => String::new(),
+    },
+    detail: |context, id, _| match id {
+        RowId::Lease(id) => lines(context, id),
+        _ => None,
+    },
+    ..Definition::new(("Leases", "a lease"), &COLUMNS, |context, _| Row::all(context.view.leases.rows.len()))
+};
+
+fn urgency(a: Option<&LeaseRow>, b: Option<&LeaseRow>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => a.urgency(b),
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    }
+}
+
+fn name(context: &Context<'_>, id: LeaseId) -> String {
+    context.lease(id).map_or_else(|| "Lease".to_owned(), |row| format!("Lease {}", text::one_line(&row.name)))
+}
+
+fn label(context: &Context<'_>, id: LeaseId) -> String {
+    let name = context.lease(id).map(|row| text::one_line(&row.name).into_owned());
+    format!("lease {}", text::fit(&name.unwrap_or_default(), 20))
+}
+
+/// A name that is a number is sorted as one.
+fn name_value(row: &LeaseRow) -> Value<'_> {
+    match row.name.parse::<f64>() {
+        Ok(number) if number.is_finite() => Value::Number(number),
+        _ => Value::text(Some(&row.name)),
+    }
+}
+
+fn waiters(row: &LeaseRow) -> Cell {
+    if row.waiting > 0 { Cell::toned(row.waiting.to_string(), Tone::Warning) } else { Cell::none() }
+}
+
+pub(in crate::app) fn tone(state: LeaseState) -> Tone {
+    match state {
+        LeaseState::Expired => Tone::Warning,
+        LeaseState::Held => Tone::Good,
+        LeaseState::Released | LeaseState::Free => Tone::Dim,
+    }
+}
+
+/// Whether it has an owner, or still names one.
+fn is_owned(row: &LeaseRow) -> bool {
+    matches!(row.state, LeaseState::Held | LeaseState::Expired)
+}
+
+/// `12s`, `41s ago`; `no end` for a lease that no other owner will ever get.
+fn left(row: &LeaseRow) -> Cell {
+    match row.left {
+        _ if !is_owned(row) => Cell::none(),
+        Some(seconds) if seconds > 0.0 => Cell::plain(text::age(seconds)),
+        Some(seconds) => Cell::toned(format!("{} ago", text::age(-seconds)), Tone::Warning),
+        None => Cell::toned("no end", Tone::Warning),
+    }
+}
+
+fn share(row: &LeaseRow) -> Option<f64> {
+    let (left, term) = row.left.zip(row.term.filter(|term| *term > 0.0))?;
+    is_owned(row).then(|| (left / term).clamp(0.0, 1.0))
+}
+
+/// `█████░░░  61%`: the share of the term that is left.
+fn gauge(row: &LeaseRow, room: u16) -> Cell {
+    let Some(share) = share(row) else { return Cell::none() };
+    let tone = if share < 0.2 { Tone::Warning } else { Tone::Plain };
+    Cell::toned(bar(share, room), tone)
+}
+
+/// `20s`; `≥20s` if only remaining times have been observed.
+fn term(row: &LeaseRow) -> Option<String> {
+    let seen = || row.observed.term.map(|longest| format!("≥{}", text::age(longest)));
+    row.term.map(text::duration).or_else(seen)
+}
+
+fn held(context: &Context<'_>, row: &LeaseRow) -> Cell {
+    let observed = || row.observed.held.map(|held| format!("≥{}", text::age(held)));
+    let held = context.age(row.acquired_at).map(text::age).or_else(observed);
+    held.filter(|_| is_owned(row)).map_or_else(Cell::none, Cell::plain)
+}
+
+fn alive(row: &LeaseRow) -> Cell {
+    match row.owner_alive {
+        Some(true) => Cell::toned("yes", Tone::Good),
+        Some(false) => Cell::toned("gone", Tone::Warning),
+        None if is_owned(row) => Cell::toned("?", Tone::Dim),
+        None => Cell::none(),
+    }
+}
+
+/// The state; `split` if several owners have it on different servers.
+fn state(row: &LeaseRow) -> Cell {
+    if row.is_split {
+        return Cell::toned("split", Tone::Warning);
+    }
+    Cell::toned(row.state.as_str(), tone(row.state))
+}
+
+/// Where it is stored; `3/5 redis`: the owner has it on that many of the servers.
+fn source(row: &LeaseRow) -> Cow<'_, str> {
+    match row.quorum {
+        Some((has, of)) => Cow::Owned(format!("{has}/{of} {}", row.shown_source())),
+        None => row.shown_source(),
+    }
+}
+
+/// The age of the rows of a table that could not be read; then `4 held · 1 expired`, and what was left out.
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let tables = &context.snapshot.systems.leases;
+    let mut facts = stale_tables(context, tables);
+    let counts = &context.view.leases.counts;
+    facts.push((format!("{} held", text::count(counts.of(LeaseState::Held).into())), Tone::Plain));
+    let expired = counts.of(LeaseState::Expired);
+    if expired > 0 {
+        facts.push((format!("{} expired", text::count(expired.into())), Tone::Warning));
+    }
+    facts.extend(first_to_expire(context).filter(|_| expired == 0).map(|first| (first, Tone::Plain)));
+    facts.extend(cut(tables));
+    let redis = &context.snapshot.systems.redis;
+    facts.extend(redis.down_text().map(|down| (format!("redis {down}"), Tone::Warning)));
+    if redis.cut {
+        facts.push(("redis: not all keys".to_owned(), Tone::Dim));
+    }
+    facts
+}
+
+/// `first to expire: 7 in 8s`.
+fn first_to_expire(context: &Context<'_>) -> Option<String> {
+    let rows = context.view.leases.rows.iter().filter(|row| row.state == LeaseState::Held);
+    let ends = rows.filter_map(|row| Some((row.left?, row)));
+    let (left, row) = ends.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(format!(
+        "first to expire: {} in {}",
+        text::fit(&text::one_line(&row.name), 20),
+        text::age(left.max(0.0))
+    ))
+}
+
+/// Expired leases, for the header: `1 lease expired`; `None` if there are none.
+pub fn urgent(context: &Context<'_>) -> Option<Fact> {
+    let expired = context.view.leases.counts.of(LeaseState::Expired);
+    let noun = if expired == 1 { "lease" } else { "leases" };
+    (expired > 0).then(|| (format!("{} {noun} expired", text::count(expired.into())), Tone::Warning))
+}
+
+fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
+    let row = context.lease(id)?;
+    let mut lines = vec![state_line(row)];
+    let votes = row.quorum.map(|(has, of)| format!(", by its owner on {has} of {of} servers"));
+    let kept = format!("{}{}", text::one_line(&row.shown_source()), votes.unwrap_or_default());
+    lines.push(field("kept in", kept, Tone::Plain));
+    lines.extend(servers(context, row));
+    lines.extend(row.owner.as_deref().map(|owner| {
+        let label = if row.state == LeaseState::Released { "last owner" } else { "owner" };
+        let held = row.observed.holds.filter(|holds| *holds > 1);
+        let held = held.map_or_else(String::new, |holds| format!(", locked {holds} times"));
+        field(label, format!("{}{held}", text::one_line(owner)), Tone::Plain)
+    }));
+    lines.extend(session(context, row));
+    let token = row.token.map(|token| token.to_string());
+    lines.push(match token {
+        Some(token) => field("token", token, Tone::Plain),
+        None => field("token", "none: an owner that returns too late cannot be fenced off", Tone::Dim),
+    });
+    lines.push(Line::new());
+    lines.extend(times(context, row));
+    if row.waiting > 0 {
+        let words = format!("{} for it; 2 shows them", text::count(u64::from(row.waiting)));
+        lines.push(field("waiting", words, Tone::Warning));
+    }
+    Some(lines)
+}
+
+fn servers(context: &Context<'_>, row: &LeaseRow) -> Option<Line> {
+    let redis = &context.snapshot.systems.redis;
+    let set = usize::from(row.set?).checked_sub(1)?;
+    let before: usize = redis.sets.iter().take(set).sum();
+    let members = redis.servers.iter().skip(before).take(*redis.sets.get(set)?);
+    let names: Vec<_> = members.map(|server| text::one_line(&server.server)).collect();
+    Some(field("servers", names.join(", "), Tone::Plain))
+}
+
+fn state_line(row: &LeaseRow) -> Line {
+    let ago = |left: Option<f64>| left.map(|left| text::duration(-left)).unwrap_or_default();
+    let why = match (row.state, row.left) {
+        (LeaseState::Expired, left) => {
+            format!(": it expired {} ago and was not released; the next request gets it", ago(left))
+        }
+        (LeaseState::Held, Some(left)) => format!(": {} left", text::duration(left)),
+        (LeaseState::Held, None) => ": it never expires; no other owner can get it".to_owned(),
+        (LeaseState::Released, _) => ": released, or ended by U".to_owned(),
+        (LeaseState::Free, _) if row.is_split => {
+            ": it has several owners on its servers, none with a majority, and each blocks the others"
+                .to_owned()
+        }
+        (LeaseState::Free, _) if row.quorum.is_some() => {
+            ": held on too few servers; it is being acquired or released, or that failed".to_owned()
+        }
+        (LeaseState::Free, _) => ": it is not held".to_owned(),
+    };
+    let word = if row.is_split { "split" } else { row.state.as_str() };
+    let tone = if row.is_split { Tone::Warning } else { tone(row.state) };
+    Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
+}
+
+fn session(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
+    if row.owner.is_none() {
+        return Vec::new();
+    }
+    let (words, tone) = match (row.owner_alive, row.owner_pid) {
+        (Some(true), Some(pid)) => (party(context, Party::Backend(pid)), Tone::Plain),
+        (Some(false), Some(pid)) => (format!("{pid}, which has ended"), Tone::Warning),
+        _ => ("not known: a name does not identify a session".to_owned(), Tone::Dim),
+    };
+    vec![field("session", words, tone)]
+}
+
+fn times(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
+    let end = row.expires_at.zip(row.left).map(|(at, left)| {
+        let time = context.time_of_day(at);
+        if left > 0.0 {
+            format!("in {} ({time})", text::duration(left))
+        } else {
+            format!("{} ago ({time})", text::duration(-left))
+        }
+    });
+    let mut lines = vec![
+        heading("Times"),
+        fields(&[
+            ("acquired", ago(context, row.acquired_at)),
+            ("acquired or renewed", ago(context, row.renewed_at)),
+            ("held for at least", row.observed.held.map(text::duration).unwrap_or_default()),
+        ]),
+        fields(&[("term", term(row).unwrap_or_default()), (end_label(row.left), end.unwrap_or_default())]),
+    ];
+    lines.retain(|line| line.spans.len() > 1 || line.spans.iter().any(|span| span.tone == Tone::Title));
+    lines
+}

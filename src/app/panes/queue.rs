@@ -1,0 +1,323 @@
+//! The work queue: its items that need attention.
+//!
+//! ```text
+//!   STATE    ITEM     NAME            WORKER       RUN   BEAT   TRY PID         IN  WHAT
+//!   lost     41207    邮件发送        worker-3   4m10s  4m10s   1/3 -        4m40s
+//!   running  41211    resize images   worker-1     42s   1.0s   1/3 6101     1m12s
+//! ```
+
+use std::borrow::Cow;
+
+use super::cell::{table_name, worker};
+use super::column::{BEAT, Columns, TABLE, TRY, WORKER, pane_rows};
+use super::definition::{Definition, Read};
+use super::facts::{Fact, stale_tables, taken};
+use super::{Cell, Row, RowId, Rows, Value};
+use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, heading, of, party, state, words};
+use crate::app::line::{Line, Tone};
+use crate::model::takers::{Takers, Work};
+use crate::model::wait_graph::Party;
+use crate::model::work_queue::{Item, ItemId, ItemRow, ItemState};
+use crate::text;
+
+pane_rows! {
+    Items<'a> = (&'a ItemRow, &'a Item),
+    |context, row| {
+        let row = context.view.queue.rows.get(row.at()?)?;
+        Some((row, row.item(context.snapshot)?))
+    },
+    |(row, _)| RowId::Item(row.id)
+}
+
+static COLUMNS: Columns<Items> = Columns {
+    shown: &[
+        Column::state(
+            ("STATE", "state", "state of the item; each is explained below"),
+            (8, 8),
+            |(row, _), _| (row.state.as_str(), tone(row.state)),
+        ),
+        Column::sorted(
+            ("ITEM", "item", "its id"),
+            (8, 12),
+            |(_, item), _, _| Cell::plain(item.id.to_string()),
+            |(_, item), _| id_value(item),
+        ),
+        Column::text(("NAME", "name", "its task"), (13, 32), |(_, item), _| item.name.as_deref()),
+        Column::sorted(
+            WORKER,
+            (11, 24),
+            |(_, item), _, room| worker(item.worker.as_deref(), room),
+            |(_, item), _| Value::text(item.worker.as_deref()),
+        ),
+        Column::age(
+            ("RUN", "run", "how long it has been in progress"),
+            (6, 6),
+            Tone::Plain,
+            |(row, _), context| row.run(context.snapshot),
+        ),
+        Column::age(BEAT, (6, 6), Tone::Dim, |(_, item), context| beat(context, item)).rank(1),
+        Column::cell(TRY, (4, 5), |(_, item), _, _| attempts(item).map_or_else(Cell::none, Cell::plain))
+            .right(),
+        Column::number(("PID", "pid", "the session that works on it"), (7, 8), Tone::Plain, |(row, _), _| {
+            row.pid.map(i64::from)
+        })
+        .left(),
+        Column::age(
+            ("DUE", "due", "when it can be taken again"),
+            (6, 6),
+            Tone::Plain,
+            |(row, _), context| row.due_in(context.snapshot),
+        )
+        .rank(2),
+        Column::age(("AGE", "age", "since it was added"), (6, 6), Tone::Dim, |(_, item), context| {
+            context.age(item.created_at)
+        }),
+        Column::age(("ENDED", "ended", "since it ended"), (6, 6), Tone::Dim, |(_, item), context| {
+            ended(context, item)
+        })
+        .rank(4),
+        Column::cell(TABLE, (14, 24), |(row, _), context, room| {
+            table_name(row.source(context.snapshot).map(|name| &**name), room)
+        })
+        .rank(5),
+        Column::sorted(
+            ("ERROR", "error", "its last error"),
+            (12, 0),
+            |(_, item), _, _| error(item),
+            |(_, item), _| Value::text(item.error.as_deref()),
+        )
+        .rank(3),
+    ],
+    others: &[],
+};
+
+pub(in crate::app::panes) static PANE: Definition = Definition {
+    order: |context, rows| {
+        rows.sort_by_cached_key(|row| {
+            Items::get(context, *row).map(|(row, _)| row.urgency(context.snapshot))
+        });
+    },
+    is_there: |has| has.queue,
+    search: Some(|snapshot| &snapshot.detection.tables),
+    empty: "no pending, running or failed items",
+    facts: |context, _| facts(context),
+    read: |context| Read { at: taken(&context.snapshot.systems.items), error: None },
+    is_state: |word| ItemState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |_, id| match id {
+        RowId::Item(id) => format!("Queue item {}", id.id),
+        _ => String::new(),
+    },
+    label: |_, id| match id {
+        RowId::Item(id) => format!("queue item {}", id.id),
+        _ => String::new(),
+    },
+    detail: |context, id, _| match id {
+        RowId::Item(id) => lines(context, id),
+        _ => None,
+    },
+    ..Definition::new(("Queue", "an item of the work queue"), &COLUMNS, |context, _| {
+        Row::all(context.view.queue.rows.len())
+    })
+};
+
+/// A number, if a number in the filter can be compared with it.
+fn id_value(item: &Item) -> Value<'static> {
+    match i32::try_from(item.id) {
+        Ok(id) => Value::Number(f64::from(id)),
+        Err(_) => Value::Text(Cow::Owned(item.id.to_string())),
+    }
+}
+
+fn error(item: &Item) -> Cell {
+    Cell::server(item.error.as_deref().filter(|error| !error.is_empty())).with_tone(Tone::Warning)
+}
+
+pub(in crate::app) fn tone(state: ItemState) -> Tone {
+    match state {
+        ItemState::Lost => Tone::Critical,
+        ItemState::MaybeLost
+        | ItemState::Slow
+        | ItemState::MaybeSlow
+        | ItemState::Unknown
+        | ItemState::Settling
+        | ItemState::Failed => Tone::Warning,
+        ItemState::Running
+        | ItemState::MaybeRunning
+        | ItemState::Uncommitted
+        | ItemState::MaybeUncommitted => Tone::Good,
+        ItemState::Pending => Tone::Plain,
+        ItemState::Resting => Tone::Dim,
+    }
+}
+
+/// `2/3`: how often it was taken, and how often it may be.
+fn attempts(item: &Item) -> Option<String> {
+    match (item.attempt?, item.max_attempts) {
+        (attempt, Some(most)) => Some(format!("{attempt}/{most}")),
+        (attempt, None) => Some(attempt.to_string()),
+    }
+}
+
+/// Seconds since the last heartbeat of its worker.
+fn beat(context: &Context<'_>, item: &Item) -> Option<f64> {
+    context.age(item.heartbeat_at.filter(|_| item.is_processing()))
+}
+
+fn ended(context: &Context<'_>, item: &Item) -> Option<f64> {
+    context.age(item.completed_at.filter(|_| !item.is_processing()))
+}
+
+/// `1,204 pending · 3 processing · 1 lost · 3 failed · oldest 25m10s · 118/min · 10,000+ completed`
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let depth = &context.view.queue.depth;
+    let systems = &context.snapshot.systems;
+    let mut facts = stale_tables(context, &systems.counts);
+    if facts.is_empty() {
+        facts = stale_tables(context, &systems.items);
+    }
+    if systems.counts.iter().all(|table| table.section.taken_at.is_none()) {
+        return facts;
+    }
+    facts.push((format!("{} pending", depth.pending), Tone::Plain));
+    // By the states of the rows, of which each has one: an item that has lost its worker is not in progress.
+    let of = |state: ItemState| context.view.queue.of_state(state).count();
+    let (lost, slow) = (of(ItemState::Lost), of(ItemState::Slow));
+    let mut processing = depth.processing;
+    processing.count = processing.count.saturating_sub((lost + slow) as u64);
+    facts.push((format!("{processing} processing"), Tone::Plain));
+    for (count, state, tone) in [(lost, "lost", Tone::Critical), (slow, "slow", Tone::Warning)] {
+        if count > 0 {
+            facts.push((format!("{} {state}", crate::text::count(count as u64)), tone));
+        }
+    }
+    if depth.failed.count > 0 {
+        facts.push((format!("{} failed", depth.failed), Tone::Warning));
+    }
+    if let Some(age) = context.age(depth.oldest_pending_at) {
+        facts.push((format!("oldest {}", crate::text::duration(age)), Tone::Plain));
+    }
+    if let Some(rate) = depth.per_minute {
+        facts.push((format!("{}/min", crate::text::count(rate)), Tone::Plain));
+    }
+    facts.push((format!("{} completed", depth.completed), Tone::Dim));
+    if depth.other.count > 0 {
+        facts.push((format!("{} with another status", depth.other), Tone::Dim));
+    }
+    if systems.items.iter().any(|table| table.is_cut) || depth.processing.is_more {
+        facts.push(("older items are not read".to_owned(), Tone::Warning));
+    }
+    facts
+}
+
+pub fn urgent(context: &Context<'_>) -> Option<Fact> {
+    let lost = context.view.queue.of_state(ItemState::Lost).count();
+    let noun = if lost == 1 { "item" } else { "items" };
+    (lost > 0).then(|| (format!("{} {noun} lost", crate::text::count(lost as u64)), Tone::Critical))
+}
+
+fn lines(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
+    let row = context.item(id)?;
+    let item = row.item(context.snapshot)?;
+    let mut lines = vec![
+        state(row.state.as_str(), tone(row.state), why(context, row, item)),
+        field("name", words(item.name.as_ref()), Tone::Plain),
+        field("kept in", words(row.source(context.snapshot)), Tone::Plain),
+        fields(&[
+            ("worker", words(item.worker.as_ref())),
+            ("attempt", of(item.attempt, item.max_attempts)),
+            ("runs", row.run(context.snapshot).map(text::duration).unwrap_or_default()),
+        ]),
+        fields(&[("added", ago(context, item.created_at)), ("taken", ago(context, item.started_at))]),
+        fields(&[
+            ("heartbeat", ago(context, item.heartbeat_at)),
+            ("ended", ago(context, item.completed_at.filter(|_| !item.is_processing()))),
+        ]),
+    ];
+    lines.retain(|line| line.spans.len() > 1);
+    lines.extend(session(context, item));
+    lines.extend(key(context, row));
+    if let Some(error) = item.error.as_ref().filter(|error| !error.is_empty()) {
+        lines.push(Line::new());
+        lines.push(heading("Last error"));
+        lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(error), Tone::Critical));
+    }
+    Some(lines)
+}
+
+fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
+    let table = context.snapshot.systems.items.get(row.table);
+    let is_printed = table.is_some_and(|table| !table.source.own_keys);
+    let words = match row.state {
+        ItemState::Slow => {
+            return format!(": for longer than its limit of {}", text::duration(row.limit)).into();
+        }
+        ItemState::Resting => {
+            let left = row.due_in(context.snapshot).map(text::duration).unwrap_or_default();
+            return format!(": no worker takes it for another {left}").into();
+        }
+        ItemState::Settling => ": the session that took it has ended; its worker might not have noticed yet",
+        ItemState::Lost if is_printed => ": no session holds the key that its worker took",
+        ItemState::Lost => ": the session that took it has ended",
+        ItemState::MaybeLost => {
+            ": no session holds its probable key; not known whether its worker uses that key"
+        }
+        ItemState::MaybeSlow | ItemState::MaybeRunning => {
+            ": a session holds its key, but nothing links it to its worker"
+        }
+        ItemState::Running => "",
+        ItemState::Uncommitted | ItemState::MaybeUncommitted => {
+            ": a session holds its key, or has locked its row, in an open transaction; its changes are visible after the commit"
+        }
+        ItemState::Failed => ": set aside; no worker takes it",
+        ItemState::Pending if is_unserved(context, row, item) => {
+            ": it is not held, and no connected worker takes its type"
+        }
+        ItemState::Pending => ": it is not held",
+        ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
+            ": its table could not be read"
+        }
+        ItemState::Unknown if is_printed => {
+            ": its key is not known ([tables] queue_key in the config names it)"
+        }
+        ItemState::Unknown if item.backend_pid.is_none() => ": its row names no session",
+        ItemState::Unknown if context.snapshot.server().is_none_or(|server| server.in_recovery) => {
+            ": the sessions of the primary are not visible on a standby"
+        }
+        ItemState::Unknown => ": the start of its session is hidden from this role",
+    };
+    words.into()
+}
+
+fn is_unserved(context: &Context<'_>, row: &ItemRow, item: &Item) -> bool {
+    let table = context.snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys);
+    table.is_some_and(|table| {
+        let place = (&*table.source.name, Work::Items);
+        Takers::lacks(context.view, context.snapshot, place, item.name.as_deref())
+    })
+}
+
+fn session(context: &Context<'_>, item: &Item) -> Option<Line> {
+    let pid = item.backend_pid?;
+    let is_there = item.backend_start.and_then(|start| context.snapshot.has_session(pid, start));
+    Some(match is_there {
+        Some(true) => field("session", party(context, Party::Backend(pid)), Tone::Plain),
+        Some(false) if item.is_processing() => {
+            field("session", format!("{pid}, which has ended"), Tone::Warning)
+        }
+        Some(false) => field("session", format!("{pid}, which has ended"), Tone::Dim),
+        None => field("session", pid.to_string(), Tone::Plain),
+    })
+}
+
+fn key(context: &Context<'_>, row: &ItemRow) -> Vec<Line> {
+    let Some(tag) = row.tag else { return Vec::new() };
+    let mut lines = Vec::new();
+    if let Some(key) = tag.advisory_key() {
+        lines.push(field("key", key.to_string(), Tone::Plain));
+    }
+    if let Some(queue) = context.queue(&tag) {
+        lines.push(field("waited for by", queue.waiters.len().to_string(), Tone::Warning));
+    }
+    lines
+}
