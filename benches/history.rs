@@ -31,8 +31,8 @@ use std::time::Duration;
 use locktop::feed::digest::{Digest, Recount};
 use locktop::feed::history::{Limits, Store};
 use locktop::model::lock_name::LockNames;
+use locktop::model::past::Step;
 use locktop::model::thresholds::Thresholds;
-use locktop::model::timeline::Step;
 use locktop::model::view::TargetId;
 use made::{Made, percentile, timed};
 

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use locktop::model::adapter;
 use locktop::model::backend::{Backend, State};
-use locktop::model::counted_waits::CountedWaits;
 use locktop::model::finding::{self, Finding};
 use locktop::model::held::{self, HeldSince};
 use locktop::model::id_generator::IdGenerator;
@@ -15,13 +13,14 @@ use locktop::model::lock_waits::WaitCounter;
 use locktop::model::rate_limit::RateLimit;
 use locktop::model::snapshot::{Detection, Names, Section, Server, Snapshot};
 use locktop::model::snapshot_index::SnapshotIndex;
+use locktop::model::systems::CountedWaits;
 use locktop::model::task::{Board, Execution, Schedule, TaskKey, Watch};
 use locktop::model::task_worker::TaskWorker;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{Link, Sample, Series, View};
 use locktop::model::wait_graph::{Input, WaitGraph};
 use locktop::model::work_queue::{self, Item, StateCount};
-use locktop::model::{Text, Timestamp};
+use locktop::model::{Text, Timestamp, adapter};
 
 #[path = "sample_systems.rs"]
 pub mod systems;

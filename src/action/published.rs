@@ -12,7 +12,7 @@ use super::message::{Access, Unanswered, moment, note, number, send, shown};
 use super::session::{self, Asking, Work};
 use super::table::{Answer, Row, Table, free, refused};
 use crate::model::adapter::ActionKind;
-use crate::model::plan::row_change::{ColumnKind, Condition};
+use crate::model::plan::rows::{ColumnKind, Condition};
 use crate::model::plan::{AdapterTarget, Outcome, PublishedHolder, PublishedTarget, SessionTarget, Signal};
 use crate::model::task::CLOSED;
 use crate::pg::adapters::{ActOn, act_message, find_statement};

@@ -12,7 +12,7 @@ use super::actor::Actor;
 use super::literal::CUT;
 use super::message::{self, Access, Unanswered, is_cut, note, packed, send, text};
 use crate::model::plan::Outcome;
-use crate::model::plan::row_change::{
+use crate::model::plan::rows::{
     ColumnKind, Condition, FoundTable, Is, Noted, RowAct, RowChange, RowKey, RowStatement,
 };
 use crate::pg::trust::TrustedOwners;

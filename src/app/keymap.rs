@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use super::screens::Screen;
 use crate::keys::{Code, Key};
 use crate::model::plan::{Command, CommandId};
-use crate::model::timeline::Step;
+use crate::model::past::Step;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Binding {

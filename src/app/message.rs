@@ -5,10 +5,10 @@ use super::keymap::Action;
 use super::panes::Pane;
 use crate::keys::Key;
 use crate::model::adapter::Parts;
-use crate::model::alert::Ways;
-use crate::model::expected::ExpectedBlocker;
+use crate::model::finding::AlertWays;
+use crate::model::past::{PastView, Step};
 use crate::model::plan::{ExecutorReply, Order};
-use crate::model::timeline::{PastView, Step};
+use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::{TargetId, View};
 
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ pub enum Effect {
     Expect(Arc<[ExpectedBlocker]>),
     Copy(String),
     /// Alert a user who does not watch the screen, in these ways except the title.
-    Alert(Ways, String),
+    Alert(AlertWays, String),
     Title(String),
     Mouse(bool),
     Order(Order),

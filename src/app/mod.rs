@@ -41,14 +41,14 @@ pub use settings::Settings;
 use update::Going;
 pub use update::Replay;
 
+use super::model::finding::Alerts;
+use super::model::past::PastView;
+use super::model::thresholds::ExpectedBlocker;
 use crate::model::Timestamp;
 use crate::model::adapter::Parts;
-use crate::model::alert::Alerts;
 use crate::model::backend::BackendId;
 use crate::model::blame::{Group, Span};
-use crate::model::expected::ExpectedBlocker;
 use crate::model::plan::PlanContext;
-use crate::model::timeline::PastView;
 use crate::model::view::{Link, Slowed, View};
 
 /// The smallest terminal with a layout; a smaller one shows only how to exit. All panes of a screen fit from 80x24 on;

@@ -8,9 +8,9 @@ use super::keymap::KeyMap;
 use super::pane::Sort;
 use super::panes::Pane;
 use super::screens::Screen;
-use crate::model::alert::Ways;
+use crate::model::finding::AlertWays;
 use crate::model::blame::{Group, Span};
-use crate::model::expected::ExpectedBlocker;
+use crate::model::thresholds::ExpectedBlocker;
 use crate::model::zone::Zone;
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct Settings {
     pub read_only: bool,
     /// Snapshots are kept, and can be shown again.
     pub history: bool,
-    pub notify: Ways,
+    pub notify: AlertWays,
     pub expected: Arc<[ExpectedBlocker]>,
 }
 
@@ -40,7 +40,7 @@ impl Default for Settings {
             note: None,
             read_only: false,
             history: false,
-            notify: Ways::default(),
+            notify: AlertWays::default(),
             expected: Arc::default(),
         }
     }

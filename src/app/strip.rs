@@ -14,9 +14,9 @@ use crate::model::lock::LockType;
 use crate::model::output::{Channel, shown};
 use crate::model::plan::{CommandId, Verb};
 use crate::model::promise::Promise;
+use crate::model::session_facts::{Written, written};
 use crate::model::statement;
 use crate::model::wait_graph::Party;
-use crate::model::written::{Written, written};
 use crate::text::{self, count, one_line};
 
 /// From this width on, the words are those of the dialog; below it they are short.

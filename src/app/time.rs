@@ -1,7 +1,7 @@
 use chrono::{NaiveTime, TimeDelta};
 
 use crate::model::Timestamp;
-use crate::model::timeline::Step;
+use crate::model::past::Step;
 use crate::model::zone::Zone;
 use crate::text::parse_duration;
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use locktop_base::file::of_user;
 
+use super::model::finding::AlertWays;
 use crate::feed::history::Limits;
-use crate::model::alert::Ways;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use crate::redis::RedisSets;
@@ -36,7 +36,7 @@ pub struct Config {
     /// `remember`: restore the layout of the last dashboard.
     pub remember: bool,
     /// `notify`: how a new critical finding is announced.
-    pub notify: Ways,
+    pub notify: AlertWays,
     pub targets: BTreeMap<String, Target>,
     /// `trusted_owners`: roles whose tables and functions are used.
     pub trusted_owners: Vec<String>,
@@ -66,7 +66,7 @@ impl Default for Config {
             refresh: Duration::from_secs(1),
             server_load: 0.02,
             remember: true,
-            notify: Ways::default(),
+            notify: AlertWays::default(),
             targets: BTreeMap::new(),
             trusted_owners: Vec::new(),
             tables: BTreeMap::new(),

@@ -3,9 +3,11 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::reader::{Reader, Value, duration, get, integer, number, text};
-use super::{Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target};
-use super::{adapter, tables as own};
-use crate::model::alert::Ways;
+use super::{
+    Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, adapter,
+    tables as own,
+};
+use crate::model::finding::AlertWays;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
@@ -65,13 +67,13 @@ fn server_load(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<f64> {
     })
 }
 
-fn notify(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Ways {
+fn notify(reader: &mut Reader<'_>, value: Value<'_, '_>) -> AlertWays {
     const EXPECTED: &str = "a list of \"bell\", \"title\", \"osc9\", \"osc777\", such as [\"bell\"]";
     let known = ["bell", "title", "osc9", "osc777"];
     let read = |value: &DeValue<'_>| known.into_iter().find(|way| value.as_str() == Some(way));
     let found = reader.list("notify", value, EXPECTED, read).unwrap_or_default();
     let [bell, title, osc9, osc777] = known.map(|way| found.contains(&way));
-    Ways { bell, title, osc9, osc777 }
+    AlertWays { bell, title, osc9, osc777 }
 }
 
 /// Role names, spelled as in the catalog.

@@ -7,7 +7,7 @@ use super::Redis;
 use super::reader::{Reader, Value, duration, get};
 use crate::feed::history::Limits;
 use crate::model::Text;
-use crate::model::expected::ExpectedBlocker;
+use crate::model::thresholds::ExpectedBlocker;
 use crate::redis::{RedisSets, RedisUrl};
 
 const CONDITIONS: [(&str, &str); 5] = [

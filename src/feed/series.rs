@@ -1,6 +1,6 @@
 use crate::model::Timestamp;
-use crate::model::observed::Observed;
 use crate::model::refusals::{Refusals, WINDOW};
+use crate::model::section::Observed;
 use crate::model::systems::Systems;
 use crate::model::view::{Sample, Series};
 use crate::model::wait_graph::WaitGraph;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::observed::Observed;
+use super::section::Observed;
 use super::statement::token::tokens;
 use super::statement::{Act, Nowait, beginning, first};
 use super::view::SnapshotView;

@@ -5,10 +5,10 @@
 
 use super::backend::{Backend, State};
 use super::plan::Verb;
+use super::session_facts::{Written, awaits_whole_relation, written};
 use super::view::SnapshotView;
 use super::wait_graph::Party;
 use super::words;
-use super::written::{Written, awaits_whole_relation, written};
 use crate::text;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

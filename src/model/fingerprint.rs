@@ -1,9 +1,8 @@
 //! Statements that differ only in their literals, and the origin given in their comments.
 
 use super::statement::forms;
-use super::statement::redacted::redacted_pieces;
+use super::statement::redacted::{redacted_pieces, speaks_of_secret, without_userinfo};
 use super::statement::scan::{Piece, pieces};
-use super::statement::secrets::{speaks_of_secret, without_userinfo};
 
 /// Maximum characters of a fingerprint; statements that are equal up to there are grouped.
 const LENGTH: usize = 200;

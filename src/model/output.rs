@@ -5,8 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::statement::redacted::redacted_pieces;
-use super::statement::secrets::{speaks_of_secret, without_userinfo};
+use super::statement::redacted::{redacted_pieces, speaks_of_secret, without_userinfo};
 use super::{QueryText, Text, fingerprint};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]

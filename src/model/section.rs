@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use super::observed::Observed;
 use super::{Text, Timestamp};
 
 /// The rows of one statement of a poll. If the statement fails, the rows of the last success stay, with their own time, and
@@ -77,3 +76,35 @@ impl<T> Section<T> {
 
 /// The reason of a section for which no attempt has finished.
 pub const NOT_YET: &str = "not read yet";
+
+/// The result of a read. It cannot be converted to a list or a number: an unknown value stays unknown until it is printed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Observed<T> {
+    Read(T),
+    /// It does not exist here: the lookup succeeded and found nothing, or nothing of that kind is configured.
+    Absent,
+    /// It could not be read, or not yet; the reason in one line.
+    Unknown(Text),
+}
+
+impl<T> Observed<T> {
+    pub fn map<U>(self, value: impl FnOnce(T) -> U) -> Observed<U> {
+        self.and_then(|read| Observed::Read(value(read)))
+    }
+
+    pub fn and_then<U>(self, value: impl FnOnce(T) -> Observed<U>) -> Observed<U> {
+        match self {
+            Self::Read(read) => value(read),
+            Self::Absent => Observed::Absent,
+            Self::Unknown(reason) => Observed::Unknown(reason),
+        }
+    }
+
+    /// Why it is unknown; `None` if it was read or does not exist.
+    pub fn reason(&self) -> Option<&Text> {
+        match self {
+            Self::Unknown(reason) => Some(reason),
+            _ => None,
+        }
+    }
+}

@@ -2,8 +2,7 @@ use std::borrow::Cow;
 
 use super::Timestamp;
 use super::adapter::{Choice, InstallationRows, PartRows};
-use super::observed::Observed;
-use super::section::NOT_YET;
+use super::section::{NOT_YET, Observed};
 use super::snapshot::{Section, Snapshot};
 use super::systems::TableRows;
 

@@ -5,21 +5,20 @@
 
 use std::sync::Arc;
 
-use super::Text;
-use super::counted_waits::CountedWaits;
-use super::growth::Growth;
 use super::id_generator::IdGenerator;
 use super::lease::Lease;
-use super::lock::LockTag;
-use super::owner::Owner;
+use super::lock::{LockMode, LockTag, LockType};
 use super::rate_limit::RateLimit;
 use super::redis_lease::RedisLeases;
 use super::refusals::Refusals;
 use super::section::Section;
+use super::table::{Growth, Owner};
 use super::task::KeyRule;
 use super::task_worker::TaskWorker;
-pub use super::text_id::TextId;
 use super::work_queue::{Item, StateCount};
+use super::{Text, Timestamp};
+
+pub use super::table::TextId;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
@@ -86,5 +85,66 @@ impl Systems {
     pub fn counted(&self, tag: &LockTag) -> Option<&CountedWaits> {
         let mut rows = self.contended.iter().flat_map(|table| table.section.last_rows().iter());
         rows.find(|counted| counted.tag == *tag)
+    }
+}
+
+/// Waits counted by the schema's `observe_lock_waits()`, from any source: a row of `contended_locks`. Waits that locktop
+/// itself saw are in [`lock_waits`](super::lock_waits).
+#[derive(Debug, Clone, PartialEq)]
+pub struct CountedWaits {
+    /// What is locked, as [`contended`](super::lock_waits::contended) returns it.
+    pub tag: LockTag,
+    pub waits: u64,
+    /// The total duration of the waits, in seconds.
+    pub total: f64,
+    /// The duration of the longest wait, in seconds.
+    pub longest: f64,
+    /// The mode that the longest wait requested (`longest_mode`). None if it is not the name of a mode.
+    pub longest_mode: Option<LockMode>,
+    pub first: Option<Timestamp>,
+    pub last: Option<Timestamp>,
+}
+
+/// The lock tag of columns in which 0 stands for NULL.
+pub fn tag(
+    locktype: LockType,
+    database: u32,
+    relation: u32,
+    (classid, objid, objsubid): (u32, u32, u16),
+) -> LockTag {
+    let none = LockTag::new(locktype);
+    match locktype {
+        LockType::Relation | LockType::Extend | LockType::Page | LockType::Tuple => {
+            none.with_database(database).with_relation(relation)
+        }
+        LockType::FrozenId => none.with_database(database),
+        LockType::Object | LockType::UserLock | LockType::Advisory => {
+            none.with_database(database).with_classid(classid).with_objid(objid).with_objsubid(objsubid)
+        }
+        _ => none,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lock_waits::contended;
+    use crate::sample::{advisory, relation};
+
+    #[test]
+    fn a_lock_that_was_counted_is_the_one_that_is_seen() {
+        let fields =
+            |it: &LockTag| (it.classid().unwrap_or(0), it.objid().unwrap_or(0), it.objsubid().unwrap_or(0));
+        let row = relation(5).with_locktype(LockType::Tuple).with_page(0).with_tuple(1);
+        let xid = LockTag::new(LockType::TransactionId).with_transactionid(9);
+        for seen in [advisory(42), advisory(-1), relation(5), row, xid] {
+            let counted = tag(
+                seen.locktype(),
+                seen.database().unwrap_or(0),
+                seen.relation().unwrap_or(0),
+                fields(&seen),
+            );
+            assert_eq!(counted, contended(&seen));
+        }
     }
 }

@@ -82,7 +82,7 @@ pub struct View {
     pub series: Arc<Series>,
     pub events: Arc<super::event::Events>,
     /// Rights of the role of the connection; None while not known.
-    pub rights: Option<Arc<super::rights::Rights>>,
+    pub rights: Option<Arc<super::plan::Rights>>,
     /// Since when each advisory lock has been held by its process, as far as known.
     pub held_since: Arc<super::held::HeldLocks>,
     /// Locks of running work, with their exact start.
@@ -92,7 +92,7 @@ pub struct View {
     /// Waiting time caused by each root since the first snapshot, by episode and by common properties.
     pub blame: Arc<super::blame::Blame>,
     pub lock_names: Arc<super::lock_name::LockNames>,
-    pub expected: Arc<[super::expected::ExpectedBlocker]>,
+    pub expected: Arc<[super::thresholds::ExpectedBlocker]>,
 }
 
 impl View {

@@ -5,7 +5,7 @@ use super::lock::{LockMode, LockTag, LockType};
 use super::lock_key::LockKey;
 use super::lock_name::{Context, LockName, LockNames};
 use super::snapshot::Snapshot;
-use super::{Text, id_generator, namespace, object_class, task, work_queue};
+use super::{Text, id_generator, namespace, task, work_queue};
 
 /// The name of an advisory lock that `holder` holds or waits for; its application name corroborates a guess.
 pub fn lock_name(
@@ -154,14 +154,14 @@ fn owner(snapshot: &Snapshot, tag: &LockTag) -> Option<i32> {
 /// `schema staging`, `database app`, `NOTIFY queue`, `extension 16402`, `object 9999/16402`.
 fn object(snapshot: &Snapshot, tag: &LockTag) -> String {
     let (Some(class), Some(id)) = (tag.classid(), tag.objid()) else { return "object".to_owned() };
-    let database = || snapshot.names.databases.get(&id).filter(|_| class == object_class::DATABASE);
+    let database = || snapshot.names.databases.get(&id).filter(|_| class == DATABASE_CLASS);
     let words = match (class, id) {
         // The server-wide lock that commits with NOTIFY take in turn (`PreCommit_Notify` in `async.c`).
-        (object_class::DATABASE, 0) => return "NOTIFY queue".to_owned(),
+        (DATABASE_CLASS, 0) => return "NOTIFY queue".to_owned(),
         _ => match (snapshot.names.object(tag), database()) {
             (Some(name), _) => name.to_string(),
             (None, Some(name)) => format!("database {name}"),
-            (None, None) => match object_class::class(class) {
+            (None, None) => match object_class(class) {
                 Some(kind) => format!("{kind} {id}"),
                 None => format!("object {class}/{id}"),
             },
@@ -266,6 +266,59 @@ pub fn who(backend: &Backend) -> String {
         (None, None) if backend.state == Some(State::Starting) => "connecting".to_owned(),
         (None, None) => String::new(),
     }
+}
+
+/// `pg_database`, as `classid` of a lock.
+pub(crate) const DATABASE_CLASS: u32 = 1262;
+
+/// Catalogs that a lock of type `object` may refer to. Their OIDs are fixed (`CATALOG(…)` in `src/include/catalog/*.h`).
+const CLASSES: [(u32, &str); 37] = [
+    (826, "default privileges"),
+    (1213, "tablespace"),
+    (1247, "type"),
+    (1255, "function"),
+    (1259, "relation"),
+    (1260, "role"),
+    (1261, "membership of a role"),
+    (1262, "database"),
+    (1417, "foreign server"),
+    (1418, "user mapping"),
+    (2328, "foreign-data wrapper"),
+    (2601, "access method"),
+    (2602, "operator of an access method"),
+    (2603, "function of an access method"),
+    (2604, "default value"),
+    (2605, "cast"),
+    (2606, "constraint"),
+    (2607, "conversion"),
+    (2612, "language"),
+    (2613, "large object"),
+    (2615, "schema"),
+    (2616, "operator class"),
+    (2617, "operator"),
+    (2618, "rule"),
+    (2620, "trigger"),
+    (2753, "operator family"),
+    (3079, "extension"),
+    (3256, "policy"),
+    (3381, "statistics object"),
+    (3466, "event trigger"),
+    (3576, "transform"),
+    (3600, "text search dictionary"),
+    (3601, "text search parser"),
+    (3602, "text search configuration"),
+    (3764, "text search template"),
+    (6100, "subscription"),
+    (6104, "publication"),
+];
+
+pub(crate) fn object_class(oid: u32) -> Option<&'static str> {
+    CLASSES.iter().find(|(class, _)| *class == oid).map(|(_, words)| *words)
+}
+
+/// Whether the server can be asked for the name of such an object: it rejects catalogs that it does not know.
+pub(crate) fn class_has_names(oid: u32) -> bool {
+    oid != 2613 && object_class(oid).is_some()
 }
 
 #[cfg(test)]

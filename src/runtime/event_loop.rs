@@ -20,7 +20,7 @@ use crate::app::settings::Layout;
 use crate::clock;
 use crate::feed::history::{self, History, Reply};
 use crate::model::adapter::Parts;
-use crate::model::expected::ExpectedBlocker;
+use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::{Link, View};
 use crate::ui::layout::Viewport;
 use crate::ui::theme::Theme;

@@ -14,7 +14,7 @@ use rustix::termios::{self, OptionalActions};
 
 use crate::app::message::Message;
 use crate::keys::{Code, Key};
-use crate::model::alert::Ways;
+use crate::model::finding::AlertWays;
 use crate::ui::layout::Viewport;
 
 pub type Screen = Terminal<CrosstermBackend<FrameWriter<Output>>>;
@@ -211,7 +211,7 @@ impl<W: Write> Write for FrameWriter<W> {
 /// The bell and a desktop notification: OSC 9 as in iTerm2 ("Proprietary Escape Codes" of its documentation), OSC 777 as in
 /// urxvt (its extension "notify"). tmux passes such a sequence on only if it is wrapped and `allow-passthrough` is on
 /// ("allow-passthrough" in tmux(1)); otherwise it drops it.
-pub(super) fn sequences(ways: Ways, text: &str, in_tmux: bool) -> String {
+pub(super) fn sequences(ways: AlertWays, text: &str, in_tmux: bool) -> String {
     let mut out = String::new();
     if ways.bell {
         out.push('\x07');
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn each_way_has_its_sequence() {
-        let ways = |bell, osc9, osc777| Ways { bell, title: true, osc9, osc777 };
+        let ways = |bell, osc9, osc777| AlertWays { bell, title: true, osc9, osc777 };
         for (ways, in_tmux, expected) in [
             (ways(true, false, false), false, "\x07"),
             (ways(false, true, false), false, "\x1b]9;locktop: 12; blocks 3\x07"),

@@ -17,7 +17,7 @@ use crate::app::line::{Line, Tone};
 use crate::app::screens::Screen;
 use crate::model::backend::State;
 use crate::model::snapshot::{Following, Server};
-use crate::model::timeline::{Moment, PastView};
+use crate::model::past::{Moment, PastView};
 use crate::model::view::Link;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {

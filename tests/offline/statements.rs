@@ -7,7 +7,7 @@ use std::path::Path;
 
 use locktop::model::QueryText;
 use locktop::model::output::{Channel, Left, shown};
-use locktop::model::statement::secrets::speaks_of_secret;
+use locktop::model::statement::redacted::speaks_of_secret;
 
 use super::architecture::rust_files;
 use crate::shapes::{CHANNELS, SECRET, shapes};
@@ -71,7 +71,7 @@ fn a_statement_without_a_secret_is_shown_as_it_is() {
 
 /// Files that may read the text of a statement, and how often: they recognize, compare or store it, and print nothing of it. A new place
 /// prints what `model::output` gives it for its channel.
-const READERS: [(&str, usize); 22] = [
+const READERS: [(&str, usize); 21] = [
     // The first word of a statement: what fails if it is cancelled.
     ("app/strip.rs", 1),
     ("feed/record/names.rs", 1),
@@ -82,17 +82,16 @@ const READERS: [(&str, usize); 22] = [
     ("model/adapter/presence.rs", 1),
     // The function that it calls, by its name.
     ("model/attempts.rs", 1),
-    ("model/blame/cause.rs", 1),
+    ("model/blame/cause.rs", 3),
     ("model/blame/counter.rs", 1),
-    ("model/blame/statements.rs", 2),
     ("model/consequence.rs", 1),
-    ("model/expected.rs", 1),
     ("model/finding/blockers.rs", 1),
-    ("model/kept_key.rs", 1),
     ("model/lock_name/mod.rs", 1),
-    ("model/lock_of/meeting.rs", 1),
+    ("model/lock_of/mod.rs", 1),
     ("model/output.rs", 1),
+    ("model/session_facts.rs", 1),
     ("model/task/evidence.rs", 1),
+    ("model/thresholds.rs", 1),
     ("model/why/mod.rs", 1),
     ("model/words.rs", 1),
     ("pg/decode/backends.rs", 1),
@@ -120,13 +119,12 @@ fn nothing_reads_the_text_of_a_statement_but_what_is_listed() {
 
 /// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. What is listed
 /// has passed `model::output` before, or is no session's.
-const PLAIN: [(&str, &str); 11] = [
+const PLAIN: [(&str, &str); 10] = [
     ("cli/args.rs", "statement: String"),
     ("feed/report/log.rs", "statement: String"),
     ("model/blame/mod.rs", "statement: Text"),
-    ("model/blame/tick.rs", "statement: Text"),
-    ("model/expected.rs", "statement: Option<&'a str>"),
-    ("model/expected.rs", "statement: Option<Text>"),
+    ("model/thresholds.rs", "statement: Option<&'a str>"),
+    ("model/thresholds.rs", "statement: Option<Text>"),
     ("pg/learn/mod.rs", "query: &'a str"),
     ("pg/server_log/json.rs", "statement: Cow<'a, str>"),
     ("pg/server_log/mod.rs", "statement: Cow<'a, str>"),

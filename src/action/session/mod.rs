@@ -2,7 +2,7 @@
 //!
 //! One statement (`assets/sql/signal.sql`) compares and signals, in a transaction of its own. It compares the process
 //! and its start, the client, the transaction, the query or that nothing was run since, the lock that must be held, and
-//! that a session waits for it. The rule in `model::plan`, module `signal::rule`, defines which of these must match for
+//! that a session waits for it. The rule in `model::plan`, module `signal::identity`, defines which of these must match for
 //! which target.
 //!
 //! # Pools

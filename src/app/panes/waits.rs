@@ -21,9 +21,9 @@ use crate::app::context::Context;
 use crate::app::detail::{LIST, field, fields, heading, party, reasons};
 use crate::app::line::{Line, Tone};
 use crate::model::Timestamp;
-use crate::model::counted_waits::CountedWaits;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_waits::{self, WaitedLock, contended};
+use crate::model::systems::CountedWaits;
 use crate::model::wait_graph::{Queue, Waiter};
 use crate::text;
 

@@ -1,6 +1,6 @@
 use super::*;
-use crate::model::expected::ExpectedBlocker;
 use crate::model::finding::Severity;
+use crate::model::thresholds::ExpectedBlocker;
 
 /// From the effects: all expected blockers from then on.
 fn expected(effects: &[Effect]) -> Option<Vec<ExpectedBlocker>> {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::app::settings::Layout;
-use crate::model::alert::Ways;
+use crate::model::finding::AlertWays;
 
 fn left(keys: &str) -> (App, Layout) {
     let mut app = app(sample::incident(0.0));
@@ -66,7 +66,7 @@ fn what_nobody_here_wrote_changes_nothing() {
     }
 }
 
-fn app_with(notify: Ways) -> App {
+fn app_with(notify: AlertWays) -> App {
     App::new(Settings { target: "prod".to_owned(), notify, ..Settings::default() }, 1.0)
 }
 
@@ -81,14 +81,14 @@ fn quiet(now: f64) -> Builder {
 
 #[test]
 fn nobody_is_disturbed_who_did_not_ask() {
-    let mut app = app_with(Ways::default());
+    let mut app = app_with(AlertWays::default());
     told(&mut app, quiet(0.0));
     assert_eq!(told(&mut app, sample::incident(1.0)), []);
 }
 
 #[test]
 fn what_becomes_critical_is_told_once_also_while_the_screen_is_held() {
-    let ways = Ways { bell: true, ..Ways::default() };
+    let ways = AlertWays { bell: true, ..AlertWays::default() };
     let mut app = app_with(ways);
     assert_eq!(told(&mut app, quiet(0.0)), []);
     drive(&mut app, "p");
@@ -102,7 +102,7 @@ fn what_becomes_critical_is_told_once_also_while_the_screen_is_held() {
 
 #[test]
 fn the_title_says_what_is_wrong_and_that_nothing_is() {
-    let mut app = app_with(Ways { title: true, ..Ways::default() });
+    let mut app = app_with(AlertWays { title: true, ..AlertWays::default() });
     assert_eq!(told(&mut app, quiet(0.0)), [Effect::Title("locktop prod".to_owned())]);
     assert_eq!(told(&mut app, quiet(1.0)), []);
     let [Effect::Title(text)] = &told(&mut app, sample::incident(2.0))[..] else { panic!("no title") };
@@ -112,7 +112,7 @@ fn the_title_says_what_is_wrong_and_that_nothing_is() {
 
 #[test]
 fn text_of_the_server_ends_no_sequence() {
-    let mut app = app_with(Ways { title: true, ..Ways::default() });
+    let mut app = app_with(AlertWays { title: true, ..AlertWays::default() });
     app.settings.target = "a\x07\x1b]0;evil\x1b\\\u{9c}b".to_owned();
     let [Effect::Title(text)] = &told(&mut app, quiet(0.0))[..] else { panic!("no title") };
     assert!(!text.chars().any(char::is_control), "{text:?}");

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::app::dialog::Dialog;
 use crate::model::plan::Target;
-use crate::model::rights::Rights;
+use crate::model::plan::Rights;
 
 /// Shortcuts that act.
 const ACTING: [&str; 9] = ["C", "K", "R", "U", "E", "T", "D", "X", "I"];

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::timeline::{Moment, PastView, Step};
+use crate::model::past::{Moment, PastView, Step};
 
 fn keeping() -> App {
     let mut app = app(Builder { now: 100.0, ..sample::incident(100.0) });
@@ -166,7 +166,7 @@ fn without_a_history_the_keys_say_so() {
 fn who_goes_to_trouble_is_told_what_it_was() {
     use crate::model::event::{Draft, Events, Kind};
     use crate::model::finding::Severity;
-    use crate::model::timeline::Trouble;
+    use crate::model::past::Trouble;
     let mut events = Events::default();
     let draft = |kind, what| Draft::new(sample::at(40.0), kind, Severity::Warning, what);
     events.extend(sample::at(39.0), [draft(Kind::RootBegun, "an older root")]);

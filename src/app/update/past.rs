@@ -4,7 +4,7 @@ use crate::app::message::{Effect, Update};
 use crate::app::page::Typing;
 use crate::app::{App, time};
 use crate::model::Timestamp;
-use crate::model::timeline::{PastView, Step, Trouble};
+use crate::model::past::{PastView, Step, Trouble};
 use crate::model::view::View;
 
 #[derive(Debug, Clone, Copy, Default)]

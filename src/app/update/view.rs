@@ -7,7 +7,7 @@ use crate::app::message::{Effect, Update};
 use crate::app::panes::Pane;
 use crate::app::screens::Screen;
 use crate::app::{App, Notice};
-use crate::model::alert::Ways;
+use crate::model::finding::AlertWays;
 use crate::model::finding::{Finding, Severity};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
@@ -133,7 +133,7 @@ impl App {
 
     pub(super) fn alert(&mut self, view: &View) -> Vec<Effect> {
         let ways = self.settings.notify;
-        let Some(snapshot) = view.snapshot.as_deref().filter(|_| ways != Ways::default()) else {
+        let Some(snapshot) = view.snapshot.as_deref().filter(|_| ways != AlertWays::default()) else {
             return Vec::new();
         };
         let mut effects = Vec::new();

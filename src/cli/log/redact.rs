@@ -1,7 +1,7 @@
 //! Redaction of every log line: removes passwords and quoted text, which can be literals of a statement or values in an
 //! error message.
 
-use crate::model::statement::secrets::without_userinfo;
+use crate::model::statement::redacted::without_userinfo;
 use crate::text;
 
 /// Longest log line, in columns.

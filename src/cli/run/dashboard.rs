@@ -26,7 +26,7 @@ use crate::feed::live::{self, Live, PollControl};
 use crate::feed::record::redact::Redaction;
 use crate::feed::spare::{Lines, Spare, leave};
 use crate::model::event::{Kind, Told};
-use crate::model::expected::ExpectedBlocker;
+use crate::model::thresholds::ExpectedBlocker;
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
 use crate::model::view::{TargetId, View};

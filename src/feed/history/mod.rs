@@ -7,9 +7,8 @@ mod store;
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use tokio::sync::mpsc as answers;
@@ -17,9 +16,8 @@ use tokio::sync::mpsc as answers;
 pub(super) use store::find;
 pub use store::{NotThere, Store};
 
-use crate::model::past::Look;
+use crate::model::past::{Look, PastView, Step};
 use crate::model::thresholds::Thresholds;
-use crate::model::timeline::{PastView, Step};
 use crate::model::view::TargetId;
 use crate::wire::record::container::About;
 

@@ -5,9 +5,8 @@ use super::Limits;
 use crate::feed::digest::Digest;
 use crate::model::Timestamp;
 use crate::model::event::Events;
-use crate::model::past::{KeptLook, Look};
+use crate::model::past::{KeptLook, Look, Moment, PastView, Step, Trouble};
 use crate::model::thresholds::Thresholds;
-use crate::model::timeline::{Moment, PastView, Step, Trouble};
 use crate::model::view::TargetId;
 use crate::wire::record::{Encoder, Group, RecordError};
 

@@ -7,7 +7,7 @@ use crate::model::Timestamp;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
-use crate::model::timeline::Trouble;
+use crate::model::past::Trouble;
 use crate::model::view::View;
 use crate::sample::{self, at};
 use crate::wire::record::{Encoder, Group};

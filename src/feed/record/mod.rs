@@ -20,8 +20,7 @@ pub use output::{Place, Rotation};
 
 use super::history::{Command, LookSender};
 use crate::clock;
-use crate::model::past::Look;
-use crate::model::timeline::{Moment, Trouble};
+use crate::model::past::{Look, Moment, Trouble};
 use crate::wire::record::container::{self, About, Kind};
 use crate::wire::record::{Encoder, Frame, RecordError};
 use output::Output;

@@ -11,7 +11,7 @@ use crate::model::event::{Event, Events, Kind};
 use crate::model::output::{Channel, Mode, kept as left, without_literals};
 use crate::model::past::{KeptLook, Look, Past};
 use crate::model::snapshot::Snapshot;
-use crate::model::statement::secrets::speaks_of_secret;
+use crate::model::statement::redacted::speaks_of_secret;
 use crate::model::view::View;
 use crate::model::{QueryText, Text};
 

@@ -8,8 +8,8 @@ use crate::feed::digest::Digest;
 use crate::feed::history::Reply;
 use crate::feed::replay::{self, Recording, ReplayError};
 use crate::model::lock_name::LockNames;
+use crate::model::past::{PastView, Step};
 use crate::model::thresholds::Thresholds;
-use crate::model::timeline::{PastView, Step};
 use crate::model::view::{TargetId, View};
 use crate::sample;
 
@@ -509,7 +509,7 @@ fn has_all(now: &serde_json::Value, then: &serde_json::Value) -> bool {
 fn a_recording_knows_who_was_expected_at_each_look() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
-    let entry = crate::model::expected::ExpectedBlocker {
+    let entry = crate::model::thresholds::ExpectedBlocker {
         application: Some("web-3".into()),
         reason: Some("known".into()),
         ..Default::default()

@@ -8,7 +8,7 @@ use crate::feed::replay::Recording;
 use crate::model::backend::{Backend, State};
 use crate::model::blame::{Ending, Episode, Key, Span};
 use crate::model::lock::{LockMode, LockType};
-use crate::model::observed::Observed;
+use crate::model::section::Observed;
 use crate::model::output::{Channel, Mode, shown};
 use crate::model::snapshot::{Server, Snapshot};
 use crate::model::view::View;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::InstallationRows;
 use crate::model::backend::{Backend, State};
-use crate::model::observed::Observed;
+use crate::model::section::Observed;
 use crate::model::snapshot::{Pooling, Section, Server};
 use crate::model::{QueryText, Text};
 

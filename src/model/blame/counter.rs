@@ -2,14 +2,13 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::cause::{Cause, awaited, backend_of, causes, key, row_behind, who};
+use super::cause::{Cause, Statements, awaited, backend_of, causes, key, row_behind, statement, who};
 use super::costs::{Costs, Sum, Wait};
-use super::statements::{Statements, statement};
 use super::{Begun, Cost, Ended, Ending, GONE, Key, Ran, Tick};
+use crate::model::awaited_locks::held_up;
 use crate::model::backend::{Backend, BackendId, State};
 use crate::model::event::harmless;
 use crate::model::finding::Deadlocks;
-use crate::model::held_up::held_up;
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_waits::contended;
 use crate::model::view::SnapshotView;

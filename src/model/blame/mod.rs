@@ -5,32 +5,26 @@
 //! [`Sums::standard_error`] is its error. [`Counter`] computes what each poll adds ([`Tick`]), and [`Blame`] is the sum of
 //! that. So a recorded poll needs no graph to continue the count.
 
-mod before;
 mod by;
 mod cause;
 mod costs;
 mod counter;
-mod statements;
 mod table;
 #[cfg(test)]
 mod tests;
-mod tick;
-mod window;
 
 use std::sync::Arc;
 
 use strum::{IntoStaticStr, VariantArray};
 
-pub use before::Before;
+use super::wait_graph::WaitGraph;
+use super::{Text, Timestamp};
+use crate::text::duration;
+
 pub use by::{Group, Row, Span};
 pub use counter::Counter;
 pub(crate) use table::{EPISODES, KEYS, MINUTES};
-pub use table::{KeyCost, Table, Trail};
-pub use tick::{Begun, Cost, Ended, Ran, Tick};
-pub use window::Window;
-
-use super::wait_graph::WaitGraph;
-use super::{Text, Timestamp};
+pub use table::{KeyCost, Table, Trail, Window};
 
 /// The key of the blame: sessions that have all of it in common are one line. Each part is one printable line, empty if not
 /// known.
@@ -215,5 +209,117 @@ impl Blame {
         let episodes = &self.table.episodes;
         let at = episodes.binary_search_by_key(&number, |episode| episode.number).ok()?;
         episodes.get(at).map(|episode| &**episode)
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tick {
+    /// When the locks were read, by the server's clock.
+    pub at: Timestamp,
+    /// Seconds since the previous poll that were not counted.
+    pub missing: f64,
+    /// All waits together: a wait behind two roots counts once.
+    pub total: Sums,
+    pub begun: Vec<Begun>,
+    pub costs: Vec<Cost>,
+    pub ran: Vec<Ran>,
+    pub ended: Vec<Ended>,
+}
+
+impl Tick {
+    pub fn is_empty(&self) -> bool {
+        self.total == Sums::default() && self.costs.is_empty() && self.ran.is_empty() && self.ended.is_empty()
+    }
+}
+
+/// The start of an episode: see [`Episode`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Begun {
+    pub episode: u64,
+    /// The process id; 0 if there is none.
+    pub pid: i32,
+    pub backend_start: Option<Timestamp>,
+    pub xact_start: Option<Timestamp>,
+    pub who: Text,
+    pub lock: Text,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    pub episode: u64,
+    pub key: Arc<Key>,
+    pub sums: Sums,
+}
+
+/// A statement of a blocker's transaction, or of a waiter in line that holds up others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    pub episode: u64,
+    pub at: Option<Timestamp>,
+    /// One printable line.
+    pub statement: Text,
+    /// The process id of the waiter in line behind the root; 0 for a statement of the root itself.
+    pub in_line: i32,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    pub episode: u64,
+    /// Never [`Ending::GoesOn`].
+    pub ending: Ending,
+    /// The action on it, in one printable line; usually empty.
+    pub note: Text,
+}
+
+/// Sessions that already waited at the first poll. The sums do not include the time before that poll.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Before {
+    /// The number of sessions; parallel workers count as one with their leader.
+    pub sessions: u32,
+    /// The longest wait until then, in seconds. None if the server does not report the start.
+    pub longest: Option<f64>,
+    /// The sum of their known waits until then, in seconds.
+    pub seconds: f64,
+}
+
+impl Before {
+    pub fn of(graph: &WaitGraph, at: Timestamp) -> Self {
+        let starts = graph.tree.nodes.iter().filter_map(|node| {
+            let (queue, place) = node.waits?;
+            graph.queues.get(queue)?.waiters.get(place)?.wait_start
+        });
+        let waited = starts.map(|start| (at - start).as_seconds_f64().max(0.0));
+        waited.fold(Self { sessions: graph.waiting, ..Self::default() }, |all, seconds| Self {
+            longest: Some(all.longest.map_or(seconds, |longest| longest.max(seconds))),
+            seconds: all.seconds + seconds,
+            ..all
+        })
+    }
+
+    /// `12 sessions were already waiting at the first snapshot, the longest for 4m10s; not included in the sum`. None if no
+    /// session was.
+    pub fn words(&self) -> Option<String> {
+        let sessions = match self.sessions {
+            0 => return None,
+            1 => "1 session".to_owned(),
+            many => format!("{many} sessions"),
+        };
+        Some(match self.longest {
+            Some(longest) if self.sessions == 1 => {
+                format!(
+                    "{sessions} was already waiting at the first snapshot, for {}; not included in the sum",
+                    duration(longest)
+                )
+            }
+            Some(longest) => format!(
+                "{sessions} were already waiting at the first snapshot, the longest for {}, {} in total; not included in the sum",
+                duration(longest),
+                duration(self.seconds)
+            ),
+            None => format!(
+                "{sessions} already waiting at the first snapshot, for an unknown time that is not included in the sum"
+            ),
+        })
     }
 }

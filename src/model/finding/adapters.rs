@@ -9,7 +9,7 @@ use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::adapter::{
     Choice, InstallationRows, JobRow, Part, Proof, QueueRow, QueueState, State, TermState,
 };
-use crate::model::observed::Observed;
+use crate::model::section::Observed;
 use crate::model::{Text, Timestamp, adapter};
 use crate::text;
 

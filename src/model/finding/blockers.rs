@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::check_input::{CheckInput, party_text};
 use super::{Finding, LIMIT, Severity, waits};
+use crate::model::awaited_locks::held_up;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::KEPT;
-use crate::model::held_up::held_up;
 use crate::model::lock::{LockTag, LockType};
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{Party, Queue, Root, WaitGraph, Waiter};

@@ -1,7 +1,6 @@
 use super::{Deadlocks, Finding, NewRoots, Severity};
-use crate::model::expected::{Blocker, ExpectedBlocker};
 use crate::model::lock::{LockTag, Prepared};
-use crate::model::thresholds::Thresholds;
+use crate::model::thresholds::{Blocker, ExpectedBlocker, Thresholds};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::{Party, Queue};
 use crate::model::{QueryText, Timestamp, words};

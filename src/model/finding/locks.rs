@@ -7,7 +7,7 @@ use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::lock_key::LockKey;
-use crate::model::observed::Observed;
+use crate::model::section::Observed;
 use crate::model::snapshot::Server;
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::view::SnapshotView;

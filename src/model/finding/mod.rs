@@ -12,19 +12,17 @@ pub mod locks;
 mod row;
 pub mod server;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod transactions;
 pub mod waits;
 mod workers;
 
-#[cfg(test)]
-mod tests;
-
 use std::borrow::Cow;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::backend::BackendId;
-use super::expected::ExpectedBlocker;
 use super::id_generator::GeneratorId;
 use super::lease::LeaseId;
 use super::lock::LockTag;
@@ -32,9 +30,11 @@ use super::output::{Channel, shown};
 use super::rate_limit::LimitId;
 use super::systems::TextId;
 use super::task::TaskId;
+use super::thresholds::ExpectedBlocker;
 use super::wait_graph::Party;
 use super::work_queue::ItemId;
 use super::{QueryText, Text, Timestamp};
+
 pub use blockers::NewRoots;
 pub use check_input::CheckInput;
 pub(crate) use check_input::parties_text;
@@ -244,5 +244,46 @@ impl Finding {
         let number = crate::text::count(left_out as u64);
         let summary = || format!("{number} more findings of {check} are not listed");
         (left_out > 0).then(|| Self::new(check, Severity::Info, summary(), Subject::Server))
+    }
+}
+
+/// A finding that reappears within this many seconds is not new.
+const FORGOTTEN: i64 = 60;
+
+/// How to notify. All off by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
+pub struct AlertWays {
+    /// BEL (`\a`), which the terminal turns into a sound, a flash or a mark.
+    pub bell: bool,
+    pub title: bool,
+    /// A desktop notification in the form that iTerm2 accepts.
+    pub osc9: bool,
+    /// A desktop notification in the form that urxvt accepts.
+    pub osc777: bool,
+}
+
+/// Notifies an operator who does not watch the screen that something has become critical.
+#[derive(Debug, Default)]
+pub struct Alerts {
+    /// When each was last seen. None before the first poll: its findings are already on the screen just opened.
+    seen: Option<FxHashMap<(&'static str, Subject), Timestamp>>,
+}
+
+impl Alerts {
+    /// The worst finding that became critical in this poll.
+    pub fn look<'a>(&mut self, findings: &'a [Finding], at: Timestamp) -> Option<&'a Finding> {
+        let is_first = self.seen.is_none();
+        let seen = self.seen.get_or_insert_default();
+        seen.retain(|_, last| (at - *last).num_seconds() < FORGOTTEN);
+        let is_critical =
+            |finding: &&Finding| finding.severity == Severity::Critical && finding.ended.is_none();
+        let critical = findings.iter().filter(is_critical);
+        let mut new = None;
+        for finding in critical {
+            let before = seen.insert((finding.check, finding.subject), at);
+            new = new.or_else(|| before.is_none().then_some(finding));
+        }
+        new.filter(|_| !is_first)
     }
 }

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
-use crate::model::growth::Growth;
-use crate::model::owner::Owner;
 use crate::model::sections::SectionRead;
 use crate::model::systems::{Source, TableRows};
+use crate::model::table::{Growth, Owner};
 use crate::model::{Text, Timestamp};
 use crate::text::{self, count};
 

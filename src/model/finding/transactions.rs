@@ -4,7 +4,7 @@ use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::Prepared;
-use crate::model::observed::Observed;
+use crate::model::section::Observed;
 use crate::model::wait_graph::Party;
 use crate::text;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::check_input::{CheckInput, parties_text, party_text};
 use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::awaited_locks::held_up;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::{awaits_standby, ignores_cancel};
-use crate::model::held_up::held_up;
-use crate::model::observed::Observed;
 use crate::model::plan::Verb;
+use crate::model::section::Observed;
 use crate::model::snapshot::Snapshot;
 use crate::model::wait_graph::{Holder, Party, Queue, Waiter};
 use crate::model::{Timestamp, words};

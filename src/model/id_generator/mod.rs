@@ -1,9 +1,7 @@
-mod name;
 mod rows;
 
 use super::Timestamp;
-pub use name::name_of;
-pub use rows::{GeneratorRow, row, rows};
+pub use rows::{GeneratorRow, name_of, row, rows};
 
 /// The epoch of `last_timestamp`, in milliseconds since 1970: 2021-01-01.
 const EPOCH: i64 = 1_609_459_200_000;

@@ -1,7 +1,14 @@
-//! Keys that well-known software always uses: one number, or a number and the id of an object.
+//! Keys of well-known software: fixed numbers, a number and the id of an object, numbers computed from the name of the connected
+//! database, numbers that encode their name, and locks of extensions outside the two key spaces of the SQL functions.
 
-use super::hash::{FLYWAY_BASE, fnv1_32, fnv1a_64, java_hash_code};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+use sha2::{Digest, Sha224};
+
+use super::hash::{FLYWAY_BASE, fnv1_32, fnv1a_64, golang_migrate, java_hash_code};
 use super::{Context, LockName};
+use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::namespace;
 
@@ -123,5 +130,177 @@ fn repack(relation: i32, context: Context<'_>) -> LockName {
     match name {
         Some(table) => LockName::new(format!("pg_repack {table}"), false, ORIGIN),
         None => LockName::new(format!("pg_repack table {oid}"), false, ORIGIN),
+    }
+}
+
+/// Number of databases whose keys are cached; with more, keys are computed again.
+const LIMIT: usize = 4096;
+
+/// Both programs use the same code.
+const SHARED: &str = "Grafana or golang-migrate";
+
+#[derive(Debug, Clone, Copy)]
+struct Keys {
+    rails: i64,
+    sqlx: i64,
+    golang_migrate: i64,
+    /// Without schema and table: Grafana, and golang-migrate versions that did not include them.
+    plain: i64,
+    pg_boss: i64,
+}
+
+impl Keys {
+    fn of(database: &str) -> Self {
+        let crc = i64::from(crc32fast::hash(database.as_bytes()));
+        Self {
+            // Neither product of two 32-bit numbers overflows an i64: the factors are below 2^31.
+            rails: crc * 2_053_462_845,
+            sqlx: crc * 0x3d32_ad9e,
+            golang_migrate: golang_migrate(&format!("public\0schema_migrations\0{database}")),
+            plain: golang_migrate(database),
+            pg_boss: pg_boss(database),
+        }
+    }
+
+    /// Name and origin; a key shared by two programs is a guess.
+    fn name_of(self, key: i64) -> Option<(&'static str, &'static str)> {
+        Some(match key {
+            _ if key == self.rails => ("Rails migrations", "2053462845 * crc32 of the database's name"),
+            _ if key == self.sqlx => ("sqlx migrate", "0x3d32ad9e * crc32 of the database's name"),
+            _ if key == self.golang_migrate => {
+                ("golang-migrate", "1486364155 * crc32 of public, schema_migrations and the database's name")
+            }
+            _ if key == self.plain => (
+                SHARED,
+                "1486364155 * crc32 of the database's name, as Grafana and golang-migrate compute it",
+            ),
+            _ if key == self.pg_boss => {
+                ("pg-boss", "sha224 of the database's name, \".pgboss.\" and the schema pgboss")
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// pg-boss with its default schema: the first 64 bits of SHA-224.
+fn pg_boss(database: &str) -> i64 {
+    let digest = Sha224::new().chain_update(database).chain_update(".pgboss.pgboss").finalize();
+    digest.first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes))
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cache(Arc<RwLock<FxHashMap<Box<str>, Keys>>>);
+
+impl Cache {
+    pub(super) fn resolve(&self, key: LockKey, database: &str) -> Option<LockName> {
+        let LockKey::Bigint(key) = key else { return None };
+        let (name, origin) = self.keys(database).name_of(key)?;
+        Some(LockName::new(name, name == SHARED, origin))
+    }
+
+    fn keys(&self, database: &str) -> Keys {
+        if let Some(keys) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(database) {
+            return *keys;
+        }
+        let keys = Keys::of(database);
+        let mut cache = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() < LIMIT {
+            cache.insert(database.into(), keys);
+        }
+        keys
+    }
+}
+
+/// Number of 7-bit characters that fit in a key.
+const MAX_LENGTH: u32 = 9;
+
+/// A shorter name would be found in unrelated numbers.
+const MIN_LENGTH: usize = 3;
+
+/// .NET's `DistributedLock` packs a name of up to nine ASCII characters, 7 bits each, then a 0 and as many 1s as there is
+/// room left (`PostgresAdvisoryLockKey.cs`). It is the pair of the two halves; a bigint is accepted only if it ends in so
+/// many 1s that chance is excluded.
+pub(super) fn decoded(key: LockKey, context: Context<'_>) -> Option<LockName> {
+    let (bits, longest) = match key {
+        LockKey::Bigint(key) => (key.cast_unsigned(), 7),
+        LockKey::Pair(high, low) => {
+            (u64::from(high.cast_unsigned()) << 32 | u64::from(low.cast_unsigned()), 9)
+        }
+    };
+    let mut buffer = [0; MAX_LENGTH as usize];
+    let name = decode(bits, &mut buffer)?;
+    if !(MIN_LENGTH..=longest).contains(&name.len()) {
+        return None;
+    }
+    let uncertain = !context.is_by(&["distributedlock", ".net"]);
+    Some(LockName::new(name, uncertain, "decodes to a name in the encoding of .NET's DistributedLock"))
+}
+
+/// The name in `bits`, if it consists of characters that are usual in a name.
+fn decode(bits: u64, buffer: &mut [u8; MAX_LENGTH as usize]) -> Option<&str> {
+    let missing = bits.trailing_ones() / 7;
+    let length = MAX_LENGTH.checked_sub(missing)?;
+    let rest = bits >> (7 * missing);
+    if rest & 1 == 1 {
+        return None;
+    }
+    let rest = rest >> 1;
+    let name = buffer.get_mut(..length as usize)?;
+    for (index, byte) in (0_u32..).zip(name.iter_mut().rev()) {
+        *byte = (rest >> (7 * index) & 0x7f) as u8;
+        if !byte.is_ascii_alphanumeric() && !b"_-.:/ #".contains(byte) {
+            return None;
+        }
+    }
+    std::str::from_utf8(name).ok()
+}
+
+/// The fourth field of the locks of `TimescaleDB`'s jobs (its `src/utils.h`): the first two are the database and the job.
+const TIMESCALE_JOB: u16 = 29_749;
+
+/// The locks of `TimescaleDB` and Citus, by `objsubid` (`AdvisoryLocktagClass` in
+/// `src/include/distributed/resource_lock.h`). Most are `(classid << 32) | objid`; if both halves have a meaning they are
+/// shown separately.
+pub(super) fn of_extension(tag: &LockTag) -> Option<LockName> {
+    if tag.locktype() != LockType::Advisory {
+        return None;
+    }
+    let (class, high, low) = (tag.objsubid()?, tag.classid()?, tag.objid()?);
+    let id = u64::from(high) << 32 | u64::from(low);
+    let name = match class {
+        4 => format!("Citus metadata of shard {id}"),
+        5 => format!("Citus shard {id}"),
+        6 => format!("Citus job {id}"),
+        7 => format!("Citus rebalance of colocation group {id}"),
+        8 => format!("Citus metadata of shards {high} in colocation group {low}"),
+        9 => format!("Citus {}", operation(low)),
+        10 => format!("Citus cleanup {id}"),
+        12 => format!("Citus logical replication {id}"),
+        13 => format!("Citus placement of colocation group {id}"),
+        14 => format!("Citus background task {id}"),
+        15 => format!("Citus DDL {id}"),
+        TIMESCALE_JOB if low == 0 => {
+            let origin = "an advisory lock of class 29749, known only from TimescaleDB";
+            return Some(LockName::new(format!("TimescaleDB job {high}"), false, origin));
+        }
+        _ if class > 3 => {
+            let origin = "an extension took it: SQL functions use the classes 1 and 2";
+            return Some(LockName::new(format!("extension lock of class {class}"), false, origin));
+        }
+        _ => return None,
+    };
+    let origin = format!("an advisory lock of class {class}, known only from Citus");
+    Some(LockName::new(name, false, origin))
+}
+
+/// The operation of a `CitusOperations` lock, by its number in the same file.
+fn operation(number: u32) -> String {
+    match number {
+        0 => "transaction recovery".to_owned(),
+        1 => "split without blocking".to_owned(),
+        2 => "create_distributed_table_concurrently".to_owned(),
+        3 => "creation of the default colocation group".to_owned(),
+        4 => "background task monitor".to_owned(),
+        _ => format!("operation {number}"),
     }
 }

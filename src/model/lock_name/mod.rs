@@ -1,13 +1,10 @@
 //! Names for advisory lock keys.
 //!
 //! Sources in order: the user's config, names read from tables, then the keys of well-known software: fixed numbers
-//! (`known`), numbers computed from the name of the database (`database`), and numbers that encode their name (`decoded`).
+//! (`known`), numbers computed from the name of the database, and numbers that encode their name.
 //! Software that takes no advisory lock with its own key (Alembic, knex, Liquibase, Quartz, …) has no entry: a guess would
 //! only mislead.
 
-mod database;
-mod decoded;
-mod extension;
 mod hash;
 mod known;
 mod statement;
@@ -25,7 +22,7 @@ use rustc_hash::FxHashMap;
 use super::lock::LockTag;
 use super::lock_key::LockKey;
 use super::snapshot::Names;
-use super::statement::secrets::speaks_of_secret;
+use super::statement::redacted::speaks_of_secret;
 use super::{QueryText, Text};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +99,7 @@ pub struct LockNames {
     pub(crate) learned: Arc<Layer>,
     running: Arc<Running>,
     without_statements: bool,
-    computed: database::Cache,
+    computed: known::Cache,
 }
 
 impl LockNames {
@@ -183,7 +180,7 @@ impl LockNames {
         }
         known::resolve(key, context)
             .or_else(|| self.computed.resolve(key, context.database?))
-            .or_else(|| decoded::resolve(key, context))
+            .or_else(|| known::decoded(key, context))
     }
 
     pub fn in_statement(&self, key: LockKey, statement: &QueryText) -> Option<LockName> {
@@ -227,7 +224,7 @@ impl LockNames {
     pub fn resolve_tag(&self, tag: &LockTag, context: Context<'_>) -> Option<LockName> {
         match tag.advisory_key() {
             Some(key) => self.resolve(key, Context { datid: context.datid.or(tag.database()), ..context }),
-            None => extension::resolve(tag),
+            None => known::of_extension(tag),
         }
     }
 }

@@ -1,15 +1,14 @@
 //! Known blockers: entries that expect them from now on, or that are removed. No request is sent to the server.
 
 use super::Verb;
-use crate::model::Text;
 use crate::model::backend::Backend;
-use crate::model::expected::{Blocker, ExpectedBlocker};
 use crate::model::finding::Finding;
 use crate::model::row_id::{Owner, RowId};
 use crate::model::snapshot::Snapshot;
+use crate::model::thresholds::{Blocker, ExpectedBlocker};
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
-use crate::model::words;
+use crate::model::{Text, words};
 
 const CHECKS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
 

@@ -5,18 +5,13 @@
 
 mod act;
 mod action;
-mod ask;
-mod change;
-mod chosen;
 mod command;
-mod confirm;
 mod context;
 mod executions;
 pub mod known;
+mod question;
 mod rights;
-mod rights_words;
-pub(crate) mod row_change;
-mod rows;
+pub(crate) mod rows;
 mod search;
 mod seen;
 mod signal;
@@ -27,12 +22,10 @@ pub use act::{
     ActionCommand, AdapterTarget, ExecutionTarget, ExecutorReply, ItemTarget, LeaseTarget, Order, Outcome,
     PublishedHolder, PublishedTarget, Report, Target, TargetKind, TargetResult, TaskTarget,
 };
-pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
-pub use ask::{Ask, Choice, Scope};
-pub use change::{Change, still_there};
-pub use chosen::Chosen;
+pub use action::{
+    ActionPlan, Caution, CautionKind, Change, Effect, LeaseHeld, PlannedTarget, Refused, Stake, still_there,
+};
 pub use command::{Command, CommandId, Definition, Verb};
-pub use confirm::Confirm;
 pub use context::PlanContext;
 pub use executions::{Recovery, RecoveryFilter, RecoveryScope, executions, place, recovery, without_grace};
 pub use known::Known;
@@ -40,10 +33,9 @@ pub use locktop_tasks::recovery::{
     AlsoEnded, Others, Planned, Reason, RecoveryOutcome, RecoveryPlan, RecoveryResult, Request, RunState,
     Running, Selection, Step,
 };
-pub use rights::Lack;
+pub use question::{Ask, Choice, Chosen, Confirm, Scope};
+pub use rights::{Lack, Rights};
 pub use rows::{ItemVerb, TaskVerb, is_published, published_plan, rows};
 pub use search::RecoverySearch;
 pub use seen::{Client, Seen, SessionTarget, Signal};
 pub use signal::{sessions, with_offers};
-
-pub use super::rights::Rights;

@@ -9,7 +9,8 @@
 
 use std::fmt;
 
-use super::{Rights, Verb};
+use super::Verb;
+use crate::model::Text;
 use crate::text::one_line;
 
 /// The `backend_type` that `pg_signal_autovacuum_worker` of 18 applies to.
@@ -145,6 +146,92 @@ fn shown(name: &str) -> String {
     one_line(&format!("\"{}\"", name.replace('"', "\"\""))).into_owned()
 }
 
+const NAMES: usize = 5;
+
+impl Rights {
+    /// What the role sees and may do to sessions: a label and its text, each in one sanitized line.
+    pub fn words(&self) -> Vec<(&'static str, String)> {
+        if self.superuser {
+            let all = "all sessions: it is a superuser".to_owned();
+            return vec![("can see", "the activity of all roles".to_owned()), ("can terminate", all)];
+        }
+        vec![
+            ("can see", self.sight()),
+            ("can terminate", self.reach()),
+            (
+                "superusers",
+                format!("the sessions of {} can be terminated only by a superuser", names(&self.superusers)),
+            ),
+            ("autovacuum", self.autovacuum()),
+        ]
+    }
+
+    fn sight(&self) -> String {
+        if self.read_all_stats {
+            return "the activity of all roles".to_owned();
+        }
+        let own = names(&self.member_of);
+        format!("the activity of {own}; for that of others: {}", self.grant("pg_read_all_stats"))
+    }
+
+    /// The privileges to terminate, which also allow to cancel.
+    fn reach(&self) -> String {
+        let missing = match (self.read_all_stats, self.signal_backend) {
+            (true, true) => return "the sessions of all roles except superusers".to_owned(),
+            (true, false) => "pg_signal_backend",
+            (false, true) => "pg_read_all_stats",
+            (false, false) => "pg_read_all_stats, pg_signal_backend",
+        };
+        format!("the sessions of {}; for those of others: {}", names(&self.member_of), self.grant(missing))
+    }
+
+    fn autovacuum(&self) -> String {
+        let missing = self.lacks(super::Verb::Terminate, None, Some("autovacuum worker"));
+        match missing {
+            None => "it can terminate autovacuum workers".to_owned(),
+            Some(lack) => match lack.grant {
+                Some(grant) => format!("to terminate autovacuum workers: {grant}"),
+                None => {
+                    "autovacuum workers can be terminated only by a superuser before PostgreSQL 18".to_owned()
+                }
+            },
+        }
+    }
+}
+
+fn names(roles: &[Text]) -> String {
+    let mut named: Vec<String> = roles.iter().take(NAMES).map(|role| one_line(role).into_owned()).collect();
+    if roles.len() > NAMES {
+        named.push(format!("{} more", roles.len() - NAMES));
+    }
+    named.join(", ")
+}
+
+/// What the role of the connection may do and see. Read once per connection.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a right of its own")]
+pub struct Rights {
+    pub role: Text,
+    /// `server_version_num`, such as 170002: the effect of a grant depends on the version.
+    pub version_num: u32,
+    /// `rolsuper`: bypasses all permission checks of the server.
+    pub superuser: bool,
+    /// Has the privileges of `pg_read_all_stats`: sees the activity of all sessions.
+    pub read_all_stats: bool,
+    /// May signal all sessions except those of superusers.
+    pub signal_backend: bool,
+    /// May signal autovacuum workers (from 18 on; before, only a superuser may).
+    pub signal_autovacuum: bool,
+    /// Roles whose privileges it has, including itself, sorted: it may signal their sessions and see their activity.
+    pub member_of: Vec<Text>,
+    /// Superuser roles, sorted: only a superuser may signal their sessions.
+    pub superusers: Vec<Text>,
+    /// There are more roles in either list than were read; only the server knows the rest.
+    pub partial: bool,
+    /// A grant of some role alone does not give its privileges: the role is `NOINHERIT`, or the grant is without INHERIT.
+    pub no_inherit: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,5 +336,38 @@ mod tests {
     #[test]
     fn other_verbs_are_not_about_sessions() {
         assert_eq!(ops(170_000).lacks(Verb::Unlock, None, None), None);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_where_it_is_missing() {
+        let mut rights = Rights {
+            role: "ops".into(),
+            version_num: 170_002,
+            member_of: vec!["app".into(), "ops".into()],
+            superusers: vec!["postgres".into()],
+            ..Rights::default()
+        };
+        let word = |rights: &Rights, word: &str| {
+            rights.words().into_iter().find(|(name, _)| *name == word).unwrap().1
+        };
+        let grant = "GRANT pg_read_all_stats, pg_signal_backend TO \"ops\"";
+        assert_eq!(
+            word(&rights, "can terminate"),
+            format!("the sessions of app, ops; for those of others: {grant}")
+        );
+        assert!(word(&rights, "can see").ends_with("GRANT pg_read_all_stats TO \"ops\""));
+        assert_eq!(
+            word(&rights, "superusers"),
+            "the sessions of postgres can be terminated only by a superuser"
+        );
+        (rights.read_all_stats, rights.signal_backend) = (true, true);
+        assert_eq!(word(&rights, "can terminate"), "the sessions of all roles except superusers");
+        assert!(word(&rights, "autovacuum").ends_with("before PostgreSQL 18"));
+        rights.version_num = 180_001;
+        assert!(word(&rights, "autovacuum").ends_with("GRANT pg_signal_autovacuum_worker TO \"ops\""));
+        rights.superuser = true;
+        assert_eq!(rights.words().len(), 2);
+        let many: Vec<Text> = (0..9).map(|number| format!("r{number}").into()).collect();
+        assert_eq!(names(&many), "r0, r1, r2, r3, r4, 4 more");
     }
 }

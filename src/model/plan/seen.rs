@@ -1,4 +1,4 @@
-//! A session as seen: what the server compares before it signals. `signal::rule` decides which values must be unchanged.
+//! A session as seen: what the server compares before it signals. `signal::identity` decides which values must be unchanged.
 //! The record stores these field names.
 
 use serde::{Serialize, Serializer};

@@ -4,7 +4,7 @@ mod rows;
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::text_id::TextId;
+use super::table::TextId;
 use super::{Text, Timestamp};
 pub use rows::{LimitRow, row, rows};
 

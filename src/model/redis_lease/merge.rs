@@ -1,6 +1,5 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::Duration;
 
 use serde::Serializer;
 use serde::ser::SerializeStruct;
@@ -9,7 +8,7 @@ use strum::IntoStaticStr;
 
 use locktop_locks::quorum;
 
-use super::reading::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
+use super::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
 use crate::model::{Text, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
@@ -86,14 +85,6 @@ impl RedisLease {
     /// lock behind if the client dies between them.
     pub fn leaks(&self) -> bool {
         self.without_expiry > 0 && self.places.iter().any(|place| place.value.is_lock())
-    }
-
-    pub fn expires_within(&self, time: Duration) -> bool {
-        self.expiry.left().is_some_and(|left| left <= time)
-    }
-
-    pub fn is_contested(&self) -> bool {
-        !self.others.is_empty()
     }
 }
 

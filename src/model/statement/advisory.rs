@@ -1,7 +1,6 @@
 //! Calls of the advisory lock functions: `pg_advisory_lock` and the twenty others (`src/backend/utils/adt/lockfuncs.c`).
 
-use super::name::{group, split};
-use super::token::{Kind, Token};
+use super::token::{Kind, Token, group, split};
 use crate::model::lock::LockMode;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::{hashtext, hashtextextended};

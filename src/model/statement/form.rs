@@ -135,6 +135,14 @@ pub struct Form {
     pub example: &'static str,
 }
 
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) { $($field:ident $(: $value:expr)?),* })*) => {
+        $($(#[$doc])* pub(super) const fn $name(self, $($argument: $type),*) -> Self {
+            Self { $($field $(: $value)?,)* ..self }
+        })*
+    };
+}
+
 impl Form {
     pub(super) const fn new(
         name: &'static str,
@@ -168,77 +176,26 @@ impl Form {
         }
     }
 
-    pub(super) const fn work(self, work: Work) -> Self {
-        Self { work, ..self }
-    }
-
-    pub(super) const fn since(self, since: u32) -> Self {
-        Self { since, ..self }
-    }
-
-    pub(super) const fn from(self, from: &'static [u32]) -> Self {
-        Self { from, ..self }
-    }
-
-    pub(super) const fn waits_for(self, mode: LockMode) -> Self {
-        Self { waits_for: Some(mode), alone: true, ..self }
-    }
-
-    pub(super) const fn waits_for_snapshots(self) -> Self {
-        Self { waits_for_snapshots: true, ..self }
-    }
-
-    pub(super) const fn on_table_of_index(self, mode: LockMode) -> Self {
-        Self { on_table_of_index: Some(mode), ..self }
-    }
-
-    pub(super) const fn also(self, also: &'static [Also]) -> Self {
-        Self { also, ..self }
-    }
-
-    pub(super) const fn by_name(self) -> Self {
-        Self { by_name: true, ..self }
-    }
-
-    pub(super) const fn fixed(self, kind: &'static str, name: &'static str, mode: LockMode) -> Self {
-        Self { fixed: Some((kind, name, mode)), ..self }
-    }
-
-    pub(super) const fn alone(self) -> Self {
-        Self { alone: true, ..self }
-    }
-
-    /// With a query after `word`, which is run.
-    pub(super) const fn runs(self, word: &'static str) -> Self {
-        Self { query: word, runs: true, ..self }
-    }
-
-    /// With a query after `word`, which is stored.
-    pub(super) const fn keeps(self, word: &'static str) -> Self {
-        Self { query: word, ..self }
-    }
-
-    pub(super) const fn others(self) -> Self {
-        Self { names_others: true, ..self }
-    }
-
-    pub(super) const fn replaces(self) -> Self {
-        Self { replaces: true, ..self }
-    }
-
-    pub(super) const fn composite(self) -> Self {
-        Self { composite: true, ..self }
-    }
-
-    pub(super) const fn unseen(self, word: &'static str, what: &'static str) -> Self {
-        Self { unseen: (word, what), ..self }
-    }
-
-    pub(super) const fn note(self, note: &'static str) -> Self {
-        Self { note, ..self }
-    }
-
-    pub(super) const fn advice(self, advice: &'static str) -> Self {
-        Self { advice, ..self }
+    setters! {
+        work(work: Work) { work }
+        since(since: u32) { since }
+        from(from: &'static [u32]) { from }
+        waits_for(mode: LockMode) { waits_for: Some(mode), alone: true }
+        waits_for_snapshots() { waits_for_snapshots: true }
+        on_table_of_index(mode: LockMode) { on_table_of_index: Some(mode) }
+        also(also: &'static [Also]) { also }
+        by_name() { by_name: true }
+        fixed(kind: &'static str, name: &'static str, mode: LockMode) { fixed: Some((kind, name, mode)) }
+        alone() { alone: true }
+        /// With a query after `word`, which is run.
+        runs(word: &'static str) { query: word, runs: true }
+        /// With a query after `word`, which is stored.
+        keeps(word: &'static str) { query: word }
+        others() { names_others: true }
+        replaces() { replaces: true }
+        composite() { composite: true }
+        unseen(word: &'static str, what: &'static str) { unseen: (word, what) }
+        note(note: &'static str) { note }
+        advice(advice: &'static str) { advice }
     }
 }

@@ -2,13 +2,10 @@
 //!
 //! Nothing is guessed: what is not in the tables of [`forms`] is unknown. Functions, triggers and views are not examined.
 
-mod actions;
 mod advisory;
 mod catalog_forms;
-mod control;
 mod form;
 mod forms;
-mod name;
 mod object;
 mod pattern;
 mod pieces;
@@ -17,7 +14,6 @@ mod read;
 pub mod redacted;
 pub mod scan;
 pub mod script;
-pub mod secrets;
 #[cfg(test)]
 mod tests;
 pub mod token;
@@ -25,12 +21,12 @@ pub mod token;
 use std::fmt;
 
 pub use advisory::{Act, Advisory};
-pub use control::Control;
 pub use form::{Also, Form, Role, Work};
-pub use name::Relation;
 pub use object::{KINDS, Object};
 pub use pieces::Unknown;
 use read::{of_query, read, unwrapped};
+pub use script::Control;
+pub use token::Relation;
 use token::tokens;
 
 use super::lock::LockMode;
@@ -173,7 +169,7 @@ pub fn statements(text: &str) -> Vec<Piece> {
 /// The first statement of a text that the server may have truncated; at most `bytes` bytes are read.
 pub fn first(text: &str, bytes: usize) -> Option<Statement> {
     let tokens = tokens(beginning(text, bytes));
-    let first = name::split(&tokens, ';').into_iter().find(|tokens| !tokens.is_empty())?;
+    let first = token::split(&tokens, ';').into_iter().find(|tokens| !tokens.is_empty())?;
     let first = unwrapped(first);
     if query::begins(first.first()?) { Some(of_query(query::query(first), None)) } else { read(first).ok() }
 }
@@ -182,7 +178,7 @@ pub fn first(text: &str, bytes: usize) -> Option<Statement> {
 pub fn forms() -> Vec<(&'static Form, String)> {
     let statements = forms::QUERIES.into_iter().chain(forms::STATEMENTS).chain(catalog_forms::STATEMENTS);
     let mut found: Vec<_> = statements.map(|form| (form, form.example.to_owned())).collect();
-    for form in actions::ACTIONS {
+    for form in catalog_forms::ACTIONS {
         let is_whole = ["ALTER TABLE", "ALTER FOREIGN"].iter().any(|head| form.example.starts_with(head));
         let head = if is_whole || form.example.is_empty() { "" } else { "ALTER TABLE t " };
         found.push((form, format!("{head}{}", form.example)));

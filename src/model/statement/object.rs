@@ -3,8 +3,7 @@
 
 use std::fmt;
 
-use super::name::{Relation, group, relation};
-use super::token::{Kind as TokenKind, Token};
+use super::token::{Kind as TokenKind, Relation, Token, group, relation};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {

@@ -8,9 +8,8 @@
 //! in its key words), `#schema+` several of them, `#` and `#+` the same preceded by the key words. A pattern must match all
 //! tokens: `*` at its end takes the rest.
 
-use super::name::{Relation, group, relation};
 use super::object::{self, Object, ObjectKind};
-use super::token::{Kind, Token};
+use super::token::{Kind, Relation, Token, group, relation};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Named {

@@ -1,5 +1,4 @@
-use super::name::group;
-use super::token::{Kind, Token};
+use super::token::{Kind, Token, group};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {

@@ -3,8 +3,7 @@
 
 use super::Nowait;
 use super::advisory::{Advisory, call};
-use super::name::{Relation, group, relation};
-use super::token::{Token, tokens};
+use super::token::{Relation, Token, group, relation, tokens};
 use crate::model::lock::LockMode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

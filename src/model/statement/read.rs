@@ -1,14 +1,13 @@
-use super::actions::ACTIONS;
 use super::advisory::Act;
-use super::catalog_forms::{self, NOTIFY};
+use super::catalog_forms::{self, ACTIONS, NOTIFY};
 use super::form::{Form, Role};
-use super::name::{self, Relation};
 use super::object::{Object, kind_of};
 use super::pattern::{Matching, Named};
 use super::pieces::{Unknown, called, inside, near, psql, refused};
 use super::query::{self, Query, Verb};
 use super::token::{Kind, Token, tokens};
-use super::{Nowait, Statement, Take, Target, control, forms};
+use super::{Nowait, Statement, Take, Target, forms, script};
+use super::{token, token::Relation};
 use crate::model::lock::LockMode;
 
 pub(super) fn read(tokens: &[Token<'_>]) -> Result<Statement, Unknown> {
@@ -21,7 +20,7 @@ pub(super) fn read(tokens: &[Token<'_>]) -> Result<Statement, Unknown> {
         return Err(refused);
     }
     let mut found = read_known(unwrapped(tokens))?;
-    found.control = control::control(tokens);
+    found.control = script::control(tokens);
     found.if_exists = tokens.windows(2).any(|pair| matches!(pair, [a, b] if a.is("IF") && b.is("EXISTS")));
     Ok(found)
 }
@@ -165,14 +164,14 @@ fn altered_table(tokens: &[Token<'_>]) -> Option<Result<Statement, Unknown>> {
     if !words.first()?.is("ALTER") || !words.iter().any(|word| word.is_any(&["TABLE", "MATERIALIZED"])) {
         return None;
     }
-    let (mut relation, used) = name::relation(tokens.get(head..)?, false)?;
+    let (mut relation, used) = token::relation(tokens.get(head..)?, false)?;
     relation.only = words.last().is_some_and(|word| word.is("ONLY"));
     let actions = match tokens.get(head + used..)? {
         [star, rest @ ..] if star.sign('*') => rest,
         rest => rest,
     };
     let mut found = Statement::default();
-    for action in name::split(actions, ',') {
+    for action in token::split(actions, ',') {
         let mut matching = Matching::of(action);
         let form = ACTIONS.iter().find_map(|form| Some((form, matching.matched(form.pattern, action)?)));
         let Some((form, named)) = form else {
@@ -351,7 +350,7 @@ impl Statement {
             } else {
                 continue;
             };
-            if let Some((relation, _)) = name::relation(tokens.get(at + 1..).unwrap_or_default(), false) {
+            if let Some((relation, _)) = token::relation(tokens.get(at + 1..).unwrap_or_default(), false) {
                 // A table may reference itself while it is created.
                 if !self.created.contains(&relation) {
                     self.add(Target::Relation(relation), mode, false);

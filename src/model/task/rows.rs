@@ -3,9 +3,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::{Proof, TaskKey};
-use crate::model::growth::Growth;
-use crate::model::owner::Owner;
 use crate::model::snapshot::Section;
+use crate::model::table::{Growth, Owner};
 use crate::model::{Text, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

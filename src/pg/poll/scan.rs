@@ -4,8 +4,8 @@ use super::names::Used;
 use super::sections::{Blocking, Tick};
 use crate::model::backend::Backend;
 use crate::model::lock::LockType;
-use crate::model::object_class::has_name;
 use crate::model::snapshot::{Server, Snapshot};
+use crate::model::words::class_has_names;
 use crate::pg::decode::backends::PreparedRows;
 use crate::pg::decode::locks::KnownLocks;
 use crate::pg::scope::SectionError;
@@ -66,7 +66,7 @@ impl Scan {
                 } else if tag.locktype() == LockType::Object
                     && let Some((class, id)) = tag.classid().zip(tag.objid())
                     && id != 0
-                    && has_name(class)
+                    && class_has_names(class)
                 {
                     used.objects.insert((database, class, id));
                 }

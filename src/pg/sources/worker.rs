@@ -1,7 +1,7 @@
 //! Workers, and waits that were counted while no client was watching.
 
 use super::source::{Reads, Source, filled};
-use crate::model::counted_waits::{CountedWaits, tag};
+use crate::model::systems::{CountedWaits, tag};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use tokio_postgres::Row;
 
 use crate::model::Text;
-use crate::model::growth::Growth;
-use crate::model::owner::Owner;
+use crate::model::table::Growth;
+use crate::model::table::Owner;
 use crate::model::task::KeyRule;
 use crate::pg::decode::copy::CHARACTERS;
 use crate::pg::decode::value::text;

@@ -8,13 +8,12 @@ use crate::feed::history::{Limits, Store};
 use crate::feed::learn::Learned;
 use crate::model::Text;
 use crate::model::backend::State;
-use crate::model::expected::ExpectedBlocker;
 use crate::model::lock::LockMode;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
+use crate::model::past::Step;
 use crate::model::snapshot::Snapshot;
-use crate::model::thresholds::Thresholds;
-use crate::model::timeline::Step;
+use crate::model::thresholds::{ExpectedBlocker, Thresholds};
 use crate::model::wait_graph::Answer;
 
 struct World {

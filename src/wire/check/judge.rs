@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::measure::{MEASURES, Measured};
 use super::range::Range;
-use crate::model::observed::Observed;
+use crate::model::section::Observed;
 use crate::model::sections::SectionRead;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;

@@ -2,18 +2,16 @@ use super::range::Range;
 use crate::model::adapter::{InstallationRows, Part, Parts, QueueRow, QueueState};
 use crate::model::backend::{Backend, State};
 use crate::model::finding::Finding;
-use crate::model::id_generator;
 use crate::model::lease::LeaseState;
 use crate::model::lock::Lock;
-use crate::model::observed::Observed;
 use crate::model::output::Channel;
+use crate::model::section::Observed;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
-use crate::model::takers;
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Root};
-use crate::model::{Text, Timestamp};
+use crate::model::{Text, Timestamp, id_generator, takers};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {

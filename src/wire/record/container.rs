@@ -13,8 +13,8 @@ use super::frame::Frame;
 use super::known::{Limit, LimitRows, of_thresholds, thresholds};
 use super::strings::{Decoded, RecordError, Strings, TextBlock};
 use crate::model::Timestamp;
+use crate::model::past::{Moment, Trouble};
 use crate::model::thresholds::Thresholds;
-use crate::model::timeline::{Moment, Trouble};
 use prost::Message;
 
 /// The written version of the format, and the first version that can read it.

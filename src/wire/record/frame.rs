@@ -18,11 +18,11 @@ use super::tables::{SectionState, SectionStates};
 use super::{adapters, blame, known, memory, told};
 use crate::model::blame::Blame;
 use crate::model::event::Event;
-use crate::model::expected::ExpectedBlocker;
 use crate::model::past::Look;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::TaskSet;
+use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::View;
 
 /// Snapshots of a group if the oldest group is dropped as a whole; minimum of a long group.

@@ -14,12 +14,12 @@ use super::{adapters, blame, known, memory, redis_rows, told};
 use crate::model::backend::Backend;
 use crate::model::blame::{Blame, Tick};
 use crate::model::event::{Event, Events};
-use crate::model::expected::ExpectedBlocker;
 use crate::model::lock::{Lock, Prepared};
 use crate::model::past::{GraphFrom, KeptLook, Past};
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::{Detection, Server, Snapshot};
 use crate::model::systems::Systems;
+use crate::model::thresholds::ExpectedBlocker;
 use crate::model::wait_graph::Answer;
 
 #[derive(Debug)]

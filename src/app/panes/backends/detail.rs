@@ -5,9 +5,9 @@ use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
 use crate::model::output::{Channel, shown};
 use crate::model::plan::Verb;
+use crate::model::session_facts::{Written, written};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::{EdgeKind, Party};
-use crate::model::written::{Written, written};
 
 pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
     let backend = context.backend(id.pid).filter(|backend| backend.id() == id)?;

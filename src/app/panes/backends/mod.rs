@@ -13,8 +13,8 @@ use crate::app::panes::definition::{Definition, Read};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockTag;
+use crate::model::session_facts::{Written, written};
 use crate::model::wait_graph::{Party, Waiter};
-use crate::model::written::{Written, written};
 
 pane_rows! {
     Backends<'a> = &'a Backend,

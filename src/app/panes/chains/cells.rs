@@ -9,9 +9,9 @@ use crate::app::panes::{Cell, Value, backends, forest};
 use crate::model::finding::Severity;
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::lock_waits::contended;
-use crate::model::object_class;
 use crate::model::promise::Promise;
 use crate::model::wait_graph::{Party, TreeNode};
+use crate::model::words;
 
 pub(super) fn pid(place: Place<'_>, room: u16) -> Cell {
     let label = match place.party {
@@ -192,7 +192,7 @@ pub(super) fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
 /// A new session appears in `pg_stat_activity` only after it has locked its database (`InitPostgres` in
 /// `src/backend/utils/init/postinit.c`).
 fn connects(context: &Context<'_>, place: Place<'_>) -> bool {
-    let is_database = |tag: LockTag| tag.classid() == Some(object_class::DATABASE) && tag.objid() != Some(0);
+    let is_database = |tag: LockTag| tag.classid() == Some(words::DATABASE_CLASS) && tag.objid() != Some(0);
     place.waiter.is_some_and(|waiter| waiter.mode == LockMode::RowExclusive)
         && place.tag(context).is_some_and(|tag| tag.locktype() == LockType::Object && is_database(tag))
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::model::expected::ExpectedBlocker;
 use crate::model::lock::Prepared;
+use crate::model::thresholds::ExpectedBlocker;
 
 fn entry(change: impl FnOnce(&mut ExpectedBlocker)) -> ExpectedBlocker {
     let mut entry = ExpectedBlocker { reason: Some("nightly migration".into()), ..Default::default() };

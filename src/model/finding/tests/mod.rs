@@ -1,4 +1,5 @@
 mod adapters;
+mod alerts;
 mod blocking;
 mod expected;
 mod leases;

@@ -6,10 +6,9 @@ mod schedule;
 mod sessions;
 mod unlock;
 
-use super::chosen::{self, Chosen};
-use super::row_change::RowChange;
-use super::rows::{ItemVerb, TaskVerb};
+use super::rows::{ItemVerb, RowChange, TaskVerb};
 use super::{Ask, LeaseTarget, PlanContext, Signal};
+use super::{question, question::Chosen};
 use crate::model::row_id::RowId;
 
 type ChosenVerb = (Verb, Chosen);
@@ -141,5 +140,5 @@ impl Verb {
 
 /// `None` if no row has a session.
 fn of_sessions(verb: Verb, rows: &[RowId]) -> Option<ChosenVerb> {
-    chosen::sessions(rows).map(|rows| (verb, Chosen::Sessions(Ask::new(verb, rows))))
+    question::sessions(rows).map(|rows| (verb, Chosen::Sessions(Ask::new(verb, rows))))
 }

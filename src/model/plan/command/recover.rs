@@ -1,9 +1,8 @@
 //! Work left behind by a worker: recovered, requeued or set aside.
 
 use super::{ChosenVerb, Command, Definition, Verb};
-use crate::model::plan::chosen::{Chosen, items, only};
-use crate::model::plan::row_change::{FoundTable, RowAct};
-use crate::model::plan::rows::{self, ItemVerb, item_state, while_free};
+use crate::model::plan::question::{Chosen, items, only};
+use crate::model::plan::rows::{self, FoundTable, ItemVerb, RowAct, item_state, while_free};
 use crate::model::plan::{ItemTarget, PlanContext, RecoverySearch};
 use crate::model::row_id::RowId;
 use crate::model::task::TaskState;

@@ -1,9 +1,10 @@
 //! The schedule of tasks, and when an item is due.
 
 use super::{Command, Definition, Verb};
-use crate::model::plan::chosen::{Chosen, items, schedules};
-use crate::model::plan::row_change::{ColumnKind, FoundTable, Noted, RowAct};
-use crate::model::plan::rows::{ItemVerb, NEXT_RUN, TaskVerb, has_schedule, runs};
+use crate::model::plan::question::{Chosen, items, schedules};
+use crate::model::plan::rows::{
+    ColumnKind, FoundTable, ItemVerb, NEXT_RUN, Noted, RowAct, TaskVerb, has_schedule, runs,
+};
 use crate::model::plan::{ItemTarget, PlanContext};
 use crate::model::row_id::RowId;
 use crate::model::task::{Schedule, TaskRow, TaskState};

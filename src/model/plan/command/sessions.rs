@@ -2,8 +2,8 @@
 
 use super::{Command, Definition, Verb, of_sessions};
 use crate::model::backend::State;
-use crate::model::plan::chosen::Chosen;
 use crate::model::plan::known::{self, Known};
+use crate::model::plan::question::Chosen;
 use crate::model::plan::{PlanContext, Signal};
 use crate::model::row_id::{Owner, RowId};
 

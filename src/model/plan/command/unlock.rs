@@ -5,11 +5,10 @@
 
 use super::{ChosenVerb, Command, Definition, Verb};
 use crate::model::lease::LeaseState;
-use crate::model::plan::chosen::{Chosen, only};
-use crate::model::plan::row_change::{
-    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement,
+use crate::model::plan::question::{Chosen, only};
+use crate::model::plan::rows::{
+    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement, can_unlock,
 };
-use crate::model::plan::rows::can_unlock;
 use crate::model::plan::{LeaseTarget, PlanContext};
 use crate::model::row_id::RowId;
 use locktop_tasks::message::{moment, shown};

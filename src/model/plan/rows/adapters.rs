@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use super::{harmless, old};
-use crate::model::adapter::offset;
 use crate::model::adapter::{
     Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, Part, Proof, State,
-    TermState, Values,
+    TermState, Values, offset,
 };
 use crate::model::finding::Subject;
-use crate::model::plan::confirm::is_typable;
 use crate::model::plan::context::PlanIndex;
+use crate::model::plan::question::is_typable;
 use crate::model::plan::{
     AdapterTarget, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target, TargetKind,
 };

@@ -5,10 +5,9 @@
 //! not locked and its advisory key, the id unless the config says otherwise, can be acquired. Both locks are kept to the
 //! end of the transaction.
 
-use super::{harmless, old};
+use super::{Condition, FoundTable, Is, RowAct, RowChange, RowKey, RowStatement, harmless, old};
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::row_change::{Condition, FoundTable, Is, RowAct, RowChange, RowKey, RowStatement};
 use crate::model::plan::{
     Caution, CautionKind, Change, ItemTarget, PlanContext, PlannedTarget, Refused, Target, TargetKind, Verb,
 };

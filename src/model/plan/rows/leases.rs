@@ -3,8 +3,8 @@ use std::sync::Arc;
 use super::{harmless, old, refused_whole};
 use crate::model::finding::Subject;
 use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id};
-use crate::model::plan::confirm::is_typable;
 use crate::model::plan::context::PlanIndex;
+use crate::model::plan::question::is_typable;
 use crate::model::plan::{
     Caution, CautionKind, Change, LeaseTarget, PlannedTarget, Refused, Target, TargetKind,
 };

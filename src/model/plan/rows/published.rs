@@ -5,8 +5,8 @@
 
 use super::{harmless, old};
 use crate::model::finding::Subject;
-use crate::model::plan::confirm::is_typable;
 use crate::model::plan::context::PlanIndex;
+use crate::model::plan::question::is_typable;
 use crate::model::plan::signal::{changed as session_changed, of_execution};
 use crate::model::plan::{
     Caution, CautionKind, Change, PlanContext, PlannedTarget, PublishedHolder, PublishedTarget, Refused,

@@ -1,12 +1,11 @@
 //! Actions on tasks: a compare-and-set on exactly the row that was seen.
 
-use super::{harmless, old};
+use super::{
+    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement, harmless, old,
+};
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::row_change::{
-    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement,
-};
 use crate::model::plan::{
     Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target, TargetKind, TaskTarget, Verb,
 };

@@ -1,11 +1,15 @@
-use super::selected::SelectedSession;
-use super::{hands, work};
+//! Why a session is not signalled, and what to warn of before it is.
+
+use super::work;
+use super::work::SelectedSession;
 use crate::model::backend::Backend;
+use crate::model::consequence::{has_query, of_the_server};
+use crate::model::lock::{LockMode, VirtualTransaction};
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Caution, CautionKind, SessionTarget, Stake, Verb};
 use crate::model::task::TaskRow;
 use crate::model::work_queue::ItemRow;
-use crate::model::written::{self, Written};
+use crate::model::{session_facts, session_facts::Written};
 use crate::text;
 
 /// Age of a transaction, in seconds, from which its writes count as a large amount.
@@ -76,7 +80,7 @@ fn owned(index: &PlanIndex<'_>, pid: i32) -> Vec<Caution> {
         .collect();
     tell(CautionKind::Item, items, "works on", "the attempt is lost; R on the queue returns it");
     let leases =
-        work::leases(index, pid).map(|row| (lease_words(row), Stake::Lease(hands::held(row)))).collect();
+        work::leases(index, pid).map(|row| (lease_words(row), Stake::Lease(work::held(row)))).collect();
     tell(CautionKind::Lease, leases, "has lease", "it is not released, and others wait until it expires");
     cautions
 }
@@ -88,7 +92,7 @@ fn lease_words(row: &crate::model::lease::LeaseRow) -> String {
 
 fn written(index: &PlanIndex<'_>, backend: &Backend) -> Option<Caution> {
     let age = index.age(backend.xact_start?);
-    let much = written::written(index.graph, backend) == Written::Maybe && age >= MUCH;
+    let much = session_facts::written(index.graph, backend) == Written::Maybe && age >= MUCH;
     much.then(|| {
         let words = format!("its changes in {} are rolled back", text::duration(age));
         Caution::new(CautionKind::Written, words)
@@ -103,4 +107,73 @@ fn old(index: &PlanIndex<'_>) -> Option<Caution> {
     let (_, at) = stale.into_iter().find(|(error, _)| error.is_some())?;
     let age = at.map(|at| format!(" by {}", index.age_text(at))).unwrap_or_default();
     Some(Caution::new(CautionKind::Old, format!("the data is old{age}: its waiters may have changed")))
+}
+
+pub(super) fn check<'a>(
+    index: &PlanIndex<'a>,
+    verb: Verb,
+    pick: &SelectedSession,
+) -> Result<&'a Backend, String> {
+    if index.is_own(pick.pid) {
+        return Err("this is locktop's own session".to_owned());
+    }
+    let Some(backend) = index.backend(pick.pid) else { return Err("has ended".to_owned()) };
+    if pick.start.is_some() && backend.backend_start.is_some() && backend.backend_start != pick.start {
+        return Err("has ended; another session has its pid now".to_owned());
+    }
+    if let Some(why) = backend.backend_type.as_deref().and_then(of_the_server) {
+        return Err(why.to_owned());
+    }
+    let (user, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
+    if let Some(lack) = index.context.rights.and_then(|rights| rights.lacks(verb, user, kind)) {
+        return Err(lack.to_string());
+    }
+    if backend.backend_start.is_none() {
+        let role = index.snapshot.server().map(|server| text::identifier(&server.user)).unwrap_or_default();
+        return Err(format!(
+            "its start is hidden from this role, so it cannot be distinguished from the next session with \
+             its pid: GRANT pg_read_all_stats TO {role}"
+        ));
+    }
+    if verb == Verb::Cancel {
+        has_query(backend).map(|()| backend).map_err(str::to_owned)
+    } else {
+        Ok(backend)
+    }
+}
+
+/// The statement that ends a prepared transaction, which has no process; its owner must run it in its database.
+pub(super) fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> String {
+    let Some(row) = index.prepared(xact) else {
+        return "is a prepared transaction and has no process; ROLLBACK PREPARED with its name \
+                in pg_prepared_xacts ends it"
+            .to_owned();
+    };
+    let harmless = |name: &str| text::one_line(name).into_owned();
+    let database = row.database.as_deref().map_or_else(String::new, |name| format!(" in {}", harmless(name)));
+    let owner = row
+        .owner
+        .as_deref()
+        .map_or_else(String::new, |name| format!(" as {} or a superuser", harmless(name)));
+    let gid = text::literal(&row.gid);
+    format!("has no process to terminate. Run{database}{owner}: ROLLBACK PREPARED {gid}")
+}
+
+/// The session that works on an execution of a published log, and what else ends with it. It works on the row as long as
+/// the row is as seen and the session holds the key, whatever it runs meanwhile.
+pub(in crate::model::plan) fn of_execution(
+    index: &PlanIndex<'_>,
+    row: &TaskRow,
+) -> Result<(SessionTarget, Vec<Caution>), String> {
+    let (Some(pid), Some(tag)) = (row.holder, row.tag) else {
+        return Err("a prepared transaction holds its key, not a session".to_owned());
+    };
+    let pick = SelectedSession::new(pid, None);
+    let backend = check(index, Verb::Terminate, &pick)?;
+    let start = backend.backend_start.ok_or("its start is not known")?;
+    let target = SessionTarget::by_lock(backend, start, (tag, LockMode::Exclusive));
+    let execution = row.execution(index.snapshot).map(|execution| execution.id);
+    let itself = [Stake::Execution(row.task, execution)];
+    let cautions = of(index, Verb::Terminate, &pick).into_iter();
+    Ok((target, cautions.filter(|caution| caution.about != itself).collect()))
 }

@@ -1,7 +1,7 @@
 use rustc_hash::FxHashSet;
 
-use super::selected::SelectedSession;
-use super::{hands, refuse, work};
+use super::work::SelectedSession;
+use super::{caution, work};
 use crate::model::consequence::has_query;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
@@ -89,8 +89,8 @@ fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: RowId, meant: &mut SessionSele
         RowId::Prepared(xact) => meant.refused.push(prepared(index, xact)),
         RowId::Awaited(tag) => meant.refused.push(several(index, tag)),
         RowId::Task(task, again) => meant.take(key_holder(index, task, again)),
-        RowId::Item(item) => meant.take(hands::of_item(index, item)),
-        RowId::Lease(lease) => meant.take(hands::of_lease(index, lease)),
+        RowId::Item(item) => meant.take(work::session_of_item(index, item)),
+        RowId::Lease(lease) => meant.take(work::session_of_lease(index, lease)),
         _ => {
             meant.refused.push(Refused::new("this row", Subject::Server, "is not a session"));
         }
@@ -148,7 +148,7 @@ fn several(index: &PlanIndex<'_>, tag: LockTag) -> Refused {
 
 fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> Refused {
     let party = Party::Prepared(xact);
-    Refused::new(index.party_name(party), Subject::Party(party), refuse::prepared(index, xact))
+    Refused::new(index.party_name(party), Subject::Party(party), caution::prepared(index, xact))
 }
 
 fn party_of(index: &PlanIndex<'_>, chosen: RowId) -> Option<Party> {

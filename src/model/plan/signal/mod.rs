@@ -1,19 +1,12 @@
 mod caution;
 mod choose;
-mod effect;
 mod facts;
-mod hands;
 mod identity;
-mod refuse;
-mod rule;
-mod selected;
 mod work;
-mod worker;
 
 use rustc_hash::FxHashSet;
 
 use self::choose::SessionSelection;
-use self::selected::SelectedSession;
 use super::context::PlanIndex;
 use super::{
     ActionPlan, Ask, Caution, CautionKind, Change, Confirm, PlanContext, PlannedTarget, Refused, Scope,
@@ -23,10 +16,11 @@ use crate::model::backend::Backend;
 use crate::model::consequence::Consequence;
 use crate::model::finding::Subject;
 use crate::model::wait_graph::Party;
+use work::SelectedSession;
 
-pub(super) use effect::of as effect_of;
+pub(super) use caution::of_execution;
+pub(super) use facts::effect_of;
 pub(super) use identity::changed;
-pub(super) use worker::of_execution;
 
 /// The plan for sessions. Targets are in the order of the rows; those of the forest in its order, so that blockers are
 /// terminated before the sessions they block, while these still wait.
@@ -85,7 +79,7 @@ pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
             *target = again;
         }
         let target = &*target;
-        let lost = || row.lease.as_ref().is_some_and(|lease| hands::is_lost(index, lease));
+        let lost = || row.lease.as_ref().is_some_and(|lease| work::is_lost(index, lease));
         row.change = row
             .change
             .or_else(|| changed(index, plan.verb, target))
@@ -131,7 +125,7 @@ fn planned(
     pick: &SelectedSession,
     held: &facts::Held<'_>,
 ) -> Result<PlannedTarget, String> {
-    let backend = refuse::check(index, ask.verb, pick)?;
+    let backend = caution::check(index, ask.verb, pick)?;
     let effect = effect_of(index, ask.verb, &[Party::Backend(pick.pid)]);
     let blocks = ask.is_of_chains() && !index.graph.blocked_by(Party::Backend(pick.pid)).is_empty();
     let target = identity::of(index, ask, pick, backend, blocks)?;

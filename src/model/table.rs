@@ -1,7 +1,9 @@
-//! The owner of a table, and whether the owner is trusted.
+//! The table that rows come from: its owner, whether the owner is trusted, its size; and ids of rows by table and name.
 //!
 //! Using a table runs code of its owner with the privileges of the connected role. A table of an untrusted owner is shown
 //! only as far as no such code runs, and is never acted on.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use locktop_tasks::trust::remedy;
 
@@ -28,6 +30,40 @@ impl Owner {
     /// The fact shown in the dialog; `None` if the owner is unknown.
     pub fn fact(&self, table: &str) -> Option<String> {
         (!self.name.is_empty()).then(|| format!("table {table} of {}", self.name))
+    }
+}
+
+/// The size of a log by the planner's statistics: an estimate that opens no table.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Growth {
+    /// Estimated number of rows (`pg_class.reltuples`); 0 if the table was never analyzed.
+    pub rows: u64,
+    /// Whether a setting of the database defines the retention.
+    pub is_limited: bool,
+    /// Estimated number of rows past the retention. None if not known.
+    pub old: Option<u64>,
+}
+
+/// Always equal: a table is the same whatever its size.
+impl PartialEq for Growth {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Growth {}
+
+/// Identifies something by where it is stored and its name there. A hash of both, small enough to select and mark by; an
+/// action needs the row itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TextId(pub(crate) u64);
+
+impl TextId {
+    /// The id of `name` in the table, or on the server, `source`.
+    pub fn of(source: &str, name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (source, name).hash(&mut hasher);
+        Self(hasher.finish())
     }
 }
 

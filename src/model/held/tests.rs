@@ -1,5 +1,5 @@
-use super::*;
 use crate::model::backend::State;
+use crate::model::held::*;
 use crate::model::lock::{LockMode, VirtualTransaction};
 use crate::model::snapshot::{Detection, Section};
 
