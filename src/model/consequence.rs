@@ -125,7 +125,7 @@ impl SnapshotView<'_> {
             };
             return Consequence { effect, words: words.to_owned() };
         };
-        let age = text::duration((self.snapshot.taken_at - start).as_seconds_f64().max(0.0));
+        let age = text::duration(self.age(start));
         let wrote = match written(&self.graph, backend) {
             Written::No => "it has written nothing",
             Written::Maybe => "it may have written",

@@ -44,8 +44,7 @@ impl From<&Root> for Promise {
             still: root.still_blocked,
             unsure: root.may_stay_blocked,
             others: root.others_must_end,
-            is_hidden: false,
-            perhaps: None,
+            ..Self::default()
         }
     }
 }
@@ -55,17 +54,8 @@ impl From<&Release> for Promise {
         let number = |parties: &[Party]| u32::try_from(parties.len()).unwrap_or(u32::MAX);
         let [now, in_turn, still, unsure] =
             [&release.now, &release.in_turn, &release.still, &release.unsure].map(|parties| number(parties));
-        let others = release.others_must_end();
-        Self {
-            blocked: now + in_turn + still + unsure,
-            now,
-            in_turn,
-            still,
-            unsure,
-            others,
-            is_hidden: false,
-            perhaps: None,
-        }
+        let blocked = now + in_turn + still + unsure;
+        Self { blocked, now, in_turn, still, unsure, others: release.others_must_end(), ..Self::default() }
     }
 }
 

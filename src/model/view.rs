@@ -143,6 +143,11 @@ impl<'a> SnapshotView<'a> {
         self.view.index.prepared(self.snapshot, xact)
     }
 
+    /// Seconds from `since` to the snapshot, at least 0.
+    pub fn age(self, since: Timestamp) -> f64 {
+        (self.snapshot.taken_at - since).as_seconds_f64().max(0.0)
+    }
+
     /// Description of a party: the backend itself if its row exists.
     pub fn subject(self, party: Party) -> Subject {
         match self.backend(party.pid()) {

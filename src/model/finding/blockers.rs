@@ -54,11 +54,11 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
     let backend = look.backend(pid);
     let state = backend.and_then(|backend| backend.state);
     let keeps = look.view.kept_key(root.party).is_some();
-    let (long, short) = match backend {
-        Some(_) if keeps => (KEEPS.to_owned(), KEEPS.to_owned()),
-        Some(backend) => state_words(look, backend),
-        None => Words::default(),
+    let doing = match backend {
+        Some(_) if keeps => Doing { kind: KEEPS.to_owned(), ..Doing::default() },
+        backend => backend.map_or_else(Doing::default, Doing::of),
     };
+    let (long, short) = doing.words(look);
     let promise = look.view.promise(root);
     let object = held.map(|tag| look.target(awaited(look, tag), Some(pid)));
     let target = object.clone().filter(|_| keeps || state == Some(State::Idle));
@@ -68,10 +68,6 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{holds}, {}", promise.words());
     let is_key = held.is_some_and(|tag| tag.locktype() == LockType::Advisory);
-    let (state_words, began) = match backend {
-        Some(_) if keeps => (KEEPS.to_owned(), None),
-        backend => backend.map_or_else(Default::default, state_in_row),
-    };
     // `holds "nightly-export"`, `holds advisory 1`: the row has room for the kind of lock.
     let lock_in_row = match holds.strip_prefix(", holds ") {
         Some(name) if is_key => {
@@ -80,7 +76,8 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
         }
         _ => holds.clone(),
     };
-    let row = format!("{pid}{state_words}{lock_in_row}, {}", promise.words());
+    let Doing { kind, state: words, since: began, wait } = doing;
+    let row = format!("{pid}{kind}{words}{wait}{lock_in_row}, {}", promise.words());
     let remedy = backend.map(|backend| look.view.remedy(backend, is_key));
     let itself = look.view.waits_for_itself(root.party);
     let reason =
@@ -130,61 +127,50 @@ fn root_severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) 
     }
 }
 
-/// The long and the short form, each with a leading blank.
-type Words = (String, String);
-
-/// What a root does: its kind if it is not a client backend, its state and since when, and its own wait.
-fn state_words(look: &CheckInput<'_>, backend: &Backend) -> Words {
-    let both = |text: String| (text.clone(), text);
-    match backend.backend_type.as_deref() {
-        Some("startup") => return both(" startup process (the cause is on the primary)".to_owned()),
-        Some("autovacuum worker") => {
-            let why = if backend.prevents_wraparound() { " to prevent wraparound" } else { "" };
-            return both(format!(" autovacuum{why}{}", look.age_text(backend.xact_start)));
-        }
-        _ => {}
-    }
-    let kind = match backend.backend_type.as_deref() {
-        None | Some("client backend") => String::new(),
-        Some(kind) => format!(" {kind}"),
-    };
-    let idle = look.age_text(backend.state_change);
-    match backend.state {
-        Some(State::IdleInTransaction) => {
-            (format!("{kind} idle in transaction{idle}"), format!("{kind} idle in xact{idle}"))
-        }
-        Some(State::IdleInTransactionAborted) => (
-            format!("{kind} idle in transaction (aborted){idle}"),
-            format!("{kind} idle in xact (aborted){idle}"),
-        ),
-        Some(State::Idle) => both(format!("{kind} idle{idle}")),
-        Some(State::Active | State::FastpathFunctionCall) => {
-            let active = look.age_text(backend.query_start);
-            (format!("{kind} active{active}{}", own_wait(backend)), format!("{kind} active{active}"))
-        }
-        _ => both(kind),
-    }
+/// What a root does, each with a leading blank unless empty.
+#[derive(Default)]
+struct Doing {
+    /// Its kind, if it is not a client backend.
+    kind: String,
+    state: String,
+    /// The start of the state.
+    since: Option<Timestamp>,
+    /// Its own wait.
+    wait: String,
 }
 
-/// The state of a root without its age, and the start of that state.
-fn state_in_row(backend: &Backend) -> (String, Option<Timestamp>) {
-    let kind = match backend.backend_type.as_deref() {
-        None | Some("client backend") => String::new(),
-        Some("startup") => return (" startup process (the cause is on the primary)".to_owned(), None),
-        Some("autovacuum worker") => {
-            let why = if backend.prevents_wraparound() { " to prevent wraparound" } else { "" };
-            return (format!(" autovacuum{why}"), backend.xact_start);
-        }
-        Some(kind) => format!(" {kind}"),
-    };
-    match backend.state {
-        Some(State::Active | State::FastpathFunctionCall) => {
-            (format!("{kind} active{}", own_wait(backend)), backend.query_start)
-        }
-        Some(state) if state == State::Idle || state.is_idle_in_transaction() => {
-            (format!("{kind} {}", state.as_str()), backend.state_change)
-        }
-        _ => (kind, None),
+impl Doing {
+    fn of(backend: &Backend) -> Self {
+        let kind = match backend.backend_type.as_deref() {
+            None | Some("client backend") => String::new(),
+            Some("startup") => {
+                let kind = " startup process (the cause is on the primary)".to_owned();
+                return Self { kind, ..Self::default() };
+            }
+            Some("autovacuum worker") => {
+                let why = if backend.prevents_wraparound() { " to prevent wraparound" } else { "" };
+                let kind = format!(" autovacuum{why}");
+                return Self { kind, since: backend.xact_start, ..Self::default() };
+            }
+            Some(kind) => format!(" {kind}"),
+        };
+        let (state, since, wait) = match backend.state {
+            Some(State::Active | State::FastpathFunctionCall) => {
+                (" active".to_owned(), backend.query_start, own_wait(backend))
+            }
+            Some(state) if state == State::Idle || state.is_idle_in_transaction() => {
+                (format!(" {}", state.as_str()), backend.state_change, String::new())
+            }
+            _ => Default::default(),
+        };
+        Self { kind, state, since, wait }
+    }
+
+    /// The long and the short form, with the age.
+    fn words(&self, look: &CheckInput<'_>) -> (String, String) {
+        let Self { kind, state, since, wait } = self;
+        let (age, short) = (look.age_text(*since), state.replace("idle in transaction", "idle in xact"));
+        (format!("{kind}{state}{age}{wait}"), format!("{kind}{short}{age}"))
     }
 }
 

@@ -26,11 +26,6 @@ impl<'a> std::ops::Deref for CheckInput<'a> {
 }
 
 impl CheckInput<'_> {
-    /// Seconds from `since` to the snapshot, at least 0.
-    pub(super) fn age(&self, since: Timestamp) -> f64 {
-        (self.snapshot.taken_at - since).as_seconds_f64().max(0.0)
-    }
-
     /// The age as text, with a leading blank. Empty if not known.
     pub(super) fn age_text(&self, since: Option<Timestamp>) -> String {
         since.map_or_else(String::new, |since| format!(" {}", text::duration(self.age(since))))

@@ -81,6 +81,10 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
+    fn extend(&mut self, database: Text, names: impl Iterator<Item = (LockKey, Named)>) {
+        self.databases.entry(database).or_default().extend(names);
+    }
+
     fn get(&self, key: LockKey, database: Option<&str>) -> Option<&Named> {
         let here = database.and_then(|database| self.databases.get(database));
         here.and_then(|names| names.get(&key)).or_else(|| self.everywhere.get(&key))
@@ -122,23 +126,11 @@ impl LockNames {
     ) -> Self {
         let origin = Text::from(format!("named in the config for database {database}"));
         let named = |(key, name)| (key, Named { name, origin: origin.clone(), uncertain: false });
-        Arc::make_mut(&mut self.configured)
-            .databases
-            .entry(database)
-            .or_default()
-            .extend(configured.into_iter().map(named));
+        Arc::make_mut(&mut self.configured).extend(database, configured.into_iter().map(named));
         self
     }
 
-    /// Names that were computed or read elsewhere, each with its origin in one line. They apply in all databases, after the
-    /// config and before well-known software.
-    pub fn with_learned(mut self, learned: impl IntoIterator<Item = (LockKey, Text, Text)>) -> Self {
-        let named = |(key, name, origin)| (key, Named { name, origin, uncertain: false });
-        Arc::make_mut(&mut self.learned).everywhere.extend(learned.into_iter().map(named));
-        self
-    }
-
-    /// Names that were read in one database and apply only there. `uncertain`: the keys are small numbers which other software
+    /// Names that were read in one database and apply only there, each with its origin in one line. `uncertain`: the keys are small numbers which other software
     /// may use as well.
     pub fn with_learned_in(
         mut self,
@@ -147,11 +139,7 @@ impl LockNames {
         learned: impl IntoIterator<Item = (LockKey, Text, Text)>,
     ) -> Self {
         let named = |(key, name, origin)| (key, Named { name, origin, uncertain });
-        Arc::make_mut(&mut self.learned)
-            .databases
-            .entry(database)
-            .or_default()
-            .extend(learned.into_iter().map(named));
+        Arc::make_mut(&mut self.learned).extend(database, learned.into_iter().map(named));
         self
     }
 

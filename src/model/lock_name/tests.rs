@@ -134,10 +134,17 @@ fn a_name_in_the_key_is_read() {
     }
 }
 
+/// The name `learned` of a key in all databases.
+fn learned_everywhere(names: LockNames, key: LockKey) -> LockNames {
+    let named = Named { name: "learned".into(), origin: "from jobs".into(), uncertain: false };
+    let everywhere = [(key, named)].into_iter().collect();
+    LockNames { learned: Layer { everywhere, ..Layer::default() }.into(), ..names }
+}
+
 #[test]
 fn what_runs_has_its_name_while_it_does_and_in_its_database() {
     let key = LockKey::Bigint(7);
-    let learned = LockNames::default().with_learned([(key, "learned".into(), "from jobs".into())]);
+    let learned = learned_everywhere(LockNames::default(), key);
     let row = || [(key, Text::from("GoodJob A 1"), Text::from("a job"))];
     let running = learned.with_running("app", row()).unwrap();
     let name = |names: &LockNames, database| {
@@ -157,7 +164,7 @@ fn what_runs_has_its_name_while_it_does_and_in_its_database() {
 #[test]
 fn a_configured_name_comes_first_and_a_learned_one_second() {
     let key = LockKey::Bigint(72_707_369);
-    let learned = LockNames::default().with_learned([(key, "learned".into(), "from jobs".into())]);
+    let learned = learned_everywhere(LockNames::default(), key);
     assert_eq!(learned.resolve(key, APP), Some(LockName::new("learned", false, "from jobs")));
 
     let here =
@@ -168,8 +175,7 @@ fn a_configured_name_comes_first_and_a_learned_one_second() {
     let perhaps = learned.clone().with_learned_in("app".into(), true, [(key, "job 7".into(), "ids".into())]);
     assert_eq!(perhaps.resolve(key, APP).unwrap().to_string(), "job 7?");
 
-    let names = LockNames::new([(key, "mine".into())])
-        .with_learned([(key, "learned".into(), "from jobs".into())])
+    let names = learned_everywhere(LockNames::new([(key, "mine".into())]), key)
         .with_database("app".into(), [(key, "mine in app".into())]);
     let name = names.resolve(key, APP).unwrap();
     assert_eq!((&*name.name, &*name.origin), ("mine in app", "named in the config for database app"));

@@ -1,11 +1,9 @@
 use super::Rights;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::finding::Subject;
-use crate::model::lock::{LockMode, LockTag, Prepared, VirtualTransaction};
-use crate::model::snapshot::Snapshot;
-use crate::model::snapshot_index::SnapshotIndex;
+use crate::model::lock::{LockMode, LockTag};
 use crate::model::view::{SnapshotView, View};
-use crate::model::wait_graph::{Party, TreeNode, WaitGraph};
+use crate::model::wait_graph::{Party, TreeNode};
 use crate::model::{Timestamp, words};
 use crate::text;
 
@@ -38,33 +36,25 @@ pub(super) fn was_terminated(terminated: &[BackendId], session: Option<BackendId
 
 pub(super) struct PlanIndex<'a> {
     pub(super) context: PlanContext<'a>,
-    pub(super) snapshot: &'a Snapshot,
-    pub(super) graph: &'a WaitGraph,
-    index: &'a SnapshotIndex,
+    look: SnapshotView<'a>,
+}
+
+impl<'a> std::ops::Deref for PlanIndex<'a> {
+    type Target = SnapshotView<'a>;
+
+    fn deref(&self) -> &SnapshotView<'a> {
+        &self.look
+    }
 }
 
 impl<'a> PlanIndex<'a> {
     /// `None` before the first snapshot.
     pub(super) fn of(context: &PlanContext<'a>) -> Option<Self> {
-        let snapshot = context.view.snapshot.as_deref()?;
-        let view = context.view;
-        Some(Self { context: *context, snapshot, graph: &view.graph, index: &view.index })
-    }
-
-    pub(super) fn look(&self) -> SnapshotView<'a> {
-        SnapshotView { view: self.context.view, snapshot: self.snapshot }
-    }
-
-    pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {
-        self.index.backend(self.snapshot, pid)
+        Some(Self { context: *context, look: context.view.with_snapshot()? })
     }
 
     pub(super) fn node(&self, party: Party) -> Option<(usize, &'a TreeNode)> {
-        self.index.node(self.graph, party)
-    }
-
-    pub(super) fn prepared(&self, xact: VirtualTransaction) -> Option<&'a Prepared> {
-        self.index.prepared(self.snapshot, xact)
+        self.view.index.node(&self.view.graph, party)
     }
 
     pub(super) fn is_standby(&self) -> bool {
@@ -85,11 +75,6 @@ impl<'a> PlanIndex<'a> {
         let mut same = locks.filter(|lock| lock.granted && lock.mode == mode && lock.tag == tag);
         let group = |holder: i32| self.backend(holder).map_or(holder, Backend::group);
         !self.knows_locks() || same.any(|lock| lock.pid.map(group) == Some(pid))
-    }
-
-    /// Seconds from `since` to the snapshot, at least 0.
-    pub(super) fn age(&self, since: Timestamp) -> f64 {
-        (self.snapshot.taken_at - since).as_seconds_f64().max(0.0)
     }
 
     pub(super) fn age_text(&self, since: Timestamp) -> String {
@@ -121,8 +106,8 @@ impl<'a> PlanIndex<'a> {
     /// that `waiter` waits for.
     pub(super) fn lock_words(&self, tag: &LockTag, pid: i32, waiter: Option<i32>) -> String {
         let tag = waiter.map_or(tag, |waiter| self.index.awaited(tag, waiter));
-        let names = &self.context.view.lock_names;
-        let words = words::quoted(self.snapshot, names, tag, self.look().namer(names, tag, Some(pid)));
+        let names = &self.lock_names;
+        let words = words::quoted(self.snapshot, names, tag, self.namer(names, tag, Some(pid)));
         text::one_line(&words).into_owned()
     }
 }

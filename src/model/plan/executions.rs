@@ -77,7 +77,7 @@ fn all(index: &PlanIndex<'_>, state: TaskState, within: &RecoveryFilter, recover
         None if terminate => Selection::Longer(None),
         None => Selection::Orphans,
         Some(shown) => {
-            let rows = index.context.view.tasks.rows.iter();
+            let rows = index.view.tasks.rows.iter();
             let all = rows.filter(|row| row.task.table == table && row.state == state);
             let ids = all.filter_map(|row| row.execution(index.snapshot)).map(|execution| execution.id);
             let (ids, hidden): (Vec<_>, Vec<_>) = ids.partition(|id| shown.contains(&(table, *id)));
@@ -114,7 +114,7 @@ fn these(index: &PlanIndex<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut
     let mut terminate = false;
     let mut place: Option<String> = None;
     for (task, again) in chosen {
-        let row = index.context.view.task(*task, *again);
+        let row = index.view.task(*task, *again);
         let found = match row {
             None => Err((format!("task {}", task.id), "no longer exists".to_owned())),
             Some(row) => {

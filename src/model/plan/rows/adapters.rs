@@ -79,7 +79,7 @@ fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
 }
 
 pub(super) fn job(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.context.view.adapters.rows.iter().find(|row| row.id == id) else {
+    let Some(row) = index.view.adapters.rows.iter().find(|row| row.id == id) else {
         return Err(Refused::new("a job", Subject::Job(id), "no longer exists"));
     };
     let words = row.job.name.as_deref().unwrap_or("job");
@@ -195,7 +195,7 @@ fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
 }
 
 pub(super) fn lease(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, Refused> {
-    let row = index.context.view.adapters.leases.iter().find(|row| row.id == id);
+    let row = index.view.adapters.leases.iter().find(|row| row.id == id);
     let found = row.and_then(|row| {
         let rows = index.snapshot.adapters.get(row.place.0)?;
         Some((row, rows, rows.leases.section.last_rows().get(row.place.1)?))

@@ -33,7 +33,7 @@ pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: RowId) 
 }
 
 pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.context.view.item(id) else {
+    let Some(row) = index.view.item(id) else {
         let name = format!("item {}", id.id);
         return Err(Refused::new(name, Subject::Item(id), "was removed, or is done"));
     };

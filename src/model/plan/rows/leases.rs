@@ -14,7 +14,7 @@ use crate::text;
 
 /// What must be typed if the owner may be alive: the id of the lease.
 pub(super) fn typed(index: &PlanIndex<'_>, subject: Subject) -> Option<String> {
-    let row = if let Subject::Lease(id) = subject { index.context.view.lease(id)? } else { return None };
+    let row = if let Subject::Lease(id) = subject { index.view.lease(id)? } else { return None };
     if row.state != LeaseState::Held || row.owner_alive == Some(false) {
         return None;
     }
@@ -25,7 +25,7 @@ pub(super) fn typed(index: &PlanIndex<'_>, subject: Subject) -> Option<String> {
 }
 
 pub(super) fn planned(index: &PlanIndex<'_>, id: LeaseId) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.context.view.lease(id) else {
+    let Some(row) = index.view.lease(id) else {
         return Err(Refused::new("lease", Subject::Lease(id), "no longer exists"));
     };
     let name = harmless(&format!("lease {} of {}", row.name, row.source));

@@ -34,7 +34,7 @@ pub(super) fn planned(
     task: TaskId,
     again: Option<i64>,
 ) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.context.view.task(task, again) else {
+    let Some(row) = index.view.task(task, again) else {
         return Err(Refused::new(format!("task {}", task.id), Subject::Task(task), "no longer exists"));
     };
     let name = harmless(&row.name(index.snapshot));
@@ -103,7 +103,7 @@ fn holder(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(PublishedHolder, Vec<
 
 fn other(index: &PlanIndex<'_>, row: &TaskRow) -> Option<PublishedHolder> {
     let holder = index.backend(row.holder?)?;
-    let rows = index.context.view.tasks.rows.iter();
+    let rows = index.view.tasks.rows.iter();
     let mut same = rows.filter(|other| other.set == row.set && other.tag == row.tag);
     let other = same.find(|other| other.execution.is_some() && other.state != TaskState::LeftOver)?;
     let execution = other.execution(index.snapshot)?;

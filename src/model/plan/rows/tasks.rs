@@ -49,7 +49,7 @@ pub(in crate::model::plan) fn runs(row: &TaskRow) -> Option<&'static str> {
 }
 
 pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: TaskId) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.context.view.tasks.rows.iter().find(|row| row.task == id) else {
+    let Some(row) = index.view.tasks.rows.iter().find(|row| row.task == id) else {
         return Err(Refused::new(format!("task {}", id.id), Subject::Task(id), "no longer exists"));
     };
     let name = harmless(&row.name(index.snapshot));

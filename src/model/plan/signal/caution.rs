@@ -92,7 +92,7 @@ fn lease_words(row: &crate::model::lease::LeaseRow) -> String {
 
 fn written(index: &PlanIndex<'_>, backend: &Backend) -> Option<Caution> {
     let age = index.age(backend.xact_start?);
-    let much = session_facts::written(index.graph, backend) == Written::Maybe && age >= MUCH;
+    let much = session_facts::written(&index.graph, backend) == Written::Maybe && age >= MUCH;
     much.then(|| {
         let words = format!("its changes in {} are rolled back", text::duration(age));
         Caution::new(CautionKind::Written, words)

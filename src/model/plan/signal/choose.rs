@@ -116,7 +116,7 @@ fn members(index: &PlanIndex<'_>, parent: Party, tag: LockTag, mode: LockMode) -
 }
 
 fn key_holder(index: &PlanIndex<'_>, task: TaskId, again: Option<i64>) -> Result<SelectedSession, Refused> {
-    let row = index.context.view.task(task, again);
+    let row = index.view.task(task, again);
     let refused = |name: String, reason: &str| Refused::new(name, Subject::Task(task), reason);
     let Some(row) = row else {
         return Err(refused(format!("task {}", task.id), "no longer exists"));
@@ -133,7 +133,7 @@ fn key_holder(index: &PlanIndex<'_>, task: TaskId, again: Option<i64>) -> Result
 }
 
 fn several(index: &PlanIndex<'_>, tag: LockTag) -> Refused {
-    let lock = index.context.view.index.awaited_locks().get(&tag);
+    let lock = index.view.index.awaited_locks().get(&tag);
     let reason = match lock.map_or(0, |lock| lock.holders.len()) {
         0 => "has no holder now".to_owned(),
         holders => {
@@ -218,7 +218,7 @@ fn root(index: &PlanIndex<'_>, party: Party) -> Result<Party, String> {
 
 /// A party and the others that must end before the sessions behind it continue: those wait for several sessions.
 fn blockers(index: &PlanIndex<'_>, verb: Verb, party: Party) -> Result<Vec<Party>, String> {
-    let release = index.look().release(verb, &[party]);
+    let release = index.release(verb, &[party]);
     let has_more = !release.still.is_empty() && !release.others.is_empty()
         || !release.unsure.is_empty() && !release.possible.is_empty();
     if !has_more || release.more {
@@ -250,9 +250,9 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     if let Ok(blockers) = blockers(index, ask.verb, party)
         && root(index, party) == Ok(party)
     {
-        let promise = index.look().promise_of(ask.verb, &blockers).numbers(true);
+        let promise = index.promise_of(ask.verb, &blockers).numbers(true);
         let shown = blockers.iter().filter(|party| ask.shows(**party)).count();
-        let is_sure = index.look().release(ask.verb, &[party]).possible.is_empty();
+        let is_sure = index.release(ask.verb, &[party]).possible.is_empty();
         let kind = if is_sure { "blockers" } else { "possible blockers" };
         offers.push((Scope::Blockers, format!("all {} {kind}: {promise}", crate::text::count(shown as u64))));
     }

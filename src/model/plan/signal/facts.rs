@@ -123,9 +123,8 @@ const NAMED: usize = 3;
 /// locks at once, even in a transaction block whose client has yet to notice. Locks acquired before a savepoint stay, and
 /// so do session-level advisory locks. Neither is visible from outside, unless the query is the whole transaction.
 pub(in crate::model::plan) fn effect_of(index: &PlanIndex<'_>, verb: Verb, parties: &[Party]) -> Effect {
-    let look = index.look();
-    let release = look.release(verb, parties);
-    let promise = look.promise_of(verb, parties);
+    let release = index.release(verb, parties);
+    let promise = index.promise_of(verb, parties);
     let blocks = match promise.blocked {
         // Sessions that wait for one another are all targets.
         0 if parties.len() > 1 => "no other session".to_owned(),
@@ -202,6 +201,6 @@ fn root(index: &PlanIndex<'_>, parties: &[Party]) -> Option<String> {
         more => format!(" and {more} more"),
     };
     let root = index.graph.roots.iter().find(|root| root.party == first);
-    let does = root.map(|root| index.look().promise(root).numbers(true)).unwrap_or_default();
+    let does = root.map(|root| index.promise(root).numbers(true)).unwrap_or_default();
     Some(format!("{name}{more}: {does}"))
 }

@@ -43,8 +43,7 @@ pub(super) fn of(
     }
     let party = Party::Backend(pick.pid);
     // A session that blocks others without a transaction does so with a session-level lock.
-    let awaited =
-        || if blocks && backend.xact_start.is_none() { index.look().awaited_key(party) } else { None };
+    let awaited = || if blocks && backend.xact_start.is_none() { index.awaited_key(party) } else { None };
     let waits_only = ask.is_of_chains() && !blocks && index.graph.wait_of(party).is_some();
     let compared = compared(ask.verb, backend, waits_only);
     if let Some(key) = kept(index, ask, pick, backend) {
@@ -83,8 +82,8 @@ fn kept(
         return None;
     }
     match pick.holds {
-        Some(key) => Some(key).filter(|key| index.look().keeps(backend, *key)),
-        None if is_root => index.look().kept_key(Party::Backend(pick.pid)),
+        Some(key) => Some(key).filter(|key| index.keeps(backend, *key)),
+        None if is_root => index.kept_key(Party::Backend(pick.pid)),
         None => None,
     }
 }

@@ -148,7 +148,7 @@ fn planned(
 }
 
 fn consequence(index: &PlanIndex<'_>, verb: Verb, backend: &Backend) -> Option<Consequence> {
-    (verb.definition().signal.is_some()).then(|| index.look().consequence(verb, backend))
+    (verb.definition().signal.is_some()).then(|| index.consequence(verb, backend))
 }
 
 /// Cautions about terminating a session. Those that result from how it was chosen are kept from `before`.

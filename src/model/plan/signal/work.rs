@@ -14,17 +14,17 @@ use crate::model::work_queue::{ItemId, ItemRow};
 use crate::text;
 
 pub(super) fn tasks<'a>(index: &PlanIndex<'a>, pid: i32) -> impl Iterator<Item = &'a TaskRow> {
-    let rows = index.context.view.tasks.rows.iter();
+    let rows = index.view.tasks.rows.iter();
     rows.filter(move |row| row.holder == Some(pid) && row.execution.is_some())
 }
 
 pub(super) fn items<'a>(index: &PlanIndex<'a>, pid: i32) -> impl Iterator<Item = &'a ItemRow> {
-    index.context.view.queue.rows.iter().filter(move |row| row.pid == Some(pid))
+    index.view.queue.rows.iter().filter(move |row| row.pid == Some(pid))
 }
 
 /// Leases that the session has by their rows, while it is connected.
 pub(super) fn leases<'a>(index: &PlanIndex<'a>, pid: i32) -> impl Iterator<Item = &'a LeaseRow> {
-    let rows = index.context.view.leases.rows.iter();
+    let rows = index.view.leases.rows.iter();
     rows.filter(move |row| row.owner_pid == Some(pid) && row.owner_alive == Some(true))
 }
 
@@ -87,7 +87,7 @@ impl SelectedSession {
 
 /// The session that works on an item. It must still hold the key of the item.
 pub(super) fn session_of_item(index: &PlanIndex<'_>, id: ItemId) -> Result<SelectedSession, Refused> {
-    let row = index.context.view.item(id);
+    let row = index.view.item(id);
     let refused = |reason: &str| Refused::new(format!("item {}", id.id), Subject::Item(id), reason);
     let Some((row, pid)) = row.and_then(|row| Some((row, row.pid?))) else {
         return Err(refused("its session is not known"));
@@ -108,7 +108,7 @@ pub(super) fn session_of_item(index: &PlanIndex<'_>, id: ItemId) -> Result<Selec
 /// The session that has a lease. The signalling statement cannot compare the lease, so the transaction must be the same:
 /// changes that the session makes to the lease in it do not count before it ends.
 pub(super) fn session_of_lease(index: &PlanIndex<'_>, id: LeaseId) -> Result<SelectedSession, Refused> {
-    let row = index.context.view.lease(id);
+    let row = index.view.lease(id);
     let name = row.map_or_else(|| "lease".to_owned(), |row| format!("lease {}", row.name));
     let refused = |reason: &str| Refused::new(text::one_line(&name), Subject::Lease(id), reason);
     let alive = row.filter(|row| row.owner_alive == Some(true));
@@ -130,5 +130,5 @@ pub(super) fn held(row: &LeaseRow) -> LeaseHeld {
 
 /// Whether the lease has another owner by now, or none; a renewal changes nothing.
 pub(super) fn is_lost(index: &PlanIndex<'_>, lease: &LeaseHeld) -> bool {
-    index.context.view.lease(lease.id).is_none_or(|row| held(row) != *lease)
+    index.view.lease(lease.id).is_none_or(|row| held(row) != *lease)
 }
