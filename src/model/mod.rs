@@ -12,6 +12,7 @@ pub mod finding;
 pub mod fingerprint;
 pub mod held;
 pub mod id_generator;
+pub mod judge;
 pub mod lease;
 pub mod lock_name;
 pub mod lock_of;

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::adapter::InstallationRows;
 use super::backend::Backend;
 use super::lock::{Lock, LockTag, Prepared};
+use super::lock_key::LockKey;
 pub use super::section::Section;
 use super::systems::Systems;
 use super::task::TaskSet;
@@ -265,6 +266,13 @@ impl Snapshot {
             None => Some(false),
             Some(backend) => backend.backend_start.map(|began| began == start),
         }
+    }
+
+    /// The held advisory locks of the connected database. The holder is None for a prepared transaction.
+    pub fn key_holders(&self) -> FxHashMap<LockKey, Option<i32>> {
+        let datid = self.server().map(|server| server.datid);
+        let held = self.locks.last_rows().iter().filter(|lock| lock.granted && lock.tag.database() == datid);
+        held.filter_map(|lock| Some((lock.tag.advisory_key()?, lock.pid))).collect()
     }
 
     /// How long the key of a task must have been free, in seconds. For locktop's own tables the database decides, by

@@ -5,7 +5,6 @@
 mod action;
 mod board;
 mod definition;
-mod evidence;
 mod installation;
 mod part;
 mod presence;
@@ -24,7 +23,6 @@ pub use board::{
 pub use definition::{
     Adapter, ColumnKind, Evidence, Limit, Need, Query, Setting, TableName, TableRule, Version,
 };
-pub use evidence::{JobFacts, Judged, KeySeen, judge};
 pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
 pub use part::{Part, Parts};
 pub use presence::{Presence, connected, counted};

@@ -1,5 +1,6 @@
-use super::{Execution, KeyState, Schedule, Streak, TaskId, TaskSet, TaskState};
+use super::{Execution, Schedule, Streak, TaskId, TaskSet, TaskState};
 use crate::model::backend::BackendId;
+use crate::model::judge::Sign;
 use crate::model::lock::LockTag;
 use crate::model::snapshot::Snapshot;
 use crate::model::{Text, Timestamp};
@@ -18,7 +19,7 @@ pub struct TaskRow {
     pub execution: Option<usize>,
     /// The state as shown: for a running task, that of its execution.
     pub state: TaskState,
-    pub key: KeyState,
+    pub key: Sign,
     /// Seconds until it counts as an orphan, while its key has been free for less than the grace period.
     pub orphan_in: Option<f64>,
     /// Number of last executions that failed in a row.

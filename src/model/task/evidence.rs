@@ -1,17 +1,18 @@
-//! Evidence from the locks of one snapshot about a running execution. See [`KeyState`] for the rule.
+//! Evidence from the locks of one snapshot about a running execution. See [`Sign`] for the rule.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::state::{KeyState, Proof};
 use super::watch::{Held, KeyHolder, Watch};
 use super::{Execution, TaskKey, TaskSet, also_of};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, BackendId};
+use crate::model::judge::{Holder, KeyProof, Sign};
+use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KeySeen {
-    pub(super) key: KeyState,
+    pub(super) key: Sign,
     /// When the key was first seen free.
     pub(super) since: Option<Timestamp>,
     /// The last session seen to hold the key, if it has ended.
@@ -19,7 +20,7 @@ pub(super) struct KeySeen {
 }
 
 impl KeySeen {
-    pub(super) fn of(key: KeyState) -> Self {
+    pub(super) fn of(key: Sign) -> Self {
         Self { key, since: None, ended: None }
     }
 }
@@ -33,10 +34,10 @@ pub(super) struct Holders {
 }
 
 pub(super) fn holders(before: &Watch, snapshot: &Snapshot, held: &Held, set: &TaskSet) -> Holders {
-    let mut best: FxHashMap<i64, (u8, i64)> = FxHashMap::default();
+    let mut best: FxHashMap<LockKey, (u8, i64)> = FxHashMap::default();
     let mut tied = FxHashSet::default();
     for execution in set.executions.last_rows().iter().filter(|row| row.is_running()) {
-        let Some(number) = set.key(execution).map(TaskKey::number) else { continue };
+        let Some(number) = set.key(execution).map(TaskKey::lock_key) else { continue };
         let Some(pid) = held.holders.get(&number) else { continue };
         let is_tied = is_tied(before, snapshot, set, execution, *pid);
         if is_tied {
@@ -98,15 +99,15 @@ impl Keys<'_> {
     pub(super) fn of(&mut self, execution: &Execution) -> KeySeen {
         let key = self.set.key(execution).filter(|_| self.held.is_known && self.set.executions.is_known());
         match key {
-            None => KeySeen::of(KeyState::Unseen),
-            Some(key) => match self.held.holders.get(&key.number()).copied() {
-                Some(pid) => KeySeen::of(self.is_held(execution, key, pid)),
+            None => KeySeen::of(Sign::Unseen),
+            Some(key) => match self.held.holders.get(&key.lock_key()).copied() {
+                Some(pid) => KeySeen::of(Sign::Held(pid, self.holder(execution, key, pid))),
                 None => self.is_free(execution, key),
             },
         }
     }
 
-    fn is_held(&mut self, execution: &Execution, key: TaskKey, pid: Option<i32>) -> KeyState {
+    fn holder(&mut self, execution: &Execution, key: TaskKey, pid: Option<i32>) -> Holder {
         let place = (self.set.tables.table, execution.id);
         let tied = self.holders.tied.contains(&execution.id);
         if let Some(backend) = pid.and_then(|pid| self.snapshot.backend(pid)) {
@@ -118,13 +119,13 @@ impl Keys<'_> {
         // session.
         let shared = also_of(&self.snapshot.task_sets, self.set, key).is_some();
         match key {
-            _ if !self.holders.rows.contains(&execution.id) => KeyState::HeldForOther,
-            _ if logged.is_some() && logged == pid => KeyState::Held,
-            _ if logged.is_some() => KeyState::HeldByOther,
-            TaskKey::Own(_) if shared => KeyState::HeldByOther,
-            TaskKey::Own(_) => KeyState::Held,
-            TaskKey::Raw(_) if tied => KeyState::Held,
-            TaskKey::Raw(_) => KeyState::HeldBySomebody,
+            _ if !self.holders.rows.contains(&execution.id) => Holder::OtherRun,
+            _ if logged.is_some() && logged == pid => Holder::Worker,
+            _ if logged.is_some() => Holder::OtherSession,
+            TaskKey::Own(_) if shared => Holder::OtherSession,
+            TaskKey::Own(_) => Holder::Worker,
+            TaskKey::Raw(_) if tied => Holder::Worker,
+            TaskKey::Raw(_) => Holder::Unlinked,
         }
     }
 
@@ -140,7 +141,7 @@ impl Keys<'_> {
         });
         self.after.seen.extend(was_held.map(|seen| (place, seen)));
         let proof = self.set.proof(execution, key);
-        let proof = proof.or_else(|| was_held.filter(|seen| seen.ended).map(|_| Proof::SeenEnding));
+        let proof = proof.or_else(|| was_held.filter(|seen| seen.ended).map(|_| KeyProof::SeenEnding));
         // A key held a moment ago cannot have been free for longer. In locktop's own tables the heartbeat comes from the session
         // that holds the key, so the server's timestamps are as reliable, and the same for every observer.
         let sign = self.last_sign(execution);
@@ -149,10 +150,9 @@ impl Keys<'_> {
             (false, true) => None,
             (false, false) => sign.map(|sign| sign.min(since)),
         };
-        let seconds = (now - from.unwrap_or(since)).as_seconds_f64();
         let ended = was_held.filter(|seen| seen.ended);
         let ended = ended.map(|seen| BackendId { pid: seen.pid, backend_start: seen.start });
-        KeySeen { key: KeyState::Free { seconds, proof }, since: Some(since), ended }
+        KeySeen { key: Sign::Free { since: from.or(Some(since)), proof }, since: Some(since), ended }
     }
 
     /// The latest of server start, execution start and heartbeat: no session that held a key before a server start still

@@ -4,12 +4,15 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::evidence::{Holders, KeySeen, Keys, holders};
-use super::state::{self, Evidence, KeyState};
+use super::state;
 use super::streak::{Streak, Streaks};
 use super::watch::{Epoch, Held};
-use super::{Board, Proof, Schedule, TaskKey, TaskRow, TaskSet, TaskState, Watch};
+use super::{Board, Execution, Schedule, TaskKey, TaskRow, TaskSet, TaskState, Watch};
 use crate::model::Timestamp;
+use crate::model::adapter::{Evidence, Job};
 use crate::model::backend::State;
+use crate::model::judge::{Facts, KeyProof, Sign, judge_run};
+use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 use crate::model::work_queue::Item;
@@ -89,7 +92,10 @@ impl BoardBuilder<'_> {
         let idle: Vec<(i64, i32)> = held
             .holders
             .iter()
-            .filter_map(|(number, holder)| Some((*number, (*holder)?)))
+            .filter_map(|(key, holder)| match key {
+                LockKey::Bigint(number) => Some((*number, (*holder)?)),
+                LockKey::Pair(..) => None,
+            })
             .filter(|(number, pid)| {
                 let key = TaskKey::of(*number);
                 let is_task = match key {
@@ -179,13 +185,8 @@ impl BoardBuilder<'_> {
         for (number, at) in executions.iter().enumerate() {
             let Some(execution) = set.executions.last_rows().get(*at) else { continue };
             let key = set.key(execution);
-            let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
-            let (state, seen) = self.judge(about, *at, limit);
-            let grace = self.snapshot.grace(set.tables.own_keys, self.thresholds);
-            let orphan_in = match seen.key {
-                KeyState::Free { seconds, .. } if state == TaskState::Settling => Some(grace - seconds),
-                _ => None,
-            };
+            let holder = key.and_then(|key| self.held.holders.get(&key.lock_key())).copied();
+            let (state, seen, orphan_in) = self.judge(about, execution, limit);
             rows.push(TaskRow {
                 task: set.task_id(id),
                 again: (number > 0).then_some(execution.id),
@@ -213,8 +214,13 @@ impl BoardBuilder<'_> {
         state::of_schedule(task, last, at, self.thresholds.task_overdue)
     }
 
-    fn judge(&mut self, about: &About<'_>, at: usize, limit: f64) -> (TaskState, KeySeen) {
-        let (now, standby) = (self.snapshot.taken_at, self.standby());
+    /// The state of a running execution, and the seconds until it counts as an orphan.
+    fn judge(
+        &mut self,
+        about: &About<'_>,
+        execution: &Execution,
+        limit: f64,
+    ) -> (TaskState, KeySeen, Option<f64>) {
         let mut keys = Keys {
             before: self.before,
             after: &mut *self.after,
@@ -223,13 +229,14 @@ impl BoardBuilder<'_> {
             set: about.set,
             holders: &about.holders,
         };
-        let Some(execution) = about.set.executions.last_rows().get(at) else {
-            return (TaskState::Unknown, KeySeen::of(KeyState::Unseen));
-        };
         let seen = keys.of(execution);
         let grace = self.snapshot.grace(about.set.tables.own_keys, self.thresholds);
-        let age = execution.started_at.map(|at| (now - at).as_seconds_f64());
-        (state::of_execution(&Evidence { standby, key: seen.key, age, limit, grace }), seen)
+        let facts = Facts { key: seen.key, grace, ..Facts::of(self.snapshot) };
+        let job = Job { started_at: execution.started_at, limit: Some(limit), ..Job::default() };
+        let judged = judge_run(&Evidence { has_key: true, ..Evidence::default() }, &job, &facts);
+        let since = judged.since.filter(|_| judged.is_undecided());
+        let orphan_in = since.map(|since| grace - (self.snapshot.taken_at - since).as_seconds_f64());
+        (TaskState::of(&judged), seen, orphan_in)
     }
 
     fn schedule(&self, about: &About<'_>, at: usize, task: &Schedule, leaked: &Leaked) -> TaskRow {
@@ -237,7 +244,7 @@ impl BoardBuilder<'_> {
         let streak = about.streaks.of_task(task.id);
         let (key, proof) = set.task_key(task).unzip();
         let proof = proof.flatten();
-        let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
+        let holder = key.and_then(|key| self.held.holders.get(&key.lock_key())).copied();
         let leak = key.filter(|_| proof.is_some()).and_then(|key| leaked.get(&key.number()));
         let schedule_state = self.state_of(set, task, (false, streak.last.is_some()));
         let works = key.zip(holder.flatten()).and_then(|(key, pid)| {
@@ -261,7 +268,7 @@ impl BoardBuilder<'_> {
             schedule: Some(at),
             execution: None,
             state,
-            key: KeyState::Unseen,
+            key: Sign::Unseen,
             orphan_in: None,
             streak,
             schedule_state: Some(schedule_state),
@@ -280,7 +287,7 @@ impl BoardBuilder<'_> {
     fn uncommitted(
         &self,
         set: &TaskSet,
-        (key, proof): (TaskKey, Option<Proof>),
+        (key, proof): (TaskKey, Option<KeyProof>),
         pid: i32,
         is_due: bool,
     ) -> Option<TaskState> {
@@ -323,7 +330,7 @@ impl BoardBuilder<'_> {
             schedule: None,
             execution: None,
             state: TaskState::Leaked,
-            key: KeyState::Unseen,
+            key: Sign::Unseen,
             orphan_in: None,
             streak: Streak::default(),
             schedule_state: None,

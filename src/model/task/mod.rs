@@ -24,7 +24,7 @@ pub use locktop_base::namespace::{LARGEST_ID, TASKS as NAMESPACE, item_statement
 pub use name::{also_of, name_of};
 pub(crate) use rows::CLOSED;
 pub use rows::{Execution, KeyRule, Schedule, TaskId, TaskSet, TaskTables};
-pub use state::{Evidence, KeyState, Proof, TaskState, of_execution, of_schedule};
+pub use state::{TaskState, of_schedule};
 pub use streak::Streak;
 pub use watch::Watch;
 pub(crate) use watch::{Epoch, KeyHolder};

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Proof, TaskKey};
+use super::TaskKey;
+use crate::model::judge::KeyProof;
 use crate::model::snapshot::Section;
 use crate::model::table::{Growth, Owner};
 use crate::model::{Text, Timestamp};
@@ -202,35 +203,35 @@ impl TaskSet {
     }
 
     /// The proof that the execution locks this number; None if it is a guess.
-    pub fn proof(&self, execution: &Execution, key: TaskKey) -> Option<Proof> {
+    pub fn proof(&self, execution: &Execution, key: TaskKey) -> Option<KeyProof> {
         if Some(key) == TaskKey::own(execution.task_id) {
-            return Some(Proof::Namespace);
+            return Some(KeyProof::Namespace);
         }
         match self.tables.key_rule {
             _ if self.tables.own_keys => None,
-            KeyRule::Unsaid if execution.lock_id == Some(execution.task_id) => Some(Proof::Row),
+            KeyRule::Unsaid if execution.lock_id == Some(execution.task_id) => Some(KeyProof::Row),
             KeyRule::Unsaid if execution.lock_id.is_none() && self.tables.has_function => {
-                Some(Proof::Function)
+                Some(KeyProof::Function)
             }
             KeyRule::Unsaid => None,
-            KeyRule::Id | KeyRule::LockId | KeyRule::Expression(_) => Some(Proof::Config),
+            KeyRule::Id | KeyRule::LockId | KeyRule::Expression(_) => Some(KeyProof::Config),
         }
     }
 
     /// The key of a task that does not run, with its proof. If the config does not define the key, the number stored by the
     /// newest execution is used.
-    pub fn task_key(&self, task: &Schedule) -> Option<(TaskKey, Option<Proof>)> {
+    pub fn task_key(&self, task: &Schedule) -> Option<(TaskKey, Option<KeyProof>)> {
         let stored = self.last_locks.get(&task.id).copied().flatten();
-        let by_config = |number: i64| (TaskKey::of(number), Some(Proof::Config));
+        let by_config = |number: i64| (TaskKey::of(number), Some(KeyProof::Config));
         match &self.tables.key_rule {
-            _ if self.tables.own_keys => Some((TaskKey::own(task.id)?, Some(Proof::Namespace))),
+            _ if self.tables.own_keys => Some((TaskKey::own(task.id)?, Some(KeyProof::Namespace))),
             KeyRule::Id => Some(by_config(task.id)),
             KeyRule::Expression(_) => task.key.map(by_config),
             KeyRule::LockId => stored.map(by_config),
             KeyRule::Unsaid => Some(match stored {
-                Some(number) if number == task.id => (TaskKey::Raw(number), Some(Proof::Row)),
+                Some(number) if number == task.id => (TaskKey::Raw(number), Some(KeyProof::Row)),
                 Some(number) => (TaskKey::of(number), None),
-                None => (TaskKey::Raw(task.id), self.tables.has_function.then_some(Proof::Function)),
+                None => (TaskKey::Raw(task.id), self.tables.has_function.then_some(KeyProof::Function)),
             }),
         }
     }

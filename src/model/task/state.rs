@@ -2,6 +2,8 @@ use strum::{IntoStaticStr, VariantArray};
 
 use super::Schedule;
 use crate::model::Timestamp;
+use crate::model::adapter::State;
+use crate::model::judge::Judged;
 
 /// State of a task, in order of urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
@@ -48,6 +50,21 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// The state of a running execution.
+    pub fn of(judged: &Judged) -> Self {
+        match (judged.state, judged.is_guess) {
+            (State::Orphan, false) => Self::Orphan,
+            (State::Orphan, true) => Self::MaybeOrphan,
+            (State::Slow, false) => Self::Slow,
+            (State::Slow, true) => Self::MaybeSlow,
+            (State::Running, false) => Self::Running,
+            (State::Running, true) => Self::MaybeRunning,
+            (State::Unknown, true) => Self::LeftOver,
+            _ if judged.is_undecided() => Self::Settling,
+            _ => Self::Unknown,
+        }
+    }
+
     pub const fn is_uncommitted(self) -> bool {
         matches!(self, Self::Uncommitted | Self::MaybeUncommitted)
     }
@@ -80,79 +97,6 @@ impl TaskState {
             Self::MaybeRunning | Self::MaybeUncommitted => Some("running"),
             _ => None,
         }
-    }
-}
-
-/// State of the key of a running execution, and what it proves about its worker.
-///
-/// If the key is free, the worker does not hold it: the only doubt is whether the worker ever took that number. If the
-/// key is held, any session may hold it: it is evidence for the worker only if something links the holder to the worker.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum KeyState {
-    /// The number is not known, or the locks could not be read.
-    Unseen,
-    /// The expected number is not held.
-    Free {
-        /// How long it has been free, as far as known.
-        seconds: f64,
-        /// The proof that the number belongs to this execution; None if it is a guess.
-        proof: Option<Proof>,
-    },
-    /// Held by the session of its worker.
-    Held,
-    /// Held, but nothing links the holder to its worker.
-    HeldBySomebody,
-    /// Held by a session other than the one in the log.
-    HeldByOther,
-    /// Held for another execution, which is newer or whose worker holds it.
-    HeldForOther,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
-    /// The number is in the namespace of tasks, with the id of this task.
-    Namespace,
-    Config,
-    /// The row stores it as `lock_id`, and it is the id of the task, as in the published functions.
-    Row,
-    /// A function in the schema of the tables locks it.
-    Function,
-    /// The session seen to hold it while this execution ran has ended.
-    SeenEnding,
-}
-
-/// Evidence for the state of a running execution. Durations are in seconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Evidence {
-    /// On a standby, no session holds the keys of the primary.
-    pub standby: bool,
-    pub key: KeyState,
-    pub age: Option<f64>,
-    /// Longest allowed run, from its row or `[thresholds] task_timeout`.
-    pub limit: f64,
-    /// How long a key must be free before its execution is an orphan.
-    pub grace: f64,
-}
-
-/// An execution this young may have begun after the locks were read.
-const YOUNG: f64 = 2.0;
-
-/// The state of a running execution. The only rule for it: used by the screens, the findings, `snapshot` and the action
-/// `R`.
-pub fn of_execution(seen: &Evidence) -> TaskState {
-    let is_over = seen.age.is_some_and(|age| age > seen.limit);
-    match seen.key {
-        _ if seen.standby => TaskState::Unknown,
-        KeyState::Held if is_over => TaskState::Slow,
-        KeyState::Held => TaskState::Running,
-        KeyState::HeldBySomebody if is_over => TaskState::MaybeSlow,
-        KeyState::HeldBySomebody => TaskState::MaybeRunning,
-        KeyState::Free { .. } if seen.age.is_some_and(|age| age < YOUNG) => TaskState::Running,
-        KeyState::Free { seconds, .. } if seconds < seen.grace => TaskState::Settling,
-        KeyState::Free { proof: Some(_), .. } => TaskState::Orphan,
-        KeyState::Free { proof: None, .. } => TaskState::MaybeOrphan,
-        KeyState::HeldForOther => TaskState::LeftOver,
-        KeyState::Unseen | KeyState::HeldByOther => TaskState::Unknown,
     }
 }
 

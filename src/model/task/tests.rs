@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::model::adapter::{Evidence, Job};
 use crate::model::backend::State;
+use crate::model::judge::{Facts, Holder, KeyProof, Sign, judge_run};
 use crate::model::lock::LockMode;
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::{Section, Snapshot};
@@ -35,35 +37,40 @@ fn a_key_says_whose_it_is() {
 
 #[test]
 fn an_execution_is_judged_by_its_key_and_its_age() {
-    use KeyState::{Held, HeldByOther, HeldBySomebody, HeldForOther, Unseen};
+    use Holder::{OtherRun, OtherSession, Unlinked, Worker};
     use TaskState::{
         LeftOver, MaybeOrphan, MaybeRunning, MaybeSlow, Orphan, Running, Settling, Slow, Unknown,
     };
-    let free = |seconds| KeyState::Free { seconds, proof: Some(Proof::Namespace) };
-    let perhaps = |seconds| KeyState::Free { seconds, proof: None };
+    let free = |seconds: f64| Sign::Free { since: Some(at(-seconds)), proof: Some(KeyProof::Namespace) };
+    let perhaps = |seconds: f64| Sign::Free { since: Some(at(-seconds)), proof: None };
+    let held = |holder| Sign::Held(Some(7), holder);
     for (standby, key, age, state) in [
-        (false, Held, Some(10.0), Running),
-        (false, Held, Some(100.0), Running),
-        (false, Held, Some(100.1), Slow),
-        (false, Held, None, Running),
-        (false, HeldBySomebody, Some(1.0), MaybeRunning),
-        (false, HeldBySomebody, Some(101.0), MaybeSlow),
-        (false, HeldForOther, Some(1.0), LeftOver),
-        (false, HeldForOther, Some(500.0), LeftOver),
-        (false, HeldByOther, Some(500.0), Unknown),
-        (false, Unseen, Some(500.0), Unknown),
+        (false, held(Worker), Some(10.0), Running),
+        (false, held(Worker), Some(100.0), Running),
+        (false, held(Worker), Some(100.1), Slow),
+        (false, held(Worker), None, Running),
+        (false, held(Unlinked), Some(1.0), MaybeRunning),
+        (false, held(Unlinked), Some(101.0), MaybeSlow),
+        (false, held(OtherRun), Some(1.0), LeftOver),
+        (false, held(OtherRun), Some(500.0), LeftOver),
+        (false, held(OtherSession), Some(500.0), Unknown),
+        (false, Sign::Unseen, Some(500.0), Unknown),
         (false, free(29.9), Some(500.0), Settling),
         (false, free(30.0), Some(500.0), Orphan),
         (false, free(30.0), None, Orphan),
         (false, free(0.0), Some(0.5), Running),
         (false, perhaps(29.9), Some(500.0), Settling),
         (false, perhaps(30.0), Some(50.0), MaybeOrphan),
-        (false, perhaps(1e9), Some(500.0), MaybeOrphan),
-        (true, free(1e9), Some(500.0), Unknown),
-        (true, Held, Some(500.0), Unknown),
+        (false, perhaps(1e8), Some(500.0), MaybeOrphan),
+        (true, free(1e8), Some(500.0), Unknown),
+        (true, held(Worker), Some(500.0), Unknown),
     ] {
-        let seen = Evidence { standby, key, age, limit: 100.0, grace: 30.0 };
-        assert_eq!(of_execution(&seen), state, "{seen:?}");
+        let (now, young) = (at(0.0), Some(2.0));
+        let facts =
+            Facts { now, read_at: now, in_recovery: standby, key, grace: 30.0, young, ..Facts::default() };
+        let job = Job { started_at: age.map(|age: f64| at(-age)), limit: Some(100.0), ..Job::default() };
+        let judged = judge_run(&Evidence { has_key: true, ..Evidence::default() }, &job, &facts);
+        assert_eq!(TaskState::of(&judged), state, "{facts:?}");
     }
 }
 

@@ -42,12 +42,11 @@ impl Epoch {
     }
 }
 
-/// Holders of bigint keys in the connected database; None is a prepared transaction.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) is_known: bool,
     pub(super) datid: u32,
-    pub(super) holders: FxHashMap<i64, Option<i32>>,
+    pub(super) holders: FxHashMap<LockKey, Option<i32>>,
     /// Processes and the tables (execution logs and work queues) changed in their open transactions.
     writers: FxHashSet<(i32, u32)>,
 }
@@ -57,13 +56,6 @@ impl Held {
         let datid = snapshot.server().map_or(0, |server| server.datid);
         let is_known = snapshot.locks.is_known();
         let locks = snapshot.locks.last_rows();
-        let held = locks.iter().filter(|lock| {
-            lock.granted && lock.tag.locktype() == LockType::Advisory && lock.tag.database() == Some(datid)
-        });
-        let holders = held.filter_map(|lock| match lock.tag.advisory_key()? {
-            LockKey::Bigint(number) => Some((number, lock.pid)),
-            LockKey::Pair(..) => None,
-        });
         let tables: FxHashSet<u32> = snapshot
             .task_sets
             .iter()
@@ -76,7 +68,7 @@ impl Held {
         let written = written.filter(|lock| lock.tag.database() == Some(datid));
         let writers = written.filter_map(|lock| Some((lock.pid?, lock.tag.relation()?)));
         let writers = writers.filter(|(_, table)| tables.contains(table)).collect();
-        Self { is_known, datid, holders: holders.collect(), writers }
+        Self { is_known, datid, holders: snapshot.key_holders(), writers }
     }
 
     pub(super) fn writes(&self, pid: i32, table: u32) -> bool {

@@ -1,4 +1,5 @@
-use super::{KeyState, Proof, TaskRow, also_of};
+use super::{TaskRow, also_of};
+use crate::model::judge::{Holder, KeyProof, Sign};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::text::{duration, one_line};
@@ -16,8 +17,8 @@ pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
         _ if snapshot.server().is_none_or(|server| server.in_recovery) => {
             "the locks of the primary are not visible on a standby".to_owned()
         }
-        KeyState::Unseen => unseen(row, snapshot).to_owned(),
-        KeyState::Free { proof, .. } => {
+        Sign::Unseen => unseen(row, snapshot).to_owned(),
+        Sign::Free { proof, .. } => {
             let seen = row.since.map(|since| (snapshot.taken_at - since).as_seconds_f64());
             let seen = seen.filter(|seconds| *seconds >= 1.0);
             let seen =
@@ -26,13 +27,13 @@ pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
                 row.orphan_in.map_or_else(String::new, |left| format!(": an orphan in {}", duration(left)));
             format!("no session holds {key}{}{seen}{then}", proved(proof))
         }
-        KeyState::Held => holder,
-        KeyState::HeldBySomebody => match execution.worker.as_deref() {
+        Sign::Held(_, Holder::Worker) => holder,
+        Sign::Held(_, Holder::Unlinked) => match execution.worker.as_deref() {
             Some(worker) => format!("{holder}; nothing links it to {}", one_line(worker)),
             None => format!("{holder}; the log names no worker"),
         },
-        KeyState::HeldForOther => format!("{holder} for another execution: this row is stale"),
-        KeyState::HeldByOther => {
+        Sign::Held(_, Holder::OtherRun) => format!("{holder} for another execution: this row is stale"),
+        Sign::Held(_, Holder::OtherSession) => {
             let set = row.set(snapshot);
             let also = set.and_then(|set| also_of(&snapshot.task_sets, set, set.key(execution)?));
             match (also, execution.backend_pid) {
@@ -54,13 +55,13 @@ fn key(row: &TaskRow) -> String {
     }
 }
 
-fn proved(proof: Option<Proof>) -> &'static str {
+fn proved(proof: Option<KeyProof>) -> &'static str {
     match proof {
-        Some(Proof::Namespace) => "",
-        Some(Proof::Config) => " (its key according to the config)",
-        Some(Proof::Row) => " (the id of its task, and its lock_id)",
-        Some(Proof::Function) => " (locked by a function of its schema)",
-        Some(Proof::SeenEnding) => ", and the session that held it has ended",
+        Some(KeyProof::Namespace) => "",
+        Some(KeyProof::Config) => " (its key according to the config)",
+        Some(KeyProof::Row) => " (the id of its task, and its lock_id)",
+        Some(KeyProof::Function) => " (locked by a function of its schema)",
+        Some(KeyProof::SeenEnding) => ", and the session that held it has ended",
         None => ", if its worker locks that key",
     }
 }

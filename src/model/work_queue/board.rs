@@ -1,6 +1,8 @@
 use rustc_hash::FxHashMap;
 
 use super::{Item, ItemId, ItemState, StateCount};
+use crate::model::adapter::{Evidence, Job};
+use crate::model::judge::{Facts, Holder, KeyProof, Sign, judge_run};
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
@@ -8,9 +10,6 @@ use crate::model::systems::{Source, TableRows};
 use crate::model::task::{KeyRule, TaskKey, names_worker};
 use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp, namespace};
-
-/// An item this young may have been taken after the sessions were read.
-const YOUNG: f64 = 2.0;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemRow {
@@ -173,7 +172,7 @@ impl Board {
         let look = BoardBuilder {
             snapshot,
             thresholds,
-            holders: holders(snapshot),
+            holders: snapshot.key_holders(),
             lockers: Lockers::of(snapshot),
             up_since: snapshot.up_since(),
         };
@@ -190,19 +189,6 @@ impl Board {
     pub fn of_state(&self, state: ItemState) -> impl Iterator<Item = &ItemRow> {
         self.rows.iter().filter(move |row| row.state == state)
     }
-}
-
-/// Holders of bigint keys in the connected database; None is a prepared transaction.
-fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
-    let datid = snapshot.server().map(|server| server.datid);
-    let held = snapshot.locks.last_rows().iter().filter(|lock| {
-        lock.granted && lock.tag.locktype() == LockType::Advisory && lock.tag.database() == datid
-    });
-    let key = |lock: &crate::model::lock::Lock| match lock.tag.advisory_key()? {
-        LockKey::Bigint(number) => Some((number, lock.pid)),
-        LockKey::Pair(..) => None,
-    };
-    held.filter_map(key).collect()
 }
 
 /// Processes by the transaction ID of their open transaction, and the queue tables that it uses.
@@ -249,7 +235,7 @@ impl Lockers {
 struct BoardBuilder<'a> {
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
-    holders: FxHashMap<i64, Option<i32>>,
+    holders: FxHashMap<LockKey, Option<i32>>,
     lockers: Lockers,
     up_since: Option<Timestamp>,
 }
@@ -263,12 +249,7 @@ impl BoardBuilder<'_> {
             KeyRule::Id | KeyRule::Unsaid => Some(item.id),
         };
         let (state, pid) = match item.status.as_deref() {
-            Some("processing") if table.section.error.is_some() => (ItemState::Unknown, None),
-            Some("processing") if own => self.by_session(item),
-            Some("processing") => match key.filter(|_| self.snapshot.locks.is_known()) {
-                Some(key) => self.by_key(&table.source, item, key),
-                None => (ItemState::Unknown, None),
-            },
+            Some("processing") => self.processing(table, item, key),
             Some("failed") => (ItemState::Failed, None),
             Some("pending") if item.due_at.is_some_and(|due| due > self.snapshot.taken_at) => {
                 (ItemState::Resting, None)
@@ -297,7 +278,7 @@ impl BoardBuilder<'_> {
         key: Option<i64>,
     ) -> Option<(ItemState, Option<i32>)> {
         let is_known = self.snapshot.locks.is_known() && self.snapshot.backends.is_known();
-        let holder = self.holders.get(&key.filter(|_| is_known)?).copied().flatten();
+        let holder = self.holders.get(&LockKey::Bigint(key.filter(|_| is_known)?)).copied().flatten();
         let holder = holder.filter(|pid| self.is_in_transaction(*pid));
         let locker = self.lockers.of_item(source.table, item);
         let (pid, is_certain) = match (holder, locker) {
@@ -319,63 +300,46 @@ impl BoardBuilder<'_> {
         item.timeout.unwrap_or(self.thresholds.task_timeout)
     }
 
-    fn age(&self, at: Option<Timestamp>) -> Option<f64> {
-        at.map(|at| (self.snapshot.taken_at - at).as_seconds_f64())
+    fn processing(&self, table: &TableRows<Item>, item: &Item, key: Option<i64>) -> (ItemState, Option<i32>) {
+        let own = table.source.own_keys;
+        let evidence = Evidence { has_key: true, has_session: true, ..Evidence::default() };
+        let job = Job { started_at: item.started_at, limit: Some(self.limit(item)), ..Job::default() };
+        let facts = Facts { grace: self.snapshot.grace(own, self.thresholds), ..Facts::of(self.snapshot) };
+        let facts = match key.filter(|_| self.snapshot.locks.is_known()) {
+            _ if table.section.error.is_some() => facts,
+            _ if own => Facts { session: self.session(item), ..facts },
+            Some(key) => Facts { key: self.key(&table.source, item, key), ..facts },
+            None => facts,
+        };
+        let judged = judge_run(&evidence, &job, &facts);
+        (ItemState::of(&judged), judged.pid)
     }
 
-    fn works(&self, item: &Item) -> ItemState {
-        let is_slow = self.age(item.started_at).is_some_and(|age| age > self.limit(item));
-        if is_slow { ItemState::Slow } else { ItemState::Running }
-    }
-
-    /// State by the holder of its number, by the rule of [`crate::model::task::KeyState`]: if the number is free, its worker
-    /// does not hold it; if it is held, any session may hold it.
-    fn by_key(&self, source: &Source, item: &Item, key: i64) -> (ItemState, Option<i32>) {
-        if self.snapshot.server().is_none_or(|server| server.in_recovery) {
-            return (ItemState::Unknown, None);
-        }
-        if let Some(pid) = self.holders.get(&key).copied() {
+    /// The holder of its number. If it is free, its worker does not hold it; if it is held, any session may hold it.
+    fn key(&self, source: &Source, item: &Item, key: i64) -> Sign {
+        if let Some(pid) = self.holders.get(&LockKey::Bigint(key)).copied() {
             let backend = pid.and_then(|pid| self.snapshot.backend(pid));
-            let tied = backend
-                .zip(item.worker.as_deref())
-                .is_some_and(|(backend, worker)| names_worker(backend, worker));
-            let state = match self.works(item) {
-                state if tied => state,
-                ItemState::Slow => ItemState::MaybeSlow,
-                _ => ItemState::MaybeRunning,
-            };
-            return (state, pid);
+            let tied = backend.zip(item.worker.as_deref());
+            let tied = tied.is_some_and(|(backend, worker)| names_worker(backend, worker));
+            return Sign::Held(pid, if tied { Holder::Worker } else { Holder::Unlinked });
         }
-        let since = item.started_at.map(|at| Some(at).max(item.heartbeat_at).max(self.up_since));
-        let free_for = since.and_then(|at| self.age(at));
         let is_certain = source.key_rule != KeyRule::Unsaid || source.has_function;
-        let state = match free_for {
-            Some(seconds) if seconds < YOUNG => ItemState::Running,
-            Some(seconds) if seconds < self.snapshot.grace(false, self.thresholds) => ItemState::Settling,
-            Some(_) if is_certain => ItemState::Lost,
-            _ => ItemState::MaybeLost,
-        };
-        (state, None)
+        Sign::Free {
+            since: item.started_at.and_then(|at| Some(at).max(item.heartbeat_at).max(self.up_since)),
+            proof: item.started_at.filter(|_| is_certain).map(|_| KeyProof::Config),
+        }
     }
 
-    /// State by the session that the row names. A missing session counts only if it was checked after the item was taken, and
-    /// only after the grace period: its worker may not have stopped.
-    fn by_session(&self, item: &Item) -> (ItemState, Option<i32>) {
-        let (Some(pid), Some(start)) = (item.backend_pid, item.backend_start) else {
-            return (ItemState::Unknown, None);
-        };
-        let is_younger = |at, than| self.age(at).is_some_and(|age| age < than);
-        let sign = item.started_at.max(item.heartbeat_at).max(self.up_since);
-        match self.snapshot.has_session(pid, start) {
-            Some(true) => (self.works(item), Some(pid)),
-            Some(false) if is_younger(item.started_at, YOUNG.max(self.snapshot.poll_seconds)) => {
-                (ItemState::Running, None)
-            }
-            Some(false) if is_younger(sign, self.snapshot.grace(true, self.thresholds)) => {
-                (ItemState::Settling, None)
-            }
-            Some(false) => (ItemState::Lost, None),
-            None => (ItemState::Unknown, None),
+    /// The session that the row names. If it has ended, its worker may not have stopped before the grace period.
+    fn session(&self, item: &Item) -> Sign {
+        let session = item.backend_pid.zip(item.backend_start);
+        match session.and_then(|(pid, start)| self.snapshot.has_session(pid, start)) {
+            Some(true) => Sign::Held(item.backend_pid, Holder::Worker),
+            Some(false) => Sign::Free {
+                since: item.started_at.max(item.heartbeat_at).max(self.up_since),
+                proof: Some(KeyProof::Config),
+            },
+            None => Sign::Unseen,
         }
     }
 }

@@ -1,5 +1,7 @@
 use strum::{IntoStaticStr, VariantArray};
 
+use crate::model::adapter::State;
+use crate::model::judge::Judged;
 use crate::model::{Text, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -101,6 +103,20 @@ pub enum ItemState {
 
 impl ItemState {
     pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// The state of an item in progress.
+    pub fn of(judged: &Judged) -> Self {
+        match (judged.state, judged.is_guess) {
+            (State::Orphan, false) => Self::Lost,
+            (State::Orphan, true) => Self::MaybeLost,
+            (State::Slow, false) => Self::Slow,
+            (State::Slow, true) => Self::MaybeSlow,
+            (State::Running, false) => Self::Running,
+            (State::Running, true) => Self::MaybeRunning,
+            _ if judged.is_undecided() => Self::Settling,
+            _ => Self::Unknown,
+        }
+    }
 
     pub const fn is_uncommitted(self) -> bool {
         matches!(self, Self::Uncommitted | Self::MaybeUncommitted)

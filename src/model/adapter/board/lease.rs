@@ -54,11 +54,12 @@ impl BoardBuilder<'_> {
     fn lease_row(&self, place: (usize, usize), lease: &AdapterLease) -> OtherLeaseRow {
         let installation = &self.rows.installation;
         let left = lease.expires_at.map(|end| (end - self.snapshot.taken_at).as_seconds_f64());
-        let holder = lease.key.zip(self.holders).map(|(key, holders)| holders.get(&key));
+        // A standby does not have the locks of the primary.
+        let holders = self.holders.filter(|_| !self.facts().in_recovery);
+        let holder = lease.key.zip(holders).map(|(key, holders)| holders.get(&key));
         let state = match (lease.is_held, left) {
             (None, None) if holder.is_some_and(|holder| holder.is_some()) => TermState::Held,
-            // A standby does not have the locks of the primary.
-            (None, None) if holder.is_some() && !self.in_recovery() => TermState::Free,
+            (None, None) if holder.is_some() => TermState::Free,
             (Some(false), _) => TermState::Free,
             (_, Some(left)) if left <= 0.0 => TermState::Over,
             (Some(true), _) | (None, Some(_)) => TermState::Held,

@@ -14,9 +14,9 @@ pub use self::lease::{OtherLeaseRow, TermState};
 pub use self::queue::{Count, QueueRow, QueueState};
 pub use self::schedule::{ScheduleRow, ScheduleState};
 pub use self::worker::{WorkerRow, WorkerState};
-use super::evidence::{JobFacts, Judged, KeySeen, judge};
 use super::rows::{InstallationRows, Job, Worker};
 use super::{Part, Proof, State};
+use crate::model::judge::{Facts, Holder, Judged, KeyProof, Sign, judge};
 use crate::model::lock::Lock;
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
@@ -132,7 +132,7 @@ impl Watch {
         if snapshot.adapters.is_empty() {
             return Board::default();
         }
-        let holders = holders(snapshot);
+        let holders = snapshot.locks.is_known().then(|| snapshot.key_holders());
         let mut board = Board::default();
         for (place, installation) in snapshot.adapters.iter().enumerate() {
             let look = BoardBuilder {
@@ -162,17 +162,6 @@ impl Watch {
         board.sort();
         board
     }
-}
-
-/// The held advisory locks of the connected database, with their holders. None if the locks could not be read.
-fn holders(snapshot: &Snapshot) -> Option<FxHashMap<LockKey, Option<i32>>> {
-    let datid = snapshot.server()?.datid;
-    if !snapshot.locks.is_known() {
-        return None;
-    }
-    let held =
-        snapshot.locks.last_rows().iter().filter(|lock| lock.granted && lock.tag.database() == Some(datid));
-    Some(held.filter_map(|lock| Some((lock.tag.advisory_key()?, lock.pid))).collect())
 }
 
 fn sessions(worker: &Worker) -> Option<u64> {
@@ -219,26 +208,16 @@ impl BoardBuilder<'_> {
         let name = format!("{} {} {}", installation.oid, part.as_str(), job.id);
         let id = TextId::of(&adapter.name, &name);
         let worker = job.worker.as_deref().filter(|worker| !worker.is_empty()).and_then(|id| self.worker(id));
-        let seen = JobFacts {
-            now: self.snapshot.taken_at,
-            read_at: self
-                .rows
-                .jobs
-                .get(&part)
-                .and_then(|read| read.section.taken_at)
-                .unwrap_or(self.snapshot.taken_at),
-            workers_at: self.workers_at(),
-            in_recovery: self.in_recovery(),
-            key: self.key(
-                job.key,
-                (id, job.started_at),
-                [job.started_at, job.beat_at, worker.and_then(|worker| worker.beat_at)],
-                free,
-            ),
+        let signs = [job.started_at, job.beat_at, worker.and_then(|worker| worker.beat_at)];
+        let read_at = self.rows.jobs.get(&part).and_then(|read| read.section.taken_at);
+        let facts = Facts {
+            read_at: read_at.unwrap_or(self.snapshot.taken_at),
+            key: self.key(job.key, (id, job.started_at), signs, free),
+            session: self.session(job.backend_pid, job.started_at),
             worker_key: self.key(
                 worker.and_then(|worker| worker.key),
                 (id, worker.and_then(|worker| worker.started_at)),
-                [job.started_at, job.beat_at, worker.and_then(|worker| worker.beat_at)],
+                signs,
                 free,
             ),
             worker,
@@ -246,12 +225,10 @@ impl BoardBuilder<'_> {
             is_paused: job.queue.as_ref().is_some_and(|queue| {
                 self.rows.paused.section.last_rows().iter().any(|paused| paused.queue == *queue)
             }),
-            session: self.session(job),
             no_session,
-            grace: self.thresholds.orphan_grace,
-            overdue: self.thresholds.task_overdue,
+            ..self.facts()
         };
-        let judged = judge(adapter, job, &seen);
+        let judged = judge(&adapter.evidence, job, &facts);
         // The blocking term has ended: this too resolves automatically, or not at all.
         let is_over = judged.state == State::Blocked && judged.proof == Proof::Lease;
         let is_lost = judged.state.is_lost() || is_over;
@@ -285,10 +262,10 @@ impl BoardBuilder<'_> {
         run: (TextId, Option<Timestamp>),
         signs: [Option<Timestamp>; 3],
         free: &mut Marks,
-    ) -> KeySeen {
-        let (Some(key), Some(holders)) = (key, self.holders) else { return KeySeen::Unseen };
+    ) -> Sign {
+        let (Some(key), Some(holders)) = (key, self.holders) else { return Sign::Unseen };
         if let Some(pid) = holders.get(&key) {
-            return KeySeen::Held(*pid);
+            return Sign::Held(*pid, Holder::Worker);
         }
         let now = self.snapshot.taken_at;
         let since = match self.before.get(&run) {
@@ -298,7 +275,7 @@ impl BoardBuilder<'_> {
             None => now,
         };
         free.insert(run, since);
-        KeySeen::Free(since)
+        Sign::Free { since: Some(since), proof: Some(KeyProof::Config) }
     }
 
     fn was_free(&self, key: LockKey) -> bool {
@@ -314,34 +291,40 @@ impl BoardBuilder<'_> {
         Some(self.up_since?.max(last))
     }
 
-    /// Whether the server is a standby, or unknown: a standby does not have the locks and sessions of its primary.
-    fn in_recovery(&self) -> bool {
-        self.snapshot.server().is_none_or(|server| server.in_recovery)
-    }
-
-    fn workers_at(&self) -> Timestamp {
-        self.rows.workers.section.taken_at.unwrap_or(self.snapshot.taken_at)
-    }
-
     fn has_workers(&self) -> bool {
         let workers = &self.rows.workers;
         workers.section.taken_at.is_some() && workers.section.error.is_none() && !workers.is_cut
     }
 
-    fn session(&self, job: &Job) -> Option<bool> {
-        self.session_of(job.backend_pid?, job.started_at)
+    /// Whether the recorded backend still exists. A backend that started well after `started_at` is another one; not known if
+    /// its start is hidden.
+    fn session(&self, pid: Option<i32>, started_at: Option<Timestamp>) -> Sign {
+        let Some(pid) = pid.filter(|_| self.snapshot.backends.is_known()) else { return Sign::Unseen };
+        let is_it = match self.snapshot.backend(pid) {
+            Some(backend) => backend
+                .backend_start
+                .zip(started_at)
+                .map(|(began, started)| (began - started).as_seconds_f64() < STARTING),
+            None => Some(false),
+        };
+        match is_it {
+            Some(true) => Sign::Held(Some(pid), Holder::Worker),
+            Some(false) => Sign::Free { since: None, proof: Some(KeyProof::Config) },
+            None => Sign::Unseen,
+        }
     }
 
-    /// Whether the recorded backend still exists. A backend that started well after `started_at` is another one; None if its
-    /// start is hidden.
-    fn session_of(&self, pid: i32, started_at: Option<Timestamp>) -> Option<bool> {
-        if !self.snapshot.backends.is_known() {
-            return None;
-        }
-        let Some(backend) = self.snapshot.backend(pid) else { return Some(false) };
-        match (backend.backend_start, started_at) {
-            (Some(began), Some(started)) => Some((began - started).as_seconds_f64() < STARTING),
-            _ => None,
+    fn facts(&self) -> Facts<'_> {
+        let adapter = &self.rows.installation.adapter;
+        let limit = adapter.evidence.age_limit.as_ref();
+        Facts {
+            workers_at: self.rows.workers.section.taken_at.unwrap_or(self.snapshot.taken_at),
+            beat_limit: adapter.beat_limit(),
+            age_limit: limit.and_then(|limit| adapter.seconds(limit)),
+            grace: self.thresholds.orphan_grace,
+            young: None,
+            overdue: self.thresholds.task_overdue,
+            ..Facts::of(self.snapshot)
         }
     }
 }

@@ -1,8 +1,8 @@
 use strum::{IntoStaticStr, VariantArray};
 
-use super::{BoardBuilder, KeySeen, Marks, Proof};
-use crate::model::adapter::evidence::of_key;
-use crate::model::adapter::{Adapter, Part, State, Worker};
+use super::{BoardBuilder, Marks, Proof};
+use crate::model::adapter::{Part, State, Worker};
+use crate::model::judge::{Facts, judge_worker};
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
@@ -59,60 +59,35 @@ impl BoardBuilder<'_> {
         let installation = &self.rows.installation;
         let id =
             TextId::of(&installation.adapter.name, &format!("{} worker {}", installation.oid, worker.id));
-        let key =
-            self.key(worker.key, (id, worker.started_at), [worker.started_at, worker.beat_at, None], free);
-        let session = worker.backend_pid.map(|pid| (pid, self.session_of(pid, worker.started_at)));
-        let (state, proof, since, pid) = self.judge_worker(&installation.adapter, worker, key, session);
+        let signs = [worker.started_at, worker.beat_at, None];
+        let facts = Facts {
+            worker_key: self.key(worker.key, (id, worker.started_at), signs, free),
+            worker_session: self.session(worker.backend_pid, worker.started_at),
+            ..self.facts()
+        };
+        let judged = judge_worker(worker, &facts);
+        // A process that is only stopped keeps its sessions.
+        let has_presence = installation.adapter.evidence.has_presence;
+        let is_away = worker.sessions == Some(0) || (has_presence && self.rows.sessions == Some(0));
+        let stopped = worker.stopped_at.filter(|stopped| *stopped <= facts.now);
+        let (state, proof) = match judged.map(|judged| (judged.state, judged.proof)) {
+            _ if stopped.is_some() => (WorkerState::Stopped, Proof::None),
+            Some((State::Lost, _)) if is_away => (WorkerState::Gone, Proof::Presence),
+            Some((State::Orphan, proof)) => (WorkerState::Gone, proof),
+            Some((State::Lost, proof)) => (WorkerState::Silent, proof),
+            Some((State::Running, proof)) => (WorkerState::Live, proof),
+            Some((_, proof)) => (WorkerState::Unknown, proof),
+            None => (WorkerState::Unknown, Proof::None),
+        };
         WorkerRow {
             id,
             source: installation.label().into(),
             place,
             state,
             proof,
-            since,
-            pid,
+            since: stopped.or(judged.and_then(|judged| judged.since)),
+            pid: judged.filter(|_| stopped.is_none()).and_then(|judged| judged.pid),
             busy: worker.busy.or_else(|| self.runs(worker)),
-        }
-    }
-
-    fn judge_worker(
-        &self,
-        adapter: &Adapter,
-        worker: &Worker,
-        key: KeySeen,
-        session: Option<(i32, Option<bool>)>,
-    ) -> (WorkerState, Proof, Option<Timestamp>, Option<i32>) {
-        let (now, read_at) = (self.snapshot.taken_at, self.workers_at());
-        if let Some(stopped) = worker.stopped_at.filter(|stopped| *stopped <= now) {
-            return (WorkerState::Stopped, Proof::None, Some(stopped), None);
-        }
-        if let Some(judged) = of_key(key, self.in_recovery(), now, self.thresholds.orphan_grace) {
-            let state = match judged.state {
-                State::Orphan => WorkerState::Gone,
-                State::Running => WorkerState::Live,
-                _ => WorkerState::Unknown,
-            };
-            return (state, Proof::Lock, judged.since, judged.pid);
-        }
-        match session.filter(|_| !self.in_recovery()) {
-            Some((pid, Some(true))) => return (WorkerState::Live, Proof::Session, None, Some(pid)),
-            Some((_, Some(false))) => return (WorkerState::Gone, Proof::Session, None, None),
-            _ => {}
-        }
-        let limit = worker.beat_limit.or_else(|| adapter.beat_limit());
-        match worker.beat_at.zip(limit) {
-            Some((beat, limit)) if (read_at - beat).as_seconds_f64() > limit => {
-                // A process that is only stopped keeps its sessions.
-                let is_away = worker.sessions == Some(0)
-                    || (adapter.evidence.has_presence && self.rows.sessions == Some(0));
-                if is_away {
-                    (WorkerState::Gone, Proof::Presence, Some(beat), None)
-                } else {
-                    (WorkerState::Silent, Proof::Heartbeat, Some(beat), None)
-                }
-            }
-            Some(_) => (WorkerState::Live, Proof::Heartbeat, None, None),
-            None => (WorkerState::Unknown, Proof::None, None, None),
         }
     }
 

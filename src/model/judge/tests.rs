@@ -1,7 +1,6 @@
 use chrono::TimeDelta;
 
 use super::*;
-use crate::model::adapter::{Evidence, Limit};
 
 const NOW: i64 = 1_800_000_000;
 
@@ -9,36 +8,41 @@ fn ago(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(NOW, 0).unwrap() - TimeDelta::seconds(seconds)
 }
 
-fn adapter() -> Adapter {
-    let evidence = Evidence {
+fn evidence() -> Evidence {
+    Evidence {
         has_key: true,
         absent_is_lost: true,
-        lists_workers: true,
-        leads_by_lease: false,
-        beat_limit: Some(Limit::Seconds(60.0)),
-        age_limit: Some(Limit::Seconds(3600.0)),
         has_session: true,
         has_presence: true,
-    };
-    Adapter { evidence, ..Adapter::default() }
+        ..Evidence::default()
+    }
 }
 
-fn seen() -> JobFacts<'static> {
-    JobFacts {
+fn seen() -> Facts<'static> {
+    Facts {
         now: ago(0),
         read_at: ago(0),
         workers_at: ago(0),
-        in_recovery: false,
-        key: KeySeen::Unseen,
-        worker_key: KeySeen::Unseen,
-        worker: None,
         has_workers: true,
-        is_paused: false,
-        session: None,
-        no_session: None,
+        beat_limit: Some(60.0),
+        age_limit: Some(3600.0),
         grace: 30.0,
         overdue: 60.0,
+        ..Facts::default()
     }
+}
+
+fn free(seconds: i64) -> Sign {
+    Sign::Free { since: Some(ago(seconds)), proof: Some(KeyProof::Config) }
+}
+
+fn held(pid: Option<i32>) -> Sign {
+    Sign::Held(pid, Holder::Worker)
+}
+
+/// The sign of a session.
+fn session(is_there: bool) -> Sign {
+    if is_there { held(Some(7)) } else { Sign::Free { since: None, proof: Some(KeyProof::Config) } }
 }
 
 fn job(state: &str) -> Job {
@@ -50,11 +54,11 @@ fn told(judged: Judged) -> (&'static str, &'static str) {
 }
 
 /// A description, the row, the other facts, and the expected state and proof.
-type Case<'a> = (&'a str, Job, JobFacts<'a>, (&'a str, &'a str));
+type Case<'a> = (&'a str, Job, Facts<'a>, (&'a str, &'a str));
 
 fn are_judged(cases: Vec<Case<'_>>) {
     for (what, job, seen, expected) in cases {
-        assert_eq!(told(judge(&adapter(), &job, &seen)), expected, "{what}");
+        assert_eq!(told(judge(&evidence(), &job, &seen)), expected, "{what}");
     }
 }
 
@@ -62,73 +66,62 @@ fn are_judged(cases: Vec<Case<'_>>) {
 fn what_runs_is_known_by_its_lock_or_session_first() {
     let fresh = Worker { id: "w".into(), beat_at: Some(ago(5)), ..Worker::default() };
     let of = |worker: &str| Job { worker: Some(worker.into()), ..job("running") };
-    let since = |seconds| KeySeen::Free(ago(seconds));
     are_judged(vec![
-        (
-            "its key is held",
-            job("running"),
-            JobFacts { key: KeySeen::Held(Some(7)), ..seen() },
-            ("running", "lock"),
-        ),
-        ("its key is free", job("running"), JobFacts { key: since(30), ..seen() }, ("orphan", "lock")),
-        (
-            "for less than the grace",
-            job("running"),
-            JobFacts { key: since(29), ..seen() },
-            ("unknown", "lock"),
-        ),
+        ("its key is held", job("running"), Facts { key: held(Some(7)), ..seen() }, ("running", "lock")),
+        ("its key is free", job("running"), Facts { key: free(30), ..seen() }, ("orphan", "lock")),
+        ("for less than the grace", job("running"), Facts { key: free(29), ..seen() }, ("unknown", "lock")),
         (
             "and its worker is on no list",
             Job { started_at: Some(ago(900)), ..of("gone") },
-            JobFacts { key: since(0), ..seen() },
+            Facts { key: free(0), ..seen() },
             ("orphan", "lock"),
         ),
         (
             "and its worker is on the list",
             Job { started_at: Some(ago(900)), ..of("w") },
-            JobFacts { key: since(0), worker: Some(&fresh), ..seen() },
+            Facts { key: free(0), worker: Some(&fresh), ..seen() },
             ("unknown", "lock"),
         ),
         (
             "and its worker may not be listed yet",
             Job { started_at: Some(ago(9)), ..of("new") },
-            JobFacts { key: since(0), ..seen() },
+            Facts { key: free(0), ..seen() },
             ("unknown", "lock"),
         ),
         (
             "on a standby",
             job("running"),
-            JobFacts { key: since(90), in_recovery: true, ..seen() },
+            Facts { key: free(90), in_recovery: true, ..seen() },
             ("unknown", "none"),
         ),
         (
             "held on a standby",
             job("running"),
-            JobFacts { key: KeySeen::Held(None), in_recovery: true, ..seen() },
-            ("running", "lock"),
+            Facts { key: held(None), in_recovery: true, ..seen() },
+            ("unknown", "none"),
         ),
         (
             "a key counts before a heartbeat",
             of("w"),
-            JobFacts { key: since(30), worker: Some(&fresh), ..seen() },
+            Facts { key: free(30), worker: Some(&fresh), ..seen() },
             ("orphan", "lock"),
         ),
         (
             "its session is there",
             job("running"),
-            JobFacts { session: Some(true), ..seen() },
+            Facts { session: session(true), ..seen() },
             ("running", "session"),
         ),
         (
             "its session ended",
             job("running"),
-            JobFacts { session: Some(false), ..seen() },
+            Facts { session: session(false), ..seen() },
             ("orphan", "session"),
         ),
         (
             "the same on a standby",
             job("running"),
-            JobFacts { session: Some(false), in_recovery: true, ..seen() },
+            Facts { session: session(false), in_recovery: true, ..seen() },
             ("unknown", "none"),
         ),
     ]);
@@ -141,54 +134,43 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
     let stopped = Worker { stopped_at: Some(ago(1)), ..worker(Some(5)) };
     let patient = Worker { beat_limit: Some(600.0), ..worker(Some(61)) };
     let of = |worker: &str| Job { worker: Some(worker.into()), ..job("running") };
-    let since = |seconds| KeySeen::Free(ago(seconds));
     are_judged(vec![
-        ("its worker beats", of("w"), JobFacts { worker: Some(&fresh), ..seen() }, ("running", "heartbeat")),
-        ("its worker is silent", of("w"), JobFacts { worker: Some(&old), ..seen() }, ("lost", "heartbeat")),
+        ("its worker beats", of("w"), Facts { worker: Some(&fresh), ..seen() }, ("running", "heartbeat")),
+        ("its worker is silent", of("w"), Facts { worker: Some(&old), ..seen() }, ("lost", "heartbeat")),
         (
             "also on a standby",
             of("w"),
-            JobFacts { worker: Some(&old), in_recovery: true, ..seen() },
+            Facts { worker: Some(&old), in_recovery: true, ..seen() },
             ("lost", "heartbeat"),
         ),
         (
             "within its own limit",
             of("w"),
-            JobFacts { worker: Some(&patient), ..seen() },
+            Facts { worker: Some(&patient), ..seen() },
             ("running", "heartbeat"),
         ),
         (
             "its worker has stopped",
             of("w"),
-            JobFacts { worker: Some(&stopped), ..seen() },
+            Facts { worker: Some(&stopped), ..seen() },
             ("lost", "heartbeat"),
         ),
-        (
-            "its worker tells nothing",
-            of("w"),
-            JobFacts { worker: Some(&silent), ..seen() },
-            ("unknown", "none"),
-        ),
+        ("its worker tells nothing", of("w"), Facts { worker: Some(&silent), ..seen() }, ("unknown", "none")),
         (
             "its worker's key is held",
             of("w"),
-            JobFacts { worker: Some(&silent), worker_key: KeySeen::Held(None), ..seen() },
+            Facts { worker: Some(&silent), worker_key: held(None), ..seen() },
             ("running", "lock"),
         ),
         (
             "its worker's key is free",
             of("w"),
-            JobFacts { worker: Some(&silent), worker_key: since(31), ..seen() },
+            Facts { worker: Some(&silent), worker_key: free(31), ..seen() },
             ("orphan", "lock"),
         ),
         ("its worker has no row", of("w"), seen(), ("lost", "absent")),
-        (
-            "not all workers are known",
-            of("w"),
-            JobFacts { has_workers: false, ..seen() },
-            ("unknown", "none"),
-        ),
-        ("it is not held", of(""), JobFacts { has_workers: false, ..seen() }, ("lost", "absent")),
+        ("not all workers are known", of("w"), Facts { has_workers: false, ..seen() }, ("unknown", "none")),
+        ("it is not held", of(""), Facts { has_workers: false, ..seen() }, ("lost", "absent")),
         (
             "it beats itself",
             Job { beat_at: Some(ago(5)), ..job("running") },
@@ -207,32 +189,32 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
         (
             "no worker is connected",
             job("running"),
-            JobFacts { no_session: Some(ago(30)), ..seen() },
+            Facts { no_session: Some(ago(30)), ..seen() },
             ("lost", "presence"),
         ),
         (
             "for less than the grace",
             job("running"),
-            JobFacts { no_session: Some(ago(29)), ..seen() },
+            Facts { no_session: Some(ago(29)), ..seen() },
             ("unknown", "presence"),
         ),
         (
             "and its lease lasts",
             Job { lease_until: Some(ago(-5)), ..job("running") },
-            JobFacts { no_session: Some(ago(30)), ..seen() },
+            Facts { no_session: Some(ago(30)), ..seen() },
             ("running", "lease"),
         ),
         (
             "and it is old",
             Job { started_at: Some(ago(3601)), ..job("running") },
-            JobFacts { no_session: Some(ago(30)), ..seen() },
+            Facts { no_session: Some(ago(30)), ..seen() },
             ("lost", "presence"),
         ),
         ("of something old", Job { started_at: Some(ago(3601)), ..job("running") }, seen(), ("late", "age")),
         (
             "a limit of its own",
             Job { limit: Some(5.0), ..job("running") },
-            JobFacts { session: Some(true), ..seen() },
+            Facts { session: session(true), ..seen() },
             ("slow", "session"),
         ),
     ]);
@@ -240,13 +222,13 @@ fn what_runs_is_known_by_its_worker_or_itself_then() {
 
 #[test]
 fn what_an_adapter_does_not_promise_proves_nothing() {
-    let silent = Adapter::default();
-    let free =
-        JobFacts { key: KeySeen::Free(ago(90)), session: Some(false), no_session: Some(ago(90)), ..seen() };
+    let silent = Evidence::default();
+    let bare = Facts { beat_limit: None, age_limit: None, ..seen() };
+    let free = Facts { key: free(90), session: session(false), no_session: Some(ago(90)), ..bare };
     assert_eq!(told(judge(&silent, &job("running"), &free)), ("unknown", "none"));
     let of = Job { worker: Some("w".into()), beat_at: Some(ago(9000)), ..job("running") };
     assert_eq!(
-        told(judge(&silent, &of, &seen())),
+        told(judge(&silent, &of, &bare)),
         ("unknown", "none"),
         "without a worker, and without a limit"
     );
@@ -274,7 +256,7 @@ fn what_waits_is_judged_by_its_time() {
         (job("done"), false, "done"),
         (job("something else"), false, "due"),
     ] {
-        let judged = judge(&adapter(), &job, &JobFacts { is_paused, ..seen() });
+        let judged = judge(&evidence(), &job, &Facts { is_paused, ..seen() });
         assert_eq!(told(judged), (expected, "none"), "{} {:?}", job.state, job.due_at);
     }
 }
@@ -289,12 +271,9 @@ fn what_was_read_a_while_ago_is_judged_by_when_it_was() {
         started_at: Some(ago(200)),
         ..Job::default()
     };
-    let plain = Adapter {
-        evidence: Evidence { has_key: false, has_session: false, ..adapter().evidence },
-        ..adapter()
-    };
+    let plain = Evidence { has_key: false, has_session: false, ..evidence() };
     for (workers_at, state) in [(ago(0), State::Lost), (ago(30), State::Lost), (ago(50), State::Running)] {
-        let seen = JobFacts { workers_at, worker: Some(&worker), has_workers: true, ..seen() };
+        let seen = Facts { workers_at, worker: Some(&worker), has_workers: true, ..seen() };
         assert_eq!(judge(&plain, &job, &seen).state, state, "{workers_at}");
     }
     // A job that started just before the workers were read, or was read before them, may have a worker that is not yet
@@ -303,7 +282,7 @@ fn what_was_read_a_while_ago_is_judged_by_when_it_was() {
         [(200, ago(0), State::Lost), (5, ago(0), State::Unknown), (200, ago(3), State::Unknown)]
     {
         let job = Job { started_at: Some(ago(started)), ..job.clone() };
-        let seen = JobFacts { read_at, worker: None, has_workers: true, ..seen() };
+        let seen = Facts { read_at, worker: None, has_workers: true, ..seen() };
         assert_eq!(judge(&plain, &job, &seen).state, state, "{started} s, read at {read_at}");
     }
 }
