@@ -41,6 +41,7 @@ pub mod thresholds;
 pub mod view;
 pub mod why;
 pub mod words;
+pub mod work_locks;
 pub mod work_queue;
 pub mod zone;
 

@@ -1,28 +1,59 @@
-//! Evidence from the locks of one snapshot about a running execution. See [`Sign`] for the rule.
+//! Evidence about a running execution, from the locks of this snapshot and the remembered earlier ones. See [`Sign`] for the rule.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::watch::{Held, KeyHolder, Watch};
 use super::{Execution, TaskKey, TaskSet, also_of};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::judge::{Holder, KeyProof, Sign};
 use crate::model::lock_key::LockKey;
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{Server, Snapshot};
+use crate::model::work_locks::WorkLocks;
+
+/// Observations from earlier snapshots. Valid only for one connection to one run of one server in one role: a reconnect,
+/// a restart or a promotion resets them.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    pub(crate) epoch: Option<Epoch>,
+    /// Executions, by set and id, and since when their key was free in every snapshot.
+    pub(crate) free: FxHashMap<(u32, i64), Timestamp>,
+    /// The last seen holder of the key of an execution, by set and id.
+    pub(crate) seen: FxHashMap<(u32, i64), KeyHolder>,
+    /// Process and key of keys held without a running task, and since when every snapshot showed them.
+    pub(crate) idle: FxHashMap<(i32, i64), Timestamp>,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct KeyHolder {
+    pub(crate) pid: i32,
+    /// Start of the session, if this role may see it.
+    pub(crate) start: Option<Timestamp>,
+    /// The session was linked to the worker.
+    pub(crate) tied: bool,
+    pub(crate) ended: bool,
+}
+
+/// Must stay the same for earlier observations to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Epoch {
+    pub(crate) own_pid: i32,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) in_recovery: bool,
+}
+
+impl Epoch {
+    pub(super) fn of(server: &Server) -> Self {
+        Self { own_pid: server.lasting_pid(), started_at: server.started_at, in_recovery: server.in_recovery }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct KeySeen {
     pub(super) key: Sign,
     /// When the key was first seen free.
     pub(super) since: Option<Timestamp>,
     /// The last session seen to hold the key, if it has ended.
     pub(super) ended: Option<BackendId>,
-}
-
-impl KeySeen {
-    pub(super) fn of(key: Sign) -> Self {
-        Self { key, since: None, ended: None }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +64,7 @@ pub(super) struct Holders {
     tied: FxHashSet<i64>,
 }
 
-pub(super) fn holders(before: &Watch, snapshot: &Snapshot, held: &Held, set: &TaskSet) -> Holders {
+pub(super) fn holders(before: &Watch, snapshot: &Snapshot, held: &WorkLocks, set: &TaskSet) -> Holders {
     let mut best: FxHashMap<LockKey, (u8, i64)> = FxHashMap::default();
     let mut tied = FxHashSet::default();
     for execution in set.executions.last_rows().iter().filter(|row| row.is_running()) {
@@ -90,7 +121,7 @@ pub(super) struct Keys<'a> {
     pub(super) before: &'a Watch,
     pub(super) after: &'a mut Watch,
     pub(super) snapshot: &'a Snapshot,
-    pub(super) held: &'a Held,
+    pub(super) held: &'a WorkLocks,
     pub(super) set: &'a TaskSet,
     pub(super) holders: &'a Holders,
 }
@@ -99,9 +130,11 @@ impl Keys<'_> {
     pub(super) fn of(&mut self, execution: &Execution) -> KeySeen {
         let key = self.set.key(execution).filter(|_| self.held.is_known && self.set.executions.is_known());
         match key {
-            None => KeySeen::of(Sign::Unseen),
+            None => KeySeen::default(),
             Some(key) => match self.held.holders.get(&key.lock_key()).copied() {
-                Some(pid) => KeySeen::of(Sign::Held(pid, self.holder(execution, key, pid))),
+                Some(pid) => {
+                    KeySeen { key: Sign::Held(pid, self.holder(execution, key, pid)), ..KeySeen::default() }
+                }
                 None => self.is_free(execution, key),
             },
         }

@@ -3,11 +3,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::evidence::{Holders, KeySeen, Keys, holders};
+use super::evidence::{Epoch, Holders, KeySeen, Keys, holders};
+use super::rows::Streaks;
 use super::state;
-use super::streak::{Streak, Streaks};
-use super::watch::{Epoch, Held};
-use super::{Board, Execution, Schedule, TaskKey, TaskRow, TaskSet, TaskState, Watch};
+use super::{Board, Execution, Schedule, Streak, TaskKey, TaskRow, TaskSet, TaskState, Watch};
 use crate::model::Timestamp;
 use crate::model::adapter::{Evidence, Job};
 use crate::model::backend::State;
@@ -15,6 +14,7 @@ use crate::model::judge::{Facts, KeyProof, Sign, judge_run};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
+use crate::model::work_locks::WorkLocks;
 use crate::model::work_queue::Item;
 
 impl Watch {
@@ -32,7 +32,7 @@ impl Watch {
         }
         let before = std::mem::take(self);
         self.epoch = before.epoch;
-        let held = Held::of(snapshot);
+        let held = WorkLocks::of(snapshot);
         let mut look = BoardBuilder { before: &before, after: self, snapshot, thresholds, held };
         let leaked = look.leaked();
         let mut rows = Vec::new();
@@ -58,22 +58,17 @@ struct BoardBuilder<'a> {
     after: &'a mut Watch,
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
-    held: Held,
+    held: WorkLocks,
 }
 
 impl BoardBuilder<'_> {
-    fn standby(&self) -> bool {
-        self.snapshot.server().is_none_or(|server| server.in_recovery)
-    }
-
     /// Keys of tasks without a running row, held in this snapshot and the previous one by sessions that are not in a
     /// transaction. All tables must have been read: an unread row may be a running one.
     fn leaked(&mut self) -> Leaked {
         let sets = &self.snapshot.task_sets;
-        let readable = self.held.is_known && self.snapshot.backends.is_known() && !self.standby();
         let all_known = |own: bool| {
             let mut of = sets.iter().filter(|set| set.tables.own_keys == own).peekable();
-            readable && of.peek().is_some() && of.all(TaskSet::knows_running)
+            self.held.shows_sessions && of.peek().is_some() && of.all(TaskSet::knows_running)
         };
         let mut queues = self.snapshot.systems.items.iter();
         let knows_raw = all_known(false) && queues.all(|table| table.section.is_known());
@@ -291,7 +286,7 @@ impl BoardBuilder<'_> {
         pid: i32,
         is_due: bool,
     ) -> Option<TaskState> {
-        if !self.is_in_transaction(pid) {
+        if !self.held.is_in_transaction(self.snapshot, pid) {
             return None;
         }
         if set.tables.own_keys {
@@ -305,11 +300,6 @@ impl BoardBuilder<'_> {
             None if proof.is_some() => Some(TaskState::Uncommitted),
             _ => Some(TaskState::MaybeUncommitted),
         }
-    }
-
-    fn is_in_transaction(&self, pid: i32) -> bool {
-        let is_known = self.snapshot.backends.is_known() && self.held.is_known && !self.standby();
-        is_known && self.snapshot.backend(pid).is_some_and(|backend| backend.xact_start.is_some())
     }
 
     /// Adds leaked keys of the namespace whose id is that of no task.

@@ -7,25 +7,19 @@ mod board;
 mod evidence;
 mod key;
 mod look;
-mod name;
 mod rows;
 mod state;
-mod streak;
-mod watch;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use board::{Board, Counts, TaskRow};
-pub use evidence::names_worker;
-pub use key::TaskKey;
+pub(crate) use evidence::{Epoch, KeyHolder};
+pub use evidence::{Watch, names_worker};
+pub use key::{TaskKey, also_of, name_of};
 pub use locktop_base::namespace::{LARGEST_ID, TASKS as NAMESPACE, item_statement_number, statement_number};
-pub use name::{also_of, name_of};
 pub(crate) use rows::CLOSED;
-pub use rows::{Execution, KeyRule, Schedule, TaskId, TaskSet, TaskTables};
+pub use rows::{Execution, KeyRule, Schedule, Streak, TaskId, TaskSet, TaskTables};
 pub use state::{TaskState, of_schedule};
-pub use streak::Streak;
-pub use watch::Watch;
-pub(crate) use watch::{Epoch, KeyHolder};
 pub use words::evidence;

@@ -1,14 +1,13 @@
-use rustc_hash::FxHashMap;
-
 use super::{Item, ItemId, ItemState, StateCount};
 use crate::model::adapter::{Evidence, Job};
 use crate::model::judge::{Facts, Holder, KeyProof, Sign, judge_run};
-use crate::model::lock::{LockMode, LockTag, LockType};
+use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::{Source, TableRows};
 use crate::model::task::{KeyRule, TaskKey, names_worker};
 use crate::model::thresholds::Thresholds;
+use crate::model::work_locks::WorkLocks;
 use crate::model::{Text, Timestamp, namespace};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -172,8 +171,7 @@ impl Board {
         let look = BoardBuilder {
             snapshot,
             thresholds,
-            holders: snapshot.key_holders(),
-            lockers: Lockers::of(snapshot),
+            locks: WorkLocks::of(snapshot),
             up_since: snapshot.up_since(),
         };
         let tables = snapshot.systems.items.iter().enumerate();
@@ -191,52 +189,10 @@ impl Board {
     }
 }
 
-/// Processes by the transaction ID of their open transaction, and the queue tables that it uses.
-struct Lockers {
-    transactions: FxHashMap<u32, i32>,
-    /// By process and table: whether its transaction locked rows, and whether it changed rows.
-    tables: FxHashMap<(i32, u32), (bool, bool)>,
-}
-
-impl Lockers {
-    fn of(snapshot: &Snapshot) -> Self {
-        let mut lockers = Self { transactions: FxHashMap::default(), tables: FxHashMap::default() };
-        if !snapshot.locks.is_known() || !snapshot.backends.is_known() {
-            return lockers;
-        }
-        let datid = snapshot.server().map(|server| server.datid);
-        let queues: Vec<u32> = snapshot.systems.items.iter().map(|table| table.source.table).collect();
-        for lock in snapshot.locks.last_rows().iter().filter(|lock| lock.granted) {
-            let Some(pid) = lock.pid else { continue };
-            if let (LockType::TransactionId, Some(xid)) = (lock.tag.locktype(), lock.tag.transactionid())
-                && lock.mode == LockMode::Exclusive
-            {
-                lockers.transactions.insert(xid, pid);
-            }
-            let is_table = lock.tag.locktype() == LockType::Relation && lock.tag.database() == datid;
-            let Some(table) = lock.tag.relation().filter(|oid| is_table && queues.contains(oid)) else {
-                continue;
-            };
-            let (locked, changed) = lockers.tables.entry((pid, table)).or_default();
-            *locked |= lock.mode == LockMode::RowShare;
-            *changed |= lock.mode == LockMode::RowExclusive;
-        }
-        lockers
-    }
-
-    /// The process whose open transaction has locked the row of an item, and whether it locked and then changed rows of that
-    /// table, as a worker does.
-    fn of_item(&self, table: u32, item: &Item) -> Option<(i32, bool)> {
-        let pid = *self.transactions.get(&item.locker?)?;
-        Some((pid, self.tables.get(&(pid, table)) == Some(&(true, true))))
-    }
-}
-
 struct BoardBuilder<'a> {
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
-    holders: FxHashMap<LockKey, Option<i32>>,
-    lockers: Lockers,
+    locks: WorkLocks,
     up_since: Option<Timestamp>,
 }
 
@@ -259,11 +215,10 @@ impl BoardBuilder<'_> {
             }
             _ => return None,
         };
-        let datid = self.snapshot.server().map_or(0, |server| server.datid);
-        let tag =
-            key.filter(|_| item.is_processing() || pid.is_some()).map(|key| TaskKey::Raw(key).tag(datid));
+        let key = key.filter(|_| item.is_processing() || pid.is_some());
+        let tag = key.map(|key| TaskKey::Raw(key).tag(self.locks.datid));
         let id = ItemId { table: table.source.table, id: item.id };
-        let locker = self.lockers.of_item(id.table, item).filter(|(locker, _)| Some(*locker) == pid);
+        let locker = self.locks.locker(id.table, item).filter(|(locker, _)| Some(*locker) == pid);
         let row_lock =
             locker.and(item.locker).map(|xid| LockTag::new(LockType::TransactionId).with_transactionid(xid));
         Some(ItemRow { id, table: place, at, state, pid, tag, row_lock, limit: self.limit(item) })
@@ -277,23 +232,22 @@ impl BoardBuilder<'_> {
         item: &Item,
         key: Option<i64>,
     ) -> Option<(ItemState, Option<i32>)> {
-        let is_known = self.snapshot.locks.is_known() && self.snapshot.backends.is_known();
-        let holder = self.holders.get(&LockKey::Bigint(key.filter(|_| is_known)?)).copied().flatten();
-        let holder = holder.filter(|pid| self.is_in_transaction(*pid));
-        let locker = self.lockers.of_item(source.table, item);
+        let holder = self.locks.holders.get(&LockKey::Bigint(key?)).copied().flatten();
+        let holder = holder.filter(|pid| self.locks.is_in_transaction(self.snapshot, *pid));
+        let locker = self.locks.locker(source.table, item);
         let (pid, is_certain) = match (holder, locker) {
             (Some(holder), Some((pid, _))) if pid == holder => (pid, true),
-            (None, Some((pid, works))) if source.own_keys && self.is_in_transaction(pid) => (pid, works),
+            (None, Some((pid, works)))
+                if source.own_keys && self.locks.is_in_transaction(self.snapshot, pid) =>
+            {
+                (pid, works)
+            }
             // Without a lock on its row, the number may belong to another program.
             (Some(pid), _) => (pid, source.own_keys || source.key_rule != KeyRule::Unsaid),
             (None, _) => return None,
         };
         let state = if is_certain { ItemState::Uncommitted } else { ItemState::MaybeUncommitted };
         Some((state, Some(pid)))
-    }
-
-    fn is_in_transaction(&self, pid: i32) -> bool {
-        self.snapshot.backend(pid).is_some_and(|backend| backend.xact_start.is_some())
     }
 
     fn limit(&self, item: &Item) -> f64 {
@@ -305,7 +259,7 @@ impl BoardBuilder<'_> {
         let evidence = Evidence { has_key: true, has_session: true, ..Evidence::default() };
         let job = Job { started_at: item.started_at, limit: Some(self.limit(item)), ..Job::default() };
         let facts = Facts { grace: self.snapshot.grace(own, self.thresholds), ..Facts::of(self.snapshot) };
-        let facts = match key.filter(|_| self.snapshot.locks.is_known()) {
+        let facts = match key.filter(|_| self.locks.is_known) {
             _ if table.section.error.is_some() => facts,
             _ if own => Facts { session: self.session(item), ..facts },
             Some(key) => Facts { key: self.key(&table.source, item, key), ..facts },
@@ -317,7 +271,7 @@ impl BoardBuilder<'_> {
 
     /// The holder of its number. If it is free, its worker does not hold it; if it is held, any session may hold it.
     fn key(&self, source: &Source, item: &Item, key: i64) -> Sign {
-        if let Some(pid) = self.holders.get(&LockKey::Bigint(key)).copied() {
+        if let Some(pid) = self.locks.holders.get(&LockKey::Bigint(key)).copied() {
             let backend = pid.and_then(|pid| self.snapshot.backend(pid));
             let tied = backend.zip(item.worker.as_deref());
             let tied = tied.is_some_and(|(backend, worker)| names_worker(backend, worker));

@@ -1,12 +1,10 @@
 //! The work queue: each item goes to one worker at a time.
 
 mod board;
-mod name;
 mod rows;
 
 #[cfg(test)]
 mod tests;
 
 pub use board::{Board, Count, Depth, ItemRow};
-pub use name::name_of;
-pub use rows::{Item, ItemId, ItemState, StateCount};
+pub use rows::{Item, ItemId, ItemState, StateCount, name_of};

@@ -52,7 +52,6 @@ impl BoardBuilder<'_> {
     }
 
     fn lease_row(&self, place: (usize, usize), lease: &AdapterLease) -> OtherLeaseRow {
-        let installation = &self.rows.installation;
         let left = lease.expires_at.map(|end| (end - self.snapshot.taken_at).as_seconds_f64());
         // A standby does not have the locks of the primary.
         let holders = self.holders.filter(|_| !self.facts().in_recovery);
@@ -65,10 +64,9 @@ impl BoardBuilder<'_> {
             (Some(true), _) | (None, Some(_)) => TermState::Held,
             (None, None) => TermState::Unknown,
         };
-        let name = format!("{} lease {}", installation.oid, lease.id);
         OtherLeaseRow {
-            id: TextId::of(&installation.adapter.name, &name),
-            source: installation.label().into(),
+            id: self.id(&format!("lease {}", lease.id)),
+            source: self.source.clone(),
             place,
             state,
             left: left.filter(|_| state != TermState::Free),

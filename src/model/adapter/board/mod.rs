@@ -142,6 +142,7 @@ impl Watch {
                 before: &before,
                 locks_before: locks_before.as_deref().map(Vec::as_slice),
                 up_since: snapshot.up_since(),
+                source: installation.installation.label().into(),
                 rows: installation,
             };
             let runs = installation.runs();
@@ -176,18 +177,23 @@ struct BoardBuilder<'a> {
     locks_before: Option<&'a [Lock]>,
     /// The last start of the server: keys held by earlier sessions are released.
     up_since: Option<Timestamp>,
+    source: Text,
     rows: &'a InstallationRows,
 }
 
 impl BoardBuilder<'_> {
+    /// The id of a row of the installation by its kind and its own id.
+    fn id(&self, row: &str) -> TextId {
+        let installation = &self.rows.installation;
+        TextId::of(&installation.adapter.name, &format!("{} {row}", installation.oid))
+    }
+
     /// Since when no session of its workers was seen, tracked like a free lock.
     fn no_session(&self, free: &mut Marks) -> Option<Timestamp> {
         if self.rows.sessions != Some(0) {
             return None;
         }
-        let installation = &self.rows.installation;
-        let id = TextId::of(&installation.adapter.name, &format!("{} sessions", installation.oid));
-        Some(self.free_since((id, None), free))
+        Some(self.free_since((self.id("sessions"), None), free))
     }
 
     fn free_since(&self, run: (TextId, Option<Timestamp>), free: &mut Marks) -> Timestamp {
@@ -203,10 +209,8 @@ impl BoardBuilder<'_> {
         no_session: Option<Timestamp>,
         free: &mut Marks,
     ) -> JobRow {
-        let installation = &self.rows.installation;
-        let adapter = &installation.adapter;
-        let name = format!("{} {} {}", installation.oid, part.as_str(), job.id);
-        let id = TextId::of(&adapter.name, &name);
+        let adapter = &self.rows.installation.adapter;
+        let id = self.id(&format!("{} {}", part.as_str(), job.id));
         let worker = job.worker.as_deref().filter(|worker| !worker.is_empty()).and_then(|id| self.worker(id));
         let signs = [job.started_at, job.beat_at, worker.and_then(|worker| worker.beat_at)];
         let read_at = self.rows.jobs.get(&part).and_then(|read| read.section.taken_at);
@@ -236,7 +240,7 @@ impl BoardBuilder<'_> {
         let needs_somebody = judged.state != State::Blocked || is_over || job.stuck.is_some();
         JobRow {
             id,
-            source: installation.label().into(),
+            source: self.source.clone(),
             place,
             part,
             job: job.clone(),

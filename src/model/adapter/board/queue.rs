@@ -142,15 +142,11 @@ impl BoardBuilder<'_> {
         queue: Option<&Text>,
     ) -> &'a mut QueueRow {
         queues.entry(queue.cloned()).or_insert_with(|| {
-            let installation = &self.rows.installation;
             // A queue may have any name, also an empty one.
-            let name = match queue {
-                Some(queue) => format!("{} queue {queue}", installation.oid),
-                None => format!("{} queues", installation.oid),
-            };
+            let name = queue.map_or_else(|| "queues".to_owned(), |queue| format!("queue {queue}"));
             QueueRow {
-                id: TextId::of(&installation.adapter.name, &name),
-                source: installation.label().into(),
+                id: self.id(&name),
+                source: self.source.clone(),
                 place,
                 queue: queue.cloned(),
                 state: QueueState::Open,

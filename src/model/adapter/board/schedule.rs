@@ -38,17 +38,15 @@ impl BoardBuilder<'_> {
     }
 
     fn schedule_row(&self, place: (usize, usize), schedule: &AdapterSchedule) -> ScheduleRow {
-        let installation = &self.rows.installation;
         let late = schedule.next_run_at.map(|next| (self.snapshot.taken_at - next).as_seconds_f64());
         let state = match late {
             _ if schedule.is_enabled == Some(false) => ScheduleState::Off,
             Some(late) if late > self.thresholds.task_overdue => ScheduleState::Overdue,
             _ => ScheduleState::On,
         };
-        let name = format!("{} schedule {}", installation.oid, schedule.id);
         ScheduleRow {
-            id: TextId::of(&installation.adapter.name, &name),
-            source: installation.label().into(),
+            id: self.id(&format!("schedule {}", schedule.id)),
+            source: self.source.clone(),
             place,
             state,
         }

@@ -56,9 +56,7 @@ impl BoardBuilder<'_> {
     }
 
     fn worker_row(&self, place: (usize, usize), worker: &Worker, free: &mut Marks) -> WorkerRow {
-        let installation = &self.rows.installation;
-        let id =
-            TextId::of(&installation.adapter.name, &format!("{} worker {}", installation.oid, worker.id));
+        let id = self.id(&format!("worker {}", worker.id));
         let signs = [worker.started_at, worker.beat_at, None];
         let facts = Facts {
             worker_key: self.key(worker.key, (id, worker.started_at), signs, free),
@@ -67,7 +65,7 @@ impl BoardBuilder<'_> {
         };
         let judged = judge_worker(worker, &facts);
         // A process that is only stopped keeps its sessions.
-        let has_presence = installation.adapter.evidence.has_presence;
+        let has_presence = self.rows.installation.adapter.evidence.has_presence;
         let is_away = worker.sessions == Some(0) || (has_presence && self.rows.sessions == Some(0));
         let stopped = worker.stopped_at.filter(|stopped| *stopped <= facts.now);
         let (state, proof) = match judged.map(|judged| (judged.state, judged.proof)) {
@@ -81,7 +79,7 @@ impl BoardBuilder<'_> {
         };
         WorkerRow {
             id,
-            source: installation.label().into(),
+            source: self.source.clone(),
             place,
             state,
             proof,
