@@ -240,11 +240,11 @@ fn source(row: &LeaseRow) -> Cow<'_, str> {
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let tables = &context.snapshot.systems.leases;
     let mut facts = stale_tables(context, tables);
-    let counts = &context.view.leases.counts;
-    facts.push((format!("{} held", text::count(counts.of(LeaseState::Held).into())), Tone::Plain));
-    let expired = counts.of(LeaseState::Expired);
+    let leases = &context.view.leases;
+    facts.push((format!("{} held", text::count(leases.count(LeaseState::Held) as u64)), Tone::Plain));
+    let expired = leases.count(LeaseState::Expired);
     if expired > 0 {
-        facts.push((format!("{} expired", text::count(expired.into())), Tone::Warning));
+        facts.push((format!("{} expired", text::count(expired as u64)), Tone::Warning));
     }
     facts.extend(first_to_expire(context).filter(|_| expired == 0).map(|first| (first, Tone::Plain)));
     facts.extend(cut(tables));
@@ -270,9 +270,9 @@ fn first_to_expire(context: &Context<'_>) -> Option<String> {
 
 /// Expired leases, for the header: `1 lease expired`; `None` if there are none.
 pub fn urgent(context: &Context<'_>) -> Option<Fact> {
-    let expired = context.view.leases.counts.of(LeaseState::Expired);
+    let expired = context.view.leases.count(LeaseState::Expired);
     let noun = if expired == 1 { "lease" } else { "leases" };
-    (expired > 0).then(|| (format!("{} {noun} expired", text::count(expired.into())), Tone::Warning))
+    (expired > 0).then(|| (format!("{} {noun} expired", text::count(expired as u64)), Tone::Warning))
 }
 
 fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {

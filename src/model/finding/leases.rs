@@ -18,7 +18,7 @@ const SINGLE_LEASES: usize = 3;
 pub(super) fn leases(look: &CheckInput<'_>) -> Vec<Finding> {
     let board = &look.leases;
     let expired = || board.rows.iter().filter(|row| row.state == LeaseState::Expired);
-    let count = board.counts.of(LeaseState::Expired) as usize;
+    let count = board.count(LeaseState::Expired);
     let mut findings = if count <= SINGLE_LEASES {
         expired().map(|row| one_expired(look, row)).collect()
     } else {

@@ -81,28 +81,10 @@ impl LeaseRow {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts([u32; LeaseState::ALL.len()]);
-
-impl Counts {
-    pub fn of(&self, state: LeaseState) -> u32 {
-        let place = LeaseState::ALL.iter().position(|other| *other == state);
-        place.and_then(|at| self.0.get(at)).copied().unwrap_or_default()
-    }
-
-    fn add(&mut self, state: LeaseState) {
-        let place = LeaseState::ALL.iter().position(|other| *other == state);
-        if let Some(count) = place.and_then(|at| self.0.get_mut(at)) {
-            *count += 1;
-        }
-    }
-}
-
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
     /// In the order of the tables, then those in Redis.
     pub rows: Vec<LeaseRow>,
-    pub counts: Counts,
 }
 
 impl Board {
@@ -112,16 +94,11 @@ impl Board {
         let rows = tables.flat_map(|table| {
             table.section.last_rows().iter().map(|lease| row(snapshot, table, lease, &waiting))
         });
-        Self::with(rows.chain(rows_in_redis(&snapshot.systems.redis, snapshot.taken_at)).collect())
+        Self { rows: rows.chain(rows_in_redis(&snapshot.systems.redis, snapshot.taken_at)).collect() }
     }
 
-    /// Counts the states; `rows` are already sorted.
-    pub fn with(rows: Vec<LeaseRow>) -> Self {
-        let mut counts = Counts::default();
-        for row in &rows {
-            counts.add(row.state);
-        }
-        Self { rows, counts }
+    pub fn count(&self, state: LeaseState) -> usize {
+        self.rows.iter().filter(|row| row.state == state).count()
     }
 }
 

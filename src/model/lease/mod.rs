@@ -9,7 +9,7 @@ use strum::{IntoStaticStr, VariantArray};
 use super::table::TextId;
 use super::{Text, Timestamp};
 
-pub use board::{Board, Counts, LeaseRow, ObservedHold, REDIS, redis_id};
+pub use board::{Board, LeaseRow, ObservedHold, REDIS, redis_id};
 
 /// Where a lease is kept, and its id there.
 pub type LeaseId = TextId;

@@ -57,15 +57,15 @@ fn what_ended_comes_first_and_then_what_has_the_least_time_left() {
     let mut rows = Board::of(&leases().snapshot()).rows;
     rows.sort_by(LeaseRow::urgency);
     assert_eq!(names(&rows), ["8", "7", "3", "2", "11", "12", "9", "10"]);
-    let counts = Board::of(&leases().snapshot()).counts;
-    assert_eq!(LeaseState::ALL.iter().map(|state| counts.of(*state)).collect::<Vec<_>>(), [2, 3, 1, 2]);
+    let board = Board::of(&leases().snapshot());
+    assert_eq!(LeaseState::ALL.iter().map(|state| board.count(*state)).collect::<Vec<_>>(), [2, 3, 1, 2]);
 }
 
 #[test]
 fn rows_that_could_not_be_read_anew_are_judged_as_of_when_they_were_read() {
     let mut snapshot = leases().snapshot();
     snapshot.taken_at = at(3600.0);
-    let board = |snapshot: &Snapshot| Board::of(snapshot).counts.of(LeaseState::Expired);
+    let board = |snapshot: &Snapshot| Board::of(snapshot).count(LeaseState::Expired);
     assert_eq!(board(&snapshot), 2);
     let mut systems = (*snapshot.systems).clone();
     systems.leases[0].section = systems.leases[0].section.clone().taken(Some(at(3600.0)));

@@ -51,8 +51,8 @@ impl RecoverySearch {
 
     /// Why nothing can be recovered, here or elsewhere; `None` if something may be.
     pub(crate) fn why_nothing(&self, look: &PlanContext<'_>) -> Option<String> {
-        let tasks = &look.view.tasks.counts;
-        if self.found.request.is_some() || tasks.of(TaskState::Orphan) + tasks.of(TaskState::Slow) > 0 {
+        let tasks = &look.view.tasks;
+        if self.found.request.is_some() || tasks.count(TaskState::Orphan) + tasks.count(TaskState::Slow) > 0 {
             return None;
         }
         let first = self.found.refused.first();

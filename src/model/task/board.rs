@@ -78,36 +78,14 @@ impl TaskRow {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts([u32; TaskState::ALL.len()]);
-
-impl Counts {
-    pub fn of(&self, state: TaskState) -> u32 {
-        let place = TaskState::ALL.iter().position(|other| *other == state);
-        place.and_then(|at| self.0.get(at)).copied().unwrap_or_default()
-    }
-
-    fn add(&mut self, state: TaskState) {
-        let place = TaskState::ALL.iter().position(|other| *other == state);
-        if let Some(count) = place.and_then(|at| self.0.get_mut(at)) {
-            *count += 1;
-        }
-    }
-}
-
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
     /// A row for each task, and for each further execution and leaked key, in the order of the tables.
     pub rows: Vec<TaskRow>,
-    pub counts: Counts,
 }
 
 impl Board {
-    pub fn of(rows: Vec<TaskRow>) -> Self {
-        let mut counts = Counts::default();
-        for row in &rows {
-            counts.add(row.state);
-        }
-        Self { rows, counts }
+    pub fn count(&self, state: TaskState) -> usize {
+        self.rows.iter().filter(|row| row.state == state).count()
     }
 }

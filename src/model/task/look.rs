@@ -39,7 +39,7 @@ impl Watch {
         for place in 0..snapshot.task_sets.len() {
             look.rows_of(place, &leaked, &mut rows);
         }
-        Board::of(rows)
+        Board { rows }
     }
 }
 

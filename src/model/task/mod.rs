@@ -14,7 +14,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use board::{Board, Counts, TaskRow};
+pub use board::{Board, TaskRow};
 pub(crate) use evidence::{Epoch, KeyHolder};
 pub use evidence::{Watch, names_worker};
 pub use key::{TaskKey, also_of, name_of};

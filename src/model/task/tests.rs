@@ -193,7 +193,7 @@ fn a_leaked_key_of_no_task_has_a_row_of_its_own() {
     let board = watch.look(&snapshot(), &Thresholds::default());
     let ids: Vec<(i64, Option<usize>)> = board.rows.iter().map(|row| (row.task.id, row.schedule)).collect();
     assert_eq!(ids, [(1, Some(0)), (99, None)]);
-    assert_eq!(board.counts.of(TaskState::Leaked), 2);
+    assert_eq!(board.count(TaskState::Leaked), 2);
     assert_eq!(name_of(&snapshot().task_sets, OWN + 99), None, "no name without a task");
 }
 

@@ -361,7 +361,7 @@ fn leases(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     if systems.leases.is_empty() && systems.redis.servers.is_empty() {
         return unsearched(snapshot).map_or(Observed::Absent, Observed::Unknown);
     }
-    let expired = counted(view.leases.counts.of(LeaseState::Expired).into());
+    let expired = counted(view.leases.count(LeaseState::Expired) as u64);
     unless_unread(expired, unread(snapshot, &systems.leases).or_else(redis))
 }
 

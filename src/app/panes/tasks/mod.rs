@@ -255,13 +255,13 @@ fn urgency(context: &Context<'_>, row: &TaskRow) -> (TaskState, i64, TaskId, Opt
 /// The age of the rows of a table that could not be read; then `10 running · 1 orphan · 1 slow · 2 overdue`, and what
 /// was left out.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
-    let counts = &context.view.tasks.counts;
+    let tasks = &context.view.tasks;
     // Each task is in one state, so that the numbers add up.
     let running =
         [TaskState::Running, TaskState::MaybeRunning, TaskState::Uncommitted, TaskState::MaybeUncommitted];
-    let running: u32 = running.into_iter().map(|state| counts.of(state)).sum();
+    let running: usize = running.into_iter().map(|state| tasks.count(state)).sum();
     let mut facts = staleness(context);
-    facts.push((format!("{} running", text::count(running.into())), Tone::Plain));
+    facts.push((format!("{} running", text::count(running as u64)), Tone::Plain));
     let urgent = urgent(context);
     let next = next_task(context).filter(|_| urgent.is_empty());
     facts.extend(next.map(|next| (format!("next: {next}"), Tone::Plain)));
@@ -303,9 +303,9 @@ fn urgent(context: &Context<'_>) -> Vec<Fact> {
 
 /// `2 overdue`; `None` if there are none.
 pub fn count(context: &Context<'_>, state: TaskState) -> Option<Fact> {
-    let number = context.view.tasks.counts.of(state);
+    let number = context.view.tasks.count(state);
     let tone = if state == TaskState::Orphan { Tone::Critical } else { Tone::Warning };
-    (number > 0).then(|| (format!("{} {}", text::count(number.into()), state.as_str()), tone))
+    (number > 0).then(|| (format!("{} {}", text::count(number as u64), state.as_str()), tone))
 }
 
 fn staleness(context: &Context<'_>) -> Vec<Fact> {
