@@ -3,8 +3,8 @@ use std::sync::LazyLock;
 
 use super::screens::Screen;
 use crate::keys::{Code, Key};
-use crate::model::plan::{Command, CommandId};
 use crate::model::past::Step;
+use crate::model::plan::{Command, CommandId};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Binding {

@@ -8,8 +8,8 @@ use super::keymap::KeyMap;
 use super::pane::Sort;
 use super::panes::Pane;
 use super::screens::Screen;
-use crate::model::finding::AlertWays;
 use crate::model::blame::{Group, Span};
+use crate::model::finding::AlertWays;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::zone::Zone;
 

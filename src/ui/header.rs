@@ -16,8 +16,8 @@ use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
 use crate::app::screens::Screen;
 use crate::model::backend::State;
-use crate::model::snapshot::{Following, Server};
 use crate::model::past::{Moment, PastView};
+use crate::model::snapshot::{Following, Server};
 use crate::model::view::Link;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {

@@ -2,8 +2,8 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use locktop_base::file::{FileError, Flaw};
 use locktop_base::file::of_user;
+use locktop_base::file::{FileError, Flaw};
 use pg_connect::conninfo::ConnInfo;
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@ use super::Dialog;
 use crate::app::detail::wrapped;
 use crate::app::line::{Line, Tone};
 use crate::model::consequence::{Consequence, Effect as OnData};
-use crate::model::thresholds::ExpectedBlocker;
 use crate::model::plan::{ActionPlan, Caution, Chosen, Effect, Known, PlannedTarget, Refused, Verb};
+use crate::model::thresholds::ExpectedBlocker;
 
 /// Maximum width of a dialog, the same on all screens, so that lines appear at the same place.
 const WIDEST: u16 = 78;

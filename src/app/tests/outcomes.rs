@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::app::dialog::Dialog;
-use crate::model::plan::Target;
 use crate::model::plan::Rights;
+use crate::model::plan::Target;
 
 /// Shortcuts that act.
 const ACTING: [&str; 9] = ["C", "K", "R", "U", "E", "T", "D", "X", "I"];

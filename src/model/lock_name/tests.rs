@@ -136,8 +136,8 @@ fn a_name_in_the_key_is_read() {
 
 /// The name `learned` of a key in all databases.
 fn learned_everywhere(names: LockNames, key: LockKey) -> LockNames {
-    let named = Named { name: "learned".into(), origin: "from jobs".into(), uncertain: false };
-    let everywhere = [(key, named)].into_iter().collect();
+    let entry = Named { name: "learned".into(), origin: "from jobs".into(), uncertain: false };
+    let everywhere = [(key, entry)].into_iter().collect();
     LockNames { learned: Layer { everywhere, ..Layer::default() }.into(), ..names }
 }
 

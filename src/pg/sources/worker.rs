@@ -1,8 +1,8 @@
 //! Workers, and waits that were counted while no client was watching.
 
 use super::source::{Reads, Source, filled};
-use crate::model::systems::{CountedWaits, tag};
 use crate::model::lock::{LockMode, LockType};
+use crate::model::systems::{CountedWaits, tag};
 use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;

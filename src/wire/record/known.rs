@@ -8,10 +8,10 @@ use super::cell::{column, rows, sorted};
 use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::Text;
-use crate::model::thresholds::ExpectedBlocker;
 use crate::model::lock_name::{Layer, LockNames, Named};
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
+use crate::model::thresholds::ExpectedBlocker;
 use crate::model::thresholds::Thresholds;
 use crate::text::{one_line, one_line_prefix};
 

@@ -320,7 +320,9 @@ async fn delete_old(environment: &Environment, client: &Client) -> Result<(), Lo
         "DELETE FROM {schema}.task_queue WHERE status IN ('completed', 'failed') AND completed_at {old};
          DELETE FROM {SCHEMA}.queue_runs WHERE last {old}; DELETE FROM {SCHEMA}.queue_finishes WHERE at {old}"
     );
-    let failed =
-        |error: tokio_postgres::Error| LockError::Disconnected { what: "task_queue".to_owned(), reason: error.to_string() };
+    let failed = |error: tokio_postgres::Error| LockError::Disconnected {
+        what: "task_queue".to_owned(),
+        reason: error.to_string(),
+    };
     client.batch_execute(&sql).await.map_err(failed)
 }
