@@ -71,12 +71,11 @@ fn a_statement_without_a_secret_is_shown_as_it_is() {
 
 /// Files that may read the text of a statement, and how often: they recognize, compare or store it, and print nothing of it. A new place
 /// prints what `model::output` gives it for its channel.
-const READERS: [(&str, usize); 21] = [
+const READERS: [(&str, usize); 20] = [
     // The first word of a statement: what fails if it is cancelled.
     ("app/strip.rs", 1),
     ("feed/record/names.rs", 1),
-    ("feed/record/redact.rs", 4),
-    ("feed/record/short.rs", 1),
+    ("feed/record/redact.rs", 5),
     // Whether two runs are of one statement, and which locks it takes.
     ("feed/report/ddl.rs", 1),
     ("model/adapter/presence.rs", 1),
@@ -126,7 +125,7 @@ const PLAIN: [(&str, &str); 10] = [
     ("model/thresholds.rs", "statement: Option<&'a str>"),
     ("model/thresholds.rs", "statement: Option<Text>"),
     ("pg/learn/mod.rs", "query: &'a str"),
-    ("pg/server_log/json.rs", "statement: Cow<'a, str>"),
+    ("pg/server_log/format.rs", "statement: Cow<'a, str>"),
     ("pg/server_log/mod.rs", "statement: Cow<'a, str>"),
     ("wire/report/log.rs", "statement: String"),
     ("wire/report/mod.rs", "statement: String"),

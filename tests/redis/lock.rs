@@ -415,3 +415,20 @@ async fn a_lock_is_freed_on_the_servers_of_its_set_alone() {
         assert_eq!(run(connection, "EXISTS lock:a").await, Reply::Number(left));
     }
 }
+
+#[tokio::test]
+async fn the_loss_is_not_reported_after_a_release_or_a_drop() {
+    let server = server().await;
+    let term = Duration::from_millis(500);
+    let locks = locks(&server, term);
+    for is_released in [true, false] {
+        let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap().unwrap();
+        let lost = guard.lost();
+        if is_released {
+            assert!(guard.release().await.was_held());
+        } else {
+            drop(guard);
+        }
+        assert!(tokio::time::timeout(2 * term, lost).await.is_err(), "released: {is_released}");
+    }
+}

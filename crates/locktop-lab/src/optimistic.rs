@@ -12,7 +12,7 @@
 //! // Reading, thinking, and writing if nothing has changed meanwhile.
 //! let (Some(from), Some(to)) = (accounts.read(client, 1).await?, accounts.read(client, 2).await?) else { return Ok(()) };
 //! if !accounts.transfer_as_read(client, &from, &to, Cents(from.balance.0 / 2)).await? {
-//!     println!("somebody was quicker: read again");
+//!     println!("another session was faster: read again");
 //! }
 //! # Ok(())
 //! # }

@@ -4,7 +4,6 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{GenericClient, Row};
 
 use crate::{Error, SchemaName};
-use pg_connect::message;
 
 /// A parameter and its type: nothing is prepared, so the calls work through any pooler.
 pub type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -49,5 +48,5 @@ pub fn column<'a, T: tokio_postgres::types::FromSql<'a>>(
     row: &'a Row,
     index: usize,
 ) -> Result<T, Error> {
-    row.try_get(index).map_err(|error| Error::Disconnected { what: what.to_owned(), reason: message(&error) })
+    row.try_get(index).map_err(|error| Error::column(what, &error))
 }

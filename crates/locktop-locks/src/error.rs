@@ -49,13 +49,20 @@ pub enum Error {
         /// The server's error message, in one line of at most 300 characters.
         message: String,
     },
-    /// The connection failed, or its answer was not the expected one. It is not known whether the request was executed; the
-    /// advisory locks of the session are released.
+    /// The connection failed. It is not known whether the request was executed; the advisory locks of the session are released.
     #[error("the connection failed in {what}: {reason}")]
     Disconnected {
         /// The text of the statement, or the name of the function.
         what: String,
-        /// The client library's description of the broken connection or the unexpected answer.
+        /// The client library's description of the broken connection.
+        reason: String,
+    },
+    /// The answer was not the expected one: a function of another version of the schema, or no session behind a pooler.
+    #[error("unexpected answer to {what}: {reason}")]
+    Answer {
+        /// The name of the function or table.
+        what: String,
+        /// The client library's description, or that there was no row.
         reason: String,
     },
     /// No answer in time; the request may have been executed all the same.
@@ -135,7 +142,11 @@ impl Error {
     }
 
     pub(crate) fn no_row(what: &'static str) -> Self {
-        Self::Disconnected { what: what.to_owned(), reason: "no row was returned".to_owned() }
+        Self::Answer { what: what.to_owned(), reason: "no row was returned".to_owned() }
+    }
+
+    pub(crate) fn column(what: &'static str, error: &tokio_postgres::Error) -> Self {
+        Self::Answer { what: what.to_owned(), reason: message(error) }
     }
 
     /// Whether the same request may succeed later: the server is out of reach, or out of resources (class 53), shutting down
@@ -169,14 +180,15 @@ impl Error {
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
             Self::Server { sqlstate, .. } => Some(sqlstate),
-            Self::Connect(error) => error.sqlstate(),
+            Self::Fenced(_) => Some(FENCED),
+            Self::Connect(error) | Self::Pooler(PoolerError::Second(error)) => error.sqlstate(),
             _ => None,
         }
     }
 }
 
 fn shown(limit: Duration) -> String {
-    if limit.subsec_millis() == 0 {
+    if limit.subsec_nanos() == 0 {
         format!("{} s", limit.as_secs())
     } else {
         format!("{} ms", limit.as_millis())

@@ -4,7 +4,8 @@
 //! - [`advisory`]: the server's advisory locks, of a session or of a transaction.
 //! - [`lease`]: locks that expire, with tokens to fence the writes of their holders.
 //! - [`pooler`]: whether a session lock can be held at all on a connection.
-//! - `redis_lock`, with the feature `redis`: locks in Redis, on one server or on a majority of several.
+//! - [`call`]: calls of the functions of locktop's schema, for `locktop-tasks`.
+//! - `redis_lock` and its client `redis`, with the feature `redis`: locks in Redis, on one server or on a majority of several.
 //!
 //! A lease uses a table and functions that `locktop schema install` or `locktop_tasks::schema::install` creates, in the schema
 //! of a [`SchemaName`].

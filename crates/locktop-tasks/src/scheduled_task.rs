@@ -103,10 +103,8 @@ impl ScheduledTasks {
         payload: &P,
     ) -> Result<i32, Error> {
         const WHAT: &str = "scheduled_tasks";
-        let payload = serde_json::to_string(payload).map_err(|error| Error::Disconnected {
-            what: WHAT.to_owned(),
-            reason: format!("no payload: {error}"),
-        })?;
+        let payload = serde_json::to_string(payload)
+            .map_err(|error| Error::Request(format!("no payload: {error}").into()))?;
         let sql = "INSERT INTO @schema@.scheduled_tasks (task_name, task_type, schedule_cron, payload, next_run_at)
              VALUES ($1, $2, $3, $4::text::jsonb, CASE WHEN $3::text IS NULL THEN clock_timestamp() END) RETURNING id";
         let parameters: &[Parameter<'_>] =

@@ -154,10 +154,8 @@ impl WorkQueue {
         payload: &P,
     ) -> Result<i64, Error> {
         const WHAT: &str = "task_queue";
-        let payload = serde_json::to_string(payload).map_err(|error| Error::Disconnected {
-            what: WHAT.to_owned(),
-            reason: format!("no payload: {error}"),
-        })?;
+        let payload = serde_json::to_string(payload)
+            .map_err(|error| Error::Request(format!("no payload: {error}").into()))?;
         let sql =
             "INSERT INTO @schema@.task_queue (task_name, payload) VALUES ($1, $2::text::jsonb) RETURNING id";
         let row =

@@ -139,7 +139,7 @@ struct Waiting {
     /// By table and position of a row: all but the first wait for its tuple lock, and the first holds it.
     rows: FxHashMap<(u32, RowPosition), u32>,
     /// By advisory lock: that of a lease's queue is held by the first, and the others wait for it.
-    keys: FxHashMap<LockKey, u32>,
+    keys: FxHashMap<LockKey, Vec<Option<i32>>>,
 }
 
 impl Waiting {
@@ -151,7 +151,10 @@ impl Waiting {
             let name = format!("locktop lease \"{}\" {}", schema.replace('"', "\"\""), lease.id);
             self.keys.get(&LockKey::Bigint(hashtextextended(name.as_bytes(), 0)))
         });
-        row.into_iter().chain(queue).sum()
+        // The owner leaves the queue only after it has the lease.
+        let queue =
+            queue.map(|pids| pids.iter().filter(|pid| pid.is_none() || **pid != lease.backend_pid).count());
+        row.copied().unwrap_or_default() + queue.map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX))
     }
 }
 
@@ -170,7 +173,9 @@ fn waiting(snapshot: &Snapshot) -> Waiting {
                     *waiting.rows.entry((table, (page, line))).or_default() += 1;
                 }
             }
-            (_, Some(key)) if lock.mode == LockMode::Exclusive => *waiting.keys.entry(key).or_default() += 1,
+            (_, Some(key)) if lock.mode == LockMode::Exclusive => {
+                waiting.keys.entry(key).or_default().push(lock.pid);
+            }
             _ => {}
         }
     }

@@ -89,15 +89,20 @@ fn who_waits_for_a_row_is_counted_at_its_lease() {
         b.lock(pid, tag, LockMode::Exclusive, waits);
     }
     // The session that waits for its queue, and the one that is the first there.
-    let queue = crate::model::lock_name::hashtextextended(b"locktop lease \"locktop\" 3", 0);
-    for (pid, mode, waits) in
-        [(6, LockMode::Exclusive, None), (7, LockMode::Exclusive, Some(1.0)), (8, LockMode::Share, Some(1.0))]
-    {
+    let queue = crate::model::lock_name::hashtextextended(b"locktop lease \"My \"\"Jobs\" 3", 0);
+    b.leases[2].backend_pid = Some(9);
+    for (pid, mode, waits) in [
+        (6, LockMode::Exclusive, None),
+        (7, LockMode::Exclusive, Some(1.0)),
+        (8, LockMode::Share, Some(1.0)),
+        (9, LockMode::Exclusive, None),
+    ] {
         b.lock(pid, sample::advisory(queue), mode, waits);
     }
     let mut snapshot = b.snapshot();
     let mut systems = (*snapshot.systems).clone();
-    std::sync::Arc::make_mut(&mut systems.leases[0].source).own_keys = true;
+    let source = std::sync::Arc::make_mut(&mut systems.leases[0].source);
+    (source.own_keys, source.name) = (true, "My \"Jobs.distlock".into());
     snapshot.systems = systems.into();
     let board = Board::of(&snapshot);
     assert_eq!(board.rows.iter().map(|row| row.waiting).collect::<Vec<_>>(), [2, 0, 2, 0, 0, 0, 0, 0]);

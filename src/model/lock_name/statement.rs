@@ -3,20 +3,17 @@
 use super::LockName;
 use super::hash::{hashtext, hashtextextended};
 use crate::model::lock_key::LockKey;
-use locktop_locks::advisory::Key;
+use locktop_locks::advisory::{Key, NAMED};
 
 /// Bytes of a statement that are read.
 const LONGEST: usize = 8 * 1024;
-
-/// Most permits of a semaphore whose names are computed.
-const MOST_PERMITS: u32 = 100;
 
 /// The literal from which a statement computes this key. A literal whose hash is the key is certain; an md5 is accepted if
 /// the statement has no other.
 pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
     let end = (0..=LONGEST.min(statement.len())).rev().find(|end| statement.is_char_boundary(*end))?;
     let statement = statement.get(..end)?;
-    if let Some(name) = tags(statement).find_map(|name| tagged(key, name)) {
+    if let Some(name) = tagged(key, statement) {
         return Some(named(name, false, "name in the statement, of locktop's library"));
     }
     for (literal, rest) in literals(statement, "hashtextextended") {
@@ -48,15 +45,16 @@ fn tags(mut statement: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The name, if the key is its hash; of permits, `exports #1-3` stands for all three names, and one of them is `exports #2 of 3`.
-fn tagged(key: LockKey, name: &str) -> Option<String> {
-    if Key::named(name).number() == key {
-        return Some(name.to_owned());
-    }
-    let (permits, count) = name.split_once(" #1-")?;
-    let count = count.parse().ok().filter(|count| (1..=MOST_PERMITS).contains(count))?;
-    let one = (1..=count).find(|at| Key::named(&format!("{permits} #{at}")).number() == key)?;
-    Some(format!("{permits} #{one} of {count}"))
+/// The name whose hash the key is. The first that stands for several permits, `exports #1-3`, is one of them: `exports #2 of 3`.
+fn tagged(key: LockKey, statement: &str) -> Option<String> {
+    let permit = || {
+        let (name, count) = tags(statement).find_map(|name| name.rsplit_once(" #1-"))?;
+        let count = count.parse().ok().filter(|count| (1..=NAMED).contains(count))?;
+        let one = (1..=count).find(|at| Key::named(&format!("{name} #{at}")).number() == key)?;
+        Some(format!("{name} #{one} of {count}"))
+    };
+    let exact = || tags(statement).find(|name| Key::named(name).number() == key).map(str::to_owned);
+    permit().or_else(exact)
 }
 
 fn named(literal: String, uncertain: bool, origin: &str) -> LockName {
@@ -139,6 +137,9 @@ mod tests {
             (Key::named("a/b #2").number(), "/* lock a/b #1-3 */ SELECT 1", Some("a/b #2 of 3")),
             (Key::named("a/b #4").number(), "/* lock a/b #1-3 */ SELECT 1", None),
             (Key::named("a #1").number(), "/* lock a #1-4000000000 */ SELECT 1", None),
+            (Key::named("a #1-b #3").number(), "/* lock a #1-b #1-3 */ SELECT 1", Some("a #1-b #3 of 3")),
+            (Key::named("a #3").number(), "/* lock a #1-3 */ /* lock a #3 */ SELECT 1", Some("a #3 of 3")),
+            (Key::named("a #300").number(), "/* lock a #300 */ SELECT 1", Some("a #300")),
             (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext('invoice:' || 7))", None),
             (LockKey::Bigint(hash), "SELECT my_hashtext('invoice:7')", None),
             (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext($1))", None),

@@ -104,7 +104,7 @@ async fn a_lock_that_is_granted_when_its_wait_ends_is_not_left_behind() {
         let eye = Eye::open(&info).await;
         let (shared, locks) = Shared::open(&info).await;
         let wait = Wait::AtMost(Duration::from_millis(500));
-        // The server grants the lock to the waiter, which goes on after its limit.
+        // The server grants the lock to the waiter, which continues after its limit.
         let grant_late = async |holder: Guard, pid: i32| {
             let stopped = Stopped::new(pid);
             holder.release().await.unwrap();

@@ -194,3 +194,19 @@ async fn it_works_behind_a_pooler_in_transaction_mode() {
     assert!(lease.check().is_ok());
     assert!(lease.release().await.unwrap());
 }
+
+#[tokio::test]
+async fn the_loss_is_not_reported_after_a_release_or_a_drop() {
+    let info = installed(oldest()).await;
+    let term = Duration::from_millis(500);
+    for is_released in [true, false] {
+        let lease = Lease::acquire(&info, &Request::new(7, "node1", term)).await.unwrap().unwrap();
+        let lost = lease.lost();
+        if is_released {
+            assert!(lease.release().await.unwrap());
+        } else {
+            drop(lease);
+        }
+        assert!(tokio::time::timeout(2 * term, lost).await.is_err(), "released: {is_released}");
+    }
+}

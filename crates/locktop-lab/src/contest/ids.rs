@@ -111,9 +111,7 @@ impl Rules for Ids {
 fn failed(error: SnowflakeError) -> LockError {
     match error {
         SnowflakeError::Call(error) => error,
-        other => {
-            LockError::Disconnected { what: "generate_snowflake_id".to_owned(), reason: other.to_string() }
-        }
+        other => LockError::Answer { what: "generate_snowflake_id".to_owned(), reason: other.to_string() },
     }
 }
 

@@ -13,12 +13,12 @@ use pg_connect::Backoff;
 pub struct Holder {
     /// The process id of its backend.
     pub pid: i32,
-    /// Its `application_name`: empty if it has none, or this role must not see it.
+    /// Its `application_name`, which may be empty.
     pub application_name: String,
 }
 
 impl<S: Source> Locks<S> {
-    /// Who holds this lock exclusively, such as the leader of [`Self::lead`]; `None` if it is free. It may have changed before the
+    /// The session that holds this lock exclusively, such as the leader of [`Self::lead`]; `None` if it is free. It may have changed before the
     /// answer arrives.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl<S: Source> Locks<S> {
     /// Runs the work of a leader: waits for the lock `name`, runs the work while it is held, and waits again if it is lost,
     /// until the work or `stop` completes. While the server is out of reach it tries again, after up to 10 s.
     ///
-    /// The server's lock queue decides who is next. A leader that is suspended does not detect the loss of its lock before
+    /// The server's lock queue decides which session gets the lock next. A leader that is suspended does not detect the loss of its lock before
     /// its connection ends: writes that only a leader may make need the token of a [lease](crate::lease).
     ///
     /// # Errors

@@ -77,6 +77,7 @@ pub use guard::Guard;
 pub use key::Key;
 pub use lead::Holder;
 pub use locks::Locks;
+pub use permit::NAMED;
 use session::TIMEOUT;
 pub use source::{Conn, Source};
 pub use transaction::xact_lock;

@@ -12,6 +12,8 @@ use locktop_base::clock;
 const TURN: Duration = Duration::from_millis(20);
 /// Each permit is a lock; a request asks for all of them in one statement.
 const MOST: u32 = 1_000;
+/// Most permits whose names are sent all together.
+pub const NAMED: u32 = 100;
 
 impl<S: Source> Locks<S> {
     /// One of `of` permits of a semaphore; `None` if none is free in time. A permit is one of the locks `name #1`, `name #2`, …;
@@ -23,8 +25,9 @@ impl<S: Source> Locks<S> {
         if of == 0 || of > MOST {
             return Err(Error::invalid("a semaphore has 1 to 1000 permits"));
         }
-        // Which permit it will be is not known before.
-        let all = [(Key::named(&format!("{name} #1-{of}")), Mode::Exclusive)];
+        // Which permit it will be is not known before. Locktop computes all the names to find the one.
+        let all = Key::named(&format!("{name} #1-{of}"));
+        let all = if of <= NAMED { vec![(all, Mode::Exclusive)] } else { Vec::new() };
         let permits: Vec<Key> = (1..=of).map(|at| Key::named(&format!("{name} #{at}"))).collect();
         let queue = (Key::named(&format!("{name} #queue")), Mode::Exclusive);
         let mut session = self.session().await?;
@@ -37,7 +40,9 @@ impl<S: Source> Locks<S> {
                 return Ok(None);
             }
             let taken = next_free(&mut session, (&permits, &all), (wait, start)).await?;
-            session.unlock(&queue, &all).await?;
+            let permit = taken.iter().map(|(_, permit)| (permit.clone(), Mode::Exclusive));
+            let shown: Vec<_> = all.into_iter().chain(permit).collect();
+            session.unlock(&queue, &shown).await?;
             taken
         };
         let Some((pid, permit)) = taken else {

@@ -222,7 +222,7 @@ fn granted(key: &Key, mode: Mode) -> String {
     };
     format!(
         "FROM pg_catalog.pg_locks l, pg_catalog.pg_database d \
-         WHERE l.granted AND l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.mode OPERATOR(pg_catalog.=) '{name}' \
+         WHERE l.granted AND l.pid IS NOT NULL AND l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.mode OPERATOR(pg_catalog.=) '{name}' \
            AND l.classid OPERATOR(pg_catalog.=) '{class}' AND l.objid OPERATOR(pg_catalog.=) '{object}' \
            AND l.objsubid OPERATOR(pg_catalog.=) '{kind}' AND d.oid OPERATOR(pg_catalog.=) l.database \
            AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()"

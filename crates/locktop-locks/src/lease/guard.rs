@@ -127,6 +127,7 @@ impl Lease {
             reason: "its task was stopped".to_owned(),
         };
         let mut link = self.task.await.map_err(stopped)?;
+        link.leave().await;
         let start = clock::monotonic();
         loop {
             let answer = tokio::time::timeout(TIMEOUT, link.release(self.token)).await;
@@ -163,7 +164,7 @@ impl Held for Lease {
                     if let Some(loss) = known.loss() {
                         return loss.clone();
                     }
-                    known.left(now)
+                    if known.is_over() { Duration::MAX } else { known.left(now) }
                 };
                 let _ = tokio::time::timeout(left, news.changed()).await;
             }

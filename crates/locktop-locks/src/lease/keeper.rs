@@ -16,15 +16,16 @@ pub(super) async fn keep(
 ) -> Link {
     tokio::select! {
         biased;
-        _ = stop => {}
+        _ = stop => standing.send_modify(Standing::end),
         () = renew_for_ever(&mut link, token, &standing) => {}
     }
     link
 }
 
 async fn renew_for_ever(link: &mut Link, token: i64, standing: &watch::Sender<Standing>) {
+    let start = clock::monotonic();
     link.leave().await;
-    let mut pause = link.term / 3;
+    let mut pause = (link.term / 3).saturating_sub(start.elapsed());
     loop {
         tokio::time::sleep(pause).await;
         standing.send_if_modified(|standing| standing.tick(clock::since_boot()));

@@ -118,7 +118,7 @@ impl Link {
         let values: [(&(dyn ToSql + Sync), Type); 4] =
             [(&id, Type::INT4), (&owner, Type::TEXT), (&secs, Type::FLOAT8), (&in_turn, Type::BOOL)];
         let row = first(self.client().await?, what, &schema, &sql, &values).await?;
-        let failed = |error| Error::of(what, &schema, &error);
+        let failed = |error| Error::column(what, &error);
         let row = row.ok_or_else(|| Error::no_row(what))?;
         let column = |index| row.try_get::<_, Option<f64>>(index).map_err(failed);
         Ok((row.try_get(0).map_err(failed)?, column(1)?, row.try_get(2).map_err(failed)?))
@@ -148,7 +148,7 @@ impl Link {
         let sql = format!("SELECT {schema}.lease_release($1, $2)");
         let releasing = value(client, "lease_release", &schema, &sql, &values);
         let waking = tokio::time::timeout(WAKING, client.query_typed(&wake, &[]));
-        // A waiter that was not woken tries again by itself.
+        // A waiter that was not woken tries again by a timer.
         let (released, _) = tokio::join!(biased; releasing, waking);
         released
     }
@@ -184,5 +184,5 @@ async fn value<T: FromSqlOwned>(
     values: &[(&(dyn ToSql + Sync), Type)],
 ) -> Result<Option<T>, Error> {
     let row = first(client, what, schema, sql, values).await?;
-    row.map_or(Ok(None), |row| row.try_get(0).map_err(|error| Error::of(what, schema, &error)))
+    row.map_or(Ok(None), |row| row.try_get(0).map_err(|error| Error::column(what, &error)))
 }

@@ -11,6 +11,8 @@ pub(super) struct Standing {
     /// The failure of the last renewal attempt.
     trouble: Option<String>,
     loss: Option<Lost>,
+    /// It is released, or its guard is dropped: its end is no loss.
+    is_over: bool,
 }
 
 /// Until when a lease counts as held that was requested at `sent`.
@@ -20,11 +22,19 @@ pub(super) fn end(sent: Duration, term: Duration) -> Duration {
 
 impl Standing {
     pub(super) fn new(id: i32, sent: Duration, term: Duration) -> Self {
-        Self { id, until: end(sent, term), trouble: None, loss: None }
+        Self { id, until: end(sent, term), trouble: None, loss: None, is_over: false }
     }
 
     pub(super) fn loss(&self) -> Option<&Lost> {
         self.loss.as_ref()
+    }
+
+    pub(super) fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// How long it is certainly held.
@@ -34,7 +44,7 @@ impl Standing {
 
     /// Reads the clock; returns whether that changed anything.
     pub(super) fn tick(&mut self, now: Duration) -> bool {
-        if self.loss.is_some() || now < self.until {
+        if self.is_over || self.loss.is_some() || now < self.until {
             return false;
         }
         let reason =
@@ -77,7 +87,7 @@ mod tests {
         let mut standing = Standing::new(7, at(100), TERM);
         assert_eq!(standing.left(at(100)), at(27));
         assert!(!standing.tick(at(126)) && standing.loss().is_none());
-        assert!(standing.tick(at(127)), "three seconds before the server lets somebody else in");
+        assert!(standing.tick(at(127)), "three seconds before the server lets another owner in");
         assert!(!standing.tick(at(128)), "once is enough");
         assert!(matches!(standing.loss(), Some(Lost::NotRenewed { id: 7, .. })));
         assert_eq!(standing.left(at(101)), Duration::ZERO);
@@ -98,7 +108,7 @@ mod tests {
         let mut standing = Standing::new(7, at(100), TERM);
         standing.tick(at(127));
         standing.renewed(at(120), TERM, at(128));
-        assert!(standing.loss().is_some(), "who was told that it is lost has stopped");
+        assert!(standing.loss().is_some(), "a loss that was reported is final");
     }
 
     #[test]

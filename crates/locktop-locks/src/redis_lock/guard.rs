@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -40,11 +41,16 @@ pub struct Guard {
 
 /// Ends with the guard.
 #[derive(Debug)]
-struct Watchdog(JoinHandle<()>);
+struct Watchdog {
+    task: JoinHandle<()>,
+    /// The lock is no longer wanted, so its end is no loss.
+    is_over: Arc<AtomicBool>,
+}
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        self.0.abort();
+        self.is_over.store(true, Ordering::Release);
+        self.task.abort();
     }
 }
 
@@ -52,7 +58,7 @@ impl Guard {
     pub(super) fn begin(armed: Armed, term: Duration, started: Duration, valid_until: Duration) -> Self {
         let (sender, state) = watch::channel(State { valid_until, lost: None });
         let renewing = watchdog::run(Arc::clone(&armed.claim), term, started, sender);
-        Self { watchdog: Watchdog(tokio::spawn(renewing)), state, armed }
+        Self { watchdog: Watchdog { task: tokio::spawn(renewing), is_over: Arc::default() }, state, armed }
     }
 
     /// The value that is set under the key.
@@ -102,11 +108,14 @@ impl Held for Guard {
     }
 
     fn lost(&self) -> impl Future<Output = Lost> + Send + 'static {
-        let mut state = self.state.clone();
+        let (mut state, is_over) = (self.state.clone(), Arc::clone(&self.watchdog.is_over));
         async move {
-            let found = state.wait_for(|state| state.lost.is_some()).await;
-            // The watchdog ends only after it has reported the loss, or with its runtime.
-            found.ok().and_then(|state| state.lost.clone()).unwrap_or(Lost::Silent)
+            let found =
+                state.wait_for(|state| state.lost.is_some()).await.ok().and_then(|state| state.lost.clone());
+            if found.is_none() && is_over.load(Ordering::Acquire) {
+                return std::future::pending().await;
+            }
+            found.unwrap_or(Lost::Silent)
         }
     }
 }

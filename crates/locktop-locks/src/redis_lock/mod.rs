@@ -59,7 +59,7 @@
 //! # use locktop_locks::{Error, redis_lock::RedisLocks};
 //! # async fn place_order() -> u64 { 7 }
 //! async fn submit(locks: &RedisLocks, cart: u64) -> Result<Option<u64>, Error> {
-//!     // The key names what must not be done twice, not who does it: another cart of the same user is another order.
+//!     // The key names what must not be done twice, not the client: another cart of the same user is another order.
 //!     let Some(guard) = locks.try_acquire(&format!("lock:submit:{cart}")).await? else { return Ok(None) };
 //!     let order = place_order().await;
 //!     guard.keep(); // for the rest of the term: a second click a moment later is refused too
@@ -87,7 +87,7 @@
 //! # async fn run(_task: u64) {}
 //! async fn run_if_free(locks: &RedisLocks, task: u64) -> Result<bool, Error> {
 //!     let work = async {
-//!         // Looked at again under the lock: whoever had it before may have done the task.
+//!         // Checked again under the lock: the client that had it before may have done the task.
 //!         if is_due(task).await {
 //!             run(task).await;
 //!         }

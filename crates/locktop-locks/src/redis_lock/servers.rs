@@ -66,13 +66,8 @@ impl RedisLocks {
     /// # Errors
     /// If too few servers agreed in time. What was set of the lock has been removed as far as the servers answer.
     pub async fn try_acquire(&self, key: &str) -> Result<Option<Guard>, Error> {
-        let value = random::value(&self.options.name).map_err(|error| Error::NoQuorum {
-            key: key.to_owned(),
-            granted: 0,
-            quorum: self.quorum(),
-            servers: count(self.members.len()),
-            faults: vec![format!("this machine has no random bytes: {error}")],
-        })?;
+        let value = random::value(&self.options.name)
+            .map_err(|error| Error::invalid(format!("this machine has no random bytes: {error}")))?;
         let claim = Claim { members: Arc::clone(&self.members), key: key.to_owned(), value };
         // From here on the value is released again, even if this future is dropped.
         let armed = Armed::new(claim);
@@ -99,11 +94,14 @@ impl RedisLocks {
         let started = clock::monotonic();
         let ticket = random::value(&self.options.name).ok();
         let mut waiter = Waiter::new(&self.members, key, ticket, self.options.ticket());
+        let mut answer = Ok(None);
         loop {
-            let answer = if waiter.is_first().await { self.try_acquire(key).await } else { Ok(None) };
-            if let Ok(Some(_)) = answer {
-                waiter.leave().await;
-                return answer;
+            if waiter.is_first().await {
+                answer = self.try_acquire(key).await;
+                if let Ok(Some(_)) = answer {
+                    waiter.leave().await;
+                    return answer;
+                }
             }
             let left = within.saturating_sub(started.elapsed());
             if left.is_zero() {

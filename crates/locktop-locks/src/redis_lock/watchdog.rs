@@ -42,12 +42,19 @@ pub(super) async fn run(claim: Arc<Claim>, term: Duration, taken: Duration, stat
             () = sleep_until(next) => {}
         }
         let started = clock::since_boot();
+        // After a pause of this process both times may be over.
+        if started >= valid_until {
+            break Lost::Silent;
+        }
         let votes = tokio::select! {
             // An answer after the end of the term is too late, even if both arrive at once.
             biased;
             () = &mut ended => break Lost::Silent,
             votes = claim.ask(|member, claim| member.renew(&claim.key, &claim.value, term)) => votes,
         };
+        if clock::since_boot() >= valid_until {
+            break Lost::Silent;
+        }
         match outcome(&votes, count(claim.members.len()), term, started, clock::since_boot()) {
             Outcome::Renewed(until) => {
                 valid_until = until;
