@@ -54,7 +54,8 @@ if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; the
 fi
 
 say "building"
-cargo test --workspace --locked --no-run </dev/null || exit 1
+# The examples run as parts of the tests.
+cargo test --workspace --locked --lib --bins --tests --no-run </dev/null || exit 1
 
 # Finds or fetches each version, and prints "available <major>" for every one that there is.
 found=$(cargo test --locked --quiet --test server -- --ignored --exact --nocapture embedded::available </dev/null) || exit 1
@@ -73,8 +74,9 @@ fi
 RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)))}
 export RUST_TEST_THREADS
 
-cargo test --workspace --locked --no-fail-fast </dev/null
+cargo test --workspace --locked --lib --bins --tests --no-fail-fast </dev/null
 status=$?
+cargo test --workspace --locked --doc </dev/null || status=1
 if [ "$status" = 0 ]; then
     say "all tests passed ($size suite, PostgreSQL $versions)"
 else

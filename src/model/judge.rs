@@ -97,7 +97,7 @@ pub struct Facts<'a> {
     pub session: Sign,
     /// The key that its worker holds while it is alive ([`Worker::key`]).
     pub worker_key: Sign,
-    /// The session that the row of a worker names.
+    /// The session that the row of a worker names; only for the row of a worker.
     pub worker_session: Sign,
     /// The row of its worker. None if there is no such row, or the job names no worker.
     pub worker: Option<&'a Worker>,
@@ -110,7 +110,7 @@ pub struct Facts<'a> {
     pub age_limit: Option<f64>,
     /// How long a key must have been free, or a session have ended.
     pub grace: f64,
-    /// A younger run may have begun after the locks and sessions were read. None if that is covered by the grace period.
+    /// A younger run may have begun after the locks and sessions were read. None for rows that were read before the locks and sessions.
     pub young: Option<f64>,
     /// How long a job may be due.
     pub overdue: f64,

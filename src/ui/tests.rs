@@ -309,33 +309,47 @@ fn ascii_is_ascii() {
 
 #[test]
 fn no_size_panics_and_below_the_smallest_it_says_so() {
-    for width in [0, 1, 59, 60, 80, 119, 300] {
-        for height in [0, 1, 14, 15, 23, 30, 100] {
-            for keys in [
-                "",
-                "2",
-                "3a",
-                "4",
-                "4<enter>",
-                "5",
-                "5<enter>",
-                "6",
-                "6<tab><enter>",
-                "7",
-                "8",
-                "8<enter>",
-                "<enter>",
-                "!",
-                "?",
-                "7s",
-                "/x",
-            ] {
-                let mut stage = incident(width, height).keys(keys);
-                stage.draw();
-                let mut stage = Stage::new(width, height).view(sample::systems::queue(0.0).view()).keys(keys);
-                stage.draw();
-            }
-        }
+    // Nothing, one line or column, the smallest and one less, and the largest.
+    const SIZES: [(u16, u16); 16] = [
+        (0, 0),
+        (0, 100),
+        (300, 0),
+        (1, 1),
+        (1, 100),
+        (300, 1),
+        (59, 24),
+        (60, 14),
+        (60, 15),
+        (60, 100),
+        (80, 15),
+        (80, 23),
+        (119, 15),
+        (119, 30),
+        (300, 15),
+        (300, 100),
+    ];
+    const KEYS: [&str; 17] = [
+        "",
+        "2",
+        "3a",
+        "4",
+        "4<enter>",
+        "5",
+        "5<enter>",
+        "6",
+        "6<tab><enter>",
+        "7",
+        "8",
+        "8<enter>",
+        "<enter>",
+        "!",
+        "?",
+        "7s",
+        "/x",
+    ];
+    for ((width, height), keys) in SIZES.into_iter().flat_map(|size| KEYS.map(|keys| (size, keys))) {
+        incident(width, height).keys(keys).draw();
+        Stage::new(width, height).view(sample::systems::queue(0.0).view()).keys(keys).draw();
     }
     assert!(incident(59, 24).text().contains("locktop needs 60x15"));
     assert!(incident(80, 14).text().contains("this is 80x14"));

@@ -256,6 +256,7 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
             let left = row.due_in(context.snapshot).map(text::duration).unwrap_or_default();
             return format!(": no worker takes it for another {left}").into();
         }
+        ItemState::Settling if is_printed => ": no session holds its key; its worker may still be stopping",
         ItemState::Settling => ": the session that took it has ended; its worker might not have noticed yet",
         ItemState::Lost if is_printed => ": no session holds the key that its worker took",
         ItemState::Lost => ": the session that took it has ended",
@@ -277,13 +278,13 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
         ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
             ": its table could not be read"
         }
+        ItemState::Unknown if context.snapshot.server().is_none_or(|server| server.in_recovery) => {
+            ": the sessions of the primary are not visible on a standby"
+        }
         ItemState::Unknown if is_printed => {
             ": its key is not known ([tables] queue_key in the config names it)"
         }
         ItemState::Unknown if item.backend_pid.is_none() => ": its row names no session",
-        ItemState::Unknown if context.snapshot.server().is_none_or(|server| server.in_recovery) => {
-            ": the sessions of the primary are not visible on a standby"
-        }
         ItemState::Unknown => ": the start of its session is hidden from this role",
     };
     words.into()

@@ -262,7 +262,12 @@ impl BoardBuilder<'_> {
         let facts = match key.filter(|_| self.locks.is_known) {
             _ if table.section.error.is_some() => facts,
             _ if own => Facts { session: self.session(item), ..facts },
-            Some(key) => Facts { key: self.key(&table.source, item, key), ..facts },
+            // A worker may have taken it again after the locks were read, without a new start.
+            Some(key) => Facts {
+                key: self.key(&table.source, item, key),
+                grace: facts.grace.max(facts.young.unwrap_or_default()),
+                ..facts
+            },
             None => facts,
         };
         let judged = judge_run(&evidence, &job, &facts);

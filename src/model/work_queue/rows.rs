@@ -82,7 +82,7 @@ pub enum ItemState {
     MaybeSlow,
     /// In progress in the table, but whether it really is cannot be determined.
     Unknown,
-    /// In progress in the table, but the session that took it has ended: its worker may not know that yet.
+    /// In progress in the table, but the session that took it has ended, or its key is free: its worker may not know that yet.
     Settling,
     /// In progress in the table; nothing links the holder of its key to its worker.
     #[strum(serialize = "running?")]

@@ -86,6 +86,9 @@ fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
                 |pid| format!("{pid} is working on it: terminate that session first, or it runs twice"),
             ));
         }
+        S::Settling if !is_own => {
+            Some("no session holds its key, but its worker may still be stopping: wait a moment")
+        }
         S::Settling => {
             Some("the session that took it has ended, but its worker may still be stopping: wait a moment")
         }
