@@ -157,6 +157,10 @@ fn within_three(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
 /// Goes to a row with this in it. One that has just gone leaves nothing selected.
 fn select(screen: &mut Screen, key: &str, text: &str) {
     wait_for("a row to be selected", || {
+        // Enter after a question that closed by itself has opened the page of a row.
+        if !screen.contents().lines().any(|line| line.starts_with('>')) {
+            screen.keys("<esc>");
+        }
         screen.keys(key);
         screen.contents().lines().any(|line| line.starts_with('>') && line.contains(text))
     });
