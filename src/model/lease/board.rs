@@ -138,24 +138,23 @@ fn alive(snapshot: &Snapshot, lease: &Lease) -> Option<bool> {
 struct Waiting {
     /// By table and position of a row: all but the first wait for its tuple lock, and the first holds it.
     rows: FxHashMap<(u32, RowPosition), u32>,
-    /// By advisory lock: that of a lease's queue is held by the first, and the others wait for it.
-    keys: FxHashMap<LockKey, Vec<Option<i32>>>,
+    /// By the key of a lease's queue: the first holds it, and the others wait for it. The owner leaves it only after it has the lease.
+    queues: FxHashMap<LockKey, (Option<i32>, u32)>,
 }
 
 impl Waiting {
     fn sessions(&self, source: &Source, lease: &Lease) -> u32 {
         let row = lease.place.and_then(|place| self.rows.get(&(source.table, place)));
-        let queue =
-            source.name.strip_suffix(".distlock").filter(|_| source.own_keys && !self.keys.is_empty());
-        let queue = queue.and_then(|schema| {
-            let name = format!("locktop lease \"{}\" {}", schema.replace('"', "\"\""), lease.id);
-            self.keys.get(&LockKey::Bigint(hashtextextended(name.as_bytes(), 0)))
-        });
-        // The owner leaves the queue only after it has the lease.
-        let queue =
-            queue.map(|pids| pids.iter().filter(|pid| pid.is_none() || **pid != lease.backend_pid).count());
-        row.copied().unwrap_or_default() + queue.map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX))
+        let queue = queue(source, lease).and_then(|key| self.queues.get(&key));
+        row.copied().unwrap_or_default() + queue.map_or(0, |(_, sessions)| *sessions)
     }
+}
+
+/// The key of a lease's queue ([`locktop_locks::lease`]).
+fn queue(source: &Source, lease: &Lease) -> Option<LockKey> {
+    let schema = source.name.strip_suffix(".distlock").filter(|_| source.own_keys)?;
+    let name = format!("locktop lease \"{}\" {}", schema.replace('"', "\"\""), lease.id);
+    Some(LockKey::Bigint(hashtextextended(name.as_bytes(), 0)))
 }
 
 fn waiting(snapshot: &Snapshot) -> Waiting {
@@ -163,20 +162,25 @@ fn waiting(snapshot: &Snapshot) -> Waiting {
     if snapshot.systems.leases.is_empty() || !snapshot.locks.is_known() {
         return waiting;
     }
+    for table in &snapshot.systems.leases {
+        let leases = table.section.last_rows().iter();
+        let queues = leases.filter_map(|lease| Some((queue(&table.source, lease)?, (lease.backend_pid, 0))));
+        waiting.queues.extend(queues);
+    }
     let datid = snapshot.server().map(|server| server.datid);
     for lock in snapshot.locks.last_rows().iter().filter(|lock| lock.tag.database() == datid) {
-        match (lock.tag.locktype(), lock.tag.advisory_key()) {
-            (LockType::Tuple, _) => {
-                if let (Some(table), Some(page), Some(line)) =
-                    (lock.tag.relation(), lock.tag.page(), lock.tag.tuple())
-                {
-                    *waiting.rows.entry((table, (page, line))).or_default() += 1;
-                }
-            }
-            (_, Some(key)) if lock.mode == LockMode::Exclusive => {
-                waiting.keys.entry(key).or_default().push(lock.pid);
-            }
-            _ => {}
+        if lock.tag.locktype() == LockType::Tuple
+            && let (Some(table), Some(page), Some(line)) =
+                (lock.tag.relation(), lock.tag.page(), lock.tag.tuple())
+        {
+            *waiting.rows.entry((table, (page, line))).or_default() += 1;
+        }
+        if lock.mode == LockMode::Exclusive
+            && let Some((owner, sessions)) =
+                lock.tag.advisory_key().and_then(|key| waiting.queues.get_mut(&key))
+            && (lock.pid.is_none() || lock.pid != *owner)
+        {
+            *sessions += 1;
         }
     }
     waiting

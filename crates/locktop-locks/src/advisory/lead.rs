@@ -18,8 +18,8 @@ pub struct Holder {
 }
 
 impl<S: Source> Locks<S> {
-    /// The session that holds this lock exclusively, such as the leader of [`Self::lead`]; `None` if it is free. It may have changed before the
-    /// answer arrives.
+    /// The session that holds this lock exclusively, such as the leader of [`Self::lead`]; `None` if there is none. It may
+    /// have changed before the answer arrives.
     ///
     /// # Errors
     /// If there is no connection, or the server refuses.
@@ -33,8 +33,8 @@ impl<S: Source> Locks<S> {
     /// Runs the work of a leader: waits for the lock `name`, runs the work while it is held, and waits again if it is lost,
     /// until the work or `stop` completes. While the server is out of reach it tries again, after up to 10 s.
     ///
-    /// The server's lock queue decides which session gets the lock next. A leader that is suspended does not detect the loss of its lock before
-    /// its connection ends: writes that only a leader may make need the token of a [lease](crate::lease).
+    /// The server's lock queue decides which session gets the lock next. A leader that is suspended does not detect the loss
+    /// of its lock before its connection ends: writes that only a leader may make need the token of a [lease](crate::lease).
     ///
     /// # Errors
     /// If the connection uses a pooler in transaction mode, or the server refuses the login or the lock.
