@@ -263,7 +263,7 @@ impl Position {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mistake {
     pub at: Position,
-    /// What was found and what was expected, in one line.
+    /// The value found and the one expected, in one line.
     pub message: String,
 }
 

@@ -92,7 +92,7 @@ impl Systems {
 /// itself saw are in [`lock_waits`](super::lock_waits).
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountedWaits {
-    /// What is locked, as [`contended`](super::lock_waits::contended) returns it.
+    /// The locked object, as [`contended`](super::lock_waits::contended) returns it.
     pub tag: LockTag,
     pub waits: u64,
     /// The total duration of the waits, in seconds.

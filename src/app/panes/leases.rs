@@ -79,7 +79,7 @@ static COLUMNS: Columns<Leases> = Columns {
         .right()
         .rank(3),
         Column::sorted(
-            ("WAITERS", "waiters", "sessions that wait for its row"),
+            ("WAITERS", "waiters", "sessions that wait for it"),
             (7, 7),
             |row, _, _| waiters(row),
             |row, _| Value::Number(row.waiting.into()),
@@ -297,7 +297,7 @@ fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
     lines.push(Line::new());
     lines.extend(times(context, row));
     if row.waiting > 0 {
-        let words = format!("{} for it; 2 shows them", text::count(u64::from(row.waiting)));
+        let words = format!("{} for it; 3 shows their locks", text::count(u64::from(row.waiting)));
         lines.push(field("waiting", words, Tone::Warning));
     }
     Some(lines)

@@ -87,14 +87,12 @@ fn nobody_is_disturbed_who_did_not_ask() {
 }
 
 #[test]
-fn what_becomes_critical_is_told_once_also_while_the_screen_is_held() {
+fn a_new_critical_finding_alerts_once_even_while_the_display_is_paused() {
     let ways = AlertWays { bell: true, ..AlertWays::default() };
     let mut app = app_with(ways);
     assert_eq!(told(&mut app, quiet(0.0)), []);
     drive(&mut app, "p");
-    let [Effect::Alert(by, text)] = &told(&mut app, sample::incident(1.0))[..] else {
-        panic!("nothing was told")
-    };
+    let [Effect::Alert(by, text)] = &told(&mut app, sample::incident(1.0))[..] else { panic!("no alert") };
     assert_eq!(*by, ways);
     assert!(text.starts_with("prod: 4312 "), "{text}");
     assert_eq!(told(&mut app, sample::incident(2.0)), []);

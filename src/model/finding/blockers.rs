@@ -127,7 +127,7 @@ fn root_severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) 
     }
 }
 
-/// What a root does, each with a leading blank unless empty.
+/// The activity of a root. Each text begins with a blank unless it is empty.
 #[derive(Default)]
 struct Doing {
     /// Its kind, if it is not a client backend.

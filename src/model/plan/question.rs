@@ -1,4 +1,4 @@
-//! What a dialog asks: which rows are meant, and what must be typed to confirm.
+//! The question of a dialog: its rows, and the text to type to confirm.
 
 use rustc_hash::FxHashSet;
 

@@ -149,7 +149,7 @@ fn shown(name: &str) -> String {
 const NAMES: usize = 5;
 
 impl Rights {
-    /// What the role sees and may do to sessions: a label and its text, each in one sanitized line.
+    /// Privileges of the role that concern sessions: a label and its text, each in one sanitized line.
     pub fn words(&self) -> Vec<(&'static str, String)> {
         if self.superuser {
             let all = "all sessions: it is a superuser".to_owned();
@@ -207,7 +207,7 @@ fn names(roles: &[Text]) -> String {
     named.join(", ")
 }
 
-/// What the role of the connection may do and see. Read once per connection.
+/// The privileges of the connection's role. Read once per connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a right of its own")]
 pub struct Rights {

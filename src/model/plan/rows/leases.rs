@@ -78,7 +78,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, id: LeaseId) -> Result<PlannedTarge
         facts.push(format!("on {votes} of {servers} servers"));
     }
     if row.waiting > 0 {
-        facts.push(format!("{} wait for its row", text::count(row.waiting.into())));
+        facts.push(format!("{} waiting for it", text::count(row.waiting.into())));
     }
     facts.extend(whose);
     let target = Target { what, name, subject };

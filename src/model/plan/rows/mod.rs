@@ -182,7 +182,7 @@ pub(crate) enum RowKey {
     Text(Text),
 }
 
-/// What must be unchanged: the message if it is not, and the condition on the row `t`.
+/// A condition on the row `t`: a value is as in the snapshot. `name` is for the message if it is not.
 pub(crate) struct Condition {
     pub(crate) name: &'static str,
     pub(crate) is: Is,

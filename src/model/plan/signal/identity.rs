@@ -1,5 +1,5 @@
-//! What must be unchanged about a session before it is signalled, and how it has changed since. The table is the rule, in one place; the signalling
-//! statement compares the values on the server, and the dialog closes by them.
+//! The properties of a session that must be unchanged when it is signalled, and the words for a change. The table is the
+//! rule, in one place; the signalling statement compares the values on the server, and the dialog closes by them.
 //!
 //! A backend of a pool serves one client after another, and nothing in PostgreSQL shows where one ends and the next one
 //! begins. It only shows when a backend last did something. So the client is identified by what the session was doing:
