@@ -234,20 +234,19 @@ Exit status: that of CMD, or 128 + N if signal N ended it; 75: the lock is taken
 error; 2: wrong usage; 126: CMD cannot be run; 127: CMD not found.";
 
 const LEAD_HELP: &str = "\
-CMD runs on one machine at a time, the holder of the lock NAME. If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later; \
-then locktop waits for the lock again, and for the server if it cannot be reached. A standby has locks of its own: with several hosts, \
+CMD runs on one machine at a time, the holder of the lock NAME. If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later (with \
+--lease at most a tenth of its time); then locktop waits for the lock again, and for the server if it cannot be reached. A standby has locks of its own: with several hosts, \
 set target_session_attrs=read-write.
 
 Exit status: that of CMD, or 128 + N if signal N ended it; 1: an error; 2: wrong usage; 126: CMD cannot be run; 127: CMD not found.";
 
-const LEASE_HELP: &str =
-    "Take a lease for this time (at least 0.1s) and renew it. CMD gets its fencing token in LOCKTOP_TOKEN";
+const LEASE_HELP: &str = "Take a lease instead, for this time (at least 0.1s), and renew it. CMD gets its fencing token in LOCKTOP_TOKEN";
 
 /// `locktop lock`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = HELP)]
 pub struct LockArgs {
-    /// The lock's name; with --lease, the lease's number.
+    /// The lock's name; with --lease, the lease's name or number.
     pub name: String,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
@@ -257,25 +256,34 @@ pub struct LockArgs {
     /// Share the lock with other holders that use --shared.
     #[arg(long, conflicts_with = "lease")]
     pub shared: bool,
+    #[command(flatten)]
+    pub lease: LeaseOptions,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Options for a lease in place of an advisory lock.
+#[derive(Debug, Clone, Args)]
+pub struct LeaseOptions {
     /// The term of a lease.
     #[arg(long, value_name = "TIME", value_parser = wait, help = LEASE_HELP)]
     pub lease: Option<Duration>,
     /// The name of the leases' schema: without quotes, case-sensitive.
     #[arg(long, value_name = "NAME", default_value_t, requires = "lease")]
     pub schema: SchemaName,
-    /// The program and its arguments.
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
 }
 
 /// `locktop lead`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = LEAD_HELP)]
 pub struct LeadArgs {
-    /// The lock's name.
+    /// The lock's name; with --lease, the lease's name or number.
     pub name: String,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
+    #[command(flatten)]
+    pub lease: LeaseOptions,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,

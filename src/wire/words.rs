@@ -68,7 +68,7 @@ impl<'a> Gids<'a> {
 
 pub(super) fn lease(view: &View, id: LeaseId) -> Option<(&str, &str)> {
     let row = view.leases.rows.iter().find(|row| row.id == id)?;
-    Some((&row.source, &row.name))
+    Some((&row.source, &row.key))
 }
 
 pub(super) fn limit(snapshot: &Snapshot, id: LimitId) -> Option<(&str, &str)> {

@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::lease::LeaseId;
 use locktop_base::text::one_line_prefix;
 use pg_connect::error::ConnectError;
 use pg_connect::{message, refusal};
@@ -82,8 +83,8 @@ pub enum Error {
     /// Another session has the row of a lease locked, so the call left it unchanged.
     #[error("the row of lease {id} is locked by another session: {what} could not change it")]
     Locked {
-        /// `distlock.id` of the lease.
-        id: i32,
+        /// Its number or name.
+        id: LeaseId,
         /// The function of the schema that was called: `lease_renew` or `lease_release`.
         what: &'static str,
     },
@@ -215,14 +216,14 @@ pub enum Lost {
     /// The server reports that the lease is no longer held.
     #[error("lease {id} is lost: it has expired, or another owner holds it")]
     Lease {
-        /// `distlock.id` of the lease.
-        id: i32,
+        /// Its number or name.
+        id: LeaseId,
     },
     /// No renewal of the lease was confirmed in time, and another owner may soon hold it.
     #[error("lease {id} may be lost: no renewal was confirmed in time ({reason})")]
     NotRenewed {
-        /// `distlock.id` of the lease.
-        id: i32,
+        /// Its number or name.
+        id: LeaseId,
         /// The result of the last renewal attempt: an error, or that no answer came.
         reason: String,
     },

@@ -15,6 +15,7 @@ pub mod advisory;
 pub mod call;
 mod error;
 mod held;
+mod lead;
 pub mod lease;
 pub mod pooler;
 #[cfg(feature = "redis")]

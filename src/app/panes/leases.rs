@@ -281,6 +281,7 @@ fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
     let votes = row.quorum.map(|(has, of)| format!(", by its owner on {has} of {of} servers"));
     let kept = format!("{}{}", text::one_line(&row.shown_source()), votes.unwrap_or_default());
     lines.push(field("kept in", kept, Tone::Plain));
+    lines.extend((row.name != row.key).then(|| field("id", text::one_line(&row.key), Tone::Plain)));
     lines.extend(servers(context, row));
     lines.extend(row.owner.as_deref().map(|owner| {
         let label = if row.state == LeaseState::Released { "last owner" } else { "owner" };

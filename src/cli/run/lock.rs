@@ -15,9 +15,9 @@ use tokio::sync::mpsc;
 
 use super::super::settings::Settings;
 use super::{Failure, say};
-use crate::cli::schema::{LeadArgs, LockArgs};
+use crate::cli::schema::{LeadArgs, LeaseOptions, LockArgs};
 use crate::locks::advisory::{Guard, Locks, Wait};
-use crate::locks::lease::{Lease, Request};
+use crate::locks::lease::{Lease, LeaseId, Request};
 use crate::locks::{Error, Held as _, Lost};
 use pg_connect::Backoff;
 use pg_connect::conninfo::ConnInfo;
@@ -35,18 +35,11 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
         Some(Duration::ZERO) => Wait::Never,
         Some(limit) => Wait::AtMost(limit),
     };
-    let ended = if let Some(term) = arguments.lease {
-        let request = request(arguments, term)?;
+    let ended = if let Some(request) = request(&arguments.name, &arguments.lease) {
         let take = async |info: ConnInfo| lease(&info, &request, wait).await;
         let answer = signals.or(Box::pin(asking(&settings, take))).await??.map_err(|error| failed(&error))?;
         let Some(lease) = answer else { return Ok(busy(arguments)) };
-        let token = lease.token().to_string();
-        // A lease is reported as lost a tenth of its term before another owner may have it.
-        let grace = GRACE.min(term / 10);
-        let ended = run(&arguments.command, (Some(&token), grace), &mut signals, lease.lost()).await?;
-        // What is lost, or cannot be reached, ends with its term.
-        let _ = lease.release().await;
-        ended
+        leased(lease, request.term, &arguments.command, &mut signals).await?
     } else {
         let take = async |info: ConnInfo| {
             let locks = Locks::new(info);
@@ -66,17 +59,25 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
 pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8, Failure> {
     let mut signals = Signals::new()?;
     let mut backoff = Backoff::default();
+    let request = request(&arguments.name, &arguments.lease);
     // Tested for a pooler once.
     let known = std::cell::OnceCell::new();
     loop {
         let take = async |info: ConnInfo| {
+            if let Some(request) = &request {
+                return Ok(Leading::Lease(request.term, lease(&info, request, Wait::Forever).await?));
+            }
             let locks = known.get().cloned().unwrap_or_else(|| Locks::new(info));
             let guard = locks.lock(arguments.name.as_str()).await?;
             let _ = known.set(locks);
-            Ok::<Guard, Error>(guard)
+            Ok::<Leading, Error>(Leading::Lock(guard))
         };
-        let guard = match signals.or(Box::pin(asking(&settings, take))).await?? {
-            Ok(guard) => guard,
+        let ended = match signals.or(Box::pin(asking(&settings, take))).await?? {
+            Ok(Leading::Lock(guard)) => held(guard, &arguments.command, &mut signals).await?,
+            Ok(Leading::Lease(term, Some(lease))) => {
+                leased(lease, term, &arguments.command, &mut signals).await?
+            }
+            Ok(Leading::Lease(_, None)) => None,
             Err(error) if error.is_transient() => {
                 say(&error.to_string());
                 let pause = tokio::time::sleep(backoff.failed(matches!(error, Error::Silent { .. })));
@@ -85,11 +86,18 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
             }
             Err(error) => return Err(failed(&error)),
         };
-        backoff = Backoff::default();
-        if let Some(status) = held(guard, &arguments.command, &mut signals).await? {
+        if let Some(status) = ended {
             return Ok(status);
         }
+        backoff = Backoff::default();
     }
+}
+
+/// The lock of a leader.
+enum Leading {
+    Lock(Guard),
+    /// With its term; `None` if the longest wait is over.
+    Lease(Duration, Option<Lease>),
 }
 
 fn failed(error: &Error) -> Failure {
@@ -101,14 +109,12 @@ fn busy(arguments: &LockArgs) -> u8 {
     BUSY
 }
 
-fn request(arguments: &LockArgs, term: Duration) -> Result<Request, Failure> {
-    let id = arguments
-        .name
-        .parse()
-        .map_err(|_| Failure::Usage(format!("--lease: NAME must be a number, not \"{}\"", arguments.name)))?;
+/// The lease with this name; one that is a number is its id.
+fn request(name: &str, options: &LeaseOptions) -> Option<Request> {
+    let id = name.parse().map_or_else(|_| name.into(), LeaseId::Number);
     let host = whoami::hostname().unwrap_or_else(|_| "localhost".to_owned());
     let owner = format!("{host}:{}", std::process::id());
-    Ok(Request { schema: arguments.schema.clone(), ..Request::new(id, &owner, term) })
+    Some(Request { schema: options.schema.clone(), ..Request::new(id, &owner, options.lease?) })
 }
 
 async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<Lease>, Error> {
@@ -144,6 +150,21 @@ async fn held(guard: Guard, command: &[OsString], signals: &mut Signals) -> Resu
     {
         say(&error.to_string());
     }
+    Ok(ended)
+}
+
+/// Runs the program under the lease; `None` if the lease was lost.
+async fn leased(
+    lease: Lease,
+    term: Duration,
+    command: &[OsString],
+    signals: &mut Signals,
+) -> Result<Option<u8>, Failure> {
+    let token = lease.token().to_string();
+    // A lease is reported as lost a tenth of its term before another owner may have it.
+    let ended = run(command, (Some(&token), GRACE.min(term / 10)), signals, lease.lost()).await?;
+    // What is lost, or cannot be reached, ends with its term.
+    let _ = lease.release().await;
     Ok(ended)
 }
 

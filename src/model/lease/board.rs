@@ -18,6 +18,8 @@ pub struct LeaseRow {
     pub id: LeaseId,
     pub source: Text,
     /// `id` of its row, or the key in Redis.
+    pub key: Text,
+    /// Its name if it has one, otherwise its key.
     pub name: Text,
     /// The current or last owner.
     pub owner: Option<Text>,
@@ -108,7 +110,8 @@ fn row(snapshot: &Snapshot, table: &TableRows<Lease>, lease: &Lease, waiting: &W
     LeaseRow {
         id: LeaseId::of(&table.source.name, &lease.id),
         source: Arc::clone(&table.source.name),
-        name: Arc::clone(&lease.id),
+        key: Arc::clone(&lease.id),
+        name: Arc::clone(lease.name.as_ref().unwrap_or(&lease.id)),
         owner: lease.owner.clone(),
         acquired_at: lease.acquired_at,
         renewed_at: lease.renewed_at,
@@ -153,7 +156,11 @@ impl Waiting {
 /// The key of a lease's queue ([`locktop_locks::lease`]).
 fn queue(source: &Source, lease: &Lease) -> Option<LockKey> {
     let schema = source.name.strip_suffix(".distlock").filter(|_| source.own_keys)?;
-    let name = format!("locktop lease \"{}\" {}", schema.replace('"', "\"\""), lease.id);
+    let id = match &lease.name {
+        Some(name) => Cow::Owned(format!("'{}'", name.replace('\'', "''"))),
+        None => Cow::Borrowed(&*lease.id),
+    };
+    let name = format!("locktop lease \"{}\" {id}", schema.replace('"', "\"\""));
     Some(LockKey::Bigint(hashtextextended(name.as_bytes(), 0)))
 }
 
@@ -227,6 +234,7 @@ fn row_in_redis(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow
     Some(LeaseRow {
         id: redis_id(lease),
         source: REDIS.into(),
+        key: lease.name(),
         name: lease.name(),
         owner: Some(lease.holder.shown()),
         acquired_at: None,

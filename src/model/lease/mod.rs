@@ -20,6 +20,8 @@ pub type RowPosition = (u32, u16);
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lease {
     pub id: Text,
+    /// Of a lease that is requested by name.
+    pub name: Option<Text>,
     /// The current or last owner.
     pub owner: Option<Text>,
     /// When it was acquired or renewed.

@@ -90,6 +90,9 @@ fn who_waits_for_a_row_is_counted_at_its_lease() {
     }
     // The session that waits for its queue, and the one that is the first there.
     let queue = crate::model::lock_name::hashtextextended(b"locktop lease \"My \"\"Jobs\" 3", 0);
+    let named = crate::model::lock_name::hashtextextended(b"locktop lease \"My \"\"Jobs\" 'it''s'", 0);
+    b.leases[1].name = Some("it's".into());
+    b.lock(10, sample::advisory(named), LockMode::Exclusive, None);
     b.leases[2].backend_pid = Some(9);
     for (pid, mode, waits) in [
         (6, LockMode::Exclusive, None),
@@ -105,7 +108,7 @@ fn who_waits_for_a_row_is_counted_at_its_lease() {
     (source.own_keys, source.name) = (true, "My \"Jobs.distlock".into());
     snapshot.systems = systems.into();
     let board = Board::of(&snapshot);
-    assert_eq!(board.rows.iter().map(|row| row.waiting).collect::<Vec<_>>(), [2, 0, 2, 0, 0, 0, 0, 0]);
+    assert_eq!(board.rows.iter().map(|row| row.waiting).collect::<Vec<_>>(), [2, 1, 2, 0, 0, 0, 0, 0]);
 }
 
 #[test]

@@ -20,6 +20,7 @@ impl Source for Lease {
         ("released_at", ColumnKind::Time),
         ("backend_pid", ColumnKind::Int),
         ("backend_start", ColumnKind::Time),
+        ("name", ColumnKind::Text),
     ];
     /// `$end` and `$place`.
     const EXTRA: usize = 2;
@@ -69,6 +70,7 @@ impl Source for Lease {
             released_at: row.time()?,
             backend_pid: row.small()?,
             backend_start: row.time()?,
+            name: row.text()?,
             expires_at: row.time()?,
             place: text(row.bytes()?).and_then(|place| place_of(&place)),
         }))

@@ -179,7 +179,8 @@ pub(super) fn leases(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = i
         object!(
             row;
             source,
-            id = row.name,
+            id = row.key,
+            name = (row.name != row.key).then_some(&*row.name),
             owner, acquired_at, expires_at,
             expired = row.state == LeaseState::Expired,
             token,

@@ -74,6 +74,7 @@ columns! {
         9 backend_pid: Option<i32>,
         10 backend_start: Option<Timestamp>,
         11 place: Option<(u32, u16)>,
+        12 name: Option<Text>,
     }
     StateCounts of StateCount {
         1 status: Option<Text>,

@@ -324,6 +324,7 @@ impl Dice {
         Systems {
             leases: self.tables(|dice| Lease {
                 id: dice.text(),
+                name: dice.maybe(Self::text),
                 owner: dice.maybe(Self::text),
                 renewed_at: dice.maybe(Self::time),
                 term: dice.maybe(Self::f64),

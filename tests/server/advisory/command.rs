@@ -111,14 +111,24 @@ async fn a_lease_gives_its_token_to_the_program() {
     let missing = left(&lease("7")).await;
     assert_eq!(missing.status, Some(1), "{missing:?}");
     assert!(missing.err.contains("locktop schema install"), "{missing:?}");
-    assert_eq!(left(&lease("seven")).await.status, Some(2));
     assert_eq!(left(&["schema", "install", &target]).await.status, Some(0));
-    let first = left(&lease("7")).await;
-    let second = left(&lease("7")).await;
     let token = |left: &Left| -> i64 { left.out.trim().strip_prefix("token ").unwrap().parse().unwrap() };
-    assert!(token(&second) > token(&first), "{first:?} {second:?}");
-    eye.ask("SELECT locktop.lease_acquire(7, 'somebody', interval '1 hour')").await;
-    assert_eq!(left(&lease("7")).await.status, Some(75));
+    for (name, taken) in [("7", "lease_acquire(7"), ("nightly", "lease_acquire_named('nightly'")] {
+        let first = left(&lease(name)).await;
+        let second = left(&lease(name)).await;
+        assert!(token(&second) > token(&first), "{first:?} {second:?}");
+        let lead = left(&[&["lead", "--lease", "2s", name, &target], &script[..]].concat()).await;
+        assert!(token(&lead) > token(&second), "{lead:?}");
+        eye.ask(&format!("SELECT locktop.{taken}, 'somebody', interval '1 hour')")).await;
+        assert_eq!(left(&lease(name)).await.status, Some(75), "{name}");
+    }
+    let snapshot = left(&["snapshot", "--format", "json", &target]).await;
+    let snapshot: serde_json::Value = serde_json::from_str(&snapshot.out).unwrap();
+    let leases = snapshot["leases"].as_array().unwrap();
+    assert!(
+        leases.iter().any(|lease| lease["name"] == "nightly" && lease["owner"] == "somebody"),
+        "{leases:#?}"
+    );
 }
 
 #[tokio::test]

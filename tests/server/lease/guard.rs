@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::locks::lease::{Lease, Request};
+use locktop::locks::lease::{Lease, LeaseId, Request};
 use locktop::locks::{Error, Held as _, Lost};
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, kill_process};
@@ -91,12 +91,18 @@ async fn its_holder_is_told_before_anybody_else_has_it() {
         let other = Lease::acquire_within(&info, &Request::new(7, "node2", LONG), TIMEOUT).await.unwrap();
         let check = lease.check();
         let other = other.expect("its term ends");
-        let Err(Lost::NotRenewed { id: 7, reason }) = check else { panic!("{version}: {check:?}") };
+        let Err(Lost::NotRenewed { id: LeaseId::Number(7), reason }) = check else {
+            panic!("{version}: {check:?}")
+        };
         let reasons = ["the schema \"locktop\" has no lease_renew", "no answer to lease_renew"];
         assert!(reasons.iter().any(|known| reason.contains(known)), "{version}: {reason}");
-        assert_eq!(lost.await, Lost::NotRenewed { id: 7, reason: reason.clone() }, "{version}");
+        assert_eq!(
+            lost.await,
+            Lost::NotRenewed { id: LeaseId::Number(7), reason: reason.clone() },
+            "{version}"
+        );
         let told = lease.run(std::future::pending::<()>()).await;
-        assert_eq!(told, Err(Lost::NotRenewed { id: 7, reason }), "{version}: for good");
+        assert_eq!(told, Err(Lost::NotRenewed { id: LeaseId::Number(7), reason }), "{version}: for good");
         assert!(!lease.release().await.unwrap(), "{version}: it is another's");
         assert!(other.release().await.unwrap(), "{version}");
     }))

@@ -6,6 +6,7 @@ mod fence;
 mod force;
 mod guard;
 mod holder;
+mod named;
 mod paused;
 mod place;
 mod queue;

@@ -1,11 +1,11 @@
-use std::pin::pin;
+use tokio::sync::watch;
 
-use super::Key;
 use super::locks::Locks;
 use super::session::Session;
 use super::source::Source;
-use crate::{Error, Held as _};
-use pg_connect::Backoff;
+use super::{Guard, Key};
+use crate::Error;
+use crate::lead::{self, Leader};
 
 /// The session that holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,34 +44,45 @@ impl<S: Source> Locks<S> {
         stop: impl Future<Output = ()>,
         mut work: impl FnMut() -> F,
     ) -> Result<(), Error> {
-        let mut stop = pin!(stop);
-        let mut backoff = Backoff::default();
-        loop {
-            let guard = tokio::select! {
-                () = &mut stop => return Ok(()),
-                guard = self.lock(name) => guard,
-            };
-            let guard = match guard {
-                Ok(guard) => guard,
-                Err(error) if error.is_transient() => {
-                    let pause = backoff.failed(matches!(error, Error::Silent { .. }));
-                    tokio::select! {
-                        () = &mut stop => return Ok(()),
-                        () = tokio::time::sleep(pause) => continue,
-                    }
-                }
-                Err(error) => return Err(error),
-            };
-            backoff = Backoff::default();
-            let done = tokio::select! {
-                () = &mut stop => Ok(()),
-                done = guard.run(work()) => done,
-            };
-            if done.is_ok() {
-                // The work is done; an error would only report that the lock is lost.
-                let _ = guard.release().await;
-                return Ok(());
-            }
+        lead::lead(stop, || self.lock(name), |_| work(), Guard::release).await
+    }
+
+    /// Who holds the lock exclusively, read each second, on one connection, until the receiver is dropped; `None` also while that
+    /// is not known.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn leader(&self, name: &str) -> watch::Receiver<Option<Holder>> {
+        lead::watched(Reader { source: self.source.clone(), session: None, key: name.into() })
+    }
+}
+
+/// Reads the holder of a lock. The session is closed after an error.
+struct Reader<S: Source> {
+    source: S,
+    session: Option<Session<S::Conn>>,
+    key: Key,
+}
+
+impl<S: Source> Leader for Reader<S> {
+    type Holder = Holder;
+
+    async fn read(&mut self) -> Result<Option<Holder>, Error> {
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => Session::new(self.source.get().await?),
+        };
+        let holder = session.holder(&self.key).await?;
+        self.session = Some(session);
+        Ok(holder)
+    }
+}
+
+impl<S: Source> Drop for Reader<S> {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.give_back();
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 
 use super::link::Link;
 use super::standing::Standing;
-use super::{Request, SHORTEST, keeper, queue};
+use super::{LeaseId, Request, SHORTEST, keeper, queue};
 use crate::{Error, Held, Lost};
 use locktop_base::clock;
 use pg_connect::conninfo::ConnInfo;
@@ -20,7 +20,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 #[must_use = "dropping it lets the lease expire"]
 pub struct Lease {
-    id: i32,
+    id: LeaseId,
+    /// `distlock.id`.
+    row: i32,
     token: i64,
     term: Duration,
     /// The name of the schema, in double quotes.
@@ -66,11 +68,12 @@ impl Lease {
     }
 
     fn new(link: Link, request: &Request, token: i64, sent: Duration) -> Self {
-        let standing = watch::Sender::new(Standing::new(request.id, sent, request.term));
+        let standing = watch::Sender::new(Standing::new(request.id.clone(), sent, request.term));
         let (stop, stopped) = oneshot::channel();
+        let row = link.row;
         let task = tokio::spawn(keeper::keep(link, token, standing.clone(), stopped));
-        let (id, term, schema) = (request.id, request.term, request.schema.quoted());
-        Self { id, token, term, schema, standing, stop, task }
+        let (id, term, schema) = (request.id.clone(), request.term, request.schema.quoted());
+        Self { id, row, token, term, schema, standing, stop, task }
     }
 
     /// Larger than the token of any earlier owner. For systems outside this database that can compare numbers.
@@ -110,7 +113,7 @@ impl Lease {
             self.schema
         );
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-            [(&self.id, Type::INT4), (&self.token, Type::INT8), (&left, Type::TEXT)];
+            [(&self.row, Type::INT4), (&self.token, Type::INT8), (&left, Type::TEXT)];
         let answer = transaction.query_typed(&sql, &values).await;
         answer.map(|_| ()).map_err(|error| Error::of("assert_lease", &self.schema, &error))
     }

@@ -69,7 +69,7 @@ async fn renew(link: &mut Link, token: i64, standing: &watch::Sender<Standing>) 
             standing.send_modify(Standing::lost);
             Ok(())
         }
-        Ok(Ok(None)) => Err(Error::Locked { id: link.id, what: "lease_renew" }.to_string()),
+        Ok(Ok(None)) => Err(Error::Locked { id: link.lease.clone(), what: "lease_renew" }.to_string()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => {
             link.close();

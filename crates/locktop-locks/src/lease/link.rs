@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-use super::Request;
+use super::{LeaseId, Request};
 use crate::Error;
 use crate::advisory::source::{CANCEL, GOODBYE};
 use crate::schema_name::literal;
@@ -39,16 +39,31 @@ pub(super) struct Link {
     pub(super) schema: String,
     /// The key of the queue, in SQL: its name is a literal, so that locktop shows it.
     pub(super) key: String,
-    pub(super) id: i32,
+    pub(super) lease: LeaseId,
+    /// `distlock.id`; 0 as long as that of the name is not known.
+    pub(super) row: i32,
     pub(super) term: Duration,
 }
 
 impl Link {
     pub(super) fn new(info: &ConnInfo, request: &Request) -> Self {
-        let (schema, id) = (request.schema.quoted(), request.id);
-        let name = literal(&format!("locktop lease {schema} {id}"));
+        let (schema, lease) = (request.schema.quoted(), request.id.clone());
+        let (row, shown) = match &lease {
+            LeaseId::Number(id) => (*id, id.to_string()),
+            LeaseId::Name(name) => (0, format!("'{}'", name.replace('\'', "''"))),
+        };
+        let name = literal(&format!("locktop lease {schema} {shown}"));
         let key = format!("pg_catalog.hashtextextended({name}, 0)");
-        Self { info: info.clone(), connection: None, queued: None, schema, key, id, term: request.term }
+        Self {
+            info: info.clone(),
+            connection: None,
+            queued: None,
+            schema,
+            key,
+            lease,
+            row,
+            term: request.term,
+        }
     }
 
     /// Connects if there is no connection. A new one is not in the queue.
@@ -103,30 +118,38 @@ impl Link {
         in_turn: bool,
     ) -> Result<(Option<i64>, Option<f64>, i64), Error> {
         let (what, schema) = ("lease_acquire", self.schema.clone());
-        let (id, key, secs) = (self.id, self.key.clone(), self.term.as_secs_f64());
+        let (lease, key, secs) = (self.lease.clone(), self.key.clone(), self.term.as_secs_f64());
+        let (id, kind, acquire, column, row): (&(dyn ToSql + Sync), _, _, _, _) = match &lease {
+            LeaseId::Number(id) => (id, Type::INT4, "lease_acquire", "id", "$1".to_owned()),
+            // Called last: a row that is acquired keeps its name.
+            LeaseId::Name(name) => {
+                (name, Type::TEXT, "lease_acquire_named", "name", format!("{schema}.lease_id($1)"))
+            }
+        };
         // The difference to infinity is an error before 17.
         let sql = format!(
             "SELECT CASE WHEN NOT $4 OR pg_catalog.pg_try_advisory_xact_lock_shared(k.key)
-                         THEN {schema}.lease_acquire($1, $2, pg_catalog.make_interval(secs => $3)) END,
+                         THEN {schema}.{acquire}($1, $2, pg_catalog.make_interval(secs => $3)) END,
                     (SELECT pg_catalog.date_part('epoch', d.ts OPERATOR(pg_catalog.+) d.expired_time
                                                           OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
                        FROM {schema}.distlock d
-                      WHERE d.id OPERATOR(pg_catalog.=) $1 AND pg_catalog.isfinite(d.ts)),
-                    k.key
+                      WHERE d.{column} OPERATOR(pg_catalog.=) $1 AND pg_catalog.isfinite(d.ts)),
+                    k.key, {row}
                FROM {key} k (key)"
         );
         let values: [(&(dyn ToSql + Sync), Type); 4] =
-            [(&id, Type::INT4), (&owner, Type::TEXT), (&secs, Type::FLOAT8), (&in_turn, Type::BOOL)];
+            [(id, kind), (&owner, Type::TEXT), (&secs, Type::FLOAT8), (&in_turn, Type::BOOL)];
         let row = first(self.client().await?, what, &schema, &sql, &values).await?;
         let failed = |error| Error::column(what, &error);
         let row = row.ok_or_else(|| Error::no_row(what))?;
-        let column = |index| row.try_get::<_, Option<f64>>(index).map_err(failed);
-        Ok((row.try_get(0).map_err(failed)?, column(1)?, row.try_get(2).map_err(failed)?))
+        self.row = row.try_get(3).map_err(failed)?;
+        let left = row.try_get(1).map_err(failed)?;
+        Ok((row.try_get(0).map_err(failed)?, left, row.try_get(2).map_err(failed)?))
     }
 
     /// Whether it was renewed; `None` if the row is locked.
     pub(super) async fn renew(&mut self, token: i64) -> Result<Option<bool>, Error> {
-        let (id, secs, schema) = (self.id, self.term.as_secs_f64(), self.schema.clone());
+        let (id, secs, schema) = (self.row, self.term.as_secs_f64(), self.schema.clone());
         let values: [(&(dyn ToSql + Sync), Type); 3] =
             [(&id, Type::INT4), (&token, Type::INT8), (&secs, Type::FLOAT8)];
         let sql = format!("SELECT {schema}.lease_renew($1, $2, pg_catalog.make_interval(secs => $3))");
@@ -137,7 +160,7 @@ impl Link {
     /// two statements are sent together, but are two transactions: the second one, if it notifies, takes a lock of the whole
     /// server to its end.
     pub(super) async fn release(&mut self, token: i64) -> Result<Option<bool>, Error> {
-        let (id, schema) = (self.id, self.schema.clone());
+        let (id, schema) = (self.row, self.schema.clone());
         let wake = format!(
             "SELECT pg_catalog.pg_notify(pg_catalog.concat('locktop_lease_', k.key), '')
                FROM {} k (key) WHERE NOT pg_catalog.pg_try_advisory_xact_lock_shared(k.key)",
@@ -165,7 +188,7 @@ impl Drop for Link {
     }
 }
 
-async fn first(
+pub(super) async fn first(
     client: &Client,
     what: &'static str,
     schema: &str,

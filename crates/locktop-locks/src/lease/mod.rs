@@ -14,7 +14,7 @@
 //!
 //! # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let info = ConnInfo::parse("host=db.example dbname=shop")?;
-//! let request = Request::new(7, "node1", Duration::from_secs(30));
+//! let request = Request::new("invoices", "node1", Duration::from_secs(30));
 //! let Some(lease) = Lease::acquire(&info, &request).await? else { return Ok(()) };
 //! let work = async {
 //!     let transaction = client.transaction().await?;
@@ -44,7 +44,7 @@
 //!
 //! [`Lease::acquire_within`] waits for a session advisory lock, which the server grants in the order of arrival. The session
 //! that has it is the first in the queue, and listens for the release. The lock's key is
-//! `hashtextextended('locktop lease "SCHEMA" ID', 0)`, and the channel `locktop_lease_KEY`. A release tries to get the key
+//! `hashtextextended('locktop lease "SCHEMA" ID', 0)`, where ID is the number, or the name in single quotes, and the channel `locktop_lease_KEY`. A release tries to get the key
 //! shared, and notifies only if it does not get it, in a statement of its own. A program that calls `lease_release` itself
 //! can do the same:
 //!
@@ -59,7 +59,7 @@
 //!
 //! # The SQL
 //!
-//! `lease_acquire(id, owner, term)` returns the token or null, `lease_renew(id, token)` and `lease_release(id, token)` a
+//! `lease_acquire(id, owner, term)` and `lease_acquire_named(name, owner, term)` return the token or null, `lease_id(name)` the id of a name, `lease_renew(id, token)` and `lease_release(id, token)` a
 //! boolean, `assert_lease(id, token)` fails with SQLSTATE `LT001`; `lease_check` only reads, and the view `leases` is for
 //! display. Statements written for the published table work on this one, and give each new owner a new token too.
 //!
@@ -72,6 +72,7 @@
 mod force;
 mod guard;
 mod keeper;
+mod lead;
 mod link;
 mod queue;
 mod standing;
@@ -79,18 +80,53 @@ mod standing;
 use std::time::Duration;
 
 use crate::SchemaName;
+use locktop_base::text::one_line_prefix;
 
 pub use force::{Place, Shown, force_release};
 pub use guard::Lease;
+pub use lead::Holder;
+
+/// Most characters of a name.
+const NAME: usize = 200;
 
 /// The shortest term: a third of it must be enough for a round trip of a renewal.
 pub const SHORTEST: Duration = Duration::from_millis(100);
 
+/// Identifies a lease: two that differ are two leases.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LeaseId {
+    /// The row of `distlock` with this id.
+    Number(i32),
+    /// The row with this name, of 1 to 200 characters; its id is a random negative number.
+    Name(String),
+}
+
+impl From<i32> for LeaseId {
+    fn from(number: i32) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<&str> for LeaseId {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+impl std::fmt::Display for LeaseId {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(to),
+            Self::Name(name) => one_line_prefix(name, NAME).fmt(to),
+        }
+    }
+}
+
 /// Which lease, for which owner, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The row of `distlock`; created if it does not exist.
-    pub id: i32,
+    /// Its number or name; its row is created if it does not exist.
+    pub id: LeaseId,
     /// For display: owners are distinguished by the token.
     pub owner: String,
     /// The time until it ends, unless it is renewed; at least [`SHORTEST`].
@@ -105,8 +141,8 @@ pub struct Request {
 impl Request {
     /// A lease in the schema `locktop`.
     #[must_use]
-    pub fn new(id: i32, owner: &str, term: Duration) -> Self {
+    pub fn new(id: impl Into<LeaseId>, owner: &str, term: Duration) -> Self {
         let (owner, schema) = (owner.to_owned(), SchemaName::default());
-        Self { id, owner, term, schema, retry: Duration::from_secs(1) }
+        Self { id: id.into(), owner, term, schema, retry: Duration::from_secs(1) }
     }
 }

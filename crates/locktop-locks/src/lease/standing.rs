@@ -1,11 +1,12 @@
 use std::time::Duration;
 
+use super::LeaseId;
 use crate::Lost;
 
 /// Either the lease is held for some time, or it is lost, and then for good.
 #[derive(Debug, Clone)]
 pub(super) struct Standing {
-    id: i32,
+    id: LeaseId,
     /// By [`locktop_base::clock::since_boot`]: from then on another owner may hold it.
     until: Duration,
     /// The failure of the last renewal attempt.
@@ -21,7 +22,7 @@ pub(super) fn end(sent: Duration, term: Duration) -> Duration {
 }
 
 impl Standing {
-    pub(super) fn new(id: i32, sent: Duration, term: Duration) -> Self {
+    pub(super) fn new(id: LeaseId, sent: Duration, term: Duration) -> Self {
         Self { id, until: end(sent, term), trouble: None, loss: None, is_over: false }
     }
 
@@ -49,7 +50,7 @@ impl Standing {
         }
         let reason =
             self.trouble.clone().unwrap_or_else(|| "this process or its machine was stopped".to_owned());
-        self.loss = Some(Lost::NotRenewed { id: self.id, reason });
+        self.loss = Some(Lost::NotRenewed { id: self.id.clone(), reason });
         true
     }
 
@@ -68,7 +69,7 @@ impl Standing {
 
     /// The server reports that it is not held.
     pub(super) fn lost(&mut self) {
-        self.loss.get_or_insert(Lost::Lease { id: self.id });
+        self.loss.get_or_insert(Lost::Lease { id: self.id.clone() });
     }
 }
 
@@ -84,28 +85,28 @@ mod tests {
 
     #[test]
     fn it_ends_before_the_term_does_counted_from_before_it_was_sent() {
-        let mut standing = Standing::new(7, at(100), TERM);
+        let mut standing = Standing::new(LeaseId::Number(7), at(100), TERM);
         assert_eq!(standing.left(at(100)), at(27));
         assert!(!standing.tick(at(126)) && standing.loss().is_none());
         assert!(standing.tick(at(127)), "three seconds before the server lets another owner in");
         assert!(!standing.tick(at(128)), "once is enough");
-        assert!(matches!(standing.loss(), Some(Lost::NotRenewed { id: 7, .. })));
+        assert!(matches!(standing.loss(), Some(Lost::NotRenewed { id: LeaseId::Number(7), .. })));
         assert_eq!(standing.left(at(101)), Duration::ZERO);
     }
 
     #[test]
     fn a_renewal_counts_from_when_it_was_sent() {
-        let mut standing = Standing::new(7, at(100), TERM);
+        let mut standing = Standing::new(LeaseId::Number(7), at(100), TERM);
         standing.renewed(at(110), TERM, at(126));
         assert_eq!(standing.left(at(126)), at(11));
     }
 
     #[test]
     fn an_answer_from_before_the_machine_slept_does_not_count() {
-        let mut standing = Standing::new(7, at(100), TERM);
+        let mut standing = Standing::new(LeaseId::Number(7), at(100), TERM);
         standing.renewed(at(110), TERM, at(500));
         assert!(standing.loss().is_some());
-        let mut standing = Standing::new(7, at(100), TERM);
+        let mut standing = Standing::new(LeaseId::Number(7), at(100), TERM);
         standing.tick(at(127));
         standing.renewed(at(120), TERM, at(128));
         assert!(standing.loss().is_some(), "a loss that was reported is final");
@@ -113,14 +114,14 @@ mod tests {
 
     #[test]
     fn the_last_trouble_is_the_reason_and_the_servers_word_stays() {
-        let mut standing = Standing::new(7, at(100), TERM);
+        let mut standing = Standing::new(LeaseId::Number(7), at(100), TERM);
         standing.failed("no connection".to_owned());
         standing.tick(at(200));
         let text = standing.loss().unwrap().to_string();
         assert_eq!(text, "lease 7 may be lost: no renewal was confirmed in time (no connection)");
-        let mut standing = Standing::new(7, at(100), TERM);
+        let mut standing = Standing::new(LeaseId::Number(7), at(100), TERM);
         standing.lost();
         standing.tick(at(200));
-        assert_eq!(standing.loss(), Some(&Lost::Lease { id: 7 }));
+        assert_eq!(standing.loss(), Some(&Lost::Lease { id: LeaseId::Number(7) }));
     }
 }

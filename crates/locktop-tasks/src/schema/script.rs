@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use locktop_locks::SchemaName;
 
 /// The newest version of the schema, which an installation makes.
-pub const LATEST: u32 = 8;
+pub const LATEST: u32 = 9;
 
 /// The files of a version, in order.
 struct Version {
@@ -18,7 +18,7 @@ macro_rules! file {
 }
 
 /// Oldest first. A version that was released is never edited: what changes is a new one.
-static VERSIONS: [Version; 8] = [
+static VERSIONS: [Version; 9] = [
     Version {
         number: 1,
         files: &[file!("001_marks"), file!("001_keys"), file!("001_audit"), file!("001_cron")],
@@ -65,7 +65,8 @@ static VERSIONS: [Version; 8] = [
         files: &[file!("006_before"), file!("006_tasks"), file!("006_queue"), file!("006_after")],
     },
     Version { number: 7, files: &[file!("007_workers"), file!("007_purge")] },
-    Version { number: LATEST, files: &[file!("008_refusals")] },
+    Version { number: 8, files: &[file!("008_refusals")] },
+    Version { number: LATEST, files: &[file!("009_lease_names")] },
 ];
 
 /// Records the version at the end of its script, and marks the created objects.

@@ -92,7 +92,7 @@ fn in_table<'a>(index: &PlanIndex<'a>, row: &LeaseRow) -> Option<(&'a TableRows<
     let table = tables.filter(|table| table.source.name == row.source);
     table
         .flat_map(|table| table.section.last_rows().iter().map(move |lease| (table, lease)))
-        .find(|(_, lease)| lease.id == row.name)
+        .find(|(_, lease)| lease.id == row.key)
 }
 
 fn in_redis(index: &PlanIndex<'_>, id: LeaseId) -> Option<Arc<RedisLease>> {
