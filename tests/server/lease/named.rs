@@ -125,7 +125,7 @@ async fn a_leader_fences_its_writes_and_is_followed_when_its_lease_is_lost() {
                 led.lock().unwrap().push((owner, lease.token()));
                 async move {
                     let _kept = lease;
-                    std::future::pending().await
+                    std::future::pending().await;
                 }
             };
             let request = Request::new(NAME, owner, Duration::from_secs(1));
