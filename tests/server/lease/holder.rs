@@ -17,6 +17,8 @@ use super::support::TIMEOUT;
 const ADDRESS: &str = "LOCKTOP_TEST_HOLDER";
 /// In milliseconds.
 const TERM_OF: &str = "LOCKTOP_TEST_TERM";
+/// It has effects, each with a pause of this time in its transaction, in milliseconds.
+const EFFECTS: &str = "LOCKTOP_TEST_EFFECTS";
 const MARK: &str = "holder: ";
 
 /// Long enough that a busy machine does not lose it, short enough to wait for.
@@ -42,6 +44,19 @@ async fn holder() {
             }
         }
     });
+    if let Ok(pause) = std::env::var(EFFECTS) {
+        let pause = Duration::from_millis(pause.parse().unwrap());
+        let work = async {
+            tokio::select! {
+                () = super::faults::effects(&info, &lease, pause) => {}
+                // No line comes, only the end.
+                _ = lines.recv() => {}
+            }
+        };
+        let _ = lease.run(work).await;
+        let _ = lease.release().await;
+        return;
+    }
     let work = async {
         while lines.recv().await.is_some() {
             session.ask("INSERT INTO public.steps VALUES ('unfenced')").await;
@@ -61,7 +76,7 @@ async fn holder() {
     say(&format!("write {}", session.refused(&write).await));
 }
 
-fn say(what: &str) {
+pub(super) fn say(what: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{MARK}{what}").unwrap();
     out.flush().unwrap();
@@ -80,7 +95,17 @@ impl Holder {
     }
 
     pub(crate) fn start_with(address: &str, term: Duration) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        Self::run(address, term, &mut Command::new(std::env::current_exe().unwrap()))
+    }
+
+    /// It has effects until it is told to finish.
+    pub(crate) fn start_with_effects(address: &str, term: Duration, pause: Duration) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        Self::run(address, term, command.env(EFFECTS, pause.as_millis().to_string()))
+    }
+
+    fn run(address: &str, term: Duration, command: &mut Command) -> Self {
+        let mut child = command
             .args(["--ignored", "--exact", "lease::holder::holder", "--nocapture"])
             .env(ADDRESS, address)
             .env(TERM_OF, term.as_millis().to_string())
@@ -142,6 +167,11 @@ impl Holder {
 
     pub(crate) fn wake(&self) {
         kill_process(self.pid(), Signal::CONT).unwrap();
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        // Not reaped: the others may ask for its state.
     }
 
     fn pid(&self) -> Pid {

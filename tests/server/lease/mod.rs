@@ -2,6 +2,7 @@
 
 mod article;
 mod crowd;
+mod faults;
 mod fence;
 mod force;
 mod guard;
