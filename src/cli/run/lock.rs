@@ -37,7 +37,10 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
     };
     let ended = if let Some(request) = request(&arguments.name, &arguments.lease) {
         let take = async |info: ConnInfo| lease(&info, &request, wait).await;
-        let answer = signals.or(Box::pin(asking(&settings, take))).await??.map_err(|error| failed(&error))?;
+        let answer = signals
+            .or(Box::pin(asking(&settings, "locktop lock", take)))
+            .await??
+            .map_err(|error| failed(&error))?;
         let Some(lease) = answer else { return Ok(busy(arguments)) };
         leased(lease, request.term, &arguments.command, &mut signals).await?
     } else {
@@ -49,7 +52,10 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
                 locks.try_lock(arguments.name.as_str(), wait).await
             }
         };
-        let answer = signals.or(Box::pin(asking(&settings, take))).await??.map_err(|error| failed(&error))?;
+        let answer = signals
+            .or(Box::pin(asking(&settings, "locktop lock", take)))
+            .await??
+            .map_err(|error| failed(&error))?;
         let Some(guard) = answer else { return Ok(busy(arguments)) };
         held(guard, &arguments.command, &mut signals).await?
     };
@@ -72,7 +78,7 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
             let _ = known.set(locks);
             Ok::<Leading, Error>(Leading::Lock(guard))
         };
-        let ended = match signals.or(Box::pin(asking(&settings, take))).await?? {
+        let ended = match signals.or(Box::pin(asking(&settings, "locktop lead", take))).await?? {
             Ok(Leading::Lock(guard)) => held(guard, &arguments.command, &mut signals).await?,
             Ok(Leading::Lease(term, Some(lease))) => {
                 leased(lease, term, &arguments.command, &mut signals).await?
@@ -125,12 +131,16 @@ async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<
     }
 }
 
-/// Asks for a password, if the server or a key needs one.
+/// Asks for a password, if the server or a key needs one. The session has this `application_name`, unless another is given.
 async fn asking<T>(
     settings: &Settings,
+    name: &str,
     take: impl AsyncFn(ConnInfo) -> Result<T, Error>,
 ) -> Result<Result<T, Error>, Failure> {
     let mut info = super::info(settings)?;
+    if info.application_name() == "locktop" {
+        info = info.with_application_name(name);
+    }
     loop {
         match take(info.clone()).await {
             Err(Error::Connect(error)) => match super::ask_again(settings, &info, &error) {

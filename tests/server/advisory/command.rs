@@ -71,6 +71,8 @@ async fn a_dashboard_shows_the_name_and_a_program_whose_lock_is_lost_is_terminat
     let snapshot: serde_json::Value = serde_json::from_str(&snapshot.out).unwrap();
     let locks = snapshot["locks"].as_array().unwrap();
     assert!(locks.iter().any(|lock| lock["name"] == "nightly"), "{locks:#?}");
+    let backends = snapshot["backends"].as_array().unwrap();
+    assert!(backends.iter().any(|backend| backend["application"] == "locktop lock"), "{backends:#?}");
     eye.ask(
         "SELECT pg_terminate_backend(pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
           WHERE locktype = 'advisory' AND datname = current_database()",

@@ -126,6 +126,12 @@ impl ConnInfo {
         info
     }
 
+    /// `application_name`; by default the name of the program.
+    #[must_use]
+    pub fn application_name(&self) -> &str {
+        &self.application_name
+    }
+
     /// The same settings with another `application_name`.
     #[must_use]
     pub fn with_application_name(mut self, name: &str) -> Self {

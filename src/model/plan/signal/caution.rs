@@ -48,6 +48,9 @@ fn program(backend: &Backend) -> Option<Caution> {
     let application = backend.application.as_deref()?;
     let (kind, words) = match application {
         "locktop" => (CautionKind::Locktop, "another locktop session"),
+        "locktop lock" | "locktop lead" => {
+            (CautionKind::Tool, "the program that runs under its lock is ended")
+        }
         "pg_dump" | "pg_dumpall" => (CautionKind::Tool, "a dump is lost, and must be started again"),
         "pg_restore" => (CautionKind::Tool, "a restore remains incomplete"),
         "pg_basebackup" => (CautionKind::Tool, "a base backup is lost, and must be started again"),
