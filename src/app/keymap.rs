@@ -180,14 +180,13 @@ pub fn binding(action: Action) -> Option<&'static Binding> {
     BINDINGS.iter().find(|binding| binding.action == action)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeyMapError {
-    #[error("unknown action \"{0}\"")]
-    UnknownAction(String),
-    #[error(transparent)]
-    Key(#[from] crate::keys::KeyError),
-    #[error("the key {key} is bound to both {first} and {second}")]
-    Twice { key: String, first: &'static str, second: &'static str },
+/// Two changes use the same key.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the key {key} is bound to both {} and {}", .first.name, .second.name)]
+pub struct BoundTwice {
+    pub key: Key,
+    pub first: &'static Binding,
+    pub second: &'static Binding,
 }
 
 #[derive(Debug, Clone)]
@@ -200,58 +199,42 @@ pub struct KeyMap {
 
 impl Default for KeyMap {
     fn default() -> Self {
-        Self::with(&[]).unwrap_or(Self {
-            by_key: BTreeMap::new(),
-            unbound: BTreeMap::new(),
-            keys: BTreeMap::new(),
-        })
+        Self::of(BTreeMap::new(), &BTreeMap::new())
     }
 }
 
 impl KeyMap {
-    /// The table with the config's changes: the name of an action and its keys. A key that a change takes from the defaults
-    /// of another action no longer belongs to that action.
-    ///
-    /// # Errors
-    /// If a name or a key is unknown, or two changes use the same key.
-    pub fn with(changes: &[(String, Vec<String>)]) -> Result<Self, KeyMapError> {
+    /// The table with the config's changes. A key that a change takes from the defaults of another action no longer belongs
+    /// to that action.
+    pub fn with(changes: impl Iterator<Item = (&'static Binding, Vec<Key>)>) -> Result<Self, BoundTwice> {
         let mut chosen: BTreeMap<Action, Vec<Key>> = BTreeMap::new();
         let mut taken: BTreeMap<Key, &'static Binding> = BTreeMap::new();
-        for (name, keys) in changes {
-            let binding = BINDINGS
-                .iter()
-                .find(|binding| binding.name == name)
-                .ok_or_else(|| KeyMapError::UnknownAction(name.clone()))?;
-            let keys = keys.iter().map(|key| Key::parse(key)).collect::<Result<Vec<_>, _>>()?;
-            for key in &keys {
-                if let Some(other) = taken.insert(*key, binding)
-                    && other.action != binding.action
+        for (second, keys) in changes {
+            for key in keys.iter().copied() {
+                if let Some(first) = taken.insert(key, second)
+                    && first.action != second.action
                 {
-                    let (first, second) = (other.name, binding.name);
-                    return Err(KeyMapError::Twice { key: key.to_string(), first, second });
+                    return Err(BoundTwice { key, first, second });
                 }
             }
-            chosen.insert(binding.action, keys);
+            chosen.insert(second.action, keys);
         }
+        Ok(Self::of(chosen, &taken))
+    }
+
+    fn of(mut chosen: BTreeMap<Action, Vec<Key>>, taken: &BTreeMap<Key, &'static Binding>) -> Self {
         let mut map = Self { by_key: BTreeMap::new(), unbound: BTreeMap::new(), keys: BTreeMap::new() };
         for binding in BINDINGS.iter() {
-            let keys = match chosen.remove(&binding.action) {
-                Some(keys) => keys,
-                None => binding
-                    .keys
-                    .iter()
-                    .map(|key| Key::parse(key))
-                    .collect::<Result<Vec<_>, _>>()?
-                    .into_iter()
-                    .filter(|key| !taken.contains_key(key))
-                    .collect(),
-            };
+            let keys = chosen.remove(&binding.action).unwrap_or_else(|| {
+                let keys = binding.keys.iter().filter_map(|key| Key::parse(key).ok());
+                keys.filter(|key| !taken.contains_key(key)).collect()
+            });
             for key in &keys {
                 map.by_key.insert(*key, binding.action);
             }
             map.keys.insert(binding.action, keys);
         }
-        Ok(map)
+        map
     }
 
     /// The actions that lost a default key to a change, each with the key and the action it has now.
@@ -320,10 +303,14 @@ mod tests {
         }
     }
 
+    fn with(changes: &[(Action, char)]) -> Result<KeyMap, BoundTwice> {
+        let change = |(action, key): &(Action, char)| (binding(*action).unwrap(), vec![Key::char(*key)]);
+        KeyMap::with(changes.iter().map(change))
+    }
+
     #[test]
     fn a_change_takes_the_key_from_another_action() {
-        let map =
-            KeyMap::with(&[("quit".into(), vec!["x".into()]), ("zoom".into(), vec!["q".into()])]).unwrap();
+        let map = with(&[(Action::Quit, 'x'), (Action::Zoom, 'q')]).unwrap();
         assert_eq!(map.action(Key::char('x')), Some(Action::Quit));
         assert_eq!(map.action(Key::char('q')), Some(Action::Zoom));
         assert_eq!(map.action(Key::char('z')), None);
@@ -337,7 +324,7 @@ mod tests {
 
     #[test]
     fn read_only_leaves_no_key_that_acts() {
-        let map = KeyMap::with(&[("terminate".into(), vec!["x".into()])]).unwrap();
+        let map = with(&[(Action::Command(CommandId::Terminate), 'x')]).unwrap();
         assert_eq!(map.action(Key::char('x')), Some(Action::Command(CommandId::Terminate)));
         let map = map.read_only();
         for key in ["x", "C", "K", "R", "U", "E", "T", "X"] {
@@ -352,14 +339,8 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
-        let error = |changes: &[(&str, &str)]| {
-            let changes: Vec<_> =
-                changes.iter().map(|(name, key)| ((*name).to_owned(), vec![(*key).to_owned()])).collect();
-            KeyMap::with(&changes).unwrap_err().to_string()
-        };
-        assert_eq!(error(&[("fly", "x")]), "unknown action \"fly\"");
-        assert!(error(&[("quit", "ctrl-")]).contains("unknown key \"ctrl-\""));
-        assert_eq!(error(&[("quit", "x"), ("zoom", "x")]), "the key x is bound to both quit and zoom");
+    fn a_key_of_two_changes_is_a_mistake() {
+        let error = with(&[(Action::Quit, 'x'), (Action::Zoom, 'x')]).unwrap_err();
+        assert_eq!(error.to_string(), "the key x is bound to both quit and zoom");
     }
 }

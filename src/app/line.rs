@@ -1,7 +1,7 @@
 //! Text with a meaning, to which a theme assigns colours.
 
 /// The meaning of a piece of text. The theme decides how it appears; the words alone must be sufficient to understand it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, strum::EnumString)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Tone {
     #[default]

@@ -13,7 +13,7 @@ use crate::locks::work_session::WorkerId;
 use crate::schema::SchemaName;
 use crate::text::parse_duration;
 
-pub use super::options::{SnapshotFormat, ThemeName, ViewArgs};
+pub use super::options::{SnapshotFormat, ViewArgs};
 pub use crate::app::screens::Screen;
 
 const EXAMPLES: &str = "\

@@ -16,7 +16,7 @@ mod zone;
 
 pub use args::{
     Cli, Command, ConfigCommand, ConnectArgs, LockOfArgs, Screen, SnapshotArgs, SnapshotFormat,
-    TargetsFormat, ThemeName, ViewArgs,
+    TargetsFormat, ViewArgs,
 };
 pub use check::CheckArgs;
 pub use command::parse;
@@ -28,4 +28,4 @@ pub use run::{explain, run};
 pub use schema::{
     AdaptersCheckArgs, AdaptersCommand, AdaptersListArgs, Limit, RecoverArgs, SchemaCommand, SchemaPlace,
 };
-pub use settings::{Context, Settings, SettingsError};
+pub use settings::{Env, Settings, SettingsError};

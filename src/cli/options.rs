@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use crate::app::screens::Screen;
 use crate::config::{MAX_REFRESH, MIN_REFRESH};
 use crate::text::parse_duration;
+use crate::ui::theme::Base;
 
 /// Appearance and start of the dashboard.
 #[derive(Debug, Clone, Default, Args)]
@@ -19,7 +20,7 @@ pub struct ViewArgs {
     pub screen: Option<Screen>,
     /// Colors [default: dark]
     #[arg(long, value_name = "THEME")]
-    pub theme: Option<ThemeName>,
+    pub theme: Option<Base>,
     /// Draw with ASCII characters only.
     #[arg(long)]
     pub ascii: bool,
@@ -48,30 +49,6 @@ impl ValueEnum for Screen {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let screen = self.definition();
         Some(PossibleValue::new(screen.name).help(screen.about))
-    }
-}
-
-/// A set of colors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ThemeName {
-    /// For a dark background.
-    Dark,
-    /// For a light background.
-    Light,
-    /// No colors.
-    Mono,
-    /// The sixteen colors of the terminal.
-    Ansi,
-}
-
-impl ThemeName {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Dark => "dark",
-            Self::Light => "light",
-            Self::Mono => "mono",
-            Self::Ansi => "ansi",
-        }
     }
 }
 

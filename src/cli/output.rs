@@ -5,7 +5,7 @@ use clap::Command;
 
 use super::args::TargetsFormat;
 use super::command::command;
-use crate::config::{Checks, Config, ConfigError, DEFAULT_TEXT, Location};
+use crate::config::{Config, ConfigError, DEFAULT_TEXT, Location};
 use crate::text;
 
 pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Result<()> {
@@ -81,11 +81,10 @@ pub fn print_targets(config: &Config, format: TargetsFormat, out: &mut dyn Write
 pub fn check_config(
     file: Option<PathBuf>,
     location: &Location,
-    checks: &Checks<'_>,
     whole: &dyn Fn(&Config) -> Result<Vec<String>, ConfigError>,
 ) -> Result<String, ConfigError> {
     let location = file.map_or_else(|| location.clone(), |path| Location { path, named: true });
-    let config = Config::load(&location, checks)?;
+    let config = Config::load(&location)?;
     let notes = whole(&config)?;
     let path = location.path.display();
     let said = match config.path {

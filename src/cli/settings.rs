@@ -4,19 +4,15 @@ use std::time::Duration;
 use super::args::{Cli, Command, Screen, ViewArgs};
 use super::password::Prompt;
 use crate::config::adapter::adapters;
-use crate::config::{Checks, Config, ConfigError, Location, Redis, Target, Theme, locate};
+use crate::config::{Config, ConfigError, Location, Redis, Target, Theme, locate};
 use crate::model::adapter::Adapter;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisSets, parse_list};
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, has_password, is_connection_string, is_nearly};
 use pg_connect::error::ConnInfoError;
 
-#[derive(Clone, Copy)]
-pub struct Context<'a> {
-    /// Returns an environment variable; `None` if it is not set or not valid text.
-    pub env: &'a dyn Fn(&str) -> Option<String>,
-    pub checks: Checks<'a>,
-}
+/// Returns an environment variable; `None` if it is not set or not valid text.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -61,24 +57,21 @@ impl SettingsError {
 }
 
 impl Cli {
-    pub fn config_location(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Location, SettingsError> {
+    pub fn config_location(&self, env: Env<'_>) -> Result<Location, SettingsError> {
         locate(self.config.clone(), env).ok_or_else(|| {
             SettingsError::Usage("no home directory and no config file: name one with --config".to_owned())
         })
     }
 
-    pub fn settings(&self, context: &Context<'_>) -> Result<Settings, SettingsError> {
-        let location = locate(self.config.clone(), context.env);
-        let config = match &location {
-            Some(location) => Config::load(location, &context.checks)?,
-            None => Config::default(),
-        };
+    pub fn settings(&self, env: Env<'_>) -> Result<Settings, SettingsError> {
+        let location = locate(self.config.clone(), env);
+        let config = location.as_ref().map(Config::load).transpose()?.unwrap_or_default();
         let adapters = adapters(&config.adapters, location.as_ref().map(|location| &*location.path))?;
         let (target, named) = self.target(&config)?;
         let conninfo = match &self.command {
             Some(Command::Demo(demo)) if demo.url.is_none() => None,
             Some(Command::Replay(_)) => None,
-            _ => Some(self.conninfo(target, named, context)?),
+            _ => Some(self.conninfo(target, named, env)?),
         };
         let view = self.view();
         Ok(Settings {
@@ -88,10 +81,7 @@ impl Cli {
             refresh: view.refresh.or(named.and_then(|named| named.refresh)).unwrap_or(config.refresh),
             read_only: view.read_only || named.is_some_and(|named| named.read_only),
             screen: view.screen,
-            theme: match view.theme {
-                Some(theme) => Theme { base: theme.as_str().to_owned(), ..config.theme.clone() },
-                None => config.theme.clone(),
-            },
+            theme: Theme { base: view.theme.unwrap_or(config.theme.base), ..config.theme.clone() },
             ascii: view.ascii,
             mouse: view.mouse,
             trusted_owners: self.trusted_owners(named, &config),
@@ -182,7 +172,7 @@ impl Cli {
         &self,
         target: Option<&str>,
         named: Option<&Target>,
-        context: &Context<'_>,
+        env: Env<'_>,
     ) -> Result<ConnInfo, ConnInfoError> {
         let flags = Flags {
             host: self.connect.host.clone(),
@@ -191,8 +181,7 @@ impl Cli {
             dbname: self.connect.dbname.clone(),
         };
         let text = named.map(|named| named.conninfo.as_str()).or(target);
-        let sources =
-            Sources { env: context.env, flags_first: named.is_some(), ..Sources::of_process(text, flags) };
+        let sources = Sources { env, flags_first: named.is_some(), ..Sources::of_process(text, flags) };
         ConnInfo::resolve(&sources)
     }
 

@@ -3,8 +3,9 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 
-use super::{Cli, Context, Prompt, Screen, Settings, check_config, completions, man, print_config};
-use crate::config::{Checks, Location};
+use super::{Cli, Prompt, Screen, Settings, check_config, completions, man, print_config};
+use crate::config::Location;
+use crate::ui::theme::Base;
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     super::parse(std::iter::once("locktop").chain(line.split_whitespace()).map(Into::into))
@@ -17,7 +18,7 @@ fn settings(line: &str, config: &str) -> Result<Settings, String> {
     std::fs::write(&path, config).unwrap();
     let env = |name: &str| (name == "LOCKTOP_CONFIG").then(|| path.display().to_string());
     let cli = parse(line).map_err(|error| error.to_string())?;
-    cli.settings(&Context { env: &env, checks: Checks::default() }).map_err(|error| error.to_string())
+    cli.settings(&env).map_err(|error| error.to_string())
 }
 
 fn place(line: &str, config: &str) -> String {
@@ -236,11 +237,11 @@ fn the_view_is_set_before_or_after_demo() {
     let demo = settings("--ascii demo --theme mono --screen chains --mouse", "").unwrap();
     assert!(demo.conninfo.is_none());
     assert_eq!((demo.ascii, demo.mouse, demo.screen), (true, true, Some(Screen::Chains)));
-    assert_eq!(demo.theme.base, "mono");
+    assert_eq!(demo.theme.base, Base::Mono);
     let plain = settings("", "[theme]\nbase = 'light'").unwrap();
     assert_eq!((plain.ascii, plain.mouse, plain.screen), (false, false, None));
-    assert_eq!(plain.theme.base, "light");
-    assert_eq!(settings("--theme ansi", "[theme]\nbase = 'light'").unwrap().theme.base, "ansi");
+    assert_eq!(plain.theme.base, Base::Light);
+    assert_eq!(settings("--theme ansi", "[theme]\nbase = 'light'").unwrap().theme.base, Base::Ansi);
 }
 
 #[test]
@@ -288,9 +289,7 @@ fn config_check() {
     let path = directory.path().join("mine.toml");
     let absent = Location { path: directory.path().join("none.toml"), named: false };
     let check = |file: Option<&Path>| {
-        check_config(file.map(Path::to_owned), &absent, &Checks::default(), &|_| {
-            Ok(vec!["a note".to_owned()])
-        })
+        check_config(file.map(Path::to_owned), &absent, &|_| Ok(vec!["a note".to_owned()]))
     };
     assert_eq!(
         check(None).unwrap(),

@@ -12,11 +12,14 @@ use std::time::Duration;
 
 use locktop_base::file::of_user;
 
-use super::model::finding::AlertWays;
+use crate::app::keymap::Binding;
 use crate::feed::history::Limits;
+use crate::keys::Key;
+use crate::model::finding::AlertWays;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use crate::redis::RedisSets;
+use crate::ui::theme::{Base, Colors};
 pub use adapter::{AdapterChoice, AdapterChoices};
 
 pub const MIN_REFRESH: Duration = Duration::from_millis(100);
@@ -137,90 +140,41 @@ pub struct LockNameQuery {
 }
 
 /// The keys of one action, replacing the defaults.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct KeyBinding {
-    pub action: String,
-    pub keys: Vec<(String, Position)>,
-    pub at: Position,
+    pub action: &'static Binding,
+    pub keys: Vec<(Key, Position)>,
+}
+
+impl PartialEq for KeyBinding {
+    fn eq(&self, other: &Self) -> bool {
+        (self.action.action, &self.keys) == (other.action.action, &other.keys)
+    }
 }
 
 /// `[theme]`: the base theme, and changed colors.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Theme {
-    /// `dark`, `light`, `mono` or `ansi`.
-    pub base: String,
-    pub colours: Vec<Colour>,
-}
-
-impl Default for Theme {
-    fn default() -> Self {
-        Self { base: "dark".to_owned(), colours: Vec::new() }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Colour {
-    /// `critical`, `warning`, ….
-    pub meaning: String,
-    pub colour: String,
-    pub at: Position,
-}
-
-/// Checks of actions, keys and colors, so that mistakes in them are reported with their position. An error is the text
-/// after the word "expected".
-#[derive(Clone, Copy)]
-pub struct Checks<'a> {
-    /// Names of actions. `None` accepts any.
-    pub actions: Option<&'a [&'a str]>,
-    pub key: &'a dyn Fn(&str) -> Result<(), String>,
-    /// Meanings that have a color. `None` accepts any.
-    pub meanings: Option<&'a [&'a str]>,
-    pub colour: &'a dyn Fn(&str) -> Result<(), String>,
-}
-
-impl Default for Checks<'_> {
-    fn default() -> Self {
-        Self { actions: None, key: &|_| Ok(()), meanings: None, colour: &|_| Ok(()) }
-    }
+    pub base: Base,
+    pub colours: Colors,
 }
 
 impl Config {
     /// Parses a config; mistakes are reported for `file`.
-    ///
-    /// # Errors
-    /// All mistakes in the text.
-    pub fn parse(text: &str, file: &Path, checks: &Checks<'_>) -> Result<Self, ConfigError> {
-        let failed = |mistakes| ConfigError::Mistakes { file: file.to_owned(), mistakes };
-        let (table, errors) = toml::de::DeTable::parse_recoverable(text);
-        if !errors.is_empty() {
-            return Err(failed(syntax(text, &errors)));
-        }
-        let mut reader = reader::Reader::new(text);
-        let config = sections::root(&mut reader, table.get_ref(), checks);
-        let mistakes = reader.finish();
-        if mistakes.is_empty() { Ok(config) } else { Err(failed(mistakes)) }
+    pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
+        reader::parse(text, file, sections::root)
     }
 
     /// Reads the file at `location`. If it does not exist and the user did not name it, returns the default.
-    ///
-    /// # Errors
-    /// The file cannot be read, or has mistakes.
-    pub fn load(location: &Location, checks: &Checks<'_>) -> Result<Self, ConfigError> {
-        let text = match std::fs::read_to_string(&location.path) {
-            Ok(text) => text,
+    pub fn load(location: &Location) -> Result<Self, ConfigError> {
+        let path = &location.path;
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Self { path: Some(path.clone()), ..Self::parse(&text, path)? }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !location.named => {
-                return Ok(Self::default());
+                Ok(Self::default())
             }
-            Err(error) => {
-                return Err(ConfigError::Unreadable {
-                    what: "the config file",
-                    path: location.path.clone(),
-                    error,
-                });
-            }
-        };
-        let config = Self::parse(&text, &location.path, checks)?;
-        Ok(Self { path: Some(location.path.clone()), ..config })
+            Err(error) => Err(ConfigError::Unreadable { what: "the config file", path: path.clone(), error }),
+        }
     }
 
     /// A mistake that is detected later, such as a key bound to two actions.
@@ -230,15 +184,6 @@ impl Config {
             mistakes: vec![Mistake { at, message: message.into() }],
         }
     }
-}
-
-/// TOML syntax errors.
-fn syntax(text: &str, errors: &[toml::de::Error]) -> Vec<Mistake> {
-    let mistake = |error: &toml::de::Error| Mistake {
-        at: Position::of(text, error.span().map_or(0, |span| span.start)),
-        message: format!("not valid TOML: {}", error.message().replace('\n', ", ")),
-    };
-    errors.iter().map(mistake).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -1,12 +1,13 @@
 //! Reads TOML tables and collects all mistakes with their positions.
 
 use std::ops::Range;
+use std::path::Path;
 use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::{Mistake, Position};
+use super::{ConfigError, Mistake, Position};
 use crate::text::{one_line, parse_duration};
 use pg_connect::conninfo::nearest;
 
@@ -17,16 +18,27 @@ pub(super) struct Reader<'s> {
     mistakes: Vec<Mistake>,
 }
 
-impl<'s> Reader<'s> {
-    pub(super) fn new(source: &'s str) -> Self {
-        Self { source, mistakes: Vec::new() }
+/// Parses a file and reads its tables. The error has all mistakes in it.
+pub(super) fn parse<T>(
+    source: &str,
+    file: &Path,
+    read: impl FnOnce(&mut Reader<'_>, &DeTable<'_>) -> T,
+) -> Result<T, ConfigError> {
+    let (table, errors) = DeTable::parse_recoverable(source);
+    let mut reader = Reader { source, mistakes: Vec::new() };
+    let found = errors.is_empty().then(|| read(&mut reader, table.get_ref()));
+    reader.mistakes.sort();
+    for error in errors {
+        let message = format!("not valid TOML: {}", error.message().replace('\n', ", "));
+        reader.mistake(&error.span().unwrap_or(0..0), message);
     }
-
-    pub(super) fn finish(mut self) -> Vec<Mistake> {
-        self.mistakes.sort();
-        self.mistakes
+    match found {
+        Some(found) if reader.mistakes.is_empty() => Ok(found),
+        _ => Err(ConfigError::Mistakes { file: file.to_owned(), mistakes: reader.mistakes }),
     }
+}
 
+impl Reader<'_> {
     pub(super) fn position(&self, span: &Range<usize>) -> Position {
         Position::of(self.source, span.start)
     }
@@ -64,6 +76,18 @@ impl<'s> Reader<'s> {
 
     pub(super) fn table<'a, 'i>(&mut self, name: &str, value: Value<'a, 'i>) -> Option<&'a DeTable<'i>> {
         self.read(name, value, &format!("a table, [{name}]"), DeValue::as_table)
+    }
+
+    /// A table with no other keys than these.
+    pub(super) fn section<'a, 'i>(
+        &mut self,
+        name: &str,
+        value: Value<'a, 'i>,
+        keys: &[&str],
+    ) -> Option<&'a DeTable<'i>> {
+        let table = self.table(name, value)?;
+        self.only(table, &format!(" in [{name}]"), keys);
+        Some(table)
     }
 
     pub(super) fn tables<'a, 'i>(
@@ -106,9 +130,32 @@ impl<'s> Reader<'s> {
         Some(items.iter().filter_map(|item| self.read(name, item, expected, &read)).collect())
     }
 
+    /// The result of `read` for a key of a table; `None` if the key is missing, or its value a mistake.
+    pub(super) fn key<'a, 'i, T>(
+        &mut self,
+        table: &'a DeTable<'i>,
+        key: &str,
+        expected: &str,
+        read: impl FnOnce(&'a DeValue<'i>) -> Option<T>,
+    ) -> Option<T> {
+        self.read(key, get(table, key)?, expected, read)
+    }
+
     /// A nonempty string.
     pub(super) fn string(&mut self, name: &str, value: Value<'_, '_>, expected: &str) -> Option<String> {
         self.read(name, value, expected, text).map(str::to_owned)
+    }
+
+    /// What a nonempty string means to `parse`. `expected` is for another value, and for another string.
+    pub(super) fn parsed<T>(
+        &mut self,
+        name: &str,
+        value: Value<'_, '_>,
+        expected: (&str, &str),
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let found = self.read(name, value, expected.0, text)?;
+        self.read(name, value, expected.1, |_| parse(found))
     }
 
     pub(super) fn boolean(&mut self, name: &str, value: Value<'_, '_>) -> Option<bool> {

@@ -4,34 +4,39 @@ use toml::de::{DeTable, DeValue};
 
 use super::reader::{Reader, Value, duration, get, integer, number, text};
 use super::{
-    Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, adapter,
-    tables as own,
+    Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, adapter, tables as own,
 };
+use crate::app::keymap::BINDINGS;
+use crate::app::line::Tone;
+use crate::keys::Key;
 use crate::model::finding::AlertWays;
 use crate::model::lock_key::LockKey;
-use crate::model::thresholds::Thresholds;
+use crate::model::thresholds::{Limit, Thresholds};
+use crate::ui::theme::Base;
+use clap::ValueEnum;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use pg_connect::error::ConnInfoError;
+use strum::VariantNames;
 
-type Read = fn(&mut Reader<'_>, Value<'_, '_>, &mut Config, &Checks<'_>);
+type Read = fn(&mut Reader<'_>, Value<'_, '_>, &mut Config);
 
 /// The keys of the file, and how each is read.
 const SECTIONS: [(&str, Read); 17] = [
-    ("refresh", |r, value, c, _| c.refresh = refresh(r, value).unwrap_or(c.refresh)),
-    ("server_load", |r, value, c, _| c.server_load = server_load(r, value).unwrap_or(c.server_load)),
-    ("remember", |r, value, c, _| c.remember = r.boolean("remember", value).unwrap_or(c.remember)),
-    ("notify", |r, value, c, _| c.notify = notify(r, value)),
-    ("trusted_owners", |r, value, c, _| c.trusted_owners = owners(r, value).unwrap_or_default()),
-    ("targets", |r, value, c, _| targets(r, value, c)),
-    ("tables", |r, value, c, _| tables(r, value, c)),
-    ("thresholds", |r, value, c, _| thresholds(r, value, &mut c.thresholds)),
-    ("history", |r, value, c, _| c.history = own::history(r, value)),
-    ("check", |r, value, c, _| check(r, value, c)),
-    ("lock_names", |r, value, c, _| lock_names(r, value, c)),
-    ("lock_name_queries", |r, value, c, _| lock_name_queries(r, value, c)),
-    ("expected", |r, value, c, _| c.thresholds.expected = own::blockers(r, value)),
-    ("redis", |r, value, c, _| c.redis = own::redis(r, "redis", value).unwrap_or_default()),
-    ("adapters", |r, value, c, _| c.adapters = adapter::choices(r, value)),
+    ("refresh", |r, value, c| c.refresh = refresh(r, value).unwrap_or(c.refresh)),
+    ("server_load", |r, value, c| c.server_load = server_load(r, value).unwrap_or(c.server_load)),
+    ("remember", |r, value, c| c.remember = r.boolean("remember", value).unwrap_or(c.remember)),
+    ("notify", |r, value, c| c.notify = notify(r, value)),
+    ("trusted_owners", |r, value, c| c.trusted_owners = owners(r, value).unwrap_or_default()),
+    ("targets", targets),
+    ("tables", tables),
+    ("thresholds", |r, value, c| thresholds(r, value, &mut c.thresholds)),
+    ("history", |r, value, c| c.history = own::history(r, value)),
+    ("check", check),
+    ("lock_names", lock_names),
+    ("lock_name_queries", lock_name_queries),
+    ("expected", |r, value, c| c.thresholds.expected = own::blockers(r, value)),
+    ("redis", |r, value, c| c.redis = own::redis(r, "redis", value).unwrap_or_default()),
+    ("adapters", |r, value, c| c.adapters = adapter::choices(r, value)),
     ("keys", keys),
     ("theme", theme),
 ];
@@ -39,15 +44,14 @@ const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
 /// Settings of `[tables]` that give the advisory lock key of a row.
 const KEYS: [&str; 2] = ["task_key", "queue_key"];
-const BASES: [&str; 4] = ["dark", "light", "mono", "ansi"];
 
-pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks<'_>) -> Config {
+pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Config {
     reader.only(table, "", &SECTIONS.map(|(name, _)| name));
     let mut config = Config::default();
     for (key, value) in table {
         let section = SECTIONS.iter().find(|(name, _)| *name == key.get_ref().as_ref());
         if let Some((_, read)) = section {
-            read(reader, value, &mut config, checks);
+            read(reader, value, &mut config);
         }
     }
     config
@@ -84,8 +88,7 @@ fn owners(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Vec<String>> 
 
 fn check(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     let expected = "a list of sections, such as [\"rate_limits\", \"adapters River\"]";
-    let Some(table) = reader.table("check", value) else { return };
-    reader.only(table, " in [check]", &["exclude"]);
+    let Some(table) = reader.section("check", value, &["exclude"]) else { return };
     let Some(value) = get(table, "exclude") else { return };
     let found = reader.list("exclude", value, expected, |item| text(item).map(str::to_owned));
     config.check_exclude = found.unwrap_or_default();
@@ -160,51 +163,43 @@ fn understand(conninfo: &str) -> Result<(), ConnInfoError> {
 }
 
 fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
-    let Some(table) = reader.table("tables", value) else { return };
-    reader.only(table, " in [tables]", &[&TABLES[..], &KEYS[..]].concat());
+    let names = [&TABLES[..], &KEYS[..]].concat();
+    let Some(table) = reader.section("tables", value, &names) else { return };
     let key = "\"id\", \"lock_id\" or an SQL expression over the row, such as \"hashtext(task_name)\"";
     let place = "the name of a table, such as \"jobs.tasks\"";
     for (name, expected) in KEYS.map(|name| (name, key)).into_iter().chain(TABLES.map(|name| (name, place))) {
-        let found = get(table, name).and_then(|value| reader.string(name, value, expected));
-        config.tables.extend(found.map(|found| (name, found)));
+        let found = reader.key(table, name, expected, text);
+        config.tables.extend(found.map(|found| (name, found.to_owned())));
     }
 }
 
-fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, limits: &mut Thresholds) {
-    let Some(table) = reader.table("thresholds", value) else { return };
-    let durations: [(&str, &mut f64); 8] = [
-        ("wait", &mut limits.wait),
-        ("idle_in_transaction", &mut limits.idle_in_transaction),
-        ("idle_lock", &mut limits.idle_lock),
-        ("task_timeout", &mut limits.task_timeout),
-        ("orphan_grace", &mut limits.orphan_grace),
-        ("task_overdue", &mut limits.task_overdue),
-        ("queue_pending", &mut limits.queue_pending),
-        ("id_ahead", &mut limits.id_ahead),
-    ];
-    let counts: [(&str, &mut u32); 3] =
-        [("blocked", &mut limits.blocked), ("convoy", &mut limits.convoy), ("pile_up", &mut limits.pile_up)];
-    let mut names: Vec<&str> = durations.iter().map(|(name, _)| *name).collect();
-    names.extend(counts.iter().map(|(name, _)| *name));
-    names.push("connections");
-    reader.only(table, " in [thresholds]", &names);
-    for (name, limit) in durations {
-        let expected = "a duration such as \"30s\", \"1m\" or \"2h\"";
-        let found = get(table, name).and_then(|value| reader.read(name, value, expected, duration));
-        *limit = found.map_or(*limit, |found| found.as_secs_f64());
-    }
+fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, thresholds: &mut Thresholds) {
+    let mut limits = thresholds.limits();
+    limits.sort_by_key(|(_, limit)| match limit {
+        Limit::Seconds(_) => 0,
+        Limit::Count(_) => 1,
+        Limit::Share(_) => 2,
+    });
+    let names: Vec<&str> = limits.iter().map(|(name, _)| *name).collect();
+    let Some(table) = reader.section("thresholds", value, &names) else { return };
     let count =
         |value: &DeValue<'_>| integer(value).and_then(|found| u32::try_from(found).ok()).filter(|n| *n > 0);
-    for (name, limit) in counts {
-        let found =
-            get(table, name).and_then(|value| reader.read(name, value, "a whole number from 1", count));
-        *limit = found.unwrap_or(*limit);
-    }
     let share = |value: &DeValue<'_>| number(value).filter(|share| (0.0..=1.0).contains(share));
-    if let Some(value) = get(table, "connections") {
-        let expected = "a share of max_connections from 0.0 to 1.0";
-        let found = reader.read("connections", value, expected, share);
-        limits.connections = found.unwrap_or(limits.connections);
+    for (name, limit) in limits {
+        match limit {
+            Limit::Seconds(limit) => {
+                let expected = "a duration such as \"30s\", \"1m\" or \"2h\"";
+                let found = reader.key(table, name, expected, duration);
+                *limit = found.map_or(*limit, |found| found.as_secs_f64());
+            }
+            Limit::Count(limit) => {
+                *limit = reader.key(table, name, "a whole number from 1", count).unwrap_or(*limit);
+            }
+            Limit::Share(limit) => {
+                let expected = "a share of max_connections from 0.0 to 1.0";
+                *limit = reader.key(table, name, expected, share).unwrap_or(*limit);
+            }
+        }
     }
 }
 
@@ -232,8 +227,7 @@ fn lock_names(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config
 }
 
 fn optional_name(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Option<String> {
-    get(table, "database")
-        .and_then(|value| reader.string("database", value, "the name of a database in quotes"))
+    reader.key(table, "database", "the name of a database in quotes", text).map(str::to_owned)
 }
 
 fn lock_key(value: &DeValue<'_>) -> Option<LockKey> {
@@ -259,62 +253,46 @@ fn lock_name_queries(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut
     }
 }
 
-fn keys(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config, checks: &Checks<'_>) {
+fn keys(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     let Some(table) = reader.table("keys", value) else { return };
-    for (action, value) in table {
-        let name = action.get_ref().to_string();
-        if checks.actions.is_some_and(|actions| !actions.contains(&name.as_str())) {
-            reader.unknown("action", " in [keys]", action, checks.actions.unwrap_or_default());
+    for (name, value) in table {
+        let Some(action) = BINDINGS.iter().find(|binding| binding.name == name.get_ref().as_ref()) else {
+            let names: Vec<&str> = BINDINGS.iter().map(|binding| binding.name).collect();
+            reader.unknown("action", " in [keys]", name, &names);
             continue;
-        }
+        };
         let single = std::slice::from_ref(value);
         let items = value.get_ref().as_array().map_or(single, |array| array.as_ref());
-        let mut bound = Vec::new();
-        for item in items {
-            let Some(key) = reader.string(
-                &name,
-                item,
-                "a key in quotes or a list of keys, such as \"K\" or [\"q\", \"ctrl-c\"]",
-            ) else {
-                continue;
-            };
-            match (checks.key)(&key) {
-                Ok(()) => bound.push((key, reader.position(&item.span()))),
-                Err(expected) => reader.expected(&name, item, &expected),
-            }
-        }
-        config.keys.push(KeyBinding { action: name, keys: bound, at: reader.position(&action.span()) });
+        let text = "a key in quotes or a list of keys, such as \"K\" or [\"q\", \"ctrl-c\"]";
+        let key = "one character (K), a name (esc, enter, space, pgup, f1), or either after ctrl- or alt-";
+        let bound = items.iter().filter_map(|item| {
+            let found = reader.parsed(action.name, item, (text, key), |text| Key::parse(text).ok())?;
+            Some((found, reader.position(&item.span())))
+        });
+        let keys = bound.collect();
+        config.keys.push(KeyBinding { action, keys });
     }
 }
 
-fn theme(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config, checks: &Checks<'_>) {
+/// The meaning whose colour is the background of the selected row.
+const SELECTED: &str = "selected";
+
+fn theme(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     let Some(table) = reader.table("theme", value) else { return };
+    let meanings = [&["base"], Tone::VARIANTS, &[SELECTED]].concat();
+    reader.only(table, " in [theme]", &meanings);
     for (meaning, value) in table {
-        let name = meaning.get_ref().to_string();
+        let name = meaning.get_ref().as_ref();
+        let tone = name.parse::<Tone>().ok();
         if name == "base" {
             let expected = "\"dark\", \"light\", \"mono\" or \"ansi\"";
-            let known = |value: &DeValue<'_>| BASES.into_iter().find(|base| value.as_str() == Some(base));
-            let base = reader.read("base", value, expected, known);
-            config.theme.base = base.map_or(std::mem::take(&mut config.theme.base), str::to_owned);
-            continue;
-        }
-        if let Some(meanings) = checks.meanings.filter(|meanings| !meanings.contains(&name.as_str())) {
-            let mut allowed = vec!["base"];
-            allowed.extend(meanings);
-            reader.unknown("key", " in [theme]", meaning, &allowed);
-            continue;
-        }
-        let Some(colour) = reader.string(&name, value, "a color in quotes, such as \"red\" or \"#ff8800\"")
-        else {
-            continue;
-        };
-        match (checks.colour)(&colour) {
-            Ok(()) => config.theme.colours.push(Colour {
-                meaning: name,
-                colour,
-                at: reader.position(&value.span()),
-            }),
-            Err(expected) => reader.expected(&name, value, &expected),
+            let known = |value: &DeValue<'_>| Base::from_str(value.as_str()?, false).ok();
+            config.theme.base = reader.read(name, value, expected, known).unwrap_or(config.theme.base);
+        } else if tone.is_some() || name == SELECTED {
+            let text = "a color in quotes, such as \"red\" or \"#ff8800\"";
+            let color = "a name (red, light-blue), a number (0 to 255) or #rrggbb";
+            let found = reader.parsed(name, value, (text, color), |text| text.parse().ok());
+            config.theme.colours.extend(found.map(|color| (tone, color)));
         }
     }
 }

@@ -4,7 +4,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::Redis;
-use super::reader::{Reader, Value, duration, get};
+use super::reader::{Reader, Value, duration, get, text};
 use crate::feed::history::Limits;
 use crate::model::Text;
 use crate::model::thresholds::ExpectedBlocker;
@@ -32,16 +32,12 @@ pub(super) fn blockers(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Exp
             );
             continue;
         }
-        let mut text = |name: &str, expected: &str| {
-            get(table, name).and_then(|value| reader.string(name, value, expected)).map(Text::from)
-        };
+        let mut text = |name: &str, expected: &str| reader.key(table, name, expected, text).map(Text::from);
         let [application, user, database, lock, statement] =
             CONDITIONS.map(|(name, expected)| text(name, expected));
         let reason = text("reason", "a few words in quotes");
         let longest = |value: &DeValue<'_>| duration(value).filter(|found| !found.is_zero());
-        let longest_wait = get(table, "longest_wait").and_then(|value| {
-            reader.read("longest_wait", value, "a duration such as \"30m\" or \"2h\"", longest)
-        });
+        let longest_wait = reader.key(table, "longest_wait", "a duration such as \"30m\" or \"2h\"", longest);
         found.push(ExpectedBlocker { application, user, database, lock, statement, longest_wait, reason });
     }
     found
@@ -55,18 +51,13 @@ const MAX_MEGABYTES: usize = 4096;
 
 pub(super) fn history(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Limits {
     let mut limits = Limits::default();
-    let Some(table) = reader.table("history", value) else { return limits };
-    reader.only(table, " in [history]", &["length", "memory"]);
-    if let Some(value) = get(table, "length") {
-        let expected = "a duration up to \"24h\", such as \"15m\"; \"0s\" keeps nothing";
-        let read = |value: &DeValue<'_>| duration(value).filter(|length| length.as_secs() <= MAX_SECONDS);
-        limits.length = reader.read("length", value, expected, read).unwrap_or(limits.length);
-    }
-    if let Some(value) = get(table, "memory") {
-        let expected = "an amount up to \"4GB\", such as \"64MB\"; \"0MB\" keeps nothing";
-        let read = |value: &DeValue<'_>| value.as_str().and_then(bytes);
-        limits.memory = reader.read("memory", value, expected, read).unwrap_or(limits.memory);
-    }
+    let Some(table) = reader.section("history", value, &["length", "memory"]) else { return limits };
+    let expected = "a duration up to \"24h\", such as \"15m\"; \"0s\" keeps nothing";
+    let length = |value: &DeValue<'_>| duration(value).filter(|length| length.as_secs() <= MAX_SECONDS);
+    limits.length = reader.key(table, "length", expected, length).unwrap_or(limits.length);
+    let expected = "an amount up to \"4GB\", such as \"64MB\"; \"0MB\" keeps nothing";
+    let memory = |value: &DeValue<'_>| value.as_str().and_then(bytes);
+    limits.memory = reader.key(table, "memory", expected, memory).unwrap_or(limits.memory);
     limits
 }
 

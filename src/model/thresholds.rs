@@ -6,55 +6,67 @@ use super::backend::Backend;
 use super::lock::Prepared;
 use crate::text;
 
-/// Limits for [`super::finding`], from the config's `[thresholds]`. Durations are in seconds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Thresholds {
-    /// A wait longer than this is a finding.
-    pub wait: f64,
-    /// A root that is idle in transaction for longer than this is critical at once.
-    pub idle_in_transaction: f64,
-    /// A root that blocks at least this many is critical.
-    pub blocked: u32,
-    /// A convoy has at least this many waiters behind one request that itself waits.
-    pub convoy: u32,
-    /// A pile-up has at least this many backends waiting on one LWLock, SyncRep or IO event.
-    pub pile_up: u32,
-    /// Share of `max_connections` in use, 0 to 1.
-    pub connections: f64,
-    /// An idle session that holds a session-level lock for longer than this is a finding.
-    pub idle_lock: f64,
-    /// A task without a limit of its own is slow when it runs for longer than this.
-    pub task_timeout: f64,
-    /// A task that runs in the log while its key is free is an orphan after this long.
-    pub orphan_grace: f64,
-    /// A task that has been due for longer than this, and was not started, is overdue.
-    pub task_overdue: f64,
-    /// A queue item that no worker has taken for longer than this is a finding.
-    pub queue_pending: f64,
-    /// An id generator further ahead of the server's clock than this is a finding.
-    pub id_ahead: f64,
-    /// Expected blockers, from `[[expected]]`.
-    pub expected: Vec<ExpectedBlocker>,
+/// A limit, as the config and recordings have it.
+#[derive(Debug)]
+pub enum Limit<'a> {
+    Seconds(&'a mut f64),
+    /// From 1.
+    Count(&'a mut u32),
+    /// From 0 to 1.
+    Share(&'a mut f64),
 }
 
-impl Default for Thresholds {
-    fn default() -> Self {
-        Self {
-            wait: 30.0,
-            idle_in_transaction: 60.0,
-            blocked: 10,
-            convoy: 5,
-            pile_up: 10,
-            connections: 0.9,
-            idle_lock: 600.0,
-            task_timeout: 1800.0,
-            orphan_grace: 30.0,
-            task_overdue: 60.0,
-            queue_pending: 600.0,
-            id_ahead: 1.0,
-            expected: Vec::new(),
+/// Declares each limit of `[thresholds]` with its kind and its default.
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident($type:ty) = $default:literal,)*) => {
+        /// Limits for [`super::finding`], from the config's `[thresholds]`. Durations are in seconds.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Thresholds {
+            $($(#[$doc])* pub $name: $type,)*
+            /// Expected blockers, from `[[expected]]`.
+            pub expected: Vec<ExpectedBlocker>,
         }
-    }
+
+        impl Default for Thresholds {
+            fn default() -> Self {
+                Self { $($name: $default,)* expected: Vec::new() }
+            }
+        }
+
+        impl Thresholds {
+            /// The limits by their names.
+            pub fn limits(&mut self) -> Vec<(&'static str, Limit<'_>)> {
+                vec![$((stringify!($name), Limit::$kind(&mut self.$name)),)*]
+            }
+        }
+    };
+}
+
+limits! {
+    /// A wait longer than this is a finding.
+    wait: Seconds(f64) = 30.0,
+    /// A root that is idle in transaction for longer than this is critical at once.
+    idle_in_transaction: Seconds(f64) = 60.0,
+    /// Share of `max_connections` in use.
+    connections: Share(f64) = 0.9,
+    /// An idle session that holds a session-level lock for longer than this is a finding.
+    idle_lock: Seconds(f64) = 600.0,
+    /// A task without a limit of its own is slow when it runs for longer than this.
+    task_timeout: Seconds(f64) = 1800.0,
+    /// A task that runs in the log while its key is free is an orphan after this long.
+    orphan_grace: Seconds(f64) = 30.0,
+    /// A task that has been due for longer than this, and was not started, is overdue.
+    task_overdue: Seconds(f64) = 60.0,
+    /// A queue item that no worker has taken for longer than this is a finding.
+    queue_pending: Seconds(f64) = 600.0,
+    /// An id generator further ahead of the server's clock than this is a finding.
+    id_ahead: Seconds(f64) = 1.0,
+    /// A root that blocks at least this many is critical.
+    blocked: Count(u32) = 10,
+    /// A convoy has at least this many waiters behind one request that itself waits.
+    convoy: Count(u32) = 5,
+    /// A pile-up has at least this many backends waiting on one LWLock, SyncRep or IO event.
+    pile_up: Count(u32) = 10,
 }
 
 /// An entry of the config's `[[expected]]`: a blocker that meets all its conditions is not a problem. An entry without

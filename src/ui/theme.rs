@@ -1,30 +1,27 @@
 //! Colours by meaning. Only this module names a colour.
 
-use ratatui::style::{Color, Modifier, Style};
+use clap::ValueEnum;
+pub use ratatui::style::Color;
+use ratatui::style::{Modifier, Style};
 
 use crate::app::line::Tone;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// A set of colors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Base {
+    /// For a dark background.
     #[default]
     Dark,
+    /// For a light background.
     Light,
+    /// No colors.
     Mono,
-    /// The sixteen colours of the terminal's own palette.
+    /// The sixteen colors of the terminal.
     Ansi,
 }
 
-impl Base {
-    pub fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "dark" => Self::Dark,
-            "light" => Self::Light,
-            "mono" => Self::Mono,
-            "ansi" => Self::Ansi,
-            _ => return None,
-        })
-    }
-}
+/// Colours of meanings; `None` is the background of the selected row.
+pub type Colors = Vec<(Option<Tone>, Color)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
@@ -56,16 +53,6 @@ pub struct Theme {
     styles: [Style; 8],
     pub selected: Style,
     pub ascii: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ThemeError {
-    #[error(
-        "unknown color \"{0}\": expected plain, title, dim, critical, warning, good, key, past and selected"
-    )]
-    Meaning(String),
-    #[error("\"{0}\" is not a color: write a name (red, light-blue), a number (0 to 255) or #rrggbb")]
-    Color(String),
 }
 
 /// The colour of a meaning in 24 bits, 256 colours and 16 colours.
@@ -156,33 +143,19 @@ impl Theme {
         }
     }
 
-    /// Applies the colours of the config (meaning and colour). Without colours (`mono`, `NO_COLOR`) they are checked but not
-    /// used.
-    ///
-    /// # Errors
-    /// If a meaning or a colour is unknown.
-    pub fn with_colors(mut self, colors: &[(String, String)], depth: Depth) -> Result<Self, ThemeError> {
-        for (meaning, text) in colors {
-            let color: Color = text.parse().map_err(|_| ThemeError::Color(text.clone()))?;
-            let tone = match meaning.as_str() {
-                "selected" => None,
-                meaning => {
-                    Some(meaning.parse::<Tone>().map_err(|_| ThemeError::Meaning(meaning.to_owned()))?)
-                }
-            };
-            if depth == Depth::None {
-                continue;
-            }
+    /// Applies the colours of the config, unless the terminal has none.
+    pub fn with_colors(mut self, colors: &Colors, depth: Depth) -> Self {
+        for (tone, color) in colors.iter().filter(|_| depth != Depth::None) {
             match tone {
+                None => self.selected = Style::new().bg(*color),
                 Some(tone) => {
-                    if let Some(style) = self.styles.get_mut(tone as usize) {
-                        *style = style.fg(color);
+                    if let Some(style) = self.styles.get_mut(*tone as usize) {
+                        *style = style.fg(*color);
                     }
                 }
-                None => self.selected = Style::new().bg(color),
             }
         }
-        Ok(self)
+        self
     }
 
     pub fn style(&self, tone: Tone) -> Style {

@@ -3,26 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use locktop::config::{Checks, Config, DEFAULT_TEXT, locate};
+use locktop::app::line::Tone;
+use locktop::config::{Config, DEFAULT_TEXT, locate};
 use locktop::model::lock_key::LockKey;
-
-const ACTIONS: &[&str] = &["terminate", "quit", "mark", "pause"];
-const MEANINGS: &[&str] = &["critical", "warning"];
-
-fn checks() -> Checks<'static> {
-    Checks {
-        actions: Some(ACTIONS),
-        key: &|key| if key.starts_with("hyper") { Err("a key such as \"K\"".to_owned()) } else { Ok(()) },
-        meanings: Some(MEANINGS),
-        colour: &|colour| if colour == "reddish" { Err("a colour".to_owned()) } else { Ok(()) },
-    }
-}
+use locktop::ui::theme::{Base, Color};
 
 fn read(kind: &str, name: &str) -> Result<Config, String> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(kind).join(name).with_extension("toml");
     let text = std::fs::read_to_string(path).unwrap();
-    Config::parse(&text, Path::new("config.toml"), &checks()).map_err(|error| error.to_string())
+    Config::parse(&text, Path::new("config.toml")).map_err(|error| error.to_string())
 }
 
 macro_rules! invalid {
@@ -72,11 +62,11 @@ invalid! {
     query_empty: "config.toml:2:7: sql is \"\": expected a query in quotes: \"select key, name from …\"";
     unknown_table: "config.toml:2:1: unknown key \"task_queues\" in [tables]: did you mean \"task_queue\"?";
     unknown_action: "config.toml:2:1: unknown action \"terminat\" in [keys]: did you mean \"terminate\"?";
-    bad_key: "config.toml:2:19: terminate is \"hyper-x\": expected a key such as \"K\"";
+    bad_key: "config.toml:2:19: terminate is \"hyper-x\": expected one character (K), a name (esc, enter, space, pgup, f1), or either after ctrl- or alt-";
     key_no_string: "config.toml:2:13: terminate is the number 5: expected a key in quotes or a list of keys, such as \"K\" or [\"q\", \"ctrl-c\"]";
     theme_base: "config.toml:2:8: base is \"drak\": expected \"dark\", \"light\", \"mono\" or \"ansi\"";
     theme_unknown_meaning: "config.toml:2:1: unknown key \"critcal\" in [theme]: did you mean \"critical\"?";
-    theme_bad_colour: "config.toml:2:12: critical is \"reddish\": expected a colour";
+    theme_bad_colour: "config.toml:2:12: critical is \"reddish\": expected a name (red, light-blue), a number (0 to 255) or #rrggbb";
     several: "config.toml:1:11: refresh is \"fast\": expected a duration from \"0.1s\" to \"60s\", such as \"1s\"\n\
               config.toml:4:8: wait is the number 30: expected a duration such as \"30s\", \"1m\" or \"2h\"\n\
               config.toml:5:1: unknown key \"blöcked\" in [thresholds]: did you mean \"blocked\"?\n\
@@ -119,7 +109,7 @@ fn empty() {
 
 #[test]
 fn the_printed_default_is_the_default() {
-    let parsed = Config::parse(DEFAULT_TEXT, Path::new("default"), &checks()).unwrap();
+    let parsed = Config::parse(DEFAULT_TEXT, Path::new("default")).unwrap();
     assert_eq!(parsed, Config::default());
 }
 
@@ -135,7 +125,7 @@ fn the_examples_in_the_printed_default_are_valid() {
         .lines()
         .map(|line| if line.starts_with("# ") && is_example(line) { &line[2..] } else { line })
         .fold(String::new(), |text, line| text + line + "\n");
-    let config = Config::parse(&live, Path::new("examples"), &checks()).unwrap();
+    let config = Config::parse(&live, Path::new("examples")).unwrap();
     assert_eq!(config.targets.len(), 1);
     assert_eq!(config.tables.len(), 8);
     assert_eq!(config.lock_names.len(), 2);
@@ -202,12 +192,13 @@ fn everything() {
         .keys
         .iter()
         .map(|binding| {
-            (binding.action.as_str(), binding.keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>())
+            (binding.action.name, binding.keys.iter().map(|(key, _)| key.to_string()).collect::<Vec<_>>())
         })
         .collect();
-    assert_eq!(keys, [("mark", vec![]), ("quit", vec!["q", "ctrl-c"]), ("terminate", vec!["x"])]);
-    assert_eq!(config.theme.base, "light");
-    assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
+    let of = |keys: &[&str]| keys.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(keys, [("mark", of(&[])), ("quit", of(&["q", "Ctrl-C"])), ("terminate", of(&["x"]))]);
+    assert_eq!(config.theme.base, Base::Light);
+    assert_eq!(config.theme.colours, [(Some(Tone::Critical), Color::Rgb(0xff, 0x5f, 0x5f))]);
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
     assert!(later.ends_with(":64:14: ctrl-c is bound twice"), "{later}");
 }
@@ -227,7 +218,7 @@ fn dotted_keys() {
     assert_eq!(format!("{}", config.thresholds.wait), "5");
     assert_eq!(config.targets["a"].conninfo, "app");
     assert_eq!(config.lock_names[0].key, LockKey::Bigint(0x4C54));
-    assert_eq!(config.theme.base, "mono");
+    assert_eq!(config.theme.base, Base::Mono);
 }
 
 #[test]
@@ -237,17 +228,13 @@ fn the_file_is_where_it_is_looked_for() {
     let env = |name: &str| (name == "XDG_CONFIG_HOME").then(|| xdg.clone());
     let location = locate(None, &env).unwrap();
     assert_eq!(location.path, directory.path().join("locktop/config.toml"));
-    assert_eq!(
-        Config::load(&location, &checks()).unwrap(),
-        Config::default(),
-        "nobody named it: it may be absent"
-    );
+    assert_eq!(Config::load(&location).unwrap(), Config::default(), "nobody named it: it may be absent");
     std::fs::create_dir(directory.path().join("locktop")).unwrap();
     std::fs::write(&location.path, "refresh = '3s'").unwrap();
-    assert_eq!(Config::load(&location, &checks()).unwrap().refresh, Duration::from_secs(3));
+    assert_eq!(Config::load(&location).unwrap().refresh, Duration::from_secs(3));
 
     let env = |name: &str| (name == "LOCKTOP_CONFIG").then(|| format!("{xdg}/none.toml"));
-    let error = Config::load(&locate(None, &env).unwrap(), &checks()).unwrap_err().to_string();
+    let error = Config::load(&locate(None, &env).unwrap()).unwrap_err().to_string();
     assert_eq!(
         error,
         format!("cannot read the config file {xdg}/none.toml: No such file or directory (os error 2)")

@@ -13,7 +13,7 @@ use locktop::app::filter::{Columns, Filter};
 use locktop::app::panes::Value;
 use locktop::clock;
 use locktop::config::adapter::parse_adapter;
-use locktop::config::{Checks, Config, DEFAULT_TEXT};
+use locktop::config::{Config, DEFAULT_TEXT};
 use locktop::keys::Key;
 use locktop::model::{fingerprint, output, statement};
 use locktop::pg::conninfo::ConnInfo;
@@ -215,7 +215,7 @@ fn configs() {
     corpus.extend(files("tests/valid_configs", "toml"));
     corpus.extend(files("tests/invalid_configs", "toml"));
     let corpus: Vec<&str> = corpus.iter().map(String::as_str).collect();
-    feed_text(&corpus, |text| Config::parse(text, Path::new("config.toml"), &Checks::default()).ok());
+    feed_text(&corpus, |text| Config::parse(text, Path::new("config.toml")).ok());
 }
 
 #[test]

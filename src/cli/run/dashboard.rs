@@ -75,7 +75,7 @@ pub(super) async fn show(
     target: String,
     note: Option<Note>,
 ) -> Result<u8, Failure> {
-    let theme = look::theme(settings)?;
+    let theme = look::theme(settings);
     let (word, hint, question) = match note {
         Some(Note { word, hint, question }) => (word, Some(hint), question),
         None => (None, None, OpenQuestion::default()),
@@ -347,7 +347,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::{Checks, Config};
+    use crate::config::Config;
 
     #[test]
     fn only_new_entries_are_printed_and_the_config_reads_them() {
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(made(&config, &config), None);
         assert_eq!(made(&config, &[]), None);
         let text = made(&config, &[old, first.clone(), second.clone()]).unwrap();
-        let read = Config::parse(&text, Path::new(""), &Checks::default()).unwrap();
+        let read = Config::parse(&text, Path::new("")).unwrap();
         assert_eq!(read.thresholds.expected, [first, second]);
     }
 }

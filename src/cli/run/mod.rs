@@ -22,9 +22,9 @@ use super::args::{Cli, Command, ConfigCommand};
 use super::check::CheckArgs;
 use super::command::is_check;
 use super::schema::{AdaptersCommand, SchemaCommand};
-use super::settings::{Context, Settings, SettingsError, meant};
+use super::settings::{Settings, SettingsError, meant};
 use super::{log, output, password};
-use crate::config::{self, Checks, Config, ConfigError};
+use crate::config::{self, Config, ConfigError};
 use crate::feed::history::NotThere;
 use crate::feed::once::OnceError;
 use crate::feed::replay::ReplayError;
@@ -154,10 +154,6 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
 }
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
-    let checks = look::checks();
-    let checks =
-        Checks { actions: Some(&checks.actions), meanings: Some(&checks.meanings), ..look::parsers() };
-    let context = Context { env: &env, checks };
     match &cli.command {
         Some(Command::Completions { shell }) => printed(|out| Ok(output::completions(*shell, out)?)),
         Some(Command::Man { dir: None }) => printed(|out| Ok(output::man(out)?)),
@@ -165,7 +161,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             Ok(()) => Ok(0),
             Err(error) => Err(Failure::Other(format!("cannot write pages into {}: {error}", dir.display()))),
         },
-        Some(Command::Config(command)) => printed(|out| config(cli, command, &context, out)),
+        Some(Command::Config(command)) => printed(|out| config(cli, command, out)),
         Some(Command::Schema(SchemaCommand::Print { schema })) => {
             printed(|out| Ok(out.write_all(crate::schema::script(schema).as_bytes())?))
         }
@@ -176,7 +172,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Cut(arguments)) => replay::cut(arguments),
         Some(Command::Report(arguments)) => replay::report(arguments),
         Some(Command::DemoWorker { .. }) => runtime()?.block_on(demo::worker()),
-        Some(Command::Check(arguments)) => check(cli, arguments, &context),
+        Some(Command::Check(arguments)) => check(cli, arguments),
         None
         | Some(
             Command::Demo(_)
@@ -190,7 +186,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             | Command::Record(_)
             | Command::Replay(_)
             | Command::Worker(_),
-        ) => with_server(cli, &context),
+        ) => with_server(cli),
     }
 }
 
@@ -201,21 +197,16 @@ fn printed(print: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<
     Ok(0)
 }
 
-fn config(
-    cli: &Cli,
-    command: &ConfigCommand,
-    context: &Context<'_>,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let location = || cli.config_location(context.env);
+fn config(cli: &Cli, command: &ConfigCommand, out: &mut dyn Write) -> Result<(), Failure> {
+    let location = || cli.config_location(&env);
     match command {
         ConfigCommand::Print => output::print_config(out)?,
         ConfigCommand::Path => output::print_path(&location()?, out)?,
         ConfigCommand::Targets { format } => {
-            output::print_targets(&Config::load(&location()?, &context.checks)?, *format, out)?;
+            output::print_targets(&Config::load(&location()?)?, *format, out)?;
         }
         ConfigCommand::Check { file } => {
-            let said = output::check_config(file.clone(), &location()?, &context.checks, &|config| {
+            let said = output::check_config(file.clone(), &location()?, &|config| {
                 config::adapter::adapters(&config.adapters, config.path.as_deref())?;
                 Ok(look::taken_keys(config, &look::keymap(config)?))
             })?;
@@ -225,8 +216,8 @@ fn config(
     Ok(())
 }
 
-fn check(cli: &Cli, arguments: &CheckArgs, context: &Context<'_>) -> Result<u8, Failure> {
-    let settings = match cli.settings(context) {
+fn check(cli: &Cli, arguments: &CheckArgs) -> Result<u8, Failure> {
+    let settings = match cli.settings(&env) {
         Ok(settings) => settings,
         Err(error) => return check::failed(&error.into(), arguments),
     };
@@ -237,8 +228,8 @@ fn check(cli: &Cli, arguments: &CheckArgs, context: &Context<'_>) -> Result<u8, 
     status
 }
 
-fn with_server(cli: &Cli, context: &Context<'_>) -> Result<u8, Failure> {
-    let settings = cli.settings(context)?;
+fn with_server(cli: &Cli) -> Result<u8, Failure> {
+    let settings = cli.settings(&env)?;
     if let Some(path) = &settings.config.path {
         tracing::info!("config {}", path.display());
     }

@@ -76,7 +76,7 @@ async fn show(
     wanted: &ReplayArgs,
 ) -> Result<u8, Failure> {
     signals::end_the_screens();
-    let theme = look::theme(settings)?;
+    let theme = look::theme(settings);
     let mut app = dashboard::app(settings, name, Some("replay".to_owned()))?;
     app.settings.zone = zone;
     app.replay_at(wanted.speed);

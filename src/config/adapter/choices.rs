@@ -1,4 +1,4 @@
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::super::reader::{Reader, Value, get};
 use super::{OWN, line, setting};
@@ -64,17 +64,9 @@ pub(in crate::config) fn choices(reader: &mut Reader<'_>, value: Value<'_, '_>) 
 
 fn off(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<(String, Position)> {
     const EXPECTED: &str = "a list of adapters, such as [\"river\"]";
-    let Some(items) = value.get_ref().as_array() else {
-        reader.expected("off", value, EXPECTED);
-        return Vec::new();
-    };
-    let mut names = Vec::new();
-    for item in items {
-        if let Some(name) = reader.string("off", item, EXPECTED) {
-            names.push((name, reader.position(&item.span())));
-        }
-    }
-    names
+    let items = reader.read("off", value, EXPECTED, DeValue::as_array);
+    let name = |item| Some((reader.string("off", item, EXPECTED)?, reader.position(&item.span())));
+    items.into_iter().flatten().filter_map(name).collect()
 }
 
 fn choice(reader: &mut Reader<'_>, name: &str, at: Position, table: &DeTable<'_>) -> AdapterChoice {

@@ -21,8 +21,7 @@ pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableR
         );
         return Vec::new();
     };
-    let Some(detect) = reader.table("detect", value) else { return Vec::new() };
-    reader.only(detect, " in [detect]", &["tables"]);
+    let Some(detect) = reader.section("detect", value, &["tables"]) else { return Vec::new() };
     let tables = get(detect, "tables").and_then(|value| reader.table("detect.tables", value));
     let mut rules = Vec::new();
     for (key, value) in tables.into_iter().flatten() {
@@ -34,7 +33,7 @@ pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableR
             );
         }
         let section = format!("detect.tables.{name}");
-        if let Some(table) = reader.table(&section, value) {
+        if let Some(table) = reader.section(&section, value, &KEYS) {
             rules.extend(rule(reader, &section, name, table));
         }
     }
@@ -61,7 +60,6 @@ pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableR
 }
 
 fn rule(reader: &mut Reader<'_>, section: &str, key: &str, table: &DeTable<'_>) -> Option<TableRule> {
-    reader.only(table, &format!(" in [{section}]"), &KEYS);
     let name = name(reader, section, table);
     let columns = columns(reader, section, table);
     let optional = reader.flag(table, "optional");

@@ -106,14 +106,9 @@ fn settings(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<Setting> {
 
 fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> Evidence {
     let mut evidence = Evidence::default();
-    let Some(section) = get(table, "evidence").and_then(|value| reader.table("evidence", value)) else {
-        return evidence;
-    };
-    reader.only(
-        section,
-        " in [evidence]",
-        &["key", "worker_absent", "workers", "leader", "beat_limit", "age_limit", "pid"],
-    );
+    let keys = ["key", "worker_absent", "workers", "leader", "beat_limit", "age_limit", "pid"];
+    let section = get(table, "evidence").and_then(|value| reader.section("evidence", value, &keys));
+    let Some(section) = section else { return evidence };
     evidence.has_key = word(reader, section, "key", ["while running", "never"]);
     evidence.absent_is_lost = word(reader, section, "worker_absent", ["lost", "unknown"]);
     evidence.lists_workers = word(reader, section, "workers", ["listed", "unknown"]);
@@ -127,8 +122,8 @@ fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> 
 /// `[presence]`: how sessions of workers are recognized, and whether every worker has one.
 fn presence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &mut Adapter) {
     let Some(value) = get(table, "presence") else { return };
-    let Some(section) = reader.table("presence", value) else { return };
-    reader.only(section, " in [presence]", &["query", "application_name", "absent"]);
+    let keys = ["query", "application_name", "absent"];
+    let Some(section) = reader.section("presence", value, &keys) else { return };
     adapter.presence = Presence {
         queries: words(reader, section, "query"),
         applications: words(reader, section, "application_name"),
@@ -150,17 +145,15 @@ fn words(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Vec<Text> {
 
 /// Whether the value is the first of two words. The default is the second.
 fn word(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, words: [&str; 2]) -> bool {
-    let Some(value) = get(table, key) else { return false };
     let [yes, no] = words;
     let known = |value: &DeValue<'_>| words.into_iter().find(|word| value.as_str() == Some(word));
-    reader.read(key, value, &format!("\"{yes}\" or \"{no}\""), known) == Some(yes)
+    reader.key(table, key, &format!("\"{yes}\" or \"{no}\""), known) == Some(yes)
 }
 
 /// A duration, or the name of a setting that is one.
 fn limit(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, adapter: &Adapter) -> Option<Limit> {
-    let value = get(table, key)?;
     let expected = "a duration such as \"5m\", or the name of a setting that is one";
-    reader.read(key, value, expected, |value| {
+    reader.key(table, key, expected, |value| {
         let text = value.as_str()?;
         let is_setting = adapter.setting(text).is_some_and(|setting| setting.seconds.is_some());
         if is_setting {
@@ -176,15 +169,11 @@ fn named<T: VariantArray + Copy + Into<&'static str> + FromStr>(
     table: &DeTable<'_>,
     section: &str,
 ) -> Vec<(T, Text)> {
-    let Some(lines) = get(table, section).and_then(|value| reader.table(section, value)) else {
-        return Vec::new();
-    };
     let names: Vec<&str> = T::VARIANTS.iter().map(|name| (*name).into()).collect();
-    reader.only(lines, &format!(" in [{section}]"), &names);
-    let mut found = Vec::new();
-    for (key, value) in lines {
-        let text = line(reader, key.get_ref(), value);
-        found.extend(key.get_ref().parse().ok().zip(text));
-    }
-    found
+    let lines = get(table, section).and_then(|value| reader.section(section, value, &names));
+    let mut read = |key: &str, value| {
+        let text = line(reader, key, value);
+        key.parse().ok().zip(text)
+    };
+    lines.into_iter().flatten().filter_map(|(key, value)| read(key.get_ref(), value)).collect()
 }

@@ -64,19 +64,8 @@ struct Own {
 }
 
 /// Parses an adapter; mistakes are reported for `file`.
-///
-/// # Errors
-/// All mistakes in the text.
 pub fn parse_adapter(text: &str, file: &Path) -> Result<Adapter, ConfigError> {
-    let failed = |mistakes| ConfigError::Mistakes { file: file.to_owned(), mistakes };
-    let (table, errors) = toml::de::DeTable::parse_recoverable(text);
-    if !errors.is_empty() {
-        return Err(failed(super::syntax(text, &errors)));
-    }
-    let mut reader = Reader::new(text);
-    let adapter = file::adapter(&mut reader, table.get_ref());
-    let mistakes = reader.finish();
-    if mistakes.is_empty() { Ok(adapter) } else { Err(failed(mistakes)) }
+    super::reader::parse(text, file, file::adapter)
 }
 
 pub fn read_adapter(path: &Path) -> Result<Adapter, ConfigError> {
@@ -91,10 +80,7 @@ pub fn read_adapter(path: &Path) -> Result<Adapter, ConfigError> {
     parse_adapter(&std::fs::read_to_string(path).map_err(unreadable)?, path)
 }
 
-/// The built-in adapters.
-///
-/// # Errors
-/// Never, unless a built-in file has a mistake, which a test detects.
+/// The built-in adapters. A test detects mistakes in them.
 pub fn built_in() -> Result<Vec<Adapter>, ConfigError> {
     let each = BUILT_IN.iter().map(|(name, text)| {
         let path = PathBuf::from(format!("assets/adapters/{name}.toml"));
@@ -105,9 +91,6 @@ pub fn built_in() -> Result<Vec<Adapter>, ConfigError> {
 
 /// The adapters in use, sorted by name: the built-in ones and those of the directory `adapters` next to the config, with
 /// the settings of the config and without those that it switches off.
-///
-/// # Errors
-/// A file cannot be read, or a file or the config has mistakes.
 pub fn adapters(choices: &AdapterChoices, config: Option<&Path>) -> Result<Vec<Arc<Adapter>>, ConfigError> {
     if !choices.is_enabled {
         return Ok(Vec::new());

@@ -23,10 +23,6 @@ impl Known {
             has_each: adapter.has_each(),
         }
     }
-
-    pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
-        self.tables.iter().map(|key| &**key)
-    }
 }
 
 pub(crate) fn section(part: Part) -> String {
@@ -45,7 +41,7 @@ pub(super) fn versions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Kno
         };
         let text = line(reader, "text", text).unwrap_or_default();
         let needs = needs(reader, table, known);
-        let sql = get(table, "sql").and_then(|value| sql(reader, value, known));
+        let sql = get(table, "sql").and_then(|value| template(reader, value, known, None));
         if text.contains("{0}") && get(table, "sql").is_none() {
             reader.mistake(&span, "{0} in the text is what sql brings: expected sql = \"SELECT …\"");
         }
@@ -56,10 +52,8 @@ pub(super) fn versions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Kno
 
 pub(super) fn queries(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Query> {
     let mut queries = Vec::new();
-    let jobs = get(table, "jobs").and_then(|value| reader.table("jobs", value));
-    if let Some(jobs) = jobs {
-        reader.only(jobs, " in [jobs]", &Part::JOBS.map(Part::as_str));
-    }
+    let jobs = get(table, "jobs");
+    let jobs = jobs.and_then(|value| reader.section("jobs", value, &Part::JOBS.map(Part::as_str)));
     for &part in Part::ALL {
         let name = part.as_str();
         let value = match jobs {
@@ -89,14 +83,10 @@ fn query(
         reader.mistake(span, format!("{section} has no query: expected sql = \"SELECT …\""));
         return None;
     };
-    Some(Query { part, needs, sql: sql(reader, value, known)? })
+    Some(Query { part, needs, sql: template(reader, value, known, None)? })
 }
 
-fn sql(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Option<Template> {
-    template(reader, value, known, None)
-}
-
-pub(super) fn template(
+fn template(
     reader: &mut Reader<'_>,
     value: Value<'_, '_>,
     known: &Known,
@@ -118,25 +108,19 @@ pub(super) fn template(
     }
 }
 
-pub(super) fn needs(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Need> {
+fn needs(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Need> {
     const EXPECTED: &str = "a list such as [\"TABLE.column\", \"TABLE.column=label\"]";
     let Some(value) = get(table, "needs") else { return Vec::new() };
-    let Some(items) = value.get_ref().as_array() else {
-        reader.expected("needs", value, EXPECTED);
-        return Vec::new();
-    };
     let mut needs = Vec::new();
-    for item in items {
-        let need = item.get_ref().as_str().and_then(need);
-        match need {
-            None => reader.expected("needs", item, EXPECTED),
+    for item in reader.read("needs", value, EXPECTED, DeValue::as_array).into_iter().flatten() {
+        match reader.read("needs", item, EXPECTED, |value| value.as_str().and_then(need)) {
+            None => {}
             Some(need) if known.tables.contains(&need.table) => needs.push(need),
             Some(need) => {
-                let keys: Vec<&str> = known.tables.iter().map(|key| &**key).collect();
                 let message = format!(
                     "needs names the table \"{}\": expected one of {}",
                     crate::text::one_line(&need.table),
-                    keys.join(", ")
+                    known.tables.join(", ")
                 );
                 reader.mistake(&item.span(), message);
             }
@@ -160,11 +144,9 @@ fn need(text: &str) -> Option<Need> {
 const KEYS: [&str; 7] = ["needs", "proof", "hold_key", "writes", "sql", "then", "late"];
 
 pub(super) fn actions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Action> {
-    let Some(section) = get(table, "actions").and_then(|value| reader.table("actions", value)) else {
-        return Vec::new();
-    };
-    let known_kinds: Vec<&str> = ActionKind::ALL.iter().copied().map(ActionKind::as_str).collect();
-    reader.only(section, " in [actions]", &known_kinds);
+    let kinds: Vec<&str> = ActionKind::ALL.iter().copied().map(ActionKind::as_str).collect();
+    let section = get(table, "actions").and_then(|value| reader.section("actions", value, &kinds));
+    let Some(section) = section else { return Vec::new() };
     let mut actions = Vec::new();
     for &kind in ActionKind::ALL {
         let Some(value) = get(section, kind.as_str()) else { continue };
@@ -230,11 +212,11 @@ fn proofs(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Proof> {
 }
 
 fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Vec<Text> {
-    let expected = format!("a list of {}", known.tables().collect::<Vec<_>>().join(", "));
+    let expected = format!("a list of {}", known.tables.join(", "));
     let Some(items) = value.get_ref().as_array().filter(|items| !items.is_empty()) else {
         reader.expected("writes", value, &expected);
         return Vec::new();
     };
-    let read = |item: &DeValue<'_>| known.tables().find(|key| item.as_str() == Some(key)).map(Text::from);
+    let read = |item: &DeValue<'_>| known.tables.iter().find(|key| item.as_str() == Some(&***key)).cloned();
     items.iter().filter_map(|item| reader.read("writes", item, &expected, read)).collect()
 }

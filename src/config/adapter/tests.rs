@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::config::{Checks, Config};
+use crate::config::Config;
 use crate::model::adapter::{ActionKind, Job, Limit, Part, Proof, State, Value};
 
 const LEAST: &str = r#"
@@ -236,7 +236,7 @@ fn no_text_whatever_makes_it_panic() {
 }
 
 fn config(text: &str) -> Config {
-    Config::parse(text, Path::new("config.toml"), &Checks::default()).unwrap()
+    Config::parse(text, Path::new("config.toml")).unwrap()
 }
 
 fn beside(text: &str, files: &[(&str, &str)]) -> Result<Vec<Arc<Adapter>>, String> {
@@ -336,7 +336,7 @@ fn mistakes_of_the_config_name_its_line() {
         ("[adapters]\non = 1", "2:6: adapters.on is not a table: expected enabled, off or [adapters.NAME]"),
         ("[adapters.river]\nschema = 1", "2:10: schema is the number 1: expected a text in quotes"),
     ] {
-        let error = Config::parse(text, Path::new("c.toml"), &Checks::default()).unwrap_err().to_string();
+        let error = Config::parse(text, Path::new("c.toml")).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }

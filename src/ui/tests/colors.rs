@@ -55,13 +55,12 @@ fn every_theme_draws_every_tone() {
 }
 
 #[test]
-fn theme_mistakes_are_named() {
-    let theme = Theme::new(Base::Dark, Depth::Rgb, false);
-    let colors = |meaning: &str, color: &str| {
-        theme.clone().with_colors(&[(meaning.to_owned(), color.to_owned())], Depth::Rgb).map(drop)
+fn colors_of_the_config_are_used_unless_the_terminal_has_none() {
+    let colors = vec![(Some(Tone::Critical), Color::LightRed), (None, Color::Green)];
+    let of = |depth| {
+        let theme = Theme::new(Base::Dark, depth, false).with_colors(&colors, depth);
+        (theme.style(Tone::Critical).fg, theme.selected.bg)
     };
-    assert!(colors("critical", "#ff0000").is_ok());
-    assert!(colors("critical", "light-red").is_ok());
-    assert!(colors("colour", "red").unwrap_err().to_string().contains("unknown color \"colour\""));
-    assert!(colors("dim", "reddish").unwrap_err().to_string().contains("\"reddish\" is not a color"));
+    assert_eq!(of(Depth::Rgb), (Some(Color::LightRed), Some(Color::Green)));
+    assert_eq!(of(Depth::None), (None, None));
 }

@@ -11,8 +11,7 @@ use crate::model::Text;
 use crate::model::lock_name::{Layer, LockNames, Named};
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
-use crate::model::thresholds::ExpectedBlocker;
-use crate::model::thresholds::Thresholds;
+use crate::model::thresholds::{self, ExpectedBlocker, Thresholds};
 use crate::text::{one_line, one_line_prefix};
 
 columns! {
@@ -181,49 +180,34 @@ pub(super) fn expected(rows: &[Limit]) -> Vec<ExpectedBlocker> {
     rows.iter().take(EXPECTED).map(Limit::blocker).collect()
 }
 
-macro_rules! limits {
-    ($($name:literal $field:ident,)*) => {
-        /// The limits, and behind them the blockers that are expected.
-        pub(super) fn of_thresholds(thresholds: &Thresholds) -> Vec<Limit> {
-            let mut rows = vec![
-                $(Limit::number($name, thresholds.$field),)*
-                Limit::number("blocked", thresholds.blocked.into()),
-                Limit::number("convoy", thresholds.convoy.into()),
-                Limit::number("pile_up", thresholds.pile_up.into()),
-            ];
-            rows.extend(of_expected(&thresholds.expected));
-            rows
-        }
-
-        /// Those that were kept; one that is not known here is left out.
-        pub(super) fn thresholds(rows: &[Limit]) -> Thresholds {
-            let mut thresholds = Thresholds::default();
-            for row in rows {
-                match row.name.as_deref() {
-                    $(Some($name) => thresholds.$field = row.number,)*
-                    Some("blocked") => thresholds.blocked = count(row.number),
-                    Some("convoy") => thresholds.convoy = count(row.number),
-                    Some("pile_up") => thresholds.pile_up = count(row.number),
-                    Some(_) => {}
-                    None if thresholds.expected.len() < EXPECTED => thresholds.expected.push(row.blocker()),
-                    None => {}
-                }
-            }
-            thresholds
-        }
+/// The limits, and behind them the blockers that are expected.
+pub(super) fn of_thresholds(thresholds: &Thresholds) -> Vec<Limit> {
+    let mut kept = thresholds.clone();
+    let number = |(name, limit): (&str, thresholds::Limit<'_>)| match limit {
+        thresholds::Limit::Seconds(number) | thresholds::Limit::Share(number) => Limit::number(name, *number),
+        thresholds::Limit::Count(number) => Limit::number(name, f64::from(*number)),
     };
+    let mut rows: Vec<Limit> = kept.limits().into_iter().map(number).collect();
+    rows.extend(of_expected(&thresholds.expected));
+    rows
 }
 
-limits! {
-    "wait" wait,
-    "idle_in_transaction" idle_in_transaction,
-    "connections" connections,
-    "idle_lock" idle_lock,
-    "task_timeout" task_timeout,
-    "orphan_grace" orphan_grace,
-    "task_overdue" task_overdue,
-    "queue_pending" queue_pending,
-    "id_ahead" id_ahead,
+/// Those that were kept; one that is not known here is left out.
+pub(super) fn thresholds(rows: &[Limit]) -> Thresholds {
+    let blockers = rows.iter().filter(|row| row.name.is_none()).take(EXPECTED);
+    let mut thresholds =
+        Thresholds { expected: blockers.map(Limit::blocker).collect(), ..Thresholds::default() };
+    for row in rows {
+        let mut limits = thresholds.limits().into_iter();
+        match limits.find(|(name, _)| row.name.as_deref() == Some(name)) {
+            Some((_, thresholds::Limit::Seconds(limit) | thresholds::Limit::Share(limit))) => {
+                *limit = row.number
+            }
+            Some((_, thresholds::Limit::Count(limit))) => *limit = count(row.number),
+            None => {}
+        }
+    }
+    thresholds
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
