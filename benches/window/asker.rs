@@ -57,11 +57,19 @@ impl Lines for Line {
 struct NoRecord;
 
 impl Record for NoRecord {
+    type Entry = ();
+
     async fn asked(&self, _: Option<&Client>, _: &Asked<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    async fn told(&self, _: Option<&Client>, _: &Asked<'_>, _: &TargetResult) -> Result<(), String> {
+    async fn told(
+        &self,
+        _: Option<&Client>,
+        _: &Asked<'_>,
+        _: Option<()>,
+        _: &TargetResult,
+    ) -> Result<(), String> {
         Ok(())
     }
 }

@@ -16,10 +16,10 @@ use tokio_postgres::Client;
 
 use super::actor::Actor;
 use super::session::{self, Asking, Pending};
-use super::{Lines, Progress, Record, Recorder, published, redis_lease, table};
+use super::{Asked, Lines, Progress, Record, Recorder, published, redis_lease, table};
 use crate::model::plan::{
     ActionCommand, ExecutionTarget, Outcome, Planned, PublishedHolder, PublishedTarget, RecoveryOutcome,
-    RecoveryPlan, RecoveryResult, Report, Request, Step, Target, TargetKind, TargetResult, Verb,
+    RecoveryPlan, RecoveryResult, Report, Request, Step, Target, TargetKind, Verb,
 };
 pub use crate::model::plan::{ExecutorReply, Order};
 use crate::model::view::TargetId;
@@ -145,47 +145,48 @@ impl<L: Lines, R: Record> Worker<L, R> {
             Err(why) if needs_server => return not_tried(command, &why),
             Err(_) => None,
         };
-        let mut recorder = Recorder::new(&self.record, command, progress);
-        let results = self.each(client.as_deref(), &mut recorder).await;
-        let mut notes = recorder.notes;
+        let (results, notes) = (vec![None; command.targets.len()], Vec::new());
+        let client = client.as_deref();
+        let mut recorder = Recorder { record: &self.record, client, notes, results, done: 0, progress };
+        self.each(client, command, &mut recorder).await;
+        let Recorder { mut notes, results, .. } = recorder;
         notes.extend(self.record.notes().await);
+        let results = results.into_iter().flatten().collect();
         Report { number: command.number, verb: command.verb, results, notes }
     }
 
     /// Requests one target after another until a result is unknown; then waits for the signals to take effect.
-    async fn each(&self, client: Option<&Client>, recorder: &mut Recorder<'_, R>) -> Vec<TargetResult> {
-        let command = recorder.command;
-        let mut results: Vec<Option<TargetResult>> = vec![None; command.targets.len()];
+    async fn each(&self, client: Option<&Client>, command: &ActionCommand, recorder: &mut Recorder<'_, R>) {
+        let shorts: Vec<String> = command.targets.iter().map(|target| short(command, target)).collect();
         let mut pending = Vec::new();
         let mut in_doubt = false;
-        for ((place, target), result) in command.targets.iter().enumerate().zip(&mut results) {
-            let short = short(command, target);
-            let asking = if in_doubt {
-                Asking::Over(Outcome::NotTried, IN_DOUBT.to_owned())
+        for (place, (target, statement)) in command.targets.iter().zip(&shorts).enumerate() {
+            let asked = Asked { command, target, statement };
+            let (entry, asking) = if in_doubt {
+                (None, Asking::Over(Outcome::NotTried, IN_DOUBT.to_owned()))
             } else if self.is_own(target) {
-                Asking::Over(Outcome::Refused, session::OWN.to_owned())
+                (None, Asking::Over(Outcome::Refused, session::OWN.to_owned()))
             } else {
-                match recorder.asked(client, target, &short).await {
-                    Ok(()) => self.one(client, command, target).await,
-                    Err(why) => Asking::Over(Outcome::Refused, why),
+                match self.record.asked(client, &asked).await {
+                    Ok(entry) => (Some(entry), self.one(client, command, target).await),
+                    Err(why) => (None, Asking::Over(Outcome::Refused, not_recorded(&why))),
                 }
             };
             match asking {
                 Asking::Taken(signal, session) => {
-                    pending.push(Pending { place, target, signal, session, short });
+                    pending.push(Pending { asked: (place, asked), entry, signal, session });
                 }
                 Asking::Over(outcome, detail) => {
                     // Redis servers that do not answer do not put the next lock in doubt.
                     in_doubt |=
                         outcome == Outcome::Uncertain && !matches!(target.what, TargetKind::RedisLease(_));
-                    *result = Some(recorder.told(client, target, &short, (outcome, detail)).await);
+                    recorder.told((place, asked), entry, (outcome, detail)).await;
                 }
             }
         }
         if let Some(client) = client {
-            session::watch(client, recorder, pending, &mut results).await;
+            session::watch(client, recorder, pending, seconds(command.wait)).await;
         }
-        results.into_iter().flatten().collect()
     }
 
     fn is_own(&self, target: &Target) -> bool {
@@ -206,8 +207,8 @@ impl<L: Lines, R: Record> Worker<L, R> {
         target: &'a Target,
     ) -> Asking<'a> {
         let Settings { actor, trusted_owners: owners, redis, offset, .. } = &self.settings;
-        let wait = || Duration::try_from_secs_f64(command.wait).unwrap_or_default();
-        let order = || recovery::Order { actor: actor.clone(), reason: None, wait: wait() };
+        let wait = seconds(command.wait);
+        let order = || recovery::Order { actor: actor.clone(), reason: None, wait };
         let (verb, what) = (command.verb, &target.what);
         if let (TargetKind::Session(session), Some(signal), Some(client)) =
             (what, verb.definition().signal, client)
@@ -242,6 +243,14 @@ impl<L: Lines, R: Record> Worker<L, R> {
         let client = self.lines.client().await?;
         locktop_tasks::recovery::plan(&client, schema, request).await.map_err(|error| error.to_string())
     }
+}
+
+fn seconds(wait: f64) -> Duration {
+    Duration::try_from_secs_f64(wait).unwrap_or_default()
+}
+
+pub(in crate::action) fn not_recorded(why: &str) -> String {
+    format!("not done, because it could not be recorded: {why}")
 }
 
 fn short(command: &ActionCommand, target: &Target) -> String {

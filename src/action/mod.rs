@@ -43,6 +43,9 @@ pub struct Asked<'a> {
 /// If the program or the server ends between [`Record::asked`] and [`Record::told`], the request has no result on
 /// record, and its outcome is unknown.
 pub trait Record: Send + Sync + 'static {
+    /// A request on record, until its result is.
+    type Entry: Send;
+
     /// Records a request before it is sent on `client`; `None` if the target is not on the PostgreSQL server.
     ///
     /// # Errors
@@ -51,9 +54,9 @@ pub trait Record: Send + Sync + 'static {
         &self,
         client: Option<&Client>,
         asked: &Asked<'_>,
-    ) -> impl Future<Output = Result<(), String>> + Send;
+    ) -> impl Future<Output = Result<Self::Entry, String>> + Send;
 
-    /// Records a result, also for an action that was not tried or not recorded before.
+    /// Records a result; without an entry that of an action that was not tried, or not recorded before.
     ///
     /// # Errors
     /// Why it could not be recorded, in one line, for the report.
@@ -61,6 +64,7 @@ pub trait Record: Send + Sync + 'static {
         &self,
         client: Option<&Client>,
         asked: &Asked<'_>,
+        entry: Option<Self::Entry>,
         result: &TargetResult,
     ) -> impl Future<Output = Result<(), String>> + Send;
 
@@ -70,43 +74,35 @@ pub trait Record: Send + Sync + 'static {
     }
 }
 
+type Progress<'a> = &'a (dyn Fn(usize) + Send + Sync);
+
+/// Records the results of a command.
 struct Recorder<'a, R> {
     record: &'a R,
-    command: &'a ActionCommand,
+    client: Option<&'a Client>,
     /// Problems that did not prevent an action, in readable lines.
     notes: Vec<String>,
+    /// The results so far, by the places of their targets.
+    results: Vec<Option<TargetResult>>,
     done: usize,
     progress: Progress<'a>,
 }
 
-type Progress<'a> = &'a (dyn Fn(usize) + Send + Sync);
-
-impl<'a, R: Record> Recorder<'a, R> {
-    fn new(record: &'a R, command: &'a ActionCommand, progress: Progress<'a>) -> Self {
-        Self { record, command, notes: Vec::new(), done: 0, progress }
-    }
-
-    async fn asked(&self, client: Option<&Client>, target: &Target, statement: &str) -> Result<(), String> {
-        let asked = Asked { command: self.command, target, statement };
-        let noted = self.record.asked(client, &asked).await;
-        noted.map_err(|error| format!("not done, because it could not be recorded: {error}"))
-    }
-
+impl<R: Record> Recorder<'_, R> {
     async fn told(
         &mut self,
-        client: Option<&Client>,
-        target: &Target,
-        statement: &str,
+        (place, asked): (usize, Asked<'_>),
+        entry: Option<R::Entry>,
         (outcome, detail): (Outcome, String),
-    ) -> TargetResult {
-        let result = target.result(outcome, &detail);
-        let asked = Asked { command: self.command, target, statement };
-        if let Err(error) = self.record.told(client, &asked, &result).await {
-            let note = format!("{}: its result is not recorded: {error}", target.name);
-            self.notes.push(note);
+    ) {
+        let result = asked.target.result(outcome, &detail);
+        if let Err(error) = self.record.told(self.client, &asked, entry, &result).await {
+            self.notes.push(format!("{}: its result is not recorded: {error}", asked.target.name));
         }
         self.done += 1;
         (self.progress)(self.done);
-        result
+        if let Some(known) = self.results.get_mut(place) {
+            *known = Some(result);
+        }
     }
 }

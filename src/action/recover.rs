@@ -3,7 +3,7 @@ use std::sync::Arc;
 use locktop_tasks::recovery::{Order, execute_one, in_doubt, not_tried};
 use tokio_postgres::Client;
 
-use super::executor::{outcome_of, recovery_short};
+use super::executor::{not_recorded, outcome_of, recovery_short};
 use super::{Asked, Record, published};
 use crate::model::finding::Subject;
 use crate::model::plan::{
@@ -44,17 +44,17 @@ pub async fn execute_recorded(
             let (statement, target) = (recovery_short(&what), target(row, what));
             let asked = Asked { command: &command, target: &target, statement: &statement };
             match record.asked(Some(client), &asked).await {
-                Ok(()) => {
+                Ok(entry) => {
                     let target = published.iter().find(|target| target.id == row.seen.execution_id);
                     let result = match target {
                         Some(target) => fail_published(client, schema, row, target, order).await,
                         None => execute_one(client, schema, plan, row, order).await,
                     };
-                    noted(client, record, &asked, result).await
+                    noted(client, record, (&asked, entry), result).await
                 }
                 Err(why) => {
-                    let why = format!("not done, because it could not be recorded: {why}");
-                    RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::Failed, why)
+                    let (id, why) = (row.seen.execution_id, not_recorded(&why));
+                    RecoveryResult::new(id, RecoveryOutcome::Failed, why)
                 }
             }
         };
@@ -93,10 +93,10 @@ fn target(row: &Planned, what: ExecutionTarget) -> Target {
     Target { what: TargetKind::Execution(what), name: one_line(&name).into_owned(), subject: Subject::Server }
 }
 
-async fn noted(
+async fn noted<R: Record>(
     client: &Client,
-    record: &impl Record,
-    asked: &Asked<'_>,
+    record: &R,
+    (asked, entry): (&Asked<'_>, R::Entry),
     result: RecoveryResult,
 ) -> RecoveryResult {
     // The outcome already shows that it was recovered.
@@ -105,7 +105,7 @@ async fn noted(
         other => format!("{}: {}", other.as_str(), result.detail),
     };
     let of_target = asked.target.result(outcome_of(result.outcome, result.ended_pid.is_some()), &said);
-    match record.told(Some(client), asked, &of_target).await {
+    match record.told(Some(client), asked, Some(entry), &of_target).await {
         Ok(()) => result,
         Err(why) => {
             let detail = format!("{}; its result is not recorded: {why}", result.detail);

@@ -26,7 +26,7 @@
 //! - `fate`: `done`, `still_there`, `changed`, `refused`, `forbidden`, `outcome_unknown`, `not_tried`.
 //!
 //! A process that ends between the two lines leaves only the first. The next process that opens the record detects this
-//! and writes a result of `outcome_unknown` with its own `who` ([`Audit::unfinished`]).
+//! and writes a result of `outcome_unknown` with its own `who` ([`AuditLog::unfinished`]).
 //!
 //! An action that was never requested has only a result.
 //!
@@ -48,8 +48,9 @@ use tokio_postgres::Client;
 
 use super::{Actor, Asked, Record};
 use crate::model::Timestamp;
-use crate::model::finding::Subject;
-use crate::model::plan::{ActionCommand, Target, TargetResult, Verb};
+use crate::model::event::{Kind, Told};
+use crate::model::finding::Severity;
+use crate::model::plan::{Outcome, Target, TargetResult, Verb};
 use crate::pg::trust::TrustedOwners;
 use crate::wire;
 pub use line::{AuditError, ServerName, directory};
@@ -57,14 +58,9 @@ use line::{Line, Who, short};
 use store::{LIMIT, Presence, Store};
 use table::{AskedRows, AuditTables, system_identifier};
 
-/// The open record. Clones share it.
-#[derive(Debug, Clone)]
-pub struct Audit {
-    inner: Arc<Inner>,
-}
-
+/// The open file.
 #[derive(Debug)]
-struct Inner {
+struct Audit {
     store: Store,
     presence: Presence,
     who: Who,
@@ -72,18 +68,13 @@ struct Inner {
 }
 
 /// An action that is recorded as requested and has no result yet.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[must_use = "its result must be recorded too"]
 pub struct Entry {
     id: String,
     verb: &'static str,
     name: String,
-}
-
-impl Entry {
-    pub fn id(&self) -> &str {
-        &self.id
-    }
+    rows: AskedRows,
 }
 
 /// An action that was requested by a process that ended before the result.
@@ -97,42 +88,24 @@ pub struct Unfinished {
 
 impl Audit {
     /// Opens the record in a directory ([`directory`]), which is created if missing; files are created with the first line.
-    ///
-    /// # Errors
-    /// If the directory cannot be created, belongs to another user, or is writable by other users.
-    pub fn open(directory: &Path, actor: &Actor) -> Result<Self, AuditError> {
-        Self::open_with(directory, actor, LIMIT)
-    }
-
-    fn open_with(directory: &Path, actor: &Actor, limit: u64) -> Result<Self, AuditError> {
+    fn open(directory: &Path, actor: &Actor, limit: u64) -> Result<Arc<Self>, AuditError> {
         let store = Store::open(directory, limit)?;
         let presence = Presence::new(&store)?;
-        let inner = Inner { store, presence, who: Who::of(actor), count: AtomicU64::new(0) };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Arc::new(Self { store, presence, who: Who::of(actor), count: AtomicU64::new(0) }))
     }
 
-    pub fn path(&self) -> PathBuf {
-        self.inner.store.path(store::FILE)
+    fn path(&self) -> PathBuf {
+        self.store.path(store::FILE)
     }
 
-    /// Records an action before it is sent, with a short form of its statement. The line is on disk when this returns.
-    ///
-    /// # Errors
-    /// If the line cannot be written: then the action must not be executed.
-    pub async fn begin(
-        &self,
-        server: &ServerName,
-        command: &ActionCommand,
-        target: &Target,
-        statement: &str,
-    ) -> Result<Entry, AuditError> {
-        let inner = &self.inner;
-        let entry = self.entry(command.verb, target);
+    /// Records an action before it is sent. The line is on disk when this returns; otherwise the action must not be executed.
+    async fn begin(self: &Arc<Self>, server: &ServerName, asked: &Asked<'_>) -> Result<Entry, AuditError> {
+        let entry = self.entry(asked.command.verb, asked.target);
         let line = Line {
-            deed: Some(command.number),
-            target: Some(&target.what),
-            sql: Some(short(statement)),
-            who: Some(&inner.who),
+            deed: Some(asked.command.number),
+            target: Some(&asked.target.what),
+            sql: Some(short(asked.statement)),
+            who: Some(&self.who),
             server: Some(server),
             ..Line::new("asked", &entry.id, entry.verb, &entry.name)
         };
@@ -140,60 +113,48 @@ impl Audit {
         Ok(entry)
     }
 
-    /// Records the result.
-    ///
-    /// # Errors
-    /// If it cannot be written. The request stays on record, and the next start reports its outcome as unknown.
-    pub async fn end(&self, entry: Entry, result: &TargetResult) -> Result<(), AuditError> {
+    /// Records the result. If it cannot be written, the request stays on record, and the next start reports its outcome as
+    /// unknown.
+    async fn end(self: &Arc<Self>, entry: Entry, result: &TargetResult) -> Result<AskedRows, AuditError> {
         let line = json(&Line {
             fate: Some(result.outcome.as_str()),
             detail: Some(short(&result.detail)),
             ..Line::new("result", &entry.id, entry.verb, &entry.name)
         });
-        self.add(line, None, Some(entry.id)).await
-    }
-
-    /// Records the result of an action that was not requested.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub async fn left(&self, verb: Verb, target: &Target, result: &TargetResult) -> Result<(), AuditError> {
-        self.end(self.entry(verb, target), result).await
+        self.add(line, None, Some(entry.id)).await?;
+        Ok(entry.rows)
     }
 
     fn entry(&self, verb: Verb, target: &Target) -> Entry {
-        let number = self.inner.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let id = format!("{}-{number}", self.inner.presence.run());
-        Entry { id, verb: verb.as_str(), name: short(&target.name) }
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = format!("{}-{number}", self.presence.run());
+        Entry { id, verb: verb.as_str(), name: short(&target.name), rows: AskedRows::default() }
     }
 
     /// Finds actions that were requested by processes that ended before the result, and records their outcome as unknown.
     /// Each is found once.
-    ///
-    /// # Errors
-    /// If the record cannot be read or written.
-    pub async fn unfinished(&self) -> Result<Vec<Unfinished>, AuditError> {
-        let inner = Arc::clone(&self.inner);
-        blocking(&self.path(), move || store::settle(&inner.store, &inner.presence, &inner.who)).await
+    async fn unfinished(self: &Arc<Self>) -> Result<Vec<Unfinished>, AuditError> {
+        let audit = Arc::clone(self);
+        blocking(&self.path(), move || store::settle(&audit.store, &audit.presence, &audit.who)).await
     }
 
     /// Writes on a blocking thread, because waiting for the disk may take long.
     async fn add(
-        &self,
+        self: &Arc<Self>,
         line: String,
         begins: Option<String>,
         ends: Option<String>,
     ) -> Result<(), AuditError> {
-        let inner = Arc::clone(&self.inner);
+        let audit = Arc::clone(self);
         blocking(&self.path(), move || {
-            let turn = inner.store.turn()?;
+            let turn = audit.store.turn()?;
             if let Some(id) = &begins {
-                inner.presence.begin(&inner.store, id.clone())?;
+                audit.presence.begin(&audit.store, id.clone())?;
             }
             let added = turn.add(&line);
             // An action that is not on record was not requested.
             if let Some(id) = if added.is_ok() { ends } else { begins } {
-                inner.presence.end(&id);
+                audit.presence.end(&id);
             }
             added
         })
@@ -201,7 +162,7 @@ impl Audit {
     }
 }
 
-impl Drop for Inner {
+impl Drop for Audit {
     fn drop(&mut self) {
         self.presence.leave(&self.store);
     }
@@ -222,49 +183,37 @@ fn json(line: &Line<'_>) -> String {
     wire::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
 }
 
-#[derive(Debug)]
+/// The record: the file, the tables of locktop's schemas, and the events of the screens.
 pub struct AuditLog {
     directory: Option<PathBuf>,
     actor: Actor,
-    trusted_owners: TrustedOwners,
+    pub trusted_owners: TrustedOwners,
+    /// Takes an event for each request and each result.
+    pub tell: Option<Box<dyn Fn(Told) + Send + Sync>>,
     state: Mutex<LogState>,
 }
 
 #[derive(Debug, Default)]
 struct LogState {
     /// Opened on first use; a failed attempt is repeated on the next use.
-    audit: Option<Audit>,
+    audit: Option<Arc<Audit>>,
     server: ServerName,
     /// The command for which the tables were looked up.
     command: Option<u64>,
     tables: AuditTables,
-    open: Vec<Open>,
     notes: Vec<String>,
     /// All notes so far, so that each is reported only once.
     said: BTreeSet<String>,
 }
 
-#[derive(Debug)]
-struct Open {
-    command: u64,
-    name: String,
-    subject: Subject,
-    entry: Entry,
-    rows: AskedRows,
-}
-
 impl AuditLog {
     /// Does not open anything yet. Without a directory ([`directory`]), no action can be requested.
     pub fn new(directory: Option<PathBuf>, actor: Actor, server: ServerName) -> Self {
-        let state = LogState { server, ..LogState::default() };
-        Self { directory, actor, trusted_owners: TrustedOwners::default(), state: Mutex::new(state) }
+        let state = Mutex::new(LogState { server, ..LogState::default() });
+        Self { directory, actor, trusted_owners: TrustedOwners::default(), tell: None, state }
     }
 
-    pub fn trusting(self, trusted_owners: TrustedOwners) -> Self {
-        Self { trusted_owners, ..self }
-    }
-
-    /// Actions that were requested by processes that ended before the result, each reported once: [`Audit::unfinished`].
+    /// Actions that were requested by processes that ended before the result, each reported once.
     /// Does not create a record if there is none.
     pub async fn unfinished(&self) -> Result<Vec<Unfinished>, AuditError> {
         if !self.directory.as_ref().is_some_and(|directory| directory.exists()) {
@@ -279,15 +228,15 @@ impl AuditLog {
         self.open(&mut self.state.lock().await).map(drop)
     }
 
-    fn open(&self, state: &mut MutexGuard<'_, LogState>) -> Result<Audit, AuditError> {
+    fn open(&self, state: &mut MutexGuard<'_, LogState>) -> Result<Arc<Audit>, AuditError> {
         if let Some(audit) = &state.audit {
-            return Ok(audit.clone());
+            return Ok(Arc::clone(audit));
         }
         let directory = self.directory.as_ref().ok_or(AuditError::Nowhere)?;
-        Ok(state.audit.insert(Audit::open(directory, &self.actor)?).clone())
+        Ok(Arc::clone(state.audit.insert(Audit::open(directory, &self.actor, LIMIT)?)))
     }
 
-    async fn begin(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), AuditError> {
+    async fn begin(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<Entry, AuditError> {
         let mut state = self.state.lock().await;
         let audit = self.open(&mut state)?;
         if let Some(client) = client
@@ -302,40 +251,37 @@ impl AuditLog {
             state.tables = tables;
             state.note(notes);
         }
-        let entry = audit.begin(&state.server, asked.command, asked.target, asked.statement).await?;
-        let mut rows = AskedRows::default();
+        let mut entry = audit.begin(&state.server, asked).await?;
         if let Some(client) = client {
-            let notes;
-            (rows, notes) = state.tables.asked(client, &self.actor, &entry, asked.target).await;
+            let (rows, notes) = state.tables.asked(client, &self.actor, &entry, asked.target).await;
+            entry.rows = rows;
             state.note(notes);
         }
-        let Target { name, subject, .. } = asked.target.clone();
-        state.open.push(Open { command: asked.command.number, name, subject, entry, rows });
-        Ok(())
+        Ok(entry)
     }
 
     async fn end(
         &self,
         client: Option<&Client>,
         asked: &Asked<'_>,
+        entry: Option<Entry>,
         result: &TargetResult,
     ) -> Result<(), AuditError> {
         let mut state = self.state.lock().await;
         let audit = self.open(&mut state)?;
-        let target = asked.target;
-        let is_this = |open: &Open| {
-            open.command == asked.command.number && open.name == target.name && open.subject == target.subject
-        };
-        let Some(place) = state.open.iter().position(is_this) else {
-            return audit.left(asked.command.verb, target, result).await;
-        };
-        let Open { entry, rows, .. } = state.open.remove(place);
-        audit.end(entry, result).await?;
+        let entry = entry.unwrap_or_else(|| audit.entry(asked.command.verb, asked.target));
+        let rows = audit.end(entry, result).await?;
         if let Some(client) = client.filter(|client| !client.is_closed()) {
-            let notes = rows.result(client, &self.actor, target, result).await;
+            let notes = rows.result(client, &self.actor, asked.target, result).await;
             state.note(notes);
         }
         Ok(())
+    }
+
+    fn tell(&self, kind: Kind, severity: Severity, text: String, asked: &Asked<'_>) {
+        if let Some(tell) = &self.tell {
+            tell(Told { kind, severity, text, subject: Some(asked.target.subject) });
+        }
     }
 }
 
@@ -357,21 +303,37 @@ fn logged(what: &str) -> impl Fn(AuditError) -> String {
 }
 
 impl Record for AuditLog {
-    async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
+    type Entry = Entry;
+
+    async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<Entry, String> {
         let Asked { command, target, statement } = *asked;
-        tracing::info!("{} {} is requested: {statement}", command.verb.as_str(), target.name);
-        self.begin(client, asked).await.map_err(logged("not recorded, and therefore not done"))
+        let verb = command.verb.as_str();
+        tracing::info!("{verb} {} is requested: {statement}", target.name);
+        let entry = self.begin(client, asked).await;
+        let entry = entry.map_err(logged("not recorded, and therefore not done"))?;
+        let text = format!("{} {} asked", verb.replace('_', " "), target.name);
+        self.tell(Kind::ActionAsked, Severity::Info, text, asked);
+        Ok(entry)
     }
 
     async fn told(
         &self,
         client: Option<&Client>,
         asked: &Asked<'_>,
+        entry: Option<Entry>,
         result: &TargetResult,
     ) -> Result<(), String> {
-        let (verb, outcome) = (asked.command.verb.as_str(), result.outcome.as_str());
-        tracing::info!("{verb} {}: {outcome}, {}", result.name, result.detail);
-        self.end(client, asked, result).await.map_err(logged("its result is not recorded"))
+        let TargetResult { name, outcome, detail, .. } = result;
+        let (verb, word) = (asked.command.verb, outcome.as_str());
+        let (severity, text) = if *outcome == Outcome::Done {
+            (Severity::Info, format!("{} {name}: {detail}", verb.done()))
+        } else {
+            let (verb, word) = (verb.as_str().replace('_', " "), word.replace('_', " "));
+            (Severity::Warning, format!("{verb} {name} {word}: {detail}"))
+        };
+        self.tell(Kind::ActionResult, severity, text, asked);
+        tracing::info!("{} {name}: {word}, {detail}", verb.as_str());
+        self.end(client, asked, entry, result).await.map_err(logged("its result is not recorded"))
     }
 
     async fn notes(&self) -> Vec<String> {

@@ -11,8 +11,8 @@ use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
 use crate::model::plan::tests::orphan;
 use crate::model::plan::{
-    AdapterTarget, Client, ExecutionTarget, Outcome, RecoveryPlan, Request, Seen, Selection, SessionTarget,
-    TargetKind, Verb,
+    ActionCommand, AdapterTarget, Client, ExecutionTarget, Outcome, RecoveryPlan, Request, Seen, Selection,
+    SessionTarget, TargetKind, Verb,
 };
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
 use crate::model::view::TargetId;
@@ -25,8 +25,12 @@ fn server() -> ServerName {
     ServerName { address: "db:5432".to_owned(), database: "app".to_owned(), system_identifier: None }
 }
 
-fn open(directory: &Path) -> Audit {
-    Audit::open(directory, &actor()).unwrap()
+fn open(directory: &Path) -> Arc<Audit> {
+    Audit::open(directory, &actor(), LIMIT).unwrap()
+}
+
+async fn begin(audit: &Arc<Audit>, name: &str, statement: &str) -> Result<Entry, AuditError> {
+    audit.begin(&server(), &Asked { command: &command(), target: &target(name), statement }).await
 }
 
 fn at(text: &str) -> Timestamp {
@@ -78,7 +82,7 @@ async fn what_is_asked_is_there_before_its_result() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("state/locktop");
     let audit = open(&directory);
-    let asked = audit.begin(&server(), &command(), &target("4312 app@web"), "SELECT 1").await.unwrap();
+    let asked = begin(&audit, "4312 app@web", "SELECT 1").await.unwrap();
     let first = lines(&audit.path());
     assert_eq!(first.len(), 1);
     assert_eq!(first[0]["event"], "asked");
@@ -91,7 +95,7 @@ async fn what_is_asked_is_there_before_its_result() {
                                   "xact_start": null, "blocks": true,
                                   "client": {"application": "4312 app@web", "usesysid": 10, "address": null, "port": null}});
     assert_eq!(first[0]["target"], seen, "what need not be the same is left out");
-    assert_eq!(first[0]["id"], asked.id());
+    assert_eq!(first[0]["id"], asked.id);
     audit.end(asked, &outcome(Outcome::Done)).await.unwrap();
     let both = lines(&audit.path());
     assert_eq!((both.len(), &both[1]["fate"], &both[1]["id"]), (2, &Value::from("done"), &first[0]["id"]));
@@ -107,7 +111,7 @@ async fn nothing_hostile_gets_into_a_line() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
     let name = "a\u{1b}]0;x\u{7}\n\u{9b}2J\u{202e}\"}\0é任";
-    let asked = audit.begin(&server(), &command(), &target(name), &"S".repeat(100_000)).await.unwrap();
+    let asked = begin(&audit, name, &"S".repeat(100_000)).await.unwrap();
     let result = TargetResult { detail: name.to_owned(), ..outcome(Outcome::Refused) };
     audit.end(asked, &result).await.unwrap();
     let text = fs::read_to_string(audit.path()).unwrap();
@@ -121,9 +125,9 @@ async fn nothing_hostile_gets_into_a_line() {
 async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
     let home = tempfile::tempdir().unwrap();
     let dying = open(home.path());
-    let done = dying.begin(&server(), &command(), &target("first"), "").await.unwrap();
+    let done = begin(&dying, "first", "").await.unwrap();
     dying.end(done, &outcome(Outcome::Done)).await.unwrap();
-    let lost = dying.begin(&server(), &command(), &target("second"), "").await.unwrap();
+    let lost = begin(&dying, "second", "").await.unwrap();
     let next = open(home.path());
     assert_eq!(next.unfinished().await.unwrap(), [], "it lives");
     drop(dying);
@@ -132,7 +136,7 @@ async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
     assert_eq!((found.len(), also.len()), (1, 0), "each is found once");
     assert_eq!((found[0].name.as_str(), found[0].verb.as_str()), ("second", "terminate"));
     let newest = lines(&next.path()).pop().unwrap();
-    assert_eq!((&newest["fate"], &newest["id"]), (&"outcome_unknown".into(), &lost.id().into()));
+    assert_eq!((&newest["fate"], &newest["id"]), (&"outcome_unknown".into(), &lost.id.into()));
     assert_eq!(newest["who"]["role"], "ops");
     assert_eq!(next.unfinished().await.unwrap(), []);
 }
@@ -140,9 +144,9 @@ async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
 #[tokio::test]
 async fn files_rotate_and_the_oldest_goes() {
     let home = tempfile::tempdir().unwrap();
-    let audit = Audit::open_with(home.path(), &actor(), 2_000).unwrap();
+    let audit = Audit::open(home.path(), &actor(), 2_000).unwrap();
     for number in 0..60 {
-        let asked = audit.begin(&server(), &command(), &target(&number.to_string()), "").await.unwrap();
+        let asked = begin(&audit, &number.to_string(), "").await.unwrap();
         audit.end(asked, &outcome(Outcome::Done)).await.unwrap();
     }
     let path = |number: u32| home.path().join(format!("{}.{number}", store::FILE));
@@ -161,10 +165,10 @@ async fn files_rotate_and_the_oldest_goes() {
 async fn half_a_line_ends_where_the_next_begins() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
-    drop(audit.begin(&server(), &command(), &target("a"), "").await.unwrap());
+    drop(begin(&audit, "a", "").await.unwrap());
     let whole = fs::read_to_string(audit.path()).unwrap();
     fs::write(audit.path(), &whole.as_bytes()[..whole.len() / 2]).unwrap();
-    drop(audit.begin(&server(), &command(), &target("b"), "").await.unwrap());
+    drop(begin(&audit, "b", "").await.unwrap());
     let text = fs::read_to_string(audit.path()).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!((text.lines().count(), &last["name"]), (2, &"b".into()));
@@ -175,8 +179,8 @@ async fn refused(prepare: impl FnOnce(&Path)) -> String {
     let directory = home.path().join("locktop");
     fs::create_dir(&directory).unwrap();
     prepare(&directory);
-    let error = match Audit::open(&directory, &actor()) {
-        Ok(audit) => audit.begin(&server(), &command(), &target("a"), "").await.unwrap_err(),
+    let error = match Audit::open(&directory, &actor(), LIMIT) {
+        Ok(audit) => begin(&audit, "a", "").await.unwrap_err(),
         Err(error) => error,
     };
     error.to_string().replace(home.path().to_str().unwrap(), "~")
@@ -209,7 +213,7 @@ async fn a_path_that_is_no_directory_is_said() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = Audit::open(&file.join("locktop"), &actor()).unwrap_err().to_string();
+    let error = Audit::open(&file.join("locktop"), &actor(), LIMIT).unwrap_err().to_string();
     assert!(error.contains("cannot be written") && error.contains("XDG_STATE_HOME"), "{error}");
 }
 
@@ -217,11 +221,11 @@ async fn a_path_that_is_no_directory_is_said() {
 async fn who_is_stopped_in_the_middle_keeps_nobody_waiting_for_ever() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
-    let turn = audit.inner.store.turn().unwrap();
-    let error = open(home.path()).begin(&server(), &command(), &target("a"), "").await.unwrap_err();
+    let turn = audit.store.turn().unwrap();
+    let error = begin(&open(home.path()), "a", "").await.unwrap_err();
     assert!(matches!(error, AuditError::Busy(_)), "{error}");
     drop(turn);
-    let _ = audit.begin(&server(), &command(), &target("a"), "").await.unwrap();
+    let _ = begin(&audit, "a", "").await.unwrap();
 }
 
 /// Set for a child process of this test program; the value is the directory to write to.
@@ -240,9 +244,9 @@ fn process(test: &str, directory: &Path) -> std::process::Child {
 #[tokio::test]
 async fn several_processes_at_once_lose_no_line() {
     if let Some(directory) = std::env::var_os(ROLE) {
-        let audit = Audit::open_with(Path::new(&directory), &actor(), SMALL).unwrap();
+        let audit = Audit::open(Path::new(&directory), &actor(), SMALL).unwrap();
         for number in 0..EACH {
-            let asked = audit.begin(&server(), &command(), &target(&number.to_string()), "x").await.unwrap();
+            let asked = begin(&audit, &number.to_string(), "x").await.unwrap();
             audit.end(asked, &outcome(Outcome::Done)).await.unwrap();
         }
         return;
@@ -265,9 +269,9 @@ async fn several_processes_at_once_lose_no_line() {
 async fn a_process_that_is_killed_leaves_an_outcome_unknown() {
     if let Some(directory) = std::env::var_os(ROLE) {
         let audit = open(Path::new(&directory));
-        let done = audit.begin(&server(), &command(), &target("before"), "x").await.unwrap();
+        let done = begin(&audit, "before", "x").await.unwrap();
         audit.end(done, &outcome(Outcome::Done)).await.unwrap();
-        let _open = audit.begin(&server(), &command(), &target("in the middle"), "x").await.unwrap();
+        let _open = begin(&audit, "in the middle", "x").await.unwrap();
         return std::future::pending().await;
     }
     let home = tempfile::tempdir().unwrap();

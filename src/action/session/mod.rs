@@ -43,10 +43,10 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::message::{Access, Unanswered, send};
-use super::{Record, Recorder};
+use super::{Asked, Record, Recorder};
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::{Outcome, Seen, SessionTarget, Signal, Target, TargetResult};
+use crate::model::plan::{Outcome, Seen, SessionTarget, Signal};
 use crate::text::duration;
 pub(super) use sql::{Work, short};
 pub(super) use words::OWN;
@@ -128,12 +128,11 @@ async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -
 
 const WATCH_PAUSE: Duration = Duration::from_millis(50);
 
-pub(super) struct Pending<'a> {
-    pub(super) place: usize,
-    pub(super) target: &'a Target,
+pub(super) struct Pending<'a, E> {
+    pub(super) asked: (usize, Asked<'a>),
+    pub(super) entry: Option<E>,
     pub(super) signal: Signal,
     pub(super) session: &'a SessionTarget,
-    pub(super) short: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -150,7 +149,7 @@ impl SessionRow {
     }
 }
 
-impl Pending<'_> {
+impl<E> Pending<'_, E> {
     fn done(&self, rows: &[SessionRow]) -> Option<&'static str> {
         let Some(row) = rows.iter().find(|row| row.is(self.session)) else {
             return Some(match self.signal {
@@ -171,12 +170,11 @@ impl Pending<'_> {
 pub(super) async fn watch<R: Record>(
     client: &Client,
     recorder: &mut Recorder<'_, R>,
-    mut pending: Vec<Pending<'_>>,
-    results: &mut [Option<TargetResult>],
+    mut pending: Vec<Pending<'_, R::Entry>>,
+    wait: Duration,
 ) {
     let start = clock::monotonic();
-    let wait =
-        Duration::try_from_secs_f64(recorder.command.wait).unwrap_or_default().min(Duration::from_secs(3600));
+    let wait = wait.min(Duration::from_secs(3600));
     while !pending.is_empty() {
         let pids: Vec<i32> = pending.iter().map(|one| one.session.pid).collect();
         let rows = look(client, &pids).await;
@@ -195,10 +193,7 @@ pub(super) async fn watch<R: Record>(
                 }
                 Err(why) => (Outcome::Uncertain, format!("the server accepted the request; then {why}")),
             };
-            let result = recorder.told(Some(client), one.target, &one.short, told).await;
-            if let Some(place) = results.get_mut(one.place) {
-                *place = Some(result);
-            }
+            recorder.told(one.asked, one.entry, told).await;
         }
         pending = remain;
         if !pending.is_empty() {

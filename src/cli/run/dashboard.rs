@@ -9,7 +9,7 @@ use locktop_base::file::{Folder, How};
 use pg_connect::conninfo::ConnInfo;
 use tokio::sync::watch;
 
-use super::hands::{self, DashboardLog};
+use super::hands;
 use super::{Failure, ask_again, env, look, say};
 use crate::action::audit::directory;
 use crate::action::executor::Executor;
@@ -167,7 +167,9 @@ fn acting(
     let spare = Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone()));
     tokio::spawn(hands::tell_unfinished(info.clone(), live.event_sender()));
     let lines = Lines { spare: Arc::clone(&spare), poll: live.line() };
-    let log = DashboardLog::new(info, live.event_sender(), settings.trusted_owners.clone());
+    let mut log = hands::log(info, hands::actor(info), settings.trusted_owners.clone());
+    let events = live.event_sender();
+    log.tell = Some(Box::new(move |told| events.tell(told)));
     (Some(spare), Some(Executor::start(lines, log, hands::settings(settings, info))))
 }
 

@@ -1,6 +1,7 @@
 use ratatui::style::{Color, Modifier};
 
 use super::{incident, place_of};
+use crate::app::line::Tone;
 use crate::ui::theme::{Base, Depth, Theme};
 
 #[test]

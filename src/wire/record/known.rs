@@ -201,7 +201,7 @@ pub(super) fn thresholds(rows: &[Limit]) -> Thresholds {
         let mut limits = thresholds.limits().into_iter();
         match limits.find(|(name, _)| row.name.as_deref() == Some(name)) {
             Some((_, thresholds::Limit::Seconds(limit) | thresholds::Limit::Share(limit))) => {
-                *limit = row.number
+                *limit = row.number;
             }
             Some((_, thresholds::Limit::Count(limit))) => *limit = count(row.number),
             None => {}

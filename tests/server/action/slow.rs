@@ -82,6 +82,8 @@ struct Crash {
 }
 
 impl Record for Crash {
+    type Entry = ();
+
     async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
         if asked.target.name == self.second {
             self.server.lock().await.kill_hard().await.unwrap();
@@ -95,9 +97,10 @@ impl Record for Crash {
         &self,
         client: Option<&Client>,
         asked: &Asked<'_>,
+        entry: Option<()>,
         result: &TargetResult,
     ) -> Result<(), String> {
-        self.notes.told(client, asked, result).await
+        self.notes.told(client, asked, entry, result).await
     }
 }
 

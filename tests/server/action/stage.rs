@@ -43,6 +43,8 @@ pub(crate) struct Notes {
 }
 
 impl Record for Notes {
+    type Entry = ();
+
     async fn asked(&self, _: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
         if let Some(why) = &self.broken {
             return Err(why.clone());
@@ -51,7 +53,13 @@ impl Record for Notes {
         Ok(())
     }
 
-    async fn told(&self, _: Option<&Client>, _: &Asked<'_>, result: &TargetResult) -> Result<(), String> {
+    async fn told(
+        &self,
+        _: Option<&Client>,
+        _: &Asked<'_>,
+        _: Option<()>,
+        result: &TargetResult,
+    ) -> Result<(), String> {
         self.lines.lock().unwrap().push(format!("told {}: {}", result.name, result.outcome.as_str()));
         Ok(())
     }

@@ -115,14 +115,14 @@ async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<Stri
     let target = target(pid);
     let command = command(number, std::slice::from_ref(&target));
     let asked = Asked { command: &command, target: &target, statement: "pg_terminate_backend" };
-    log.asked(Some(client), &asked).await.unwrap();
+    let entry = log.asked(Some(client), &asked).await.unwrap();
     let result = TargetResult {
         name: target.name.clone(),
         subject: target.subject,
         outcome: Outcome::Done,
         detail: "ended".to_owned(),
     };
-    log.told(Some(client), &asked, &result).await.unwrap();
+    log.told(Some(client), &asked, Some(entry), &result).await.unwrap();
     log.notes().await
 }
 
