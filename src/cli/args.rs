@@ -6,12 +6,11 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use super::check::CheckArgs;
 use super::demo::DemoArgs;
 use super::log::LogArgs;
-use super::options::refresh;
+use super::options::{HOUR, TENTH, refresh, time};
 use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
 use super::schema::{AdaptersCommand, LeadArgs, LockArgs, RecoverArgs, SchemaCommand};
 use crate::locks::work_session::WorkerId;
 use crate::schema::SchemaName;
-use crate::text::parse_duration;
 
 pub use super::options::{SnapshotFormat, ViewArgs};
 pub use crate::app::screens::Screen;
@@ -77,24 +76,42 @@ pub struct Cli {
 
 impl Cli {
     /// The path of the debug log, which can be given before or after the command.
-    ///
-    /// # Errors
-    /// The command has no debug log.
     pub fn log_file(&self) -> Result<Option<&Path>, String> {
         let outer = self.log.file.as_deref();
-        let inner = match &self.command {
-            Some(Command::Demo(demo)) => demo.log.file.as_deref(),
-            Some(Command::Snapshot(snapshot)) => snapshot.log.file.as_deref(),
-            Some(Command::Check(check)) => check.log.file.as_deref(),
-            Some(Command::Recover(recover)) => recover.log.file.as_deref(),
-            Some(Command::Record(record)) => record.log.file.as_deref(),
-            Some(_) if outer.is_some() => {
-                let for_whom = "the dashboard, demo, snapshot, check, recover and record";
-                return Err(format!("--log is for {for_whom}"));
+        match self.command.as_ref().map(Command::own) {
+            None => Ok(outer),
+            Some((_, Some(log))) => Ok(log.file.as_deref().or(outer)),
+            Some((_, None)) if outer.is_none() => Ok(None),
+            Some((_, None)) => {
+                Err("--log is for the dashboard, demo, snapshot, check, recover and record".to_owned())
             }
-            None | Some(_) => None,
+        }
+    }
+}
+
+impl Command {
+    /// The target that is given after the command, and its debug log; `None` if it has none.
+    pub(super) fn own(&self) -> (Option<&str>, Option<&LogArgs>) {
+        let (target, log) = match self {
+            Self::Demo(demo) => (&demo.url, Some(&demo.log)),
+            Self::Snapshot(snapshot) => (&snapshot.target, Some(&snapshot.log)),
+            Self::Record(record) => (&record.target, Some(&record.log)),
+            Self::Check(check) => (&check.target, Some(&check.log)),
+            Self::Recover(recover) => (&recover.target, Some(&recover.log)),
+            Self::Lock(lock) => (&lock.target, None),
+            Self::Lead(lead) => (&lead.target, None),
+            Self::LockOf(lock_of) => (&lock_of.target, None),
+            Self::Worker(worker) => (&worker.target, None),
+            Self::Adapters(AdaptersCommand::List(list)) => (&list.target, None),
+            Self::Adapters(AdaptersCommand::Check(check)) => (&check.target, None),
+            Self::Schema(SchemaCommand::Install(place) | SchemaCommand::Status(place)) => {
+                (&place.target, None)
+            }
+            Self::Schema(SchemaCommand::Drop(drop)) => (&drop.place.target, None),
+            Self::Schema(SchemaCommand::Purge(purge)) => (&purge.place.target, None),
+            _ => (&None, None),
         };
-        Ok(inner.or(outer))
+        (target.as_deref(), log)
     }
 }
 
@@ -215,14 +232,14 @@ pub struct WorkerArgs {
     #[arg(short = 'q', long)]
     pub quiet: bool,
     /// How long running work can continue after SIGTERM or SIGINT; then it is stopped and released [default: 10s; with --exit-with-stdin 0s]
-    #[arg(long, value_name = "TIME", value_parser = grace)]
+    #[arg(long, value_name = "TIME", value_parser = time(.., " such as 10s"))]
     pub grace: Option<Duration>,
     /// Time between two heartbeats while work is running, 0.1s to 10s [default: 5s]
-    #[arg(long, value_name = "TIME", value_parser = heartbeat)]
+    #[arg(long, value_name = "TIME", value_parser = time(TENTH..=Duration::from_secs(10), " from 0.1s to 10s, such as 5s"))]
     pub heartbeat: Option<Duration>,
     /// Also record the lock waits of the server, every TIME from 0.1s to 1h [without TIME: 5s]; a view of the schema
     /// sums them up. Waits that end between two polls are not seen. One such worker per server is enough
-    #[arg(long, value_name = "TIME", value_parser = observe_locks, num_args = 0..=1, require_equals = true, default_missing_value = "5s")]
+    #[arg(long, value_name = "TIME", value_parser = time(TENTH..=HOUR, " from 0.1s to 1h, such as 5s"), num_args = 0..=1, require_equals = true, default_missing_value = "5s")]
     pub observe_locks: Option<Duration>,
     /// Exit when standard input is closed, so that a parent process leaves no worker behind.
     #[arg(long)]
@@ -294,7 +311,7 @@ pub struct SnapshotArgs {
     #[arg(long, value_name = "COLUMNS")]
     pub width: Option<u16>,
     /// Keep running: print one JSON line per snapshot, at this interval [default: 1s]
-    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s", value_parser = refresh)]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s", value_parser = refresh())]
     pub watch: Option<Duration>,
     /// With --watch: exit after N snapshots.
     #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
@@ -309,22 +326,6 @@ pub struct SnapshotArgs {
     pub log: LogArgs,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
-}
-
-fn grace(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "expected a duration such as 10s".to_owned())
-}
-
-fn heartbeat(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .filter(|found| (Duration::from_millis(100)..=Duration::from_secs(10)).contains(found))
-        .ok_or_else(|| "expected a duration from 0.1s to 10s, such as 5s".to_owned())
-}
-
-fn observe_locks(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .filter(|found| (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(found))
-        .ok_or_else(|| "expected a duration from 0.1s to 1h, such as 5s".to_owned())
 }
 
 const LOCK_OF_HELP: &str = "\

@@ -33,28 +33,13 @@ pub struct CheckArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     pub every: Duration,
     /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Plugin)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = CheckFormat::Plugin)]
+    pub format: CheckFormat,
     /// Status if no connection can be made.
     #[arg(long, value_enum, value_name = "STATUS", default_value_t = DownIs::Unknown)]
     pub down_is: DownIs,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
-}
-
-/// Output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Nagios, Icinga, Naemon, Sensu.
-    Plugin,
-    /// One object.
-    Json,
-    /// Checkmk's local checks.
-    Checkmk,
-    /// One object, as a master item.
-    Zabbix,
-    /// Prometheus, as for the textfile collector.
-    Openmetrics,
 }
 
 /// Status of a server that cannot be reached.
@@ -99,16 +84,6 @@ impl CheckArgs {
     pub fn names(&self, name: &str) -> bool {
         let limits = self.warning.iter().chain(&self.critical).map(|(check, _)| check);
         limits.chain(&self.only).any(|check| check == name)
-    }
-
-    /// The format of the report text. Zabbix gets the JSON object.
-    pub fn words(&self) -> CheckFormat {
-        match self.format {
-            Format::Plugin => CheckFormat::Plugin,
-            Format::Json | Format::Zabbix => CheckFormat::Json,
-            Format::Checkmk => CheckFormat::Checkmk,
-            Format::Openmetrics => CheckFormat::OpenMetrics,
-        }
     }
 
     pub fn down(&self) -> Status {

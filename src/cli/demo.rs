@@ -4,8 +4,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::log::LogArgs;
-use super::options::{SnapshotFormat, ViewArgs};
-use crate::text::parse_duration;
+use super::options::{NANO, SnapshotFormat, ViewArgs, time};
 use locktop_lab::tasks::Summary;
 
 const TASKS: &str = "Tasks";
@@ -44,7 +43,7 @@ pub struct DemoArgs {
     #[arg(long, help_heading = HEADLESS)]
     pub headless: bool,
     /// How long to run [default: 20s]
-    #[arg(long, value_name = "TIME", requires = "headless", value_parser = playing_time, help_heading = HEADLESS)]
+    #[arg(long, value_name = "TIME", requires = "headless", value_parser = time(NANO.., ", such as 20s or 5m"), help_heading = HEADLESS)]
     pub duration: Option<Duration>,
     /// Exit when this number of the output reaches N; fail if it does not within --duration. Can be given more than once.
     #[arg(long, value_name = "KEY=N", requires = "headless", help_heading = HEADLESS)]
@@ -142,9 +141,4 @@ fn count<const LEAST: usize, const MOST: usize>(text: &str) -> Result<usize, Str
 fn time_scale(text: &str) -> Result<f64, String> {
     let found = text.parse().ok().filter(|found| (0.1..=3_600.0).contains(found));
     found.ok_or_else(|| "expected a number from 0.1 to 3600".to_owned())
-}
-
-fn playing_time(text: &str) -> Result<Duration, String> {
-    let found = parse_duration(text).filter(|found| !found.is_zero());
-    found.ok_or_else(|| "expected a duration, such as 20s or 5m".to_owned())
 }

@@ -1,3 +1,4 @@
+use std::ops::RangeBounds;
 use std::time::Duration;
 
 use clap::builder::PossibleValue;
@@ -13,7 +14,7 @@ use crate::ui::theme::Base;
 #[command(next_help_heading = "Dashboard")]
 pub struct ViewArgs {
     /// Time between two polls, 0.1s to 60s [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = refresh)]
+    #[arg(long, value_name = "TIME", value_parser = refresh())]
     pub refresh: Option<Duration>,
     /// The screen to start on.
     #[arg(long, value_name = "SCREEN")]
@@ -52,8 +53,21 @@ impl ValueEnum for Screen {
     }
 }
 
-pub(super) fn refresh(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found))
-        .ok_or_else(|| "expected a duration from 0.1s to 60s, such as 1s".to_owned())
+pub(super) const NANO: Duration = Duration::from_nanos(1);
+pub(super) const TENTH: Duration = Duration::from_millis(100);
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
+
+/// Parses a duration of this range; the words follow "expected a duration".
+pub(super) fn time(
+    range: impl RangeBounds<Duration> + Clone,
+    words: &'static str,
+) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| {
+        let found = parse_duration(text).filter(|found| range.contains(found));
+        found.ok_or_else(|| format!("expected a duration{words}"))
+    }
+}
+
+pub(super) fn refresh() -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    time(MIN_REFRESH..=MAX_REFRESH, " from 0.1s to 60s, such as 1s")
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::log::LogArgs;
-use super::options::{ViewArgs, refresh};
+use super::options::{HOUR, ViewArgs, refresh, time};
 use super::zone;
 use crate::feed::record::Around;
 use crate::feed::record::names::Salt;
@@ -22,13 +22,13 @@ pub struct RecordArgs {
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
     /// Time between two polls, 0.1s to 60s [default: that of the config, or 1s]
-    #[arg(long, value_name = "TIME", value_parser = refresh)]
+    #[arg(long, value_name = "TIME", value_parser = refresh())]
     pub refresh: Option<Duration>,
     /// Stop after this time [default: at SIGINT or SIGTERM]
-    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = hours())]
     pub for_time: Option<Duration>,
     /// Longest time until written snapshots are on the disk.
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = hours(), default_value = "1s")]
     pub sync: Duration,
     /// In a directory: begin another file after this time or size, such as 1h or 256MB.
     #[arg(long, value_name = "TIME|SIZE", value_parser = amount)]
@@ -44,10 +44,10 @@ pub struct RecordArgs {
     #[arg(long)]
     pub on_trouble: bool,
     /// With --on-trouble: how much time before the incident to record, up to 1h [default: 2m]
-    #[arg(long, value_name = "TIME", requires = "on_trouble", value_parser = before)]
+    #[arg(long, value_name = "TIME", requires = "on_trouble", value_parser = time(..=HOUR, " up to 1h, such as 2m"))]
     pub before: Option<Duration>,
     /// With --on-trouble: how long to record after the last critical finding [default: 5m]
-    #[arg(long, value_name = "TIME", requires = "on_trouble", value_parser = time)]
+    #[arg(long, value_name = "TIME", requires = "on_trouble", value_parser = hours())]
     pub after: Option<Duration>,
 }
 
@@ -179,7 +179,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
     /// Only the last TIME of the recording, such as 1h.
-    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["from", "to"])]
+    #[arg(long, value_name = "TIME", value_parser = hours(), conflicts_with_all = ["from", "to"])]
     pub last: Option<Duration>,
     /// Only the episode with this number in the report and on the Blame screen, and 30 s before and after it.
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "to", "last"])]
@@ -228,13 +228,8 @@ impl ReportArgs {
     }
 }
 
-fn time(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "expected a duration such as 8h".to_owned())
-}
-
-fn before(text: &str) -> Result<Duration, String> {
-    let found = parse_duration(text).filter(|time| *time <= Duration::from_secs(3600));
-    found.ok_or_else(|| "expected a duration up to 1h, such as 2m".to_owned())
+fn hours() -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    time(.., " such as 8h")
 }
 
 fn speed(text: &str) -> Result<f64, String> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::log::LogArgs;
-use super::options::SnapshotFormat;
+use super::options::{SnapshotFormat, time};
 use crate::schema::{Log, SchemaName};
 use crate::text::parse_duration;
 
@@ -29,18 +29,6 @@ pub enum SchemaCommand {
     /// Remove old executions, queue items and audit rows: shows how many, and asks. Keeps what is running or waiting,
     /// and the last ten executions of each task.
     Purge(PurgeArgs),
-}
-
-impl SchemaCommand {
-    /// The schema and target; `None` for commands that need no server.
-    pub fn place(&self) -> Option<&SchemaPlace> {
-        match self {
-            Self::Install(place) | Self::Status(place) => Some(place),
-            Self::Drop(arguments) => Some(&arguments.place),
-            Self::Purge(arguments) => Some(&arguments.place),
-            Self::Print { .. } => None,
-        }
-    }
 }
 
 /// A schema on a server.
@@ -69,7 +57,7 @@ pub struct PurgeArgs {
     #[command(flatten)]
     pub place: SchemaPlace,
     /// Remove what ended longer ago than this, such as 30d [default: the retention in the settings of the database]
-    #[arg(long, value_name = "TIME", value_parser = keep)]
+    #[arg(long, value_name = "TIME", value_parser = time(.., " such as 30d"))]
     pub keep: Option<Duration>,
     /// Only rows of this kind; can be given more than once.
     #[arg(long, value_name = "WHAT")]
@@ -100,10 +88,6 @@ impl LogName {
     }
 }
 
-fn keep(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "expected a duration such as 30d".to_owned())
-}
-
 const CHECK_HELP: &str = "\
 Exit status: 0 the file has no mistakes and, with a target, something that it describes was found and at least one query of each part can \
 run; 1 the file has mistakes, or a part cannot be read there; 2 wrong usage.";
@@ -116,15 +100,6 @@ pub enum AdaptersCommand {
     /// Check the file of an adapter for mistakes; with a target, also find the tables it describes and plan its queries.
     #[command(after_help = CHECK_HELP)]
     Check(AdaptersCheckArgs),
-}
-
-impl AdaptersCommand {
-    pub fn target(&self) -> Option<&str> {
-        match self {
-            Self::List(arguments) => arguments.target.as_deref(),
-            Self::Check(arguments) => arguments.target.as_deref(),
-        }
-    }
 }
 
 /// `locktop adapters list`.
@@ -192,7 +167,7 @@ pub struct RecoverArgs {
     #[arg(long)]
     pub yes: bool,
     /// How long to wait for a terminated session to end, at most 10m.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = short_wait)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time(..=MAX_WAIT, " up to 10m, such as 10s"))]
     pub wait: Duration,
     /// The reason, for the audit log.
     #[arg(long, value_name = "TEXT")]
@@ -215,12 +190,6 @@ fn limit(text: &str) -> Result<Limit, String> {
     parse_duration(text)
         .map(Limit::Longer)
         .ok_or_else(|| "expected a duration, such as 30m (write a target before the option)".to_owned())
-}
-
-fn short_wait(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .filter(|found| *found <= MAX_WAIT)
-        .ok_or_else(|| "expected a duration up to 10m, such as 10s".to_owned())
 }
 
 const HELP: &str = "\
@@ -251,7 +220,7 @@ pub struct LockArgs {
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
     /// Longest time to wait for the lock; 0 tries once [default: no limit]
-    #[arg(long, value_name = "TIME", value_parser = wait)]
+    #[arg(long, value_name = "TIME", value_parser = time(.., " such as 5s"))]
     pub wait: Option<Duration>,
     /// Share the lock with other holders that use --shared.
     #[arg(long, conflicts_with = "lease")]
@@ -267,7 +236,7 @@ pub struct LockArgs {
 #[derive(Debug, Clone, Args)]
 pub struct LeaseOptions {
     /// The term of a lease.
-    #[arg(long, value_name = "TIME", value_parser = wait, help = LEASE_HELP)]
+    #[arg(long, value_name = "TIME", value_parser = time(.., " such as 5s"), help = LEASE_HELP)]
     pub lease: Option<Duration>,
     /// The name of the leases' schema: without quotes, case-sensitive.
     #[arg(long, value_name = "NAME", default_value_t, requires = "lease")]
@@ -287,8 +256,4 @@ pub struct LeadArgs {
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
-}
-
-fn wait(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "expected a duration such as 5s".to_owned())
 }

@@ -103,20 +103,7 @@ impl Cli {
 
     /// The target that was given after the command.
     fn own_target(&self) -> Option<&str> {
-        match self.command.as_ref()? {
-            Command::Demo(demo) => demo.url.as_deref(),
-            Command::Snapshot(snapshot) => snapshot.target.as_deref(),
-            Command::Record(record) => record.target.as_deref(),
-            Command::Check(check) => check.target.as_deref(),
-            Command::Lock(lock) => lock.target.as_deref(),
-            Command::Lead(lead) => lead.target.as_deref(),
-            Command::LockOf(lock_of) => lock_of.target.as_deref(),
-            Command::Recover(recover) => recover.target.as_deref(),
-            Command::Worker(worker) => worker.target.as_deref(),
-            Command::Adapters(adapters) => adapters.target(),
-            Command::Schema(schema) => schema.place().and_then(|place| place.target.as_deref()),
-            _ => None,
-        }
+        self.command.as_ref()?.own().0
     }
 
     /// Whether the command line contains a password, which is visible to other users. Passwords of targets in the config are

@@ -126,7 +126,7 @@ fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme:
             line.push("y", Tone::Key);
             line.push(format!(" {verb}"), Tone::Plain);
         }
-        (Confirm::Count(_) | Confirm::Owner(_) | Confirm::Name(_), _) => {
+        (Confirm::Count(_) | Confirm::Owner(_), _) => {
             let typed = crate::text::one_line(&dialog.typed).into_owned();
             line.push(format!("{verb}: "), Tone::Plain);
             line.push(format!("{}_", crate::text::fit(&typed, 42)), Tone::Key);

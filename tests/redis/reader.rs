@@ -31,6 +31,11 @@ async fn until(
     found.unwrap_or_else(|_| panic!("waited in vain for {what}")).unwrap().clone()
 }
 
+/// `3/5`: votes of all servers.
+fn quorum(row: &RedisLease) -> String {
+    format!("{}/{}", row.votes, row.servers)
+}
+
 fn row<'a>(leases: &'a RedisLeases, key: &str) -> &'a RedisLease {
     leases.rows.iter().find(|row| &*row.name() == key).unwrap_or_else(|| panic!("no {key} in {leases:?}"))
 }
@@ -58,7 +63,7 @@ async fn the_locks_of_one_server() {
     assert!(leases.read_at.is_some());
     let a = row(&leases, "lock:a");
     assert_eq!(
-        (a.holder.clone(), a.standing, a.quorum_text()),
+        (a.holder.clone(), a.standing, quorum(a)),
         (LockValue::text(b"worker-1"), Standing::Held, "1/1".into())
     );
     let left = a.expiry.left().unwrap();
@@ -179,15 +184,15 @@ async fn five_servers_with_two_down_and_one_of_another_opinion() {
     let (mut states, _reader) = watch(urls(&servers), options());
     let state = until(&mut states, "all five", |leases| leases.rows.len() == 2).await;
     let a = row(&state.leases, "lock:a");
-    assert_eq!((a.quorum_text(), a.standing), ("4/5".to_owned(), Standing::Held));
+    assert_eq!((quorum(a), a.standing), ("4/5".to_owned(), Standing::Held));
     assert_eq!(a.others, [(LockValue::text(b"other"), 1)]);
-    assert_eq!(row(&state.leases, "lock:s").quorum_text(), "3/5");
+    assert_eq!(quorum(row(&state.leases, "lock:s")), "3/5");
     // Two end, one of those that have "one": neither value has a majority that is known.
     servers[0].kill_hard().await.unwrap();
     servers[4].kill_hard().await.unwrap();
     let state = until(&mut states, "two to be down", |leases| leases.down() == 2).await;
     assert_eq!(state.leases.down_text().unwrap(), "2 of 5 down");
-    assert_eq!(row(&state.leases, "lock:a").quorum_text(), "3/5");
+    assert_eq!(quorum(row(&state.leases, "lock:a")), "3/5");
     assert_eq!(row(&state.leases, "lock:a").standing, Standing::Held);
     let split = row(&state.leases, "lock:s");
     assert_eq!((split.standing, split.votes, split.others.len()), (Standing::Unknown, 2, 1));
@@ -217,7 +222,7 @@ async fn a_lock_on_a_server_that_stands_alone_is_not_a_fifth_of_one() {
     let told: Vec<_> = leases
         .rows
         .iter()
-        .map(|row| (row.name(), row.holder.shown(), row.quorum_text(), row.standing, row.members()))
+        .map(|row| (row.name(), row.holder.shown(), quorum(row), row.standing, row.members()))
         .collect();
     let row = |name: &str, holder: &str, quorum: &str, members| {
         (name.into(), holder.into(), quorum.to_owned(), Standing::Held, members)

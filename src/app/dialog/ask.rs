@@ -6,12 +6,11 @@ use crate::app::keymap::{self, Action, KeyMap};
 use crate::app::page::Page;
 use crate::app::panes::{Owner, Pane, RowId, findings};
 use crate::app::{App, subject};
-use crate::model::finding::{Finding, Subject};
+use crate::model::finding::Finding;
 use crate::model::plan::known::is_blocker;
-use crate::model::plan::{ActionPlan, Chosen, CommandId, PlanContext, Scope, Verb};
+use crate::model::plan::{ActionPlan, Chosen, CommandId, PlanContext, Scope};
 use crate::model::task::TaskState;
 use crate::model::view::View;
-use crate::model::wait_graph::Party;
 
 /// `U ends a lease; this is a session: K ends it`.
 fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: RowId) -> String {
@@ -149,27 +148,6 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
 pub fn help(finding: &Finding) -> Option<(Action, &'static str)> {
     let binding = keymap::BINDINGS.iter().find(|binding| Some(binding.name) == finding.help)?;
     Some((binding.action, binding.short))
-}
-
-/// Whether the role may perform the action on the session of a finding, as far as known. If the key is pressed anyway,
-/// it reports the missing privilege.
-pub fn is_permitted(context: &Context<'_>, finding: &Finding, action: Action) -> bool {
-    let verb = match action {
-        Action::Command(CommandId::Terminate) => Verb::Terminate,
-        Action::Command(CommandId::Cancel) => Verb::Cancel,
-        Action::Command(CommandId::Unlock) => return true,
-        Action::Command(_) => return !is_standby(context),
-        _ => return true,
-    };
-    let pid = match finding.subject {
-        Subject::Backend(id) => id.pid,
-        Subject::Party(Party::Backend(pid)) => pid,
-        _ => return true,
-    };
-    let (Some(rights), Some(backend)) = (context.view.rights.as_deref(), context.backend(pid)) else {
-        return true;
-    };
-    rights.lacks(verb, backend.user.as_deref(), backend.backend_type.as_deref()).is_none()
 }
 
 fn is_standby(context: &Context<'_>) -> bool {

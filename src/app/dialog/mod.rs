@@ -18,7 +18,7 @@ use crate::model::plan::{
 };
 use crate::model::view::View;
 
-pub use ask::{help, here, is_permitted};
+pub use ask::{help, here};
 pub use lines::width;
 pub use report::Flight;
 pub(in crate::app) use report::summary;
@@ -129,7 +129,7 @@ impl Dialog {
 
     /// Whether a word must be typed, rather than a key pressed.
     pub fn types(&self) -> bool {
-        matches!(self.plan.confirm, Confirm::Count(_) | Confirm::Owner(_) | Confirm::Name(_))
+        matches!(self.plan.confirm, Confirm::Count(_) | Confirm::Owner(_))
     }
 
     pub(in crate::app) fn key(&mut self, key: Key, page: usize) -> Step {

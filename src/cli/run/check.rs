@@ -45,7 +45,7 @@ pub(super) fn failed(error: &Failure, arguments: &CheckArgs) -> Result<u8, Failu
 
 fn print(report: &Report, arguments: &CheckArgs) -> Result<u8, Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(render(report, arguments.words()).as_bytes())?;
+    out.write_all(render(report, arguments.format).as_bytes())?;
     out.flush()?;
     Ok(report.status().code())
 }

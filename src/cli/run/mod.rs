@@ -173,20 +173,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Report(arguments)) => replay::report(arguments),
         Some(Command::DemoWorker { .. }) => runtime()?.block_on(demo::worker()),
         Some(Command::Check(arguments)) => check(cli, arguments),
-        None
-        | Some(
-            Command::Demo(_)
-            | Command::Snapshot(_)
-            | Command::Schema(_)
-            | Command::Adapters(_)
-            | Command::Lock(_)
-            | Command::LockOf(_)
-            | Command::Lead(_)
-            | Command::Recover(_)
-            | Command::Record(_)
-            | Command::Replay(_)
-            | Command::Worker(_),
-        ) => with_server(cli),
+        _ => with_server(cli),
     }
 }
 

@@ -145,8 +145,6 @@ pub enum Confirm {
     Count(usize),
     /// One target with a live owner: the process id, or the id of the lease.
     Owner(String),
-    /// One target that was not selected: the first word of its name.
-    Name(String),
 }
 
 const LONGEST: usize = 40;
@@ -168,7 +166,7 @@ impl Confirm {
             Self::Nothing => None,
             Self::Yes => Some("y".to_owned()),
             Self::Count(several) => Some(several.to_string()),
-            Self::Owner(word) | Self::Name(word) => Some(word.clone()),
+            Self::Owner(word) => Some(word.clone()),
         }
     }
 
@@ -193,7 +191,6 @@ impl Confirm {
                     _ => format!("its worker may still be running: type {owner} to confirm"),
                 }
             }
-            Self::Name(name) => format!("nothing was selected: type {name} to confirm"),
         }
     }
 }

@@ -72,11 +72,6 @@ impl RedisLease {
         shown(&self.key)
     }
 
-    /// `3/5`: votes of all servers.
-    pub fn quorum_text(&self) -> String {
-        format!("{}/{}", self.votes, self.servers)
-    }
-
     pub fn members(&self) -> Range<usize> {
         self.first..self.first.saturating_add(usize::try_from(self.servers).unwrap_or(usize::MAX))
     }

@@ -35,7 +35,7 @@ fn told(servers: &[&str]) -> Vec<String> {
             "{} {} {} {} {left}{others}{leak}",
             row.name(),
             row.holder.shown(),
-            row.quorum_text(),
+            format_args!("{}/{}", row.votes, row.servers),
             row.standing.as_str()
         )
     };
@@ -54,7 +54,7 @@ fn a_lock_is_judged_by_the_servers_of_its_set() {
                 "{} {} {} {} of {members:?} at {places:?}",
                 row.name(),
                 row.holder.shown(),
-                row.quorum_text(),
+                format_args!("{}/{}", row.votes, row.servers),
                 row.standing.as_str()
             )
         };

@@ -3,16 +3,19 @@ use super::range::number;
 use crate::text;
 use crate::wire::json::object::{self, object};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum CheckFormat {
-    /// Nagios, Icinga, Naemon, Sensu: a plugin's output with performance data.
+    /// Nagios, Icinga, Naemon, Sensu.
     Plugin,
-    /// One object; also for a master item of Zabbix.
+    /// One object.
     Json,
-    /// Checkmk: one line per local check.
+    /// Checkmk's local checks.
     Checkmk,
-    /// Prometheus: `OpenMetrics`, for example for the textfile collector.
-    OpenMetrics,
+    /// One object, as a master item.
+    Zabbix,
+    /// Prometheus, as for the textfile collector.
+    Openmetrics,
 }
 
 /// Maximum columns of a plugin's first line: what a notification shows, and enough to name the session.
@@ -23,9 +26,9 @@ const ABOUT: usize = 300;
 pub fn render(report: &Report, format: CheckFormat) -> String {
     match format {
         CheckFormat::Plugin => plugin(report),
-        CheckFormat::Json => json(report),
+        CheckFormat::Json | CheckFormat::Zabbix => json(report),
         CheckFormat::Checkmk => report.checks.iter().map(checkmk).collect(),
-        CheckFormat::OpenMetrics => metrics(report),
+        CheckFormat::Openmetrics => metrics(report),
     }
 }
 

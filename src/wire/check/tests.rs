@@ -167,7 +167,7 @@ fn the_same_in_other_words() {
     let critical = render(&self::report(&[Arc::new(sample::view())], &zero), CheckFormat::Checkmk);
     assert!(critical.starts_with("2 \"locktop_waiting\" waiting=3;;0 "), "{critical}");
     let report = report.at("db:5432".to_owned(), "a\"b".to_owned());
-    let metrics = render(&report, CheckFormat::OpenMetrics);
+    let metrics = render(&report, CheckFormat::Openmetrics);
     for part in [
         "# TYPE locktop_waiting gauge\nlocktop_waiting{server=\"db:5432\",database=\"a\\\"b\"} ",
         "# TYPE locktop_deadlocks counter\nlocktop_deadlocks_total{",

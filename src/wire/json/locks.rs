@@ -11,7 +11,8 @@ use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::wait_graph::{Edge, EdgeKind, Party, WaitGraph};
-use crate::wire::words::{Gids, Words};
+use crate::model::words;
+use crate::wire::words::Gids;
 
 pub(super) struct Locks<'a> {
     snapshot: &'a Snapshot,
@@ -44,7 +45,8 @@ impl<'a> Locks<'a> {
     ) -> impl Iterator<Item = impl Json> {
         self.rows.iter().map(move |lock| {
             let tag = lock.tag;
-            let words = Words::of(self.snapshot, &view.index, &view.lock_names);
+            let holder = lock.pid.and_then(|pid| view.index.backend(self.snapshot, pid));
+            let name = words::lock_name(self.snapshot, &view.lock_names, &tag, holder);
             object!(
                 lock;
                 locktype = tag.locktype(),
@@ -59,7 +61,7 @@ impl<'a> Locks<'a> {
                 objid = tag.objid(),
                 objsubid = tag.objsubid(),
                 key = tag.advisory_key(),
-                name = words.name(&tag, lock.pid).map(|name| name.to_string()),
+                name = name.as_ref().map(ToString::to_string),
                 mode, granted, pid,
                 gid = match lock.pid {
                     Some(_) => None,

@@ -155,7 +155,7 @@ proptest! {
         prop_assert_eq!(once.len(), order.len());
         let fits = match &plan.confirm {
             Confirm::Nothing => order.is_empty(),
-            Confirm::Yes | Confirm::Owner(_) | Confirm::Name(_) => order.len() == 1,
+            Confirm::Yes | Confirm::Owner(_) => order.len() == 1,
             Confirm::Count(several) => *several == order.len() && *several > 1,
         };
         prop_assert!(fits, "{:?} for {}", plan.confirm, order.len());
