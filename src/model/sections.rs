@@ -1,10 +1,10 @@
 use std::borrow::Cow;
 
-use super::Timestamp;
-use super::adapter::{Choice, InstallationRows, PartRows};
+use super::adapter::{Choice, InstallationRows, Part, PartRows};
 use super::section::{NOT_YET, Observed};
 use super::snapshot::{Section, Snapshot};
 use super::systems::TableRows;
+use super::{Text, Timestamp};
 
 #[derive(Debug, Clone)]
 pub struct SectionRead<'a> {
@@ -176,21 +176,23 @@ fn parts(rows: &InstallationRows) -> Vec<SectionRead<'_>> {
     states.map(|(part, (taken_at, error))| of(Some(part.as_str()), taken_at, error)).collect()
 }
 
+/// When a part was read, why it is unknown, and whether there are more rows than were read.
+pub type PartRead<'a> = (Option<Timestamp>, Option<&'a Text>, bool);
+
 impl InstallationRows {
     /// When a part was read, and why it is unknown: none of its queries may run here, or the last attempt failed.
     fn state_of<'a>(&'a self, choice: &'a Choice) -> (Option<Timestamp>, Option<Cow<'a, str>>) {
         if let Some(reason) = choice.refusal() {
             return (None, Some(Cow::Borrowed(reason)));
         }
-        let (taken_at, error) = self.read_of(choice.part);
-        (taken_at, error.map(Cow::Borrowed))
+        let (taken_at, error, _) = self.read_of(choice.part);
+        (taken_at, error.map(|error| Cow::Borrowed(&**error)))
     }
 
-    /// The same for the rows of a part; a part that was never read has neither.
-    fn read_of(&self, part: super::adapter::Part) -> (Option<Timestamp>, Option<&str>) {
-        use super::adapter::Part;
-        fn of<T>(rows: &PartRows<T>) -> (Option<Timestamp>, Option<&str>) {
-            (rows.section.taken_at, rows.section.error.as_deref())
+    /// The same for the rows of a part, and whether they are not all; a part that was never read has neither.
+    pub fn read_of(&self, part: Part) -> PartRead<'_> {
+        fn of<T>(rows: &PartRows<T>) -> PartRead<'_> {
+            (rows.section.taken_at, rows.section.error.as_ref(), rows.is_cut)
         }
         match part {
             Part::Workers => of(&self.workers),
@@ -198,12 +200,12 @@ impl InstallationRows {
             Part::Paused => of(&self.paused),
             Part::Leases => of(&self.leases),
             Part::Schedules => of(&self.schedules),
-            jobs => self.jobs.get(&jobs).map_or((None, None), of),
+            jobs => self.jobs.get(&jobs).map_or((None, None, false), of),
         }
     }
 
     /// Whether a part is known, does not exist in this system, or is unknown. A part that was not read yet is unknown.
-    pub fn observed(&self, part: super::adapter::Part) -> Observed<()> {
+    pub fn observed(&self, part: Part) -> Observed<()> {
         if let Some(reason) = &self.installation.refused {
             return Observed::Unknown(reason.clone());
         }
@@ -212,10 +214,10 @@ impl InstallationRows {
             return Observed::Unknown(reason.clone());
         }
         match (self.read_of(part), choice) {
-            ((_, Some(reason)), _) => Observed::Unknown(reason.into()),
-            ((Some(_), None), _) => Observed::Read(()),
-            ((None, None), Some(_)) => Observed::Unknown(NOT_YET.into()),
-            ((None, None), None) => Observed::Absent,
+            ((_, Some(reason), _), _) => Observed::Unknown(reason.clone()),
+            ((Some(_), None, _), _) => Observed::Read(()),
+            ((None, None, _), Some(_)) => Observed::Unknown(NOT_YET.into()),
+            ((None, None, _), None) => Observed::Absent,
         }
     }
 }

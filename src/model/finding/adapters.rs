@@ -182,16 +182,9 @@ fn unread_parts(rows: &InstallationRows) -> Option<Finding> {
 
 /// Parts whose last reading failed, such as one that timed out so often that it is no longer read.
 fn stale_parts(rows: &InstallationRows) -> Option<Finding> {
-    let others = [
-        (Part::Workers, &rows.workers.section.error),
-        (Part::Depth, &rows.depth.section.error),
-        (Part::Paused, &rows.paused.section.error),
-        (Part::Leases, &rows.leases.section.error),
-        (Part::Schedules, &rows.schedules.section.error),
-    ];
-    let jobs = rows.jobs.iter().map(|(part, read)| (*part, &read.section.error));
+    let parts = rows.jobs.keys().chain(&Part::OTHERS);
     let errors: Vec<(Part, &Text)> =
-        jobs.chain(others).filter_map(|(part, error)| Some((part, error.as_ref()?))).collect();
+        parts.filter_map(|part| Some((*part, rows.read_of(*part).1?))).collect();
     let (_, reason) = errors.first()?;
     let names: Vec<&str> = errors.iter().map(|(part, _)| part.as_str()).collect();
     let summary = format!("{}: {} could not be read: {reason}", source_name(rows), names.join(", "));

@@ -119,30 +119,13 @@ pub(super) fn of_installations(all: &[InstallationRows], strings: &mut Strings) 
 
 type About = (Option<Timestamp>, Option<Text>, bool);
 
-fn about<T>(rows: &PartRows<T>) -> About {
-    (rows.section.taken_at, rows.section.error.clone(), rows.is_cut)
-}
-
 fn part_states(all: &InstallationRows) -> Vec<PartState> {
-    let state = |part: Part, (taken_at, error, is_cut): About| PartState {
-        part: part.as_str().into(),
-        taken_at,
-        error,
-        is_cut,
-        jobs: Vec::new(),
+    let state = |part: &Part| {
+        let (taken_at, error, is_cut) = all.read_of(*part);
+        let jobs = all.jobs.get(part).map(|read| read.section.last_rows().to_vec()).unwrap_or_default();
+        PartState { part: part.as_str().into(), taken_at, error: error.cloned(), is_cut, jobs }
     };
-    let mut parts = vec![
-        state(Part::Workers, about(&all.workers)),
-        state(Part::Depth, about(&all.depth)),
-        state(Part::Paused, about(&all.paused)),
-        state(Part::Leases, about(&all.leases)),
-        state(Part::Schedules, about(&all.schedules)),
-    ];
-    parts.extend(all.jobs.iter().map(|(part, read)| PartState {
-        jobs: read.section.last_rows().to_vec(),
-        ..state(*part, about(read))
-    }));
-    parts
+    Part::OTHERS.iter().chain(all.jobs.keys()).map(state).collect()
 }
 
 fn alternatives(choices: &[Choice]) -> Vec<Alternative> {

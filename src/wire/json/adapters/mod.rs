@@ -6,7 +6,7 @@ use super::object::{self, Json, object};
 use super::{SectionState, readable};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow,
-    OtherLeaseRow, Part, PartRows, Paused, QueueRow, Reading, Rehearsal, ScheduleState, Tried, Worker,
+    OtherLeaseRow, Part, Paused, QueueRow, Reading, Rehearsal, ScheduleState, Tried, Worker,
     WorkerRow,
 };
 use crate::model::snapshot::Snapshot;
@@ -63,22 +63,14 @@ fn in_order<T>(
 fn sections(rows: &InstallationRows) -> BTreeMap<&'static str, impl Json> {
     let choices = rows.installation.choices.iter().map(|choice| {
         let refused = choice.refusal().or(rows.installation.refused.as_ref());
-        let (section, is_cut) = match (refused, choice.part) {
-            (Some(reason), _) => (SectionState::new(None, Some(Cow::Borrowed(reason))), false),
-            (None, Part::Workers) => state(&rows.workers),
-            (None, Part::Depth) => state(&rows.depth),
-            (None, Part::Paused) => state(&rows.paused),
-            (None, Part::Leases) => state(&rows.leases),
-            (None, Part::Schedules) => state(&rows.schedules),
-            (None, part) => rows.jobs.get(&part).map_or((SectionState::new(None, None), false), state),
+        let (taken_at, error, is_cut) = match refused {
+            Some(reason) => (None, Some(reason), false),
+            None => rows.read_of(choice.part),
         };
+        let section = SectionState::new(taken_at, error.map(|error| Cow::Borrowed(&**error)));
         (choice.part.as_str(), object!(..section.object(), is_cut))
     });
     choices.collect()
-}
-
-fn state<T>(read: &PartRows<T>) -> (SectionState<'_>, bool) {
-    (SectionState::of(&read.section), read.is_cut)
 }
 
 fn job(row: &JobRow) -> impl Json {
