@@ -3,6 +3,7 @@ use super::line::{Line, Tone};
 use super::panes::RowId;
 use crate::model::Text;
 use crate::model::finding::Finding;
+use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::why::why;
 
@@ -83,16 +84,7 @@ pub(super) fn ago(context: &Context<'_>, at: Option<crate::model::Timestamp>) ->
 
 /// A party in a few words: `4410 deploy@ci`.
 pub(super) fn party(context: &Context<'_>, party: Party) -> String {
-    match party {
-        Party::Backend(pid) => match context.backend(pid) {
-            Some(backend) => format!("{pid} {}", context.who(backend)),
-            None => pid.to_string(),
-        },
-        Party::Prepared(xact) => match context.prepared(xact) {
-            Some(row) => format!("prepared transaction '{}'", crate::text::one_line(&row.gid)),
-            None => format!("prepared transaction {xact}"),
-        },
-    }
+    SnapshotView { view: context.view, snapshot: context.snapshot }.party(party)
 }
 
 pub(super) fn parties(context: &Context<'_>, list: &[Party]) -> String {

@@ -251,9 +251,14 @@ impl App {
         Has { lease_seen: self.lease_seen, ..there }
     }
 
+    /// The newest view, whatever is shown.
+    pub(super) fn newest(&self) -> Option<&Arc<View>> {
+        self.latest.as_ref().or(self.view.as_ref())
+    }
+
     /// The state of the connection by the newest view, even while the screen is paused.
     pub fn link(&self) -> Link {
-        self.latest.as_ref().or(self.view.as_ref()).map_or(Link::Connecting, |view| view.link.clone())
+        self.newest().map_or(Link::Connecting, |view| view.link.clone())
     }
 
     /// The title for the terminal's window; `None` if no title is wanted.
@@ -263,7 +268,7 @@ impl App {
 
     /// Set if polls are less frequent than requested, by the newest view.
     pub fn slowed(&self) -> Option<Slowed> {
-        self.latest.as_ref().or(self.view.as_ref())?.slowed
+        self.newest()?.slowed
     }
 
     pub fn detail_lines(&self, subject: RowId, width: usize) -> Option<Vec<Line>> {

@@ -93,10 +93,7 @@ fn branch(context: &Context<'_>, row: Row) -> Option<Branch> {
             let gid = context.prepared(xact).map(|row| text::one_line(&row.gid).into_owned());
             gid.map_or_else(|| format!("prepared {xact}"), |gid| format!("prepared '{gid}'"))
         }
-        Party::Backend(pid) => match backend.map(words::who).filter(|who| !who.is_empty()) {
-            Some(who) => format!("{pid} {who}"),
-            None => pid.to_string(),
-        },
+        Party::Backend(pid) => words::process(pid, backend),
     };
     // The id of a prepared transaction is already its name.
     let statement = if matches!(node.party, Party::Prepared(_)) { String::new() } else { text("query") };

@@ -126,7 +126,7 @@ fn session(context: &Context<'_>, party: Party) -> Option<Related> {
     let Party::Backend(pid) = party else { return None };
     let backend = context.backend(pid)?;
     let place = Place::Row(RowId::Backend(backend.id()));
-    Some(Related { what: "session", label: who(context, backend), place, screen: Screen::Backends })
+    Some(Related { what: "session", label: who(backend), place, screen: Screen::Backends })
 }
 
 fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
@@ -196,11 +196,11 @@ fn work(context: &Context<'_>, rows: &[RowId]) -> Vec<Related> {
 /// `4312 app@web`, or the gid of a prepared transaction.
 fn name(context: &Context<'_>, party: Party) -> Option<String> {
     match party {
-        Party::Backend(pid) => Some(who(context, context.backend(pid)?)),
+        Party::Backend(pid) => Some(who(context.backend(pid)?)),
         Party::Prepared(xact) => Some(format!("prepared '{}'", text::one_line(&context.prepared(xact)?.gid))),
     }
 }
 
-fn who(context: &Context<'_>, backend: &Backend) -> String {
-    format!("{} {}", backend.pid, context.who(backend))
+fn who(backend: &Backend) -> String {
+    words::process(backend.pid, Some(backend))
 }

@@ -8,7 +8,7 @@ use super::panes::{RowId, cell, findings, locks};
 use super::{App, detail, dialog, subject};
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::{self, Effect};
-use crate::model::finding::{Finding, waits};
+use crate::model::finding::{Finding, party_text, waits};
 use crate::model::lease::LeaseState;
 use crate::model::lock::LockType;
 use crate::model::output::{Channel, shown};
@@ -176,7 +176,7 @@ impl Strip<'_> {
         }
         let mut facts = vec![who];
         if let Some(root) = self.root(party).filter(|_| self.is_wide) {
-            facts.push(format!("waits for {}", pid_of(root)));
+            facts.push(format!("waits for {}", party_text(root)));
         }
         match written(&context.view.graph, backend) {
             _ if backend.xact_start.is_none() && backend.state.is_some() => {
@@ -265,11 +265,11 @@ impl Strip<'_> {
                     (false, true) => ", one after another",
                     (false, false) => "",
                 };
-                format!("{} continues now, then {then}{how}", pid_of(*one))
+                format!("{} continues now, then {then}{how}", party_text(*one))
             }
             [one] if !stays => format!("{} continues now", self.name(*one)),
             _ if stays && !release.others.is_empty() => {
-                let by = release.others.iter().take(3).map(|party| pid_of(*party)).collect::<Vec<_>>();
+                let by = release.others.iter().take(3).map(|party| party_text(*party)).collect::<Vec<_>>();
                 // `3 more must end: 18031, …`
                 let ends_with_others =
                     promise.now + promise.in_turn + promise.unsure == 0 && promise.others.is_some();
@@ -293,7 +293,7 @@ impl Strip<'_> {
         let since = self.context.age(backend.state_change).map(text::age).unwrap_or_default();
         let query = query.map(|query| format!("{}, ", text::fit(&query, 24))).unwrap_or_default();
         let mut line = Line::new().with("other remedy: ", Tone::Dim).with(key, Tone::Key);
-        line.push(format!(" on {} {} ", pid_of(root), self.context.who(backend)), Tone::Plain);
+        line.push(format!(" on {} {} ", party_text(root), self.context.who(backend)), Tone::Plain);
         line.push(format!("({query}{state} {since}): "), Tone::Plain);
         let promise = self.context.snapshot_view().promise_of(verb, &[root]);
         line.push(if promise.is_hidden { promise.words() } else { promise.numbers(true) }, Tone::Plain);
@@ -372,14 +372,7 @@ impl Strip<'_> {
             Some(application) => one_line(application).into_owned(),
             None => backend.map(|backend| self.context.who(backend)).unwrap_or_default(),
         };
-        format!("{} {who}", pid_of(party)).trim_end().to_owned()
-    }
-}
-
-fn pid_of(party: Party) -> String {
-    match party {
-        Party::Backend(pid) => pid.to_string(),
-        Party::Prepared(_) => "a prepared transaction".to_owned(),
+        format!("{} {who}", party_text(party)).trim_end().to_owned()
     }
 }
 

@@ -300,10 +300,7 @@ fn in_words(view: &View) -> Vec<Why> {
 /// The process id with user and application, such as `4410 deploy@ci`.
 fn who(view: &View, party: Party) -> String {
     let backend = view.snapshot.as_deref().and_then(|snapshot| view.index.backend(snapshot, party.pid()));
-    match backend.map(crate::model::words::who).filter(|who| !who.is_empty()) {
-        Some(who) => format!("{} {who}", party.pid()),
-        None => party.pid().to_string(),
-    }
+    crate::model::words::process(party.pid(), backend)
 }
 
 /// For example `PostgreSQL 17.2 primary, database shop`.

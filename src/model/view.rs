@@ -8,7 +8,9 @@ use super::lock::{Prepared, VirtualTransaction};
 use super::snapshot::Snapshot;
 use super::task::{TaskId, TaskRow};
 use super::wait_graph::{Party, WaitGraph};
+use super::words;
 use super::work_queue::{ItemId, ItemRow};
+use crate::text;
 
 /// One server among several. There is only one today, but every message carries its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -141,6 +143,17 @@ impl<'a> SnapshotView<'a> {
 
     pub fn prepared(self, xact: VirtualTransaction) -> Option<&'a Prepared> {
         self.view.index.prepared(self.snapshot, xact)
+    }
+
+    /// `4312 app@web-3`, `prepared transaction 'order-17'`.
+    pub fn party(self, party: Party) -> String {
+        match party {
+            Party::Backend(pid) => words::process(pid, self.backend(pid)),
+            Party::Prepared(xact) => match self.prepared(xact) {
+                Some(row) => format!("prepared transaction {}", text::literal(&row.gid)),
+                None => format!("prepared transaction {xact}"),
+            },
+        }
     }
 
     /// Seconds from `since` to the snapshot, at least 0.

@@ -250,6 +250,11 @@ fn advisory(tag: &LockTag, name: Option<LockName>) -> String {
     }
 }
 
+/// `4312 app@web-3`, or only the process id if nothing else is known.
+pub fn process(pid: i32, backend: Option<&Backend>) -> String {
+    format!("{pid} {}", backend.map(who).unwrap_or_default()).trim_end().to_owned()
+}
+
 /// Role and application as one sanitized line, `app@web`; the backend type if it is not a client.
 pub fn who(backend: &Backend) -> String {
     let shown = |text: &Option<Text>| {

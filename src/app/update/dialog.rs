@@ -14,7 +14,7 @@ use crate::model::plan::{
     self, ActionPlan, Change, Chosen, CommandId, Known, Order, Outcome, RecoveryPlan, Report, TargetKind,
     Verb,
 };
-use crate::model::view::{Link, View};
+use crate::model::view::Link;
 use crate::model::wait_graph::Party;
 use crate::text;
 
@@ -152,11 +152,6 @@ impl App {
         self.number
     }
 
-    /// The newest view, even while the screen is paused.
-    fn newest(&self) -> Option<Arc<View>> {
-        self.latest.clone().or_else(|| self.view.clone())
-    }
-
     /// Why no action is possible at all.
     pub fn cannot_ask(&self) -> Option<&'static str> {
         match self.link() {
@@ -169,7 +164,9 @@ impl App {
     /// Brings the question up to date with the newest view. One that nothing is left of stays open with the reason, so that keys
     /// meant for it do not reach the screen; one that was not drawn yet is refused.
     pub(super) fn refresh_dialog(&mut self) -> Update {
-        let Some((mut dialog, view)) = self.dialog.take().zip(self.newest()) else { return Update::redraw() };
+        let Some((mut dialog, view)) = self.dialog.take().zip(self.newest().cloned()) else {
+            return Update::redraw();
+        };
         if view.target != dialog.seen.target {
             return self.insist("another server is shown now: nothing was done");
         }
@@ -231,7 +228,7 @@ impl App {
 
     /// The targets have changed: the question must be shown again before it can be confirmed.
     fn choice_changed(&mut self) -> Update {
-        let (Some(mut dialog), Some(newest)) = (self.dialog.take(), self.newest()) else {
+        let (Some(mut dialog), Some(newest)) = (self.dialog.take(), self.newest().cloned()) else {
             return Update::none();
         };
         // An action on the rows themselves keeps them as they were when the key was pressed.

@@ -5,7 +5,6 @@ use crate::app::page::Typing;
 use crate::app::{App, time};
 use crate::model::Timestamp;
 use crate::model::past::{PastView, Step, Trouble};
-use crate::model::view::View;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::app) struct Going {
@@ -95,7 +94,7 @@ impl App {
     }
 
     fn show_past(&mut self, past: Arc<PastView>) {
-        let newest = self.latest.take().or_else(|| self.view.clone());
+        let newest = self.newest().cloned();
         self.paused = false;
         self.show(Arc::clone(&past.view));
         (self.latest, self.past) = (newest, Some(past));
@@ -129,7 +128,7 @@ impl App {
 
     /// Parses a typed time. `None` is live.
     pub(super) fn time_typed(&self, text: &str) -> Result<Option<Step>, String> {
-        let newest = self.newest_view().and_then(|view| view.snapshot.as_ref());
+        let newest = self.newest().and_then(|view| view.snapshot.as_ref());
         let newest = newest.map(|snapshot| snapshot.taken_at).unwrap_or_default();
         let last = self.past.as_ref().filter(|_| self.replay.is_some()).and_then(|past| past.moments.last());
         let newest = last.map_or(newest, |last| last.at);
@@ -164,11 +163,6 @@ impl App {
             }
             _ => self.open_event(number, count),
         }
-    }
-
-    /// The newest view, whatever is shown.
-    fn newest_view(&self) -> Option<&Arc<View>> {
-        self.latest.as_ref().or(self.view.as_ref())
     }
 }
 

@@ -34,7 +34,7 @@ impl App {
 
     /// Whether the view has a new snapshot. A view that only adds an event keeps the previous snapshot.
     pub fn is_news(&self, view: &View) -> bool {
-        let newest = self.latest.as_ref().or(self.view.as_ref()).and_then(|view| view.snapshot.as_ref());
+        let newest = self.newest().and_then(|view| view.snapshot.as_ref());
         !matches!((newest, &view.snapshot), (Some(old), Some(new)) if Arc::ptr_eq(old, new))
     }
 

@@ -19,7 +19,7 @@ use crate::model::event::Draft;
 use crate::model::finding::{Deadlocks, Severity};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
-use crate::model::{Text, Timestamp, event, words};
+use crate::model::{Text, Timestamp, event};
 
 pub(super) struct Change<'a> {
     /// `None` at the first snapshot.
@@ -73,17 +73,7 @@ impl<'a> Change<'a> {
 
     /// `4312 app@web-3`, `prepared transaction 'order-17'`.
     fn who(&self, party: Party) -> Text {
-        let text = match party {
-            Party::Backend(pid) => match self.backend(pid).map(words::who) {
-                Some(who) if !who.is_empty() => format!("{pid} {who}"),
-                _ => pid.to_string(),
-            },
-            Party::Prepared(xact) => match self.after.prepared(xact) {
-                Some(row) => format!("prepared transaction '{}'", row.gid),
-                None => format!("prepared transaction {xact}"),
-            },
-        };
-        event::harmless(&text)
+        event::harmless(&self.after.party(party))
     }
 }
 

@@ -107,11 +107,7 @@ impl Known {
             let backend = view.index.backend(snapshot, pid)?;
             Some((backend.backend_start.filter(|start| *start <= at)?, backend))
         });
-        let seen = began.max_by_key(|(start, _)| *start).map(|(_, backend)| words::who(backend));
-        match seen.filter(|who| !who.is_empty()) {
-            Some(who) => format!("{pid} {who}"),
-            None => pid.to_string(),
-        }
+        words::process(pid, began.max_by_key(|(start, _)| *start).map(|(_, backend)| backend))
     }
 
     /// Whether the log entry's session matches a snapshot taken during that session. `None` if there is no such snapshot.
@@ -143,19 +139,9 @@ impl Known {
     }
 }
 
+/// A wait whose end is not known yet, with the start of its session: the process id can be reused.
 #[derive(Clone)]
-struct Open {
-    begin: Timestamp,
-    /// Start of its session: the process id can be reused.
-    session: Option<Timestamp>,
-    /// Seconds according to the last message.
-    seconds: f64,
-    who: String,
-    mode: String,
-    on: String,
-    behind: String,
-    statement: String,
-}
+struct Open(LogWait, Option<Timestamp>);
 
 struct Gather {
     from: Timestamp,
@@ -235,7 +221,7 @@ impl Gather {
         #[expect(clippy::cast_possible_truncation, reason = "of a wait of centuries the begin is not known")]
         let length = TimeDelta::try_milliseconds((wait.after * 1000.0) as i64);
         let Some(begin) = length.and_then(|length| entry.at.checked_sub_signed(length)) else { return };
-        let is_same = |open: &Open| (open.begin - begin).abs() <= TimeDelta::milliseconds(SAME);
+        let is_same = |open: &Open| (open.0.begin - begin).abs() <= TimeDelta::milliseconds(SAME);
         let before = self.open.remove(&entry.pid);
         let (same, other) = match before {
             Some(open) if is_same(&open) => (Some(open), None),
@@ -244,19 +230,16 @@ impl Gather {
         if let Some(other) = other {
             self.close(other, WaitEnd::NotTold);
         }
-        let told = self.told(entry, wait, begin);
-        let open = match same {
-            // Possibly only one message names the holder.
-            Some(same) => {
-                Open { behind: if told.behind.is_empty() { same.behind } else { told.behind }, ..told }
-            }
-            None => told,
-        };
+        let mut told = self.told(entry, wait, begin);
+        // Possibly only one message names the holder.
+        if let Some(same) = same.filter(|_| told.0.behind.is_empty()) {
+            told.0.behind = same.0.behind;
+        }
         match wait.kind {
-            WaitKind::Still if self.open.len() < OPEN => drop(self.open.insert(entry.pid, open)),
+            WaitKind::Still if self.open.len() < OPEN => drop(self.open.insert(entry.pid, told)),
             WaitKind::Still => {}
-            WaitKind::Acquired => self.close(open, WaitEnd::Acquired),
-            WaitKind::Failed => self.close(open, WaitEnd::Gave("failed: deadlock")),
+            WaitKind::Acquired => self.close(told, WaitEnd::Acquired),
+            WaitKind::Failed => self.close(told, WaitEnd::Gave("failed: deadlock")),
         }
     }
 
@@ -264,20 +247,22 @@ impl Gather {
         let holders = wait.holders.iter().filter(|pid| **pid != entry.pid).take(HOLDERS);
         let holders: Vec<String> = holders.map(|pid| self.known.who(*pid, entry.at)).collect();
         let mode = LockMode::parse(wait.mode.as_bytes()).map(LockMode::short);
-        Open {
+        let wait = LogWait {
             begin,
-            session: entry.session_start,
             seconds: wait.after,
             who: self.who(entry),
             mode: one_line_prefix(mode.unwrap_or(wait.mode), 40).into_owned(),
             on: self.known.lock(wait.on),
             behind: holders.join(", "),
+            end: WaitEnd::NotTold,
+            seen: Seen::Hole,
             statement: self.statement(&entry.statement),
-        }
+        };
+        Open(wait, entry.session_start)
     }
 
-    fn close(&mut self, open: Open, end: WaitEnd) {
-        let Open { begin, seconds, who, mode, on, behind, statement, .. } = open;
+    fn close(&mut self, Open(wait, _): Open, end: WaitEnd) {
+        let LogWait { begin, seconds, .. } = wait;
         #[expect(clippy::cast_possible_truncation, reason = "it was made of one")]
         let length = TimeDelta::try_milliseconds((seconds * 1000.0) as i64).unwrap_or_default();
         let last = begin.checked_add_signed(length).unwrap_or(begin);
@@ -287,7 +272,7 @@ impl Gather {
         let seen = self.seen(begin, last);
         let sums = if seen == Seen::InLooks { &mut self.log.seen } else { &mut self.log.unseen };
         *sums = Waits { count: sums.count + 1, seconds: sums.seconds + seconds };
-        self.log.waits.push(LogWait { begin, seconds, who, mode, on, behind, end, seen, statement });
+        self.log.waits.push(LogWait { end, seen, ..wait });
         if self.log.waits.len() >= 2 * KEPT {
             self.keep_longest();
         }
@@ -351,12 +336,12 @@ impl Gather {
 
     /// A canceled or terminated session no longer waits.
     fn gives_up(&mut self, entry: &Entry<'_>, why: &'static str) {
-        let Some(open) = self.open.remove(&entry.pid) else { return };
-        if open.session != entry.session_start {
+        let Some(mut open) = self.open.remove(&entry.pid) else { return };
+        if open.1 != entry.session_start {
             return self.close(open, WaitEnd::NotTold);
         }
-        let seconds = (entry.at - open.begin).as_seconds_f64().max(open.seconds);
-        self.close(Open { seconds, ..open }, WaitEnd::Gave(why));
+        open.0.seconds = (entry.at - open.0.begin).as_seconds_f64().max(open.0.seconds);
+        self.close(open, WaitEnd::Gave(why));
     }
 
     /// The process id with user and application, such as `4410 deploy@ci`; from snapshots if the entry has neither.

@@ -35,8 +35,7 @@ impl Part {
 
     pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
     /// All parts but those of jobs.
-    pub const OTHERS: [Self; 5] =
-        [Self::Workers, Self::Depth, Self::Paused, Self::Leases, Self::Schedules];
+    pub const OTHERS: [Self; 5] = [Self::Workers, Self::Depth, Self::Paused, Self::Leases, Self::Schedules];
 
     /// Whether its rows have a state, in the second column.
     pub fn has_states(self) -> bool {

@@ -183,8 +183,7 @@ fn unread_parts(rows: &InstallationRows) -> Option<Finding> {
 /// Parts whose last reading failed, such as one that timed out so often that it is no longer read.
 fn stale_parts(rows: &InstallationRows) -> Option<Finding> {
     let parts = rows.jobs.keys().chain(&Part::OTHERS);
-    let errors: Vec<(Part, &Text)> =
-        parts.filter_map(|part| Some((*part, rows.read_of(*part).1?))).collect();
+    let errors: Vec<(Part, &Text)> = parts.filter_map(|part| Some((*part, rows.read_of(*part).1?))).collect();
     let (_, reason) = errors.first()?;
     let names: Vec<&str> = errors.iter().map(|(part, _)| part.as_str()).collect();
     let summary = format!("{}: {} could not be read: {reason}", source_name(rows), names.join(", "));

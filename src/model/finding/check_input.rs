@@ -53,7 +53,7 @@ impl CheckInput<'_> {
     }
 }
 
-pub(super) fn party_text(party: Party) -> String {
+pub(crate) fn party_text(party: Party) -> String {
     match party {
         Party::Backend(pid) => pid.to_string(),
         Party::Prepared(_) => "a prepared transaction".to_owned(),

@@ -37,7 +37,7 @@ use super::{QueryText, Text, Timestamp};
 
 pub use blockers::NewRoots;
 pub use check_input::CheckInput;
-pub(crate) use check_input::parties_text;
+pub(crate) use check_input::{parties_text, party_text};
 pub use deadlocks::Deadlocks;
 pub use row::RowWords;
 

@@ -83,18 +83,7 @@ impl<'a> PlanIndex<'a> {
 
     /// `4312 app@web-3`, or only the process id if nothing else is known.
     pub(super) fn name(&self, pid: i32) -> String {
-        let who = self.backend(pid).map(words::who).unwrap_or_default();
-        if who.is_empty() { pid.to_string() } else { format!("{pid} {who}") }
-    }
-
-    pub(super) fn party_name(&self, party: Party) -> String {
-        match party {
-            Party::Backend(pid) => self.name(pid),
-            Party::Prepared(xact) => match self.prepared(xact) {
-                Some(row) => format!("prepared transaction {}", text::literal(&row.gid)),
-                None => format!("prepared transaction {xact}"),
-            },
-        }
+        words::process(pid, self.backend(pid))
     }
 
     pub(super) fn subject(&self, pid: i32) -> Subject {

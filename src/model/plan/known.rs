@@ -139,10 +139,7 @@ fn met(view: &View, snapshot: &Snapshot, rows: &[(String, ExpectedBlocker)]) -> 
 
 fn name(view: &View, snapshot: &Snapshot, party: Party) -> String {
     match party {
-        Party::Backend(pid) => {
-            let who = view.index.backend(snapshot, pid).map(words::who).unwrap_or_default();
-            if who.is_empty() { pid.to_string() } else { format!("{pid} {who}") }
-        }
+        Party::Backend(pid) => words::process(pid, view.index.backend(snapshot, pid)),
         Party::Prepared(xact) => match view.index.prepared(snapshot, xact) {
             Some(row) => format!("prepared transaction {}", crate::text::one_line(&row.gid)),
             None => format!("prepared transaction {xact}"),

@@ -57,15 +57,8 @@ impl<'a> SnapshotView<'a> {
     /// `4312 app@web-3`, `the prepared transaction 'x'`.
     fn who(self, party: Party) -> String {
         match party {
-            Party::Backend(pid) => match self.backend_of(party).map(words::who).filter(|who| !who.is_empty())
-            {
-                Some(who) => format!("{pid} {who}"),
-                None => pid.to_string(),
-            },
-            Party::Prepared(xact) => match self.prepared(xact) {
-                Some(row) => format!("the prepared transaction {}", text::literal(&row.gid)),
-                None => format!("the prepared transaction {xact}"),
-            },
+            Party::Backend(_) => self.party(party),
+            Party::Prepared(_) => format!("the {}", self.party(party)),
         }
     }
 

@@ -148,7 +148,7 @@ fn several(index: &PlanIndex<'_>, tag: LockTag) -> Refused {
 
 fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> Refused {
     let party = Party::Prepared(xact);
-    Refused::new(index.party_name(party), Subject::Party(party), caution::prepared(index, xact))
+    Refused::new(index.party(party), Subject::Party(party), caution::prepared(index, xact))
 }
 
 fn party_of(index: &PlanIndex<'_>, chosen: RowId) -> Option<Party> {
@@ -179,7 +179,7 @@ fn beside(index: &PlanIndex<'_>, ask: &Ask, chosen: RowId, meant: &mut SessionSe
     let parties = match found {
         Ok(parties) => parties,
         Err(reason) => {
-            meant.refused.push(Refused::new(index.party_name(party), Subject::Party(party), reason));
+            meant.refused.push(Refused::new(index.party(party), Subject::Party(party), reason));
             return;
         }
     };
@@ -245,7 +245,7 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
         && (is_group || root != party)
         && is_possible(root)
     {
-        offers.push((Scope::Root, format!("the root, {}", index.party_name(root))));
+        offers.push((Scope::Root, format!("the root, {}", index.party(root))));
     }
     if let Ok(blockers) = blockers(index, ask.verb, party)
         && root(index, party) == Ok(party)

@@ -184,7 +184,7 @@ fn named(
 
 /// `4466 app@web-0, 4467 app@web-1, 4468 app@web-2, 13 more`.
 fn some(index: &PlanIndex<'_>, parties: &[Party]) -> String {
-    let mut names: Vec<String> = parties.iter().take(NAMED).map(|party| index.party_name(*party)).collect();
+    let mut names: Vec<String> = parties.iter().take(NAMED).map(|party| index.party(*party)).collect();
     if let Some(more) = parties.len().checked_sub(NAMED).filter(|more| *more > 0) {
         names.push(format!("{} more", count(more as u64)));
     }
@@ -195,7 +195,7 @@ fn root(index: &PlanIndex<'_>, parties: &[Party]) -> Option<String> {
     let [party] = parties else { return None };
     let above = index.graph.roots_above(*party);
     let first = *above.first()?;
-    let name = index.party_name(first);
+    let name = index.party(first);
     let more = match above.len() - 1 {
         0 => String::new(),
         more => format!(" and {more} more"),

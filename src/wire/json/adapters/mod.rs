@@ -6,8 +6,7 @@ use super::object::{self, Json, object};
 use super::{SectionState, readable};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow,
-    OtherLeaseRow, Part, Paused, QueueRow, Reading, Rehearsal, ScheduleState, Tried, Worker,
-    WorkerRow,
+    OtherLeaseRow, Part, Paused, QueueRow, Reading, Rehearsal, ScheduleState, Tried, Worker, WorkerRow,
 };
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
