@@ -15,7 +15,7 @@ use super::Timestamp;
 use super::backend::{Backend, State};
 use super::lock::{Lock, LockTag, LockType};
 use super::snapshot::Snapshot;
-use super::task::{Board, TaskState};
+use super::task::{Board, JobState};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeldSince {
@@ -76,7 +76,7 @@ impl FromIterator<((i32, LockTag), HeldSince)> for HeldLocks {
 pub type RunLocks = FxHashMap<(i32, LockTag), Timestamp>;
 
 pub fn runs(tasks: &Board, snapshot: &Snapshot) -> RunLocks {
-    let runs = tasks.rows.iter().filter(|row| matches!(row.state, TaskState::Running | TaskState::Slow));
+    let runs = tasks.rows.iter().filter(|row| matches!(row.state, JobState::Running | JobState::Slow));
     let key = |row: &super::task::TaskRow| {
         let began = row.execution(snapshot)?.started_at?;
         Some(((row.holder?, row.tag?), began))

@@ -2,18 +2,16 @@
 //! state never claims more than the system's data show.
 
 use super::Timestamp;
-use super::adapter::{Evidence, Job, Proof, State, Worker};
+use super::adapter::{Evidence, Job, Worker};
+use super::job_state::{JobState, Proof};
 use super::snapshot::Snapshot;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
     /// The shown state, which may differ from that of the row.
-    pub state: State,
+    pub state: JobState,
     /// [`Proof::None`] for a job that does not run.
     pub proof: Proof,
-    /// Whether the key may be another one, or its holder another session; for an unknown state, whether the key is held for
-    /// another run.
-    pub is_guess: bool,
     /// When a key was first seen free, the last sign of life, the end of a lease, or the start of a run that takes too long.
     pub since: Option<Timestamp>,
     /// The process id of the session that holds its key, or of its own session.
@@ -21,8 +19,8 @@ pub struct Judged {
 }
 
 impl Judged {
-    const fn of(state: State, proof: Proof) -> Self {
-        Self { state, proof, is_guess: false, since: None, pid: None }
+    const fn of(state: JobState, proof: Proof) -> Self {
+        Self { state, proof, since: None, pid: None }
     }
 
     fn since(self, since: Option<Timestamp>) -> Self {
@@ -32,7 +30,13 @@ impl Judged {
     /// Whether its key is free, its session has ended, or no worker is connected, but not yet long enough to prove that its
     /// worker is lost.
     pub fn is_undecided(&self) -> bool {
-        self.state == State::Unknown && matches!(self.proof, Proof::Lock | Proof::Session | Proof::Presence)
+        self.state == JobState::Unknown
+            && matches!(self.proof, Proof::Lock | Proof::Session | Proof::Presence)
+    }
+
+    /// The state of a task or an item, for which an undecided one is shown as `undecided`.
+    pub fn shown(&self, undecided: JobState) -> JobState {
+        if self.is_undecided() { undecided } else { self.state }
     }
 }
 
@@ -144,22 +148,22 @@ pub fn judge(evidence: &Evidence, job: &Job, facts: &Facts<'_>) -> Judged {
     match &*job.state {
         "running" => judge_run(evidence, job, facts),
         "blocked" => match job.lease_until.filter(|end| *end <= facts.now) {
-            Some(end) => Judged::of(State::Blocked, Proof::Lease).since(Some(end)),
-            None => plain(State::Blocked),
+            Some(end) => Judged::of(JobState::Blocked, Proof::Lease).since(Some(end)),
+            None => plain(JobState::Blocked),
         },
-        "failed" => plain(State::Failed).since(job.finished_at),
-        "done" => plain(State::Done).since(job.finished_at),
+        "failed" => plain(JobState::Failed).since(job.finished_at),
+        "done" => plain(JobState::Done).since(job.finished_at),
         waiting => {
             let late = job.due_at.map(|due| facts.since(due));
             let state = match waiting {
-                _ if late.is_some_and(|late| late > facts.overdue) => State::Overdue,
-                "retry" => State::Retry,
-                _ if late.is_some_and(|late| late < 0.0) => State::Scheduled,
-                "scheduled" if late.is_none() => State::Scheduled,
-                _ => State::Due,
+                _ if late.is_some_and(|late| late > facts.overdue) => JobState::Overdue,
+                "retry" => JobState::Retry,
+                _ if late.is_some_and(|late| late < 0.0) => JobState::Scheduled,
+                "scheduled" if late.is_none() => JobState::Scheduled,
+                _ => JobState::Due,
             };
-            let is_ready = matches!(state, State::Due | State::Overdue);
-            plain(if facts.is_paused && is_ready { State::Paused } else { state }).since(job.due_at)
+            let is_ready = matches!(state, JobState::Due | JobState::Overdue);
+            plain(if facts.is_paused && is_ready { JobState::Paused } else { state }).since(job.due_at)
         }
     }
 }
@@ -169,16 +173,17 @@ pub fn judge(evidence: &Evidence, job: &Job, facts: &Facts<'_>) -> Judged {
 pub fn judge_run(evidence: &Evidence, job: &Job, facts: &Facts<'_>) -> Judged {
     let proofs = [by_key, by_session, by_worker, by_beat, by_lease, by_presence];
     let found = proofs.iter().find_map(|proof| proof(evidence, job, facts));
-    let found = found.unwrap_or(Judged::of(State::Unknown, Proof::None));
+    let found = found.unwrap_or(Judged::of(JobState::Unknown, Proof::None));
     let runs = job.started_at.map(|started| (facts.read_at - started).as_seconds_f64());
     let is_slow = job.limit.zip(runs).is_some_and(|(limit, runs)| runs > limit);
-    match found.state {
-        State::Unknown => by_age(job, facts).unwrap_or(found),
-        State::Running if is_slow && found.proof != Proof::None => {
-            Judged { state: State::Slow, since: job.started_at, ..found }
-        }
-        _ => found,
-    }
+    let slow = match found.state {
+        JobState::Unknown => return by_age(job, facts).unwrap_or(found),
+        JobState::Running => JobState::Slow,
+        JobState::MaybeRunning => JobState::MaybeSlow,
+        _ => return found,
+    };
+    let is_slow = is_slow && found.proof != Proof::None;
+    if is_slow { Judged { state: slow, since: job.started_at, ..found } } else { found }
 }
 
 fn by_key(evidence: &Evidence, job: &Job, facts: &Facts<'_>) -> Option<Judged> {
@@ -200,31 +205,27 @@ fn of_sign(sign: Sign, proof: Proof, started_at: Option<Timestamp>, facts: &Fact
     Some(match sign {
         _ if facts.in_recovery => return None,
         Sign::Unseen | Sign::Held(_, Holder::OtherSession) => return None,
-        Sign::Held(_, Holder::OtherRun) => {
-            Judged { is_guess: true, ..Judged::of(State::Unknown, Proof::None) }
-        }
-        Sign::Held(pid, holder) => {
-            Judged { pid, is_guess: holder == Holder::Unlinked, ..Judged::of(State::Running, proof) }
-        }
-        Sign::Free { .. } if is_young => Judged::of(State::Running, Proof::None),
+        Sign::Held(_, Holder::OtherRun) => Judged::of(JobState::LeftOver, Proof::None),
+        Sign::Held(pid, Holder::Unlinked) => Judged { pid, ..Judged::of(JobState::MaybeRunning, proof) },
+        Sign::Held(pid, Holder::Worker) => Judged { pid, ..Judged::of(JobState::Running, proof) },
+        Sign::Free { .. } if is_young => Judged::of(JobState::Running, Proof::None),
         Sign::Free { since, .. } if since.is_some_and(|since| facts.since(since) < facts.grace) => {
-            Judged::of(State::Unknown, proof).since(since)
+            Judged::of(JobState::Unknown, proof).since(since)
         }
-        Sign::Free { since, proof: key } => {
-            Judged { is_guess: key.is_none(), since, ..Judged::of(State::Orphan, proof) }
-        }
+        Sign::Free { since, proof: Some(_) } => Judged::of(JobState::Orphan, proof).since(since),
+        Sign::Free { since, proof: None } => Judged::of(JobState::MaybeOrphan, proof).since(since),
     })
 }
 
 fn by_worker(evidence: &Evidence, job: &Job, facts: &Facts<'_>) -> Option<Judged> {
     let Some(worker) = facts.worker else {
         let is_lost = evidence.absent_is_lost && is_absent(job, facts);
-        return is_lost.then_some(Judged::of(State::Lost, Proof::Absent));
+        return is_lost.then_some(Judged::of(JobState::Lost, Proof::Absent));
     };
     let judged = judge_worker(worker, facts)?;
     let has_stopped = worker.stopped_at.is_some_and(|stopped| stopped <= facts.now);
     let is_lost = has_stopped && judged.proof == Proof::Heartbeat;
-    Some(Judged { state: if is_lost { State::Lost } else { judged.state }, ..judged })
+    Some(Judged { state: if is_lost { JobState::Lost } else { judged.state }, ..judged })
 }
 
 /// The state of a process that has not recorded its end; None if nothing shows whether it is alive.
@@ -256,21 +257,21 @@ fn by_beat(_: &Evidence, job: &Job, facts: &Facts<'_>) -> Option<Judged> {
 fn of_beat(beat_at: Option<Timestamp>, limit: Option<f64>, read_at: Timestamp) -> Option<Judged> {
     let (beat, limit) = beat_at.zip(limit)?;
     let is_old = (read_at - beat).as_seconds_f64() > limit;
-    let state = if is_old { State::Lost } else { State::Running };
+    let state = if is_old { JobState::Lost } else { JobState::Running };
     Some(Judged::of(state, Proof::Heartbeat).since(Some(beat).filter(|_| is_old)))
 }
 
 fn by_lease(_: &Evidence, job: &Job, facts: &Facts<'_>) -> Option<Judged> {
     let end = job.lease_until?;
     let is_over = end <= facts.read_at;
-    let state = if is_over { State::Lost } else { State::Running };
+    let state = if is_over { JobState::Lost } else { JobState::Running };
     Some(Judged::of(state, Proof::Lease).since(Some(end).filter(|_| is_over)))
 }
 
 /// No worker of its system is connected. Like a lock, a session may be missing for a moment: the worker reconnects.
 fn by_presence(evidence: &Evidence, _: &Job, facts: &Facts<'_>) -> Option<Judged> {
     let since = facts.no_session.filter(|_| evidence.has_presence)?;
-    let state = if facts.since(since) >= facts.grace { State::Lost } else { State::Unknown };
+    let state = if facts.since(since) >= facts.grace { JobState::Lost } else { JobState::Unknown };
     Some(Judged::of(state, Proof::Presence).since(Some(since)))
 }
 
@@ -278,7 +279,7 @@ fn by_presence(evidence: &Evidence, _: &Job, facts: &Facts<'_>) -> Option<Judged
 fn by_age(job: &Job, facts: &Facts<'_>) -> Option<Judged> {
     let (limit, started) = facts.age_limit.zip(job.started_at)?;
     let is_late = (facts.read_at - started).as_seconds_f64() > limit;
-    is_late.then_some(Judged::of(State::Late, Proof::Age).since(Some(started)))
+    is_late.then_some(Judged::of(JobState::Late, Proof::Age).since(Some(started)))
 }
 
 #[cfg(test)]

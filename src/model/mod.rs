@@ -2,6 +2,9 @@
 //!
 //! Nothing here reads a clock, a file or a socket; tests, replay and the live program run the same code.
 
+#[macro_use]
+mod word_enum;
+
 pub mod adapter;
 pub mod attempts;
 pub mod awaited_locks;
@@ -12,6 +15,7 @@ pub mod finding;
 pub mod fingerprint;
 pub mod held;
 pub mod id_generator;
+pub mod job_state;
 pub mod judge;
 pub mod lease;
 pub mod lock_name;

@@ -9,7 +9,7 @@ use crate::app::{App, subject};
 use crate::model::finding::Finding;
 use crate::model::plan::known::is_blocker;
 use crate::model::plan::{ActionPlan, Chosen, CommandId, PlanContext, Scope};
-use crate::model::task::TaskState;
+use crate::model::task::JobState;
 use crate::model::view::View;
 
 /// `U ends a lease; this is a session: K ends it`.
@@ -39,7 +39,7 @@ fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: Row
 /// A task whose worker no longer exists: there is no session to act on.
 fn is_orphan(look: &PlanContext<'_>, row: RowId) -> bool {
     let RowId::Task(task, again) = row else { return false };
-    look.view.task(task, again).is_some_and(|row| row.state == TaskState::Orphan)
+    look.view.task(task, again).is_some_and(|row| row.state == JobState::Orphan)
 }
 
 impl Dialog {

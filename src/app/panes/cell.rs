@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::QueryText;
+use crate::model::job_state::JobState;
 use crate::model::lock::Lock;
 use crate::model::output::{Channel, shown};
 use crate::text::one_line_prefix;
@@ -112,6 +113,17 @@ impl<'a> Value<'a> {
     pub fn state(name: impl Into<Cow<'a, str>>) -> Self {
         let name = name.into();
         Self::State(name.clone(), name)
+    }
+}
+
+pub(super) fn job_tone(state: JobState) -> Tone {
+    use JobState as S;
+    match state {
+        S::Orphan | S::Lost | S::GivenUp => Tone::Critical,
+        S::Running | S::MaybeRunning | S::Uncommitted | S::MaybeUncommitted => Tone::Good,
+        S::Blocked | S::Due | S::Retry | S::Pending => Tone::Plain,
+        S::Scheduled | S::Resting | S::Idle | S::Disabled | S::Done => Tone::Dim,
+        _ => Tone::Warning,
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) static PANE: Definition = Definition {
     parts: Parts::of(&[Part::Depth, Part::Paused, Part::Due, Part::Running, Part::Workers]),
     facts: |context, _| facts(context),
     read: |context| Read { at: read_at(context, |rows| &rows.depth), error: None },
-    is_state: |word| QueueState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    is_state: |word| QueueState::named(word).is_some(),
     name: |context, id| match of(context, id) {
         Some(row) => format!("Queue of {}", text::one_line(&row.source)),
         None => "Queue".to_owned(),

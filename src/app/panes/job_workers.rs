@@ -101,7 +101,7 @@ pub(super) static PANE: Definition = Definition {
     parts: Parts::of(&[Part::Workers, Part::Running]),
     facts: |context, _| facts(context),
     read: |context| Read { at: read_at(context, |rows| &rows.workers), error: None },
-    is_state: |word| WorkerState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    is_state: |word| WorkerState::named(word).is_some(),
     name: |context, id| match of(context, id) {
         Some(seen) => format!("Worker of {}", text::one_line(&seen.row.source)),
         None => "Worker".to_owned(),

@@ -5,7 +5,7 @@
 //!   lost     Solid Queue  InvoiceJob   billing  web:4711   heartbeat  12m4s      -    -  as failed (ProcessPrunedError) when …
 //! ```
 
-use super::cell::worker;
+use super::cell::{job_tone, worker};
 use super::column::{Columns, TRY, WORKER, pane_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, count, name, source, stale, with_version};
@@ -13,7 +13,7 @@ use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, keep_said, number, party, state, words};
 use crate::app::line::{Line, Tone};
-use crate::model::adapter::{self, InstallationRows, JobRow, Part, Parts, Proof, State};
+use crate::model::adapter::{self, InstallationRows, JobRow, JobState, Part, Parts, Proof};
 use crate::model::wait_graph::Party;
 use crate::text;
 
@@ -107,7 +107,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     ]),
     facts: |context, _| facts(context),
     read: |context| Read { at: context.snapshot.adapters.iter().filter_map(read_at).max(), error: None },
-    is_state: |word| State::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    is_state: |word| JobState::named(word).is_some(),
     name: |context, id| match job(context, id) {
         Some(row) => format!("Job of {}", text::one_line(&row.source)),
         None => "Job".to_owned(),
@@ -117,14 +117,8 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     ..Definition::new(("Jobs", "a job"), &COLUMNS, |context, _| Row::all(context.view.adapters.rows.len()))
 };
 
-pub(super) fn tone(state: State) -> Tone {
-    match state {
-        State::Orphan | State::Lost => Tone::Critical,
-        State::Late | State::Slow | State::Overdue | State::Paused | State::Failed => Tone::Warning,
-        State::Running => Tone::Good,
-        State::Blocked | State::Due | State::Retry => Tone::Plain,
-        State::Unknown | State::Scheduled | State::Done => Tone::Dim,
-    }
+pub(super) fn tone(state: JobState) -> Tone {
+    if state == JobState::Unknown { Tone::Dim } else { job_tone(state) }
 }
 
 pub(super) fn proof(proof: Proof) -> Cell {
@@ -141,7 +135,12 @@ fn run(row: &JobRow, context: &Context<'_>) -> Option<f64> {
 fn due(row: &JobRow, context: &Context<'_>) -> Option<f64> {
     let waits = matches!(
         row.judged.state,
-        State::Due | State::Overdue | State::Retry | State::Scheduled | State::Paused | State::Blocked
+        JobState::Due
+            | JobState::Overdue
+            | JobState::Retry
+            | JobState::Scheduled
+            | JobState::Paused
+            | JobState::Blocked
     );
     let due = row.job.due_at.filter(|_| waits)?;
     Some((context.snapshot.taken_at - due).as_seconds_f64())
@@ -261,7 +260,7 @@ fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Line>> {
         field("blocked by", words(job.blocked_by.as_ref()), Tone::Plain),
         field("note", words(job.note.as_ref()), Tone::Plain),
     ];
-    if judged.state.is_lost() || judged.state == State::Unknown {
+    if judged.state.is_lost() || judged.state == JobState::Unknown {
         let all = context.snapshot.adapters.get(row.place).and_then(|rows| rows.sessions);
         let connected = adapter::connected(row.sessions, all).unwrap_or_default();
         lines.push(field("sessions", connected, Tone::Plain));
@@ -297,46 +296,48 @@ fn when(context: &Context<'_>, row: &JobRow) -> String {
 fn why(context: &Context<'_>, row: &JobRow) -> String {
     let since = context.age(row.judged.since).map(text::duration).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {
-        (State::Orphan, Proof::Lock) => {
+        (JobState::Orphan, Proof::Lock) => {
             return format!(
                 ": no session has held its lock for {since}; its session ended, but its process may still run"
             );
         }
-        (State::Orphan, _) => ": the session recorded for it has ended",
-        (State::Lost, Proof::Heartbeat) => {
+        (JobState::Orphan, _) => ": the session recorded for it has ended",
+        (JobState::Lost, Proof::Heartbeat) => {
             return format!(
                 ": the last heartbeat of its worker was {since} ago, longer than its system permits; it may still be working"
             );
         }
-        (State::Lost, Proof::Presence) => {
+        (JobState::Lost, Proof::Presence) => {
             return format!(
                 ": no session of a worker has been connected for {since}; only a hint behind a pooler"
             );
         }
-        (State::Unknown, Proof::Presence) => {
+        (JobState::Unknown, Proof::Presence) => {
             return format!(": no session of a worker has been connected for {since}");
         }
-        (State::Lost, Proof::Absent) => ": its worker is no longer listed, and no other worker finishes it",
-        (State::Lost, _) => {
+        (JobState::Lost, Proof::Absent) => {
+            ": its worker is no longer listed, and no other worker finishes it"
+        }
+        (JobState::Lost, _) => {
             return format!(": its lease expired {since} ago; not known whether its worker is still working");
         }
-        (State::Late, _) => {
+        (JobState::Late, _) => {
             ": its system should have returned it to the queue by now; not known which worker it lost"
         }
-        (State::Slow, _) => ": for longer than its limit",
-        (State::Overdue, _) => ": due for longer than [thresholds] task_overdue",
-        (State::Blocked, Proof::Lease) => {
+        (JobState::Slow, _) => ": for longer than its limit",
+        (JobState::Overdue, _) => ": due for longer than [thresholds] task_overdue",
+        (JobState::Blocked, Proof::Lease) => {
             return format!(
                 ": the limit that blocks it expired {since} ago, but its system has not released it"
             );
         }
-        (State::Unknown, Proof::Lock) => return format!(": no session has held its lock for {since}"),
-        (State::Unknown, _) => ": recorded as running; not known whether a worker runs it",
-        (State::Running, Proof::Lock) => ": its lock is held",
-        (State::Running, Proof::Session) => ": the session recorded for it is connected",
-        (State::Running, Proof::Heartbeat) => ": its worker sent a heartbeat",
-        (State::Running, Proof::Lease) => ": its lease is valid",
-        (State::Paused, _) => ": its queue is paused",
+        (JobState::Unknown, Proof::Lock) => return format!(": no session has held its lock for {since}"),
+        (JobState::Unknown, _) => ": recorded as running; not known whether a worker runs it",
+        (JobState::Running, Proof::Lock) => ": its lock is held",
+        (JobState::Running, Proof::Session) => ": the session recorded for it is connected",
+        (JobState::Running, Proof::Heartbeat) => ": its worker sent a heartbeat",
+        (JobState::Running, Proof::Lease) => ": its lease is valid",
+        (JobState::Paused, _) => ": its queue is paused",
         _ => "",
     };
     words.to_owned()

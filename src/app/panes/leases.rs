@@ -120,7 +120,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     empty: "no leases",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.leases), error: None },
-    is_state: |word| LeaseState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    is_state: |word| LeaseState::named(word).is_some(),
     name: |context, id| match id {
         RowId::Lease(id) => name(context, id),
         _ => String::new(),

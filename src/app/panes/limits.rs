@@ -85,7 +85,7 @@ pub(super) static PANE: Definition = Definition {
     empty: "no open windows",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.limits), error: None },
-    is_state: |word| LimitState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    is_state: |word| LimitState::named(word).is_some(),
     name: |_, _| "Rate limit".to_owned(),
     label: |_, _| "a rate limit".to_owned(),
     detail: |context, id, _| match id {

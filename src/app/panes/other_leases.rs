@@ -79,7 +79,7 @@ pub(super) static PANE: Definition = Definition {
     parts: Parts::of(&[Part::Leases]),
     facts: |context, _| facts(context),
     read: |context| Read { at: read_at(context, |rows| &rows.leases), error: None },
-    is_state: |word| TermState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    is_state: |word| TermState::named(word).is_some(),
     name: |context, id| match of(context, id) {
         Some(seen) => format!("Lease of {}", text::one_line(&seen.row.source)),
         None => "Lease".to_owned(),

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use super::cell::{table_name, worker};
+use super::cell::{job_tone, table_name, worker};
 use super::column::{BEAT, Columns, TABLE, TRY, WORKER, pane_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, stale_tables, taken};
@@ -18,7 +18,7 @@ use crate::app::detail::{ago, field, fields, heading, of, party, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::takers::{Takers, Work};
 use crate::model::wait_graph::Party;
-use crate::model::work_queue::{Item, ItemId, ItemRow, ItemState};
+use crate::model::work_queue::{Item, ItemId, ItemRow, JobState};
 use crate::text;
 
 pane_rows! {
@@ -35,7 +35,7 @@ static COLUMNS: Columns<Items> = Columns {
         Column::state(
             ("STATE", "state", "state of the item; each is explained below"),
             (8, 8),
-            |(row, _), _| (row.state.as_str(), tone(row.state)),
+            |(row, _), _| (row.state.as_str(), job_tone(row.state)),
         ),
         Column::sorted(
             ("ITEM", "item", "its id"),
@@ -103,7 +103,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     empty: "no pending, running or failed items",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.items), error: None },
-    is_state: |word| ItemState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    is_state: |word| JobState::named(word).is_some(),
     name: |_, id| match id {
         RowId::Item(id) => format!("Queue item {}", id.id),
         _ => String::new(),
@@ -131,24 +131,6 @@ fn id_value(item: &Item) -> Value<'static> {
 
 fn error(item: &Item) -> Cell {
     Cell::server(item.error.as_deref().filter(|error| !error.is_empty())).with_tone(Tone::Warning)
-}
-
-pub(in crate::app) fn tone(state: ItemState) -> Tone {
-    match state {
-        ItemState::Lost => Tone::Critical,
-        ItemState::MaybeLost
-        | ItemState::Slow
-        | ItemState::MaybeSlow
-        | ItemState::Unknown
-        | ItemState::Settling
-        | ItemState::Failed => Tone::Warning,
-        ItemState::Running
-        | ItemState::MaybeRunning
-        | ItemState::Uncommitted
-        | ItemState::MaybeUncommitted => Tone::Good,
-        ItemState::Pending => Tone::Plain,
-        ItemState::Resting => Tone::Dim,
-    }
 }
 
 /// `2/3`: how often it was taken, and how often it may be.
@@ -181,8 +163,8 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     }
     facts.push((format!("{} pending", depth.pending), Tone::Plain));
     // By the states of the rows, of which each has one: an item that has lost its worker is not in progress.
-    let of = |state: ItemState| context.view.queue.of_state(state).count();
-    let (lost, slow) = (of(ItemState::Lost), of(ItemState::Slow));
+    let of = |state: JobState| context.view.queue.of_state(state).count();
+    let (lost, slow) = (of(JobState::Lost), of(JobState::Slow));
     let mut processing = depth.processing;
     processing.count = processing.count.saturating_sub((lost + slow) as u64);
     facts.push((format!("{processing} processing"), Tone::Plain));
@@ -211,7 +193,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 }
 
 pub fn urgent(context: &Context<'_>) -> Option<Fact> {
-    let lost = context.view.queue.of_state(ItemState::Lost).count();
+    let lost = context.view.queue.of_state(JobState::Lost).count();
     let noun = if lost == 1 { "item" } else { "items" };
     (lost > 0).then(|| (format!("{} {noun} lost", crate::text::count(lost as u64)), Tone::Critical))
 }
@@ -220,7 +202,7 @@ fn lines(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
     let row = context.item(id)?;
     let item = row.item(context.snapshot)?;
     let mut lines = vec![
-        state(row.state.as_str(), tone(row.state), why(context, row, item)),
+        state(row.state.as_str(), job_tone(row.state), why(context, row, item)),
         field("name", words(item.name.as_ref()), Tone::Plain),
         field("kept in", words(row.source(context.snapshot)), Tone::Plain),
         fields(&[
@@ -249,43 +231,43 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
     let table = context.snapshot.systems.items.get(row.table);
     let is_printed = table.is_some_and(|table| !table.source.own_keys);
     let words = match row.state {
-        ItemState::Slow => {
+        JobState::Slow => {
             return format!(": for longer than its limit of {}", text::duration(row.limit)).into();
         }
-        ItemState::Resting => {
+        JobState::Resting => {
             let left = row.due_in(context.snapshot).map(text::duration).unwrap_or_default();
             return format!(": no worker takes it for another {left}").into();
         }
-        ItemState::Settling if is_printed => ": no session holds its key; its worker may still be stopping",
-        ItemState::Settling => ": the session that took it has ended; its worker might not have noticed yet",
-        ItemState::Lost if is_printed => ": no session holds the key that its worker took",
-        ItemState::Lost => ": the session that took it has ended",
-        ItemState::MaybeLost => {
+        JobState::Stopping if is_printed => ": no session holds its key; its worker may still be stopping",
+        JobState::Stopping => ": the session that took it has ended; its worker might not have noticed yet",
+        JobState::Lost if is_printed => ": no session holds the key that its worker took",
+        JobState::Lost => ": the session that took it has ended",
+        JobState::MaybeLost => {
             ": no session holds its probable key; not known whether its worker uses that key"
         }
-        ItemState::MaybeSlow | ItemState::MaybeRunning => {
+        JobState::MaybeSlow | JobState::MaybeRunning => {
             ": a session holds its key, but nothing links it to its worker"
         }
-        ItemState::Running => "",
-        ItemState::Uncommitted | ItemState::MaybeUncommitted => {
+        JobState::Uncommitted | JobState::MaybeUncommitted => {
             ": a session holds its key, or has locked its row, in an open transaction; its changes are visible after the commit"
         }
-        ItemState::Failed => ": set aside; no worker takes it",
-        ItemState::Pending if is_unserved(context, row, item) => {
+        JobState::Failed => ": set aside; no worker takes it",
+        JobState::Pending if is_unserved(context, row, item) => {
             ": it is not held, and no connected worker takes its type"
         }
-        ItemState::Pending => ": it is not held",
-        ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
+        JobState::Pending => ": it is not held",
+        JobState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
             ": its table could not be read"
         }
-        ItemState::Unknown if context.snapshot.server().is_none_or(|server| server.in_recovery) => {
+        JobState::Unknown if context.snapshot.server().is_none_or(|server| server.in_recovery) => {
             ": the sessions of the primary are not visible on a standby"
         }
-        ItemState::Unknown if is_printed => {
+        JobState::Unknown if is_printed => {
             ": its key is not known ([tables] queue_key in the config names it)"
         }
-        ItemState::Unknown if item.backend_pid.is_none() => ": its row names no session",
-        ItemState::Unknown => ": the start of its session is hidden from this role",
+        JobState::Unknown if item.backend_pid.is_none() => ": its row names no session",
+        JobState::Unknown => ": the start of its session is hidden from this role",
+        _ => "",
     };
     words.into()
 }

@@ -74,7 +74,7 @@ pub(super) static PANE: Definition = Definition {
     parts: Parts::of(&[Part::Schedules]),
     facts: |context, _| facts(context),
     read: |context| Read { at: read_at(context, |rows| &rows.schedules), error: None },
-    is_state: |word| ScheduleState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    is_state: |word| ScheduleState::named(word).is_some(),
     name: |context, id| match of(context, id) {
         Some(seen) => format!("Schedule of {}", text::one_line(&seen.row.source)),
         None => "Schedule".to_owned(),

@@ -1,14 +1,11 @@
 //! The file of an adapter, except tables and queries.
 
-use std::str::FromStr;
-
-use strum::VariantArray;
 use toml::de::{DeTable, DeValue};
 
 use super::super::reader::{self, Reader, get, integer};
 use super::{OWN, detect, is_name, line, queries, setting};
 use crate::model::Text;
-use crate::model::adapter::{Adapter, Evidence, Limit, Part, Presence, Setting};
+use crate::model::adapter::{Adapter, Evidence, JobState, Limit, Part, Presence, Proof, Setting};
 use crate::text::parse_duration;
 
 const FORMAT: i64 = 1;
@@ -51,8 +48,8 @@ pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     adapter.settings = settings(reader, table);
     adapter.evidence = evidence(reader, table, &adapter);
     presence(reader, table, &mut adapter);
-    adapter.comes_back = named(reader, table, "comes_back");
-    adapter.advise = named(reader, table, "advise");
+    adapter.comes_back = named(reader, table, "comes_back", Proof::ALL);
+    adapter.advise = named(reader, table, "advise", JobState::OF_ADAPTERS);
     let words = queries::Known::of(&adapter);
     adapter.versions = queries::versions(reader, table, &words);
     adapter.queries = queries::queries(reader, table, &words);
@@ -164,16 +161,17 @@ fn limit(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, adapter: &Adap
     })
 }
 
-fn named<T: VariantArray + Copy + Into<&'static str> + FromStr>(
+fn named<T: Copy + Into<&'static str>>(
     reader: &mut Reader<'_>,
     table: &DeTable<'_>,
     section: &str,
+    known: &[T],
 ) -> Vec<(T, Text)> {
-    let names: Vec<&str> = T::VARIANTS.iter().map(|name| (*name).into()).collect();
+    let names: Vec<&str> = known.iter().map(|name| (*name).into()).collect();
     let lines = get(table, section).and_then(|value| reader.section(section, value, &names));
     let mut read = |key: &str, value| {
         let text = line(reader, key, value);
-        key.parse().ok().zip(text)
+        known.iter().copied().find(|one| (*one).into() == key).zip(text)
     };
     lines.into_iter().flatten().filter_map(|(key, value)| read(key.get_ref(), value)).collect()
 }

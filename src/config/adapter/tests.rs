@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::config::Config;
-use crate::model::adapter::{ActionKind, Job, Limit, Part, Proof, State, Value};
+use crate::model::adapter::{ActionKind, Job, JobState, Limit, Part, Proof, Value};
 
 const LEAST: &str = r#"
 format = 1
@@ -43,14 +43,14 @@ fn advice_has_the_words_of_a_job_in_it_unless_they_are_none() {
     let job =
         |id: &str, queue: Option<&str>| Job { id: id.into(), queue: queue.map(Into::into), ..Job::default() };
     for (name, state, job, expected) in [
-        ("good_job", State::Failed, job("7", None), Some("GoodJob::Job.find('7').retry_job")),
-        ("good_job", State::Orphan, job("7", None), Some("GoodJob::Process.cleanup")),
-        ("good_job", State::Running, job("7", None), None),
-        ("good_job", State::Failed, job("7').destroy #", None), None),
-        ("good_job", State::Failed, job("", None), None),
-        ("pg_boss", State::Lost, job("7-a", Some("mail/de")), Some("await boss.fail('mail/de', '7-a')")),
-        ("pg_boss", State::Lost, job("7-a", Some("a\nb")), None),
-        ("pg_boss", State::Lost, job("7-a", None), None),
+        ("good_job", JobState::Failed, job("7", None), Some("GoodJob::Job.find('7').retry_job")),
+        ("good_job", JobState::Orphan, job("7", None), Some("GoodJob::Process.cleanup")),
+        ("good_job", JobState::Running, job("7", None), None),
+        ("good_job", JobState::Failed, job("7').destroy #", None), None),
+        ("good_job", JobState::Failed, job("", None), None),
+        ("pg_boss", JobState::Lost, job("7-a", Some("mail/de")), Some("await boss.fail('mail/de', '7-a')")),
+        ("pg_boss", JobState::Lost, job("7-a", Some("a\nb")), None),
+        ("pg_boss", JobState::Lost, job("7-a", None), None),
     ] {
         let adapter = adapters.iter().find(|one| &*one.name == name).unwrap();
         assert_eq!(adapter.advice(state, &job).as_deref(), expected, "{name} {job:?}");

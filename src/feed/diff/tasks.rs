@@ -5,9 +5,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Change, of, seconds};
 use crate::model::event::{self, Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
-use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState};
+use crate::model::task::{Execution, JobState, TaskId, TaskRow, TaskSet};
 use crate::model::view::SnapshotView;
-use crate::model::work_queue::{ItemId, ItemRow, ItemState};
+use crate::model::work_queue::{ItemId, ItemRow};
 use crate::text::count;
 
 /// Snapshots after which a finished execution counts as removed from the log. Finished executions are read at least in
@@ -192,7 +192,7 @@ fn states(change: &Change<'_>, old: &[TaskRow], drafts: &mut Vec<Draft>) {
     let key = |row: &TaskRow, snapshot| -> Key {
         (row.task, row.execution(snapshot).map(|execution| execution.id))
     };
-    let known: FxHashMap<Key, TaskState> = old.iter().map(|row| (key(row, before), row.state)).collect();
+    let known: FxHashMap<Key, JobState> = old.iter().map(|row| (key(row, before), row.state)).collect();
     for row in &change.after.tasks.rows {
         let news = words(row).filter(|_| known.get(&key(row, after)) != Some(&row.state));
         let Some((kind, what, more, severity)) = news else { continue };
@@ -206,27 +206,27 @@ fn states(change: &Change<'_>, old: &[TaskRow], drafts: &mut Vec<Draft>) {
 fn words(row: &TaskRow) -> Option<(Kind, &'static str, String, Severity)> {
     let limit = crate::text::duration(row.limit);
     Some(match row.state {
-        TaskState::Orphan => {
+        JobState::Orphan => {
             let more = ": its session ended".to_owned();
             (Kind::TaskOrphaned, "was orphaned", more, Severity::Warning)
         }
-        TaskState::MaybeOrphan => {
+        JobState::MaybeOrphan => {
             let more = ": it is recorded as running, but no session holds its key".to_owned();
             (Kind::TaskOrphaned, "may be an orphan", more, Severity::Warning)
         }
-        TaskState::Failed => (
+        JobState::GivenUp => (
             Kind::TaskEnded,
             "failed for good",
             ": it will not be started again".to_owned(),
             Severity::Warning,
         ),
-        TaskState::Slow | TaskState::MaybeSlow => {
+        JobState::Slow | JobState::MaybeSlow => {
             (Kind::TaskSlow, "became slow", format!(": it runs for longer than {limit}"), Severity::Warning)
         }
-        TaskState::Overdue => {
+        JobState::Overdue => {
             (Kind::TaskOverdue, "became overdue", ": no worker has taken it".to_owned(), Severity::Warning)
         }
-        TaskState::Leaked => {
+        JobState::Leaked => {
             let more =
                 row.holder.map_or_else(String::new, |pid| format!(": {pid} holds it but runs nothing"));
             (Kind::TaskLeaked, "leaked a key", more, Severity::Warning)
@@ -240,12 +240,12 @@ const SINGLY: usize = 50;
 
 pub(super) fn look_at_items(change: &Change<'_>) -> Vec<Draft> {
     let Some(before) = change.before else { return Vec::new() };
-    let mut drafts = became(change, before, ItemState::Failed);
-    drafts.extend(became(change, before, ItemState::Lost));
+    let mut drafts = became(change, before, JobState::Failed);
+    drafts.extend(became(change, before, JobState::Lost));
     drafts
 }
 
-fn became(change: &Change<'_>, before: SnapshotView<'_>, state: ItemState) -> Vec<Draft> {
+fn became(change: &Change<'_>, before: SnapshotView<'_>, state: JobState) -> Vec<Draft> {
     if change.after.queue.of_state(state).next().is_none() {
         return Vec::new();
     }
@@ -279,12 +279,12 @@ fn is_news(change: &Change<'_>, before: SnapshotView<'_>, row: &ItemRow) -> bool
         .any(|table| table.source.table == row.id.table && table.section.taken_at.is_some());
     let ended = item.completed_at.or(item.started_at);
     let is_new = ended.is_none_or(|ended| ended > before.snapshot.taken_at);
-    was_read && (row.state == ItemState::Lost || is_new)
+    was_read && (row.state == JobState::Lost || is_new)
 }
 
-fn item_words(state: ItemState) -> (&'static str, Kind, Severity) {
+fn item_words(state: JobState) -> (&'static str, Kind, Severity) {
     match state {
-        ItemState::Lost => ("was lost", Kind::ItemLost, Severity::Warning),
+        JobState::Lost => ("was lost", Kind::ItemLost, Severity::Warning),
         _ => ("was set aside", Kind::ItemFailed, Severity::Warning),
     }
 }
@@ -295,7 +295,7 @@ fn item_draft(change: &Change<'_>, row: &ItemRow) -> Draft {
     let (what, kind, severity) = item_words(row.state);
     let ended = item.filter(|_| kind == Kind::ItemFailed).and_then(|item| item.completed_at);
     let more = match (row.state, item) {
-        (ItemState::Lost, Some(item)) => {
+        (JobState::Lost, Some(item)) => {
             item.worker.as_ref().map(|worker| format!(": the session of {worker} ended"))
         }
         (_, Some(item)) => item.error.as_ref().map(|error| format!(": {error}")),

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::model::event::{Event, Kind};
 use crate::model::finding::{Severity, Subject};
-use crate::model::task::{TaskId, TaskState};
+use crate::model::task::{JobState, TaskId};
 use crate::model::view::View;
 use crate::text::one_line;
 use crate::wire::report::{AT_END, TaskTrouble};
@@ -33,11 +33,11 @@ impl Wrong {
         })
     }
 
-    fn of_state(state: TaskState) -> Option<Self> {
+    fn of_state(state: JobState) -> Option<Self> {
         Some(match state {
-            TaskState::Orphan | TaskState::MaybeOrphan | TaskState::Slow | TaskState::MaybeSlow => Self::Runs,
-            TaskState::Overdue | TaskState::Failed => Self::Waits,
-            TaskState::Leaked => Self::Leaks,
+            JobState::Orphan | JobState::MaybeOrphan | JobState::Slow | JobState::MaybeSlow => Self::Runs,
+            JobState::Overdue | JobState::GivenUp => Self::Waits,
+            JobState::Leaked => Self::Leaks,
             _ => return None,
         })
     }

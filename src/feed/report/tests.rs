@@ -12,7 +12,7 @@ use crate::model::event::{Draft, Told};
 use crate::model::finding::Subject;
 use crate::model::lock::LockMode;
 use crate::model::lock_name::LockNames;
-use crate::model::task::TaskState;
+use crate::model::task::JobState;
 use crate::model::thresholds::Thresholds;
 use crate::model::zone::Zone;
 use crate::sample::{self, at};
@@ -206,11 +206,11 @@ fn a_column_without_a_look_is_as_the_one_before_unless_nobody_looked() {
 #[test]
 fn tasks_are_told_with_how_they_ended() {
     let view = sample::jobs(0.0).view();
-    let row = |state: TaskState| {
+    let row = |state: JobState| {
         let row = view.tasks.rows.iter().find(|row| row.state == state);
         row.map_or_else(|| panic!("{state:?}"), |row| row.task)
     };
-    let orphan = row(TaskState::Orphan);
+    let orphan = row(JobState::Orphan);
     let mut tasks = Tasks::default();
     tasks.begin(&view);
     let event = |second: f64, kind, severity, (who, what): (&str, &str), task| {

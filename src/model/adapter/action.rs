@@ -1,29 +1,21 @@
 //! Actions on a row of another system: one statement, which names everything that was read of the row.
 
-use serde::Serialize;
-use strum::{IntoStaticStr, VariantArray};
-
 use super::{Need, Proof, Template};
 use crate::model::lock_key::LockKey;
 use crate::model::{Text, Timestamp};
+use serde::Serialize;
 
-/// An action of an adapter: `R` or `U` on a row, if the config has `allow_actions`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum ActionKind {
-    /// `[actions.recover]`: returns a job that has lost its worker to its system.
-    Recover,
-    /// `[actions.unlock]`: ends a lease before its expiry.
-    Unlock,
+words! {
+    /// An action of an adapter: `R` or `U` on a row, if the config has `allow_actions`.
+    pub enum ActionKind {
+        /// `[actions.recover]`: returns a job that has lost its worker to its system.
+        Recover,
+        /// `[actions.unlock]`: ends a lease before its expiry.
+        Unlock,
+    }
 }
 
 impl ActionKind {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     pub const fn values(self) -> &'static [Value] {
         match self {
             Self::Recover => &[Value::Id, Value::Worker, Value::Attempt, Value::StartedAt],
@@ -40,22 +32,16 @@ impl ActionKind {
     }
 }
 
-/// A value that was read of the row, which the statement names in braces and the server compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum Value {
-    Id,
-    Worker,
-    Attempt,
-    StartedAt,
-    Owner,
-    AcquiredAt,
-    ExpiresAt,
-}
-
-impl Value {
-    pub fn as_str(self) -> &'static str {
-        self.into()
+words! {
+    /// A value that was read of the row, which the statement names in braces and the server compares.
+    pub enum Value {
+        Id,
+        Worker,
+        Attempt,
+        StartedAt,
+        Owner,
+        AcquiredAt,
+        ExpiresAt,
     }
 }
 

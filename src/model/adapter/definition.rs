@@ -1,4 +1,4 @@
-use super::{Action, ActionKind, Job, Part, Presence, Proof, State, Template};
+use super::{Action, ActionKind, Job, JobState, Part, Presence, Proof, Template};
 use crate::model::Text;
 
 /// An adapter, checked as far as possible without a server.
@@ -28,7 +28,7 @@ pub struct Adapter {
     /// The queries; for each part, the first whose needs are met and that passes the checks applies.
     pub queries: Vec<Query>,
     /// Commands for the system's own console, by state.
-    pub advise: Vec<(State, Text)>,
+    pub advise: Vec<(JobState, Text)>,
     pub actions: Vec<Action>,
     pub allows_actions: bool,
 }
@@ -73,10 +73,10 @@ impl Adapter {
 
     /// The console command for a job in this state, with its id, queue and worker filled in. None if one of these contains
     /// unsafe characters: the text is typed into a console, and any user that may add a job can choose it.
-    pub fn advice(&self, state: State, job: &Job) -> Option<String> {
+    pub fn advice(&self, state: JobState, job: &Job) -> Option<String> {
         // Without its own entry, an orphan uses the text for lost jobs.
-        let of = |state: State| self.advise.iter().find(|(one, _)| *one == state);
-        let (_, text) = of(state).or_else(|| of(State::Lost).filter(|_| state == State::Orphan))?;
+        let of = |state: JobState| self.advise.iter().find(|(one, _)| *one == state);
+        let (_, text) = of(state).or_else(|| of(JobState::Lost).filter(|_| state == JobState::Orphan))?;
         let mut text = text.to_string();
         let values =
             [("{id}", Some(&job.id)), ("{queue}", job.queue.as_ref()), ("{worker}", job.worker.as_ref())];

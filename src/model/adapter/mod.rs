@@ -11,10 +11,10 @@ mod presence;
 mod rows;
 #[cfg(test)]
 pub(crate) mod sample;
-mod state;
 mod template;
 mod zone;
 
+pub use super::job_state::{JobState, Proof};
 pub use action::{Action, ActionKind, Value, Values};
 pub use board::{
     Board, Count, JobRow, OtherLeaseRow, QueueRow, QueueState, ScheduleRow, ScheduleState, TermState, Watch,
@@ -28,7 +28,6 @@ pub use part::{Part, Parts};
 pub use presence::{Presence, connected, counted};
 pub(crate) use rows::part_rows;
 pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, PartRows, Paused, Worker};
-pub use state::{Proof, State};
 pub use template::{Piece, Template, Words};
 pub use zone::offset;
 

@@ -1,38 +1,27 @@
-use strum::{EnumString, IntoStaticStr, VariantArray};
-
-/// A kind of rows of an installation, with its own queries.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray, EnumString,
-)]
-#[strum(serialize_all = "snake_case")]
-pub enum Part {
-    Workers,
-    Running,
-    /// `[[jobs.due]]`: the next jobs that may be started now.
-    Due,
-    /// `[[jobs.scheduled]]`: jobs that are not due yet, including retries.
-    Scheduled,
-    /// `[[jobs.blocked]]`: jobs that wait for something to end.
-    Blocked,
-    /// `[[jobs.failed]]`: jobs that are not retried.
-    Failed,
-    Depth,
-    Paused,
-    /// `[[leases]]`: a leader, a semaphore, a lock in a row.
-    Leases,
-    /// `[[schedules]]`: what starts jobs by the clock.
-    Schedules,
+words! {
+    /// A kind of rows of an installation, with its own queries.
+    #[derive(strum::EnumString)]
+    pub enum Part {
+        Workers,
+        Running,
+        /// `[[jobs.due]]`: the next jobs that may be started now.
+        Due,
+        /// `[[jobs.scheduled]]`: jobs that are not due yet, including retries.
+        Scheduled,
+        /// `[[jobs.blocked]]`: jobs that wait for something to end.
+        Blocked,
+        /// `[[jobs.failed]]`: jobs that are not retried.
+        Failed,
+        Depth,
+        Paused,
+        /// `[[leases]]`: a leader, a semaphore, a lock in a row.
+        Leases,
+        /// `[[schedules]]`: what starts jobs by the clock.
+        Schedules,
+    }
 }
 
 impl Part {
-    /// All parts, in the order in which they are read.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// The name; for jobs the word after `jobs.`.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
     /// All parts but those of jobs.
     pub const OTHERS: [Self; 5] = [Self::Workers, Self::Depth, Self::Paused, Self::Leases, Self::Schedules];

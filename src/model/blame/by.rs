@@ -1,35 +1,28 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHasher};
-use strum::{EnumString, IntoStaticStr, VariantArray};
-
 use super::table::minute;
 use super::{Blame, Episode, Key, Sums};
 use crate::model::{Text, Timestamp};
+use rustc_hash::{FxHashMap, FxHasher};
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, EnumString)]
-#[strum(serialize_all = "snake_case")]
-pub enum Group {
-    #[default]
-    Root,
-    Application,
-    Role,
-    Database,
-    Statement,
-    Lock,
-    /// By the comment in the statement.
-    #[strum(serialize = "query tag")]
-    Tag,
+words! {
+    #[derive(Default, strum::EnumString)]
+    pub enum Group {
+        #[default]
+        Root,
+        Application,
+        Role,
+        Database,
+        Statement,
+        Lock,
+        /// By the comment in the statement.
+        #[strum(serialize = "query tag")]
+        Tag,
+    }
 }
 
 impl Group {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|group| *group == self).unwrap_or_default();
         Self::ALL.get(at + 1).copied().unwrap_or_default()

@@ -15,8 +15,6 @@ mod tests;
 
 use std::sync::Arc;
 
-use strum::{IntoStaticStr, VariantArray};
-
 use super::wait_graph::WaitGraph;
 use super::{Text, Timestamp};
 use crate::text::duration;
@@ -92,24 +90,17 @@ impl Sums {
 /// The note of an episode whose session had ended.
 pub const GONE: &str = "its session ended";
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum Ending {
-    /// It continues, or did until a few polls ago.
-    #[default]
-    GoesOn,
-    /// Without an action: its transaction ended, or the waits ended.
-    Itself,
-    Action,
-    Deadlock,
-}
-
-impl Ending {
-    /// All endings; a recording stores the index in this list.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
+words! {
+    /// A recording stores the index in the list of all endings.
+    #[derive(Default)]
+    pub enum Ending {
+        /// It continues, or did until a few polls ago.
+        #[default]
+        GoesOn,
+        /// Without an action: its transaction ended, or the waits ended.
+        Itself,
+        Action,
+        Deadlock,
     }
 }
 

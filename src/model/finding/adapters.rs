@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::adapter::{
-    Choice, InstallationRows, JobRow, Part, Proof, QueueRow, QueueState, State, TermState,
+    Choice, InstallationRows, JobRow, JobState, Part, Proof, QueueRow, QueueState, TermState,
 };
 use crate::model::section::Observed;
 use crate::model::{Text, Timestamp, adapter};
@@ -57,7 +57,7 @@ fn lost_jobs(
         ),
     };
     let back = first.comes_back.as_ref().map(|back| format!("recovery: {back}"));
-    let is_late = lost.iter().any(|row| row.judged.state == State::Late);
+    let is_late = lost.iter().any(|row| row.judged.state == JobState::Late);
     let leaderless = is_late.then(|| leaderless(look, place, rows)).flatten();
     let connected = adapter::connected(first.sessions, rows.sessions);
     let back = leaderless.into_iter().chain(connected).chain(back).collect::<Vec<_>>().join("; ");
@@ -283,7 +283,7 @@ fn expired_limits(look: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow
     // Until then its system frees it automatically, so there is nothing to report.
     let limit = |row: &JobRow| row.job.limit.unwrap_or(look.thresholds.task_overdue);
     let is_over = |row: &&&JobRow| {
-        row.judged.state == State::Blocked
+        row.judged.state == JobState::Blocked
             && row.judged.proof == Proof::Lease
             && age(row).is_some_and(|age| age > limit(row))
     };
@@ -387,6 +387,6 @@ fn run_and_limit<'a>(rows: &InstallationRows, row: &'a JobRow) -> Option<(&'a Jo
     let limit = row.job.limit.or_else(of_all)?;
     let read_at = rows.jobs.get(&Part::Running)?.section.taken_at?;
     let ran = (read_at - row.job.started_at?).as_seconds_f64();
-    let is_close = matches!(row.judged.state, State::Running | State::Unknown) && ran >= CLOSE * limit;
+    let is_close = matches!(row.judged.state, JobState::Running | JobState::Unknown) && ran >= CLOSE * limit;
     is_close.then_some((row, ran, limit))
 }

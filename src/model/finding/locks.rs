@@ -9,7 +9,7 @@ use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::section::Observed;
 use crate::model::snapshot::Server;
-use crate::model::task::{TaskRow, TaskState};
+use crate::model::task::{JobState, TaskRow};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::{Timestamp, namespace, words};
@@ -57,7 +57,7 @@ fn is_name(tag: &LockTag) -> bool {
 
 /// The lock of a running task is expected, and a leaked one is reported separately.
 fn task_lock(row: &TaskRow) -> Option<LockTag> {
-    row.tag.filter(|_| row.execution.is_some() || row.state == TaskState::Leaked)
+    row.tag.filter(|_| row.execution.is_some() || row.state == JobState::Leaked)
 }
 
 struct Holder<'a> {

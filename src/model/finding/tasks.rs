@@ -2,9 +2,9 @@
 
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject, workers};
-use crate::model::task::{TaskRow, TaskState, evidence};
+use crate::model::task::{JobState, TaskRow, evidence};
 use crate::model::words;
-use crate::model::work_queue::{ItemRow, ItemState};
+use crate::model::work_queue::ItemRow;
 use crate::text;
 
 /// More overdue tasks than this have one cause, such as the loss of all workers, and are one finding.
@@ -24,19 +24,18 @@ pub(super) fn tasks(look: &CheckInput<'_>) -> Vec<Finding> {
             findings.extend(rows().take(LIMIT).map(|row| finding(look, row)));
             findings.extend(Finding::more(check, rows().count().saturating_sub(LIMIT)));
         };
-    list(&|row| row.state == TaskState::Orphan, "orphan_task", orphan);
+    list(&|row| row.state == JobState::Orphan, "orphan_task", orphan);
     list(
-        &|row| matches!(row.state, TaskState::MaybeOrphan | TaskState::LeftOver),
+        &|row| matches!(row.state, JobState::MaybeOrphan | JobState::LeftOver),
         "orphan_task",
         doubtful_task,
     );
-    list(&|row| row.state == TaskState::Slow, "slow_task", slow);
+    list(&|row| row.state == JobState::Slow, "slow_task", slow);
     list(&|row| is_over(look, row), "slow_task", doubtful_task);
-    list(&|row| row.state == TaskState::Leaked, "leaked_lock", leaked);
-    list(&|row| row.state == TaskState::Failed, "failed_task", failed);
+    list(&|row| row.state == JobState::Leaked, "leaked_lock", leaked);
+    list(&|row| row.state == JobState::GivenUp, "failed_task", failed);
     list(&|row| is_failing(look, row), "failing_task", failing);
-    let mut overdue: Vec<&TaskRow> =
-        board.rows.iter().filter(|row| row.state == TaskState::Overdue).collect();
+    let mut overdue: Vec<&TaskRow> = board.rows.iter().filter(|row| row.state == JobState::Overdue).collect();
     if !overdue.is_empty() {
         // Unserved tasks have a finding that contains the reason.
         let takers = workers::takers_of_tasks(look);
@@ -53,12 +52,12 @@ pub(super) fn tasks(look: &CheckInput<'_>) -> Vec<Finding> {
 /// Whether it fails repeatedly and is retried: a disabled task is not.
 fn is_failing(look: &CheckInput<'_>, row: &TaskRow) -> bool {
     let is_enabled = row.schedule(look.snapshot).is_none_or(|task| task.enabled != Some(false));
-    is_enabled && row.state != TaskState::Failed && row.streak.length >= FAILING
+    is_enabled && row.state != JobState::GivenUp && row.streak.length >= FAILING
 }
 
 /// Past its limit, and nothing more certain is known.
 fn is_over(look: &CheckInput<'_>, row: &TaskRow) -> bool {
-    let doubtful = matches!(row.state, TaskState::MaybeSlow | TaskState::Settling | TaskState::Unknown);
+    let doubtful = matches!(row.state, JobState::MaybeSlow | JobState::Settling | JobState::Unknown);
     doubtful && row.age(look.snapshot).is_some_and(|age| age > row.limit)
 }
 
@@ -100,8 +99,8 @@ fn slow(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
 fn doubtful_task(look: &CheckInput<'_>, row: &TaskRow) -> Finding {
     let snapshot = look.snapshot;
     let age = row.age(snapshot).map_or_else(String::new, |age| format!(" for {}", text::duration(age)));
-    let is_orphan = row.state == TaskState::MaybeOrphan;
-    let is_left = row.state == TaskState::LeftOver;
+    let is_orphan = row.state == JobState::MaybeOrphan;
+    let is_left = row.state == JobState::LeftOver;
     let check = if is_orphan || is_left { "orphan_task" } else { "slow_task" };
     let then = if is_orphan { ": it may start again" } else { "" };
     let why = evidence(row, snapshot);
@@ -181,7 +180,7 @@ const SINGLE_ITEMS: usize = 3;
 
 /// One finding for each lost item while they are few, and one if the oldest pending item is too old.
 pub(super) fn queue_items(look: &CheckInput<'_>) -> Vec<Finding> {
-    let lost: Vec<&ItemRow> = look.queue.of_state(ItemState::Lost).collect();
+    let lost: Vec<&ItemRow> = look.queue.of_state(JobState::Lost).collect();
     let mut findings: Vec<Finding> = match lost.as_slice() {
         few if few.len() <= SINGLE_ITEMS => few.iter().map(|row| lost_item(look, row)).collect(),
         many => lost_items(look, many).into_iter().collect(),
@@ -197,8 +196,8 @@ pub(super) fn queue_items(look: &CheckInput<'_>) -> Vec<Finding> {
 fn is_item_doubtful(look: &CheckInput<'_>, row: &ItemRow) -> bool {
     let is_over = || row.run(look.snapshot).is_some_and(|run| run > row.limit);
     match row.state {
-        ItemState::MaybeLost | ItemState::MaybeSlow => true,
-        ItemState::Settling | ItemState::Unknown => is_over(),
+        JobState::MaybeLost | JobState::MaybeSlow => true,
+        JobState::Stopping | JobState::Unknown => is_over(),
         _ => false,
     }
 }
@@ -208,13 +207,13 @@ fn doubtful_item(look: &CheckInput<'_>, row: &ItemRow) -> Finding {
     let (name, worker, _) = item_words(look, row);
     let run = row.run(look.snapshot).map_or_else(String::new, |run| format!(" for {}", text::duration(run)));
     let why = match (row.state, row.pid) {
-        (ItemState::MaybeLost | ItemState::Settling, _) => "no session holds its key".to_owned(),
-        (ItemState::MaybeSlow, Some(pid)) => format!("{pid} holds its key; nothing links it to {worker}"),
-        (ItemState::MaybeSlow, None) => "a prepared transaction holds its key".to_owned(),
+        (JobState::MaybeLost | JobState::Stopping, _) => "no session holds its key".to_owned(),
+        (JobState::MaybeSlow, Some(pid)) => format!("{pid} holds its key; nothing links it to {worker}"),
+        (JobState::MaybeSlow, None) => "a prepared transaction holds its key".to_owned(),
         _ => "not known whether it is running".to_owned(),
     };
     let finding = item_finding(look, row, &format!("queue {name} recorded as processing{run}, {why}"));
-    let help = (row.state == ItemState::MaybeLost).then_some("recover");
+    let help = (row.state == JobState::MaybeLost).then_some("recover");
     Finding { help, ..finding }
 }
 

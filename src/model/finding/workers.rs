@@ -6,8 +6,8 @@ use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::Timestamp;
 use crate::model::takers::{Takers, Work};
-use crate::model::task::{TaskRow, TaskState};
-use crate::model::work_queue::{ItemRow, ItemState};
+use crate::model::task::{JobState, TaskRow};
+use crate::model::work_queue::ItemRow;
 use crate::text;
 
 /// Maximum characters of a name (`SHORT`), and of all types that workers take (`TYPES`).
@@ -42,7 +42,7 @@ fn silent_since(look: &CheckInput<'_>, beat: Option<Timestamp>) -> Option<Timest
 
 fn silent_tasks<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
     let snapshot = look.snapshot;
-    let running = look.tasks.rows.iter().filter(|row| row.state == TaskState::Running);
+    let running = look.tasks.rows.iter().filter(|row| row.state == JobState::Running);
     running.filter_map(move |row| {
         let execution = row.execution(snapshot)?;
         row.set(snapshot).filter(|set| set.tables.own_keys)?;
@@ -58,7 +58,7 @@ fn silent_tasks<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>
 
 fn silent_items<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
     let snapshot = look.snapshot;
-    let running = look.queue.rows.iter().filter(|row| row.state == ItemState::Running);
+    let running = look.queue.rows.iter().filter(|row| row.state == JobState::Running);
     running.filter_map(move |row| {
         let item = row.item(snapshot)?;
         snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys)?;
@@ -105,7 +105,7 @@ pub(super) fn takers_of_tasks(look: &CheckInput<'_>) -> Vec<Option<Takers>> {
 
 pub(super) fn is_unserved(look: &CheckInput<'_>, takers: &[Option<Takers>], row: &TaskRow) -> bool {
     let takers = takers.get(row.set).and_then(Option::as_ref);
-    row.state == TaskState::Overdue && takers.is_some_and(|takers| !takers.takes(kind_of(look, row)))
+    row.state == JobState::Overdue && takers.is_some_and(|takers| !takers.takes(kind_of(look, row)))
 }
 
 fn kind_of<'a>(look: &CheckInput<'a>, row: &TaskRow) -> Option<&'a str> {
@@ -114,7 +114,7 @@ fn kind_of<'a>(look: &CheckInput<'a>, row: &TaskRow) -> Option<&'a str> {
 
 fn unserved_tasks(look: &CheckInput<'_>) -> Vec<Finding> {
     let snapshot = look.snapshot;
-    let mut overdue = look.tasks.rows.iter().filter(|row| row.state == TaskState::Overdue).peekable();
+    let mut overdue = look.tasks.rows.iter().filter(|row| row.state == JobState::Overdue).peekable();
     if overdue.peek().is_none() {
         return Vec::new();
     }
@@ -146,14 +146,14 @@ fn unserved_items(look: &CheckInput<'_>) -> Vec<Finding> {
     let snapshot = look.snapshot;
     let since = |row: &ItemRow| row.item(snapshot).and_then(|item| item.due_at.or(item.created_at));
     let is_late = |row: &&ItemRow| {
-        row.state == ItemState::Pending && look.is_older(since(row), look.thresholds.task_overdue)
+        row.state == JobState::Pending && look.is_older(since(row), look.thresholds.task_overdue)
     };
     let mut late: BTreeMap<usize, Vec<&ItemRow>> = BTreeMap::new();
     for row in look.queue.rows.iter().filter(is_late) {
         late.entry(row.table).or_default().push(row);
     }
     // Only the oldest pending items are read.
-    let is_pending = |row: &&ItemRow| matches!(row.state, ItemState::Pending | ItemState::Resting);
+    let is_pending = |row: &&ItemRow| matches!(row.state, JobState::Pending | JobState::Resting);
     let (read, pending) = (look.queue.rows.iter().filter(is_pending).count(), look.queue.depth.pending);
     let is_all = !pending.is_more && pending.count <= read as u64;
     let mut findings = Vec::new();

@@ -272,14 +272,16 @@ fn what_was_read_a_while_ago_is_judged_by_when_it_was() {
         ..Job::default()
     };
     let plain = Evidence { has_key: false, has_session: false, ..evidence() };
-    for (workers_at, state) in [(ago(0), State::Lost), (ago(30), State::Lost), (ago(50), State::Running)] {
+    for (workers_at, state) in
+        [(ago(0), JobState::Lost), (ago(30), JobState::Lost), (ago(50), JobState::Running)]
+    {
         let seen = Facts { workers_at, worker: Some(&worker), has_workers: true, ..seen() };
         assert_eq!(judge(&plain, &job, &seen).state, state, "{workers_at}");
     }
     // A job that started just before the workers were read, or was read before them, may have a worker that is not yet
     // listed, or no longer.
     for (started, read_at, state) in
-        [(200, ago(0), State::Lost), (5, ago(0), State::Unknown), (200, ago(3), State::Unknown)]
+        [(200, ago(0), JobState::Lost), (5, ago(0), JobState::Unknown), (200, ago(3), JobState::Unknown)]
     {
         let job = Job { started_at: Some(ago(started)), ..job.clone() };
         let seen = Facts { read_at, worker: None, has_workers: true, ..seen() };

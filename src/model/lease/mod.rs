@@ -4,8 +4,6 @@ mod board;
 #[cfg(test)]
 mod tests;
 
-use strum::{IntoStaticStr, VariantArray};
-
 use super::table::TextId;
 use super::{Text, Timestamp};
 
@@ -39,23 +37,15 @@ pub struct Lease {
     pub place: Option<RowPosition>,
 }
 
-/// The state of a lease, the most urgent first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum LeaseState {
-    /// Its term has ended, and its owner has not released it.
-    Expired,
-    Held,
-    Released,
-    /// Its row names no owner, as after a release by the published functions.
-    Free,
-}
-
-impl LeaseState {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
+words! {
+    /// The state of a lease, the most urgent first.
+    pub enum LeaseState {
+        /// Its term has ended, and its owner has not released it.
+        Expired,
+        Held,
+        Released,
+        /// Its row names no owner, as after a release by the published functions.
+        Free,
     }
 }
 

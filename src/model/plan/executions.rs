@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
-use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState, also_of, evidence};
+use crate::model::task::{JobState, TaskId, TaskRow, TaskSet, also_of, evidence};
 use crate::text;
 
 const SCHEDULES: &str = ".scheduled_tasks";
@@ -55,16 +55,16 @@ pub fn executions(context: &PlanContext<'_>, which: &RecoveryScope) -> Recovery 
     }
     match which {
         RecoveryScope::These(chosen) => these(&index, chosen, &mut recovery),
-        RecoveryScope::Orphans(within) => all(&index, TaskState::Orphan, within, &mut recovery),
-        RecoveryScope::Slow(within) => all(&index, TaskState::Slow, within, &mut recovery),
+        RecoveryScope::Orphans(within) => all(&index, JobState::Orphan, within, &mut recovery),
+        RecoveryScope::Slow(within) => all(&index, JobState::Slow, within, &mut recovery),
     }
     recovery
 }
 
 /// Without a filter the server finds the executions. With a filter only those shown are requested; other executions that
 /// end with their sessions are reported as such.
-fn all(index: &PlanIndex<'_>, state: TaskState, within: &RecoveryFilter, recovery: &mut Recovery) {
-    let terminate = state == TaskState::Slow;
+fn all(index: &PlanIndex<'_>, state: JobState, within: &RecoveryFilter, recovery: &mut Recovery) {
+    let terminate = state == JobState::Slow;
     let table = within.table;
     let set = index.snapshot.task_sets.iter().find(|set| set.tables.table == table);
     let Some(schema) = set.and_then(schema) else {
@@ -132,7 +132,7 @@ fn these(index: &PlanIndex<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut
                 ));
             }
             Ok((schema, id)) => {
-                terminate |= row.is_some_and(|row| row.state == TaskState::Slow);
+                terminate |= row.is_some_and(|row| row.state == JobState::Slow);
                 place = Some(schema);
                 if !ids.contains(&id) {
                     ids.push(id);
@@ -148,7 +148,7 @@ fn these(index: &PlanIndex<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut
 fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String> {
     let limit = text::duration(row.limit);
     let execution = match (row.state, row.execution(index.snapshot)) {
-        (TaskState::Leaked, _) | (_, None) => return Err(not_running(row)),
+        (JobState::Leaked, _) | (_, None) => return Err(not_running(row)),
         (_, Some(execution)) => execution,
     };
     let also = |set: &TaskSet| also_of(&index.snapshot.task_sets, set, set.key(execution)?).cloned();
@@ -157,9 +157,9 @@ fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String>
         return Err("its tables are not those of locktop schema install: recover it alone".to_owned());
     };
     match row.state {
-        TaskState::Orphan | TaskState::Slow => Ok((schema, execution.id)),
-        TaskState::Settling if index.context.has_terminated(row.last_holder) => Ok((schema, execution.id)),
-        TaskState::Running => Err(format!("runs, within its timeout of {limit}")),
+        JobState::Orphan | JobState::Slow => Ok((schema, execution.id)),
+        JobState::Settling if index.context.has_terminated(row.last_holder) => Ok((schema, execution.id)),
+        JobState::Running => Err(format!("runs, within its timeout of {limit}")),
         _ => Err(match also.filter(|_| row.held) {
             Some(also) => {
                 format!("its key is held, and is also the key of a task of {}", text::one_line(&also))

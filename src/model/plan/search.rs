@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::executions::{self, Recovery, RecoveryFilter, RecoveryScope};
 use super::{ActionPlan, Choice, PlanContext, RecoveryPlan, Request, Verb};
-use crate::model::task::{TaskId, TaskState};
+use crate::model::task::{JobState, TaskId};
 
 const END: char = 'e';
 
@@ -52,7 +52,7 @@ impl RecoverySearch {
     /// Why nothing can be recovered, here or elsewhere; `None` if something may be.
     pub(crate) fn why_nothing(&self, look: &PlanContext<'_>) -> Option<String> {
         let tasks = &look.view.tasks;
-        if self.found.request.is_some() || tasks.count(TaskState::Orphan) + tasks.count(TaskState::Slow) > 0 {
+        if self.found.request.is_some() || tasks.count(JobState::Orphan) + tasks.count(JobState::Slow) > 0 {
             return None;
         }
         let first = self.found.refused.first();

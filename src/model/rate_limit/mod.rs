@@ -2,8 +2,6 @@
 
 mod rows;
 
-use strum::{IntoStaticStr, VariantArray};
-
 use super::table::TextId;
 use super::{Text, Timestamp};
 pub use rows::{LimitRow, row, rows};
@@ -25,25 +23,17 @@ pub struct RateLimit {
 
 const NEAR: f64 = 0.8;
 
-/// Most urgent first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum LimitState {
-    /// No more requests are allowed until the window ends.
-    Full,
-    Near,
-    Open,
-    /// The table does not have the limit, or its duration.
-    Unknown,
-    /// The window has ended: the next request starts another.
-    Over,
-}
-
-impl LimitState {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
+words! {
+    /// Most urgent first.
+    pub enum LimitState {
+        /// No more requests are allowed until the window ends.
+        Full,
+        Near,
+        Open,
+        /// The table does not have the limit, or its duration.
+        Unknown,
+        /// The window has ended: the next request starts another.
+        Over,
     }
 }
 

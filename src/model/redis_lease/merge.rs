@@ -1,33 +1,25 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use locktop_locks::quorum;
 use serde::Serializer;
 use serde::ser::SerializeStruct;
 use sha2::{Digest, Sha256};
-use strum::IntoStaticStr;
-
-use locktop_locks::quorum;
 
 use super::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
 use crate::model::{Text, Timestamp};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum Standing {
-    /// A majority has the same value: its owner holds the lock.
-    Held,
-    /// No majority, and several values: no client holds it, and the values block each other.
-    Split,
-    /// One value on fewer than a majority, and the other servers are free: no client holds it. A client is just acquiring or
-    /// releasing it, or has failed to.
-    Minority,
-    /// Servers that do not answer decide whether there is a majority.
-    Unknown,
-}
-
-impl Standing {
-    pub fn as_str(self) -> &'static str {
-        self.into()
+words! {
+    pub enum Standing {
+        /// A majority has the same value: its owner holds the lock.
+        Held,
+        /// No majority, and several values: no client holds it, and the values block each other.
+        Split,
+        /// One value on fewer than a majority, and the other servers are free: no client holds it. A client is just acquiring or
+        /// releasing it, or has failed to.
+        Minority,
+        /// Servers that do not answer decide whether there is a majority.
+        Unknown,
     }
 }
 

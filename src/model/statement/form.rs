@@ -1,31 +1,25 @@
-use strum::IntoStaticStr;
-
 use crate::model::lock::LockMode;
 
-/// What the statement does with the rows of its table while it holds the lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum Work {
-    /// Nothing whose duration depends on the size of the table.
-    Catalog,
-    /// Some or all rows, as the statement says.
-    Rows,
-    Reads,
-    /// Reads the whole table and writes an index.
-    BuildsIndex,
-    Rewrites,
-    /// Rewrites the table, unless something outside the statement makes that unnecessary.
-    MayRewrite,
-    /// Empties the table, by creating new files.
-    Empties,
-    Copies,
+words! {
+    /// What the statement does with the rows of its table while it holds the lock.
+    pub enum Work {
+        /// Nothing whose duration depends on the size of the table.
+        Catalog,
+        /// Some or all rows, as the statement says.
+        Rows,
+        Reads,
+        /// Reads the whole table and writes an index.
+        BuildsIndex,
+        Rewrites,
+        /// Rewrites the table, unless something outside the statement makes that unnecessary.
+        MayRewrite,
+        /// Empties the table, by creating new files.
+        Empties,
+        Copies,
+    }
 }
 
 impl Work {
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     pub const fn words(self) -> &'static str {
         match self {
             Self::Catalog => "changes only catalogs: short, once it has the lock",

@@ -1,4 +1,4 @@
-use super::{Execution, Schedule, Streak, TaskId, TaskSet, TaskState};
+use super::{Execution, JobState, Schedule, Streak, TaskId, TaskSet};
 use crate::model::backend::BackendId;
 use crate::model::judge::Sign;
 use crate::model::lock::LockTag;
@@ -18,14 +18,14 @@ pub struct TaskRow {
     /// Index of the running execution in the set's executions.
     pub execution: Option<usize>,
     /// The state as shown: for a running task, that of its execution.
-    pub state: TaskState,
+    pub state: JobState,
     pub key: Sign,
     /// Seconds until it counts as an orphan, while its key has been free for less than the grace period.
     pub orphan_in: Option<f64>,
     /// Number of last executions that failed in a row.
     pub streak: Streak,
     /// The state of the schedule alone; `None` without one.
-    pub schedule_state: Option<TaskState>,
+    pub schedule_state: Option<JobState>,
     /// The lock on its key, if the key is known.
     pub tag: Option<LockTag>,
     /// The process that holds it; `None` also for a prepared transaction.
@@ -85,7 +85,27 @@ pub struct Board {
 }
 
 impl Board {
-    pub fn count(&self, state: TaskState) -> usize {
+    pub fn count(&self, state: JobState) -> usize {
         self.rows.iter().filter(|row| row.state == state).count()
+    }
+}
+
+/// The state of a schedule. `running`: the log has a running execution; `failed`: the last execution that ended has
+/// failed. A task is overdue once it has been due for `overdue_after` seconds, and given up if it failed and nothing
+/// starts it again.
+pub(super) fn of_schedule(
+    task: &Schedule,
+    (running, failed): (bool, bool),
+    now: Timestamp,
+    overdue_after: f64,
+) -> JobState {
+    let due_for = task.next_run_at.map(|at| (now - at).as_seconds_f64()).filter(|seconds| *seconds >= 0.0);
+    match due_for {
+        _ if running => JobState::Running,
+        _ if task.enabled == Some(false) => JobState::Disabled,
+        Some(seconds) if seconds >= overdue_after => JobState::Overdue,
+        Some(_) => JobState::Due,
+        None if failed && task.next_run_at.is_none() => JobState::GivenUp,
+        None => JobState::Idle,
     }
 }

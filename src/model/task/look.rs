@@ -3,10 +3,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::board::of_schedule;
 use super::evidence::{Epoch, Holders, KeySeen, Keys, holders};
 use super::rows::Streaks;
-use super::state;
-use super::{Board, Execution, Schedule, Streak, TaskKey, TaskRow, TaskSet, TaskState, Watch};
+use super::{Board, Execution, JobState, Schedule, Streak, TaskKey, TaskRow, TaskSet, Watch};
 use crate::model::Timestamp;
 use crate::model::adapter::{Evidence, Job};
 use crate::model::backend::State;
@@ -204,9 +204,9 @@ impl BoardBuilder<'_> {
     }
 
     /// Evaluated at the time the schedules were read, since the task may have begun after that.
-    fn state_of(&self, set: &TaskSet, task: &Schedule, last: (bool, bool)) -> TaskState {
+    fn state_of(&self, set: &TaskSet, task: &Schedule, last: (bool, bool)) -> JobState {
         let at = set.tasks.taken_at.unwrap_or(self.snapshot.taken_at);
-        state::of_schedule(task, last, at, self.thresholds.task_overdue)
+        of_schedule(task, last, at, self.thresholds.task_overdue)
     }
 
     /// The state of a running execution, and the seconds until it counts as an orphan.
@@ -215,7 +215,7 @@ impl BoardBuilder<'_> {
         about: &About<'_>,
         execution: &Execution,
         limit: f64,
-    ) -> (TaskState, KeySeen, Option<f64>) {
+    ) -> (JobState, KeySeen, Option<f64>) {
         let mut keys = Keys {
             before: self.before,
             after: &mut *self.after,
@@ -231,7 +231,7 @@ impl BoardBuilder<'_> {
         let judged = judge_run(&Evidence { has_key: true, ..Evidence::default() }, &job, &facts);
         let since = judged.since.filter(|_| judged.is_undecided());
         let orphan_in = since.map(|since| grace - (self.snapshot.taken_at - since).as_seconds_f64());
-        (TaskState::of(&judged), seen, orphan_in)
+        (judged.shown(JobState::Settling), seen, orphan_in)
     }
 
     fn schedule(&self, about: &About<'_>, at: usize, task: &Schedule, leaked: &Leaked) -> TaskRow {
@@ -247,11 +247,11 @@ impl BoardBuilder<'_> {
                 set,
                 (key, proof),
                 pid,
-                matches!(schedule_state, TaskState::Due | TaskState::Overdue),
+                matches!(schedule_state, JobState::Due | JobState::Overdue),
             )
         });
         let state = match leak {
-            Some(_) => TaskState::Leaked,
+            Some(_) => JobState::Leaked,
             None => works.unwrap_or(schedule_state),
         };
         // A session can hold a raw number for any reason.
@@ -285,20 +285,20 @@ impl BoardBuilder<'_> {
         (key, proof): (TaskKey, Option<KeyProof>),
         pid: i32,
         is_due: bool,
-    ) -> Option<TaskState> {
+    ) -> Option<JobState> {
         if !self.held.is_in_transaction(self.snapshot, pid) {
             return None;
         }
         if set.tables.own_keys {
-            return Some(TaskState::Uncommitted);
+            return Some(JobState::Uncommitted);
         }
         let logs = set.tables.log.is_some_and(|log| self.held.writes(pid, log));
         let queue = self.queue_of(key.number()).filter(|_| !logs);
         match queue {
             _ if !is_due => None,
             Some(queue) if self.held.writes(pid, queue) => None,
-            None if proof.is_some() => Some(TaskState::Uncommitted),
-            _ => Some(TaskState::MaybeUncommitted),
+            None if proof.is_some() => Some(JobState::Uncommitted),
+            _ => Some(JobState::MaybeUncommitted),
         }
     }
 
@@ -319,7 +319,7 @@ impl BoardBuilder<'_> {
             set: place,
             schedule: None,
             execution: None,
-            state: TaskState::Leaked,
+            state: JobState::Leaked,
             key: Sign::Unseen,
             orphan_in: None,
             streak: Streak::default(),

@@ -8,12 +8,12 @@ mod evidence;
 mod key;
 mod look;
 mod rows;
-mod state;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::job_state::JobState;
 pub use board::{Board, TaskRow};
 pub(crate) use evidence::{Epoch, KeyHolder};
 pub use evidence::{Watch, names_worker};
@@ -21,5 +21,4 @@ pub use key::{TaskKey, also_of, name_of};
 pub use locktop_base::namespace::{LARGEST_ID, TASKS as NAMESPACE, item_statement_number, statement_number};
 pub(crate) use rows::CLOSED;
 pub use rows::{Execution, KeyRule, Schedule, Streak, TaskId, TaskSet, TaskTables};
-pub use state::{TaskState, of_schedule};
 pub use words::evidence;

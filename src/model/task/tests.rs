@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::board::of_schedule;
 use super::*;
 use crate::model::adapter::{Evidence, Job};
 use crate::model::backend::State;
@@ -38,7 +39,7 @@ fn a_key_says_whose_it_is() {
 #[test]
 fn an_execution_is_judged_by_its_key_and_its_age() {
     use Holder::{OtherRun, OtherSession, Unlinked, Worker};
-    use TaskState::{
+    use JobState::{
         LeftOver, MaybeOrphan, MaybeRunning, MaybeSlow, Orphan, Running, Settling, Slow, Unknown,
     };
     let free = |seconds: f64| Sign::Free { since: Some(at(-seconds)), proof: Some(KeyProof::Namespace) };
@@ -70,16 +71,16 @@ fn an_execution_is_judged_by_its_key_and_its_age() {
             Facts { now, read_at: now, in_recovery: standby, key, grace: 30.0, young, ..Facts::default() };
         let job = Job { started_at: age.map(|age: f64| at(-age)), limit: Some(100.0), ..Job::default() };
         let judged = judge_run(&Evidence { has_key: true, ..Evidence::default() }, &job, &facts);
-        assert_eq!(TaskState::of(&judged), state, "{facts:?}");
+        assert_eq!(judged.shown(JobState::Settling), state, "{facts:?}");
     }
 }
 
 #[test]
 fn a_schedule_is_judged_by_the_clock() {
-    use TaskState::{Disabled, Due, Failed, Idle, Overdue, Running};
+    use JobState::{Disabled, Due, GivenUp, Idle, Overdue, Running};
     for (enabled, failed, running) in [(Some(true), true, false), (None, true, false)] {
         let task = Schedule { enabled, ..Schedule::default() };
-        assert_eq!(of_schedule(&task, (running, failed), at(0.0), 60.0), Failed, "nothing starts it again");
+        assert_eq!(of_schedule(&task, (running, failed), at(0.0), 60.0), GivenUp, "nothing starts it again");
         let again = Schedule { enabled, next_run_at: Some(at(5.0)), ..Schedule::default() };
         assert_eq!(of_schedule(&again, (running, failed), at(0.0), 60.0), Idle, "it is tried again");
     }
@@ -116,7 +117,7 @@ fn stage(now: f64, held: bool) -> Builder {
     b
 }
 
-fn state(watch: &mut Watch, snapshot: &Snapshot) -> TaskState {
+fn state(watch: &mut Watch, snapshot: &Snapshot) -> JobState {
     watch.look(snapshot, &Thresholds::default()).rows[0].state
 }
 
@@ -132,12 +133,12 @@ fn nothing_is_said_of_what_was_not_read_in_this_poll() {
     let mut watch = Watch::default();
     let mut without_locks = stage(40.0, false).snapshot();
     without_locks.locks = without_locks.locks.stale("no".into());
-    assert_eq!(state(&mut watch, &without_locks), TaskState::Unknown);
+    assert_eq!(state(&mut watch, &without_locks), JobState::Unknown);
     let mut without_log = stage(80.0, false).snapshot();
     let set = without_log.task_sets[0].clone();
     let stale = set.executions.stale("no".into());
     without_log.task_sets = Arc::new(vec![TaskSet::new(set.tables, set.tasks, stale)]);
-    assert_eq!(state(&mut watch, &without_log), TaskState::Unknown);
+    assert_eq!(state(&mut watch, &without_log), JobState::Unknown);
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn on_a_standby_nothing_is_an_orphan() {
     let mut watch = Watch::default();
     let standby = |now| with_server(stage(now, false).snapshot(), |server| server.in_recovery = true);
     let _ = state(&mut watch, &standby(0.0));
-    assert_eq!(state(&mut watch, &standby(500.0)), TaskState::Unknown);
+    assert_eq!(state(&mut watch, &standby(500.0)), JobState::Unknown);
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn a_key_that_is_held_by_another_session_than_the_log_names_is_unknown() {
     let mut b = stage(0.0, false);
     b.session(8, "jobs@worker-2", State::Idle, 5.0, "SELECT 1");
     b.lock(8, advisory(OWN + 1), LockMode::Exclusive, None);
-    assert_eq!(state(&mut Watch::default(), &b.snapshot()), TaskState::Unknown);
+    assert_eq!(state(&mut Watch::default(), &b.snapshot()), JobState::Unknown);
 }
 
 /// A session that holds the key of task 1, which does not run.
@@ -169,14 +170,14 @@ fn leak(now: f64, session: State) -> Builder {
 fn a_key_is_leaked_when_two_looks_see_it_with_one_idle_session() {
     let mut watch = Watch::default();
     let mut states = |now, session| state(&mut watch, &leak(now, session).snapshot());
-    assert_eq!(states(0.0, State::Idle), TaskState::Idle);
-    assert_eq!(states(1.0, State::Idle), TaskState::Leaked);
+    assert_eq!(states(0.0, State::Idle), JobState::Idle);
+    assert_eq!(states(1.0, State::Idle), JobState::Leaked);
     assert_eq!(
         states(2.0, State::IdleInTransaction),
-        TaskState::Uncommitted,
+        JobState::Uncommitted,
         "what its transaction writes is not visible yet"
     );
-    assert_eq!(states(3.0, State::Idle), TaskState::Idle, "two looks again");
+    assert_eq!(states(3.0, State::Idle), JobState::Idle, "two looks again");
     let board = watch.look(&leak(4.0, State::Idle).snapshot(), &Thresholds::default());
     assert_eq!((board.rows[0].holder, board.rows[0].since), (Some(7), Some(at(3.0))));
 }
@@ -193,7 +194,7 @@ fn a_leaked_key_of_no_task_has_a_row_of_its_own() {
     let board = watch.look(&snapshot(), &Thresholds::default());
     let ids: Vec<(i64, Option<usize>)> = board.rows.iter().map(|row| (row.task.id, row.schedule)).collect();
     assert_eq!(ids, [(1, Some(0)), (99, None)]);
-    assert_eq!(board.count(TaskState::Leaked), 2);
+    assert_eq!(board.count(JobState::Leaked), 2);
     assert_eq!(name_of(&snapshot().task_sets, OWN + 99), None, "no name without a task");
 }
 
@@ -239,9 +240,9 @@ fn a_key_of_two_tables_says_as_much_as_ever_while_it_is_free() {
     let mut watch = Watch::default();
     let free = |now| twice(stage(now, false), Some(7));
     let _ = state(&mut watch, &free(0.0));
-    assert_eq!(state(&mut watch, &free(100.0)), TaskState::Orphan);
+    assert_eq!(state(&mut watch, &free(100.0)), JobState::Orphan);
     for (logged, is) in
-        [(Some(7), TaskState::Running), (Some(8), TaskState::Unknown), (None, TaskState::Unknown)]
+        [(Some(7), JobState::Running), (Some(8), JobState::Unknown), (None, JobState::Unknown)]
     {
         assert_eq!(state(&mut watch, &twice(stage(0.0, true), logged)), is, "held by 7, logged {logged:?}");
     }
@@ -275,6 +276,6 @@ fn a_row_of_nulls_is_a_row() {
     snapshot.task_sets = Arc::new(vec![set]);
     let board = Watch::default().look(&snapshot, &Thresholds::default());
     assert_eq!(board.rows.len(), 1);
-    assert_eq!(board.rows[0].state, TaskState::Unknown);
+    assert_eq!(board.rows[0].state, JobState::Unknown);
     assert_eq!(&*board.rows[0].name(&snapshot), "task 1");
 }

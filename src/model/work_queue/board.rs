@@ -1,5 +1,6 @@
-use super::{Item, ItemId, ItemState, StateCount};
+use super::{Item, ItemId, StateCount};
 use crate::model::adapter::{Evidence, Job};
+use crate::model::job_state::JobState;
 use crate::model::judge::{Facts, Holder, KeyProof, Sign, judge_run};
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
@@ -17,7 +18,7 @@ pub struct ItemRow {
     pub table: usize,
     /// Index among the rows of that table.
     pub at: usize,
-    pub state: ItemState,
+    pub state: JobState,
     pub pid: Option<i32>,
     /// None if its key is not known.
     pub tag: Option<LockTag>,
@@ -54,19 +55,19 @@ impl ItemRow {
 
     /// Seconds until a worker may take it; None unless it is resting.
     pub fn due_in(&self, snapshot: &Snapshot) -> Option<f64> {
-        let due = self.item(snapshot).filter(|_| self.state == ItemState::Resting)?.due_at?;
+        let due = self.item(snapshot).filter(|_| self.state == JobState::Resting)?.due_at?;
         Some((due - snapshot.taken_at).as_seconds_f64())
     }
 
     /// Sort key: the most urgent state first; within a state the earliest start first, among finished items the newest.
-    pub fn urgency(&self, snapshot: &Snapshot) -> (ItemState, bool, i64, ItemId) {
+    pub fn urgency(&self, snapshot: &Snapshot) -> (JobState, bool, i64, ItemId) {
         let item = self.item(snapshot);
         let micros = |at: Option<Timestamp>| at.map_or(i64::MAX, |at| at.timestamp_micros());
         let since = match self.state {
-            ItemState::Pending | ItemState::Resting => {
+            JobState::Pending | JobState::Resting => {
                 micros(item.and_then(|item| item.due_at.or(item.created_at)))
             }
-            ItemState::Failed => {
+            JobState::Failed => {
                 let ended = item.and_then(|item| item.completed_at.or(item.started_at));
                 ended.map_or(i64::MAX, |at| at.timestamp_micros().saturating_neg())
             }
@@ -131,7 +132,7 @@ impl Depth {
         self.pending.count = self.pending.count.saturating_sub(count);
         self.processing.count = self.processing.count.saturating_add(count);
         if taken().any(|row| self.oldest_pending_at.is_some() && since(row) == self.oldest_pending_at) {
-            let waits = rows.iter().filter(|row| row.state == ItemState::Pending);
+            let waits = rows.iter().filter(|row| row.state == JobState::Pending);
             self.oldest_pending_at = waits.filter_map(since).min();
         }
     }
@@ -184,7 +185,7 @@ impl Board {
         Self { rows, depth }
     }
 
-    pub fn of_state(&self, state: ItemState) -> impl Iterator<Item = &ItemRow> {
+    pub fn of_state(&self, state: JobState) -> impl Iterator<Item = &ItemRow> {
         self.rows.iter().filter(move |row| row.state == state)
     }
 }
@@ -206,12 +207,12 @@ impl BoardBuilder<'_> {
         };
         let (state, pid) = match item.status.as_deref() {
             Some("processing") => self.processing(table, item, key),
-            Some("failed") => (ItemState::Failed, None),
+            Some("failed") => (JobState::Failed, None),
             Some("pending") if item.due_at.is_some_and(|due| due > self.snapshot.taken_at) => {
-                (ItemState::Resting, None)
+                (JobState::Resting, None)
             }
             Some("pending") => {
-                self.uncommitted(&table.source, item, key).unwrap_or((ItemState::Pending, None))
+                self.uncommitted(&table.source, item, key).unwrap_or((JobState::Pending, None))
             }
             _ => return None,
         };
@@ -226,12 +227,7 @@ impl BoardBuilder<'_> {
 
     /// For an item that is pending to other sessions: the session that works on it in an open transaction, which has locked
     /// its row or holds its key. locktop's own functions take the key when they commit.
-    fn uncommitted(
-        &self,
-        source: &Source,
-        item: &Item,
-        key: Option<i64>,
-    ) -> Option<(ItemState, Option<i32>)> {
+    fn uncommitted(&self, source: &Source, item: &Item, key: Option<i64>) -> Option<(JobState, Option<i32>)> {
         let holder = self.locks.holders.get(&LockKey::Bigint(key?)).copied().flatten();
         let holder = holder.filter(|pid| self.locks.is_in_transaction(self.snapshot, *pid));
         let locker = self.locks.locker(source.table, item);
@@ -246,7 +242,7 @@ impl BoardBuilder<'_> {
             (Some(pid), _) => (pid, source.own_keys || source.key_rule != KeyRule::Unsaid),
             (None, _) => return None,
         };
-        let state = if is_certain { ItemState::Uncommitted } else { ItemState::MaybeUncommitted };
+        let state = if is_certain { JobState::Uncommitted } else { JobState::MaybeUncommitted };
         Some((state, Some(pid)))
     }
 
@@ -254,7 +250,7 @@ impl BoardBuilder<'_> {
         item.timeout.unwrap_or(self.thresholds.task_timeout)
     }
 
-    fn processing(&self, table: &TableRows<Item>, item: &Item, key: Option<i64>) -> (ItemState, Option<i32>) {
+    fn processing(&self, table: &TableRows<Item>, item: &Item, key: Option<i64>) -> (JobState, Option<i32>) {
         let own = table.source.own_keys;
         let evidence = Evidence { has_key: true, has_session: true, ..Evidence::default() };
         let job = Job { started_at: item.started_at, limit: Some(self.limit(item)), ..Job::default() };
@@ -271,7 +267,12 @@ impl BoardBuilder<'_> {
             None => facts,
         };
         let judged = judge_run(&evidence, &job, &facts);
-        (ItemState::of(&judged), judged.pid)
+        let state = match judged.shown(JobState::Stopping) {
+            JobState::Orphan => JobState::Lost,
+            JobState::MaybeOrphan => JobState::MaybeLost,
+            state => state,
+        };
+        (state, judged.pid)
     }
 
     /// The holder of its number. If it is free, its worker does not hold it; if it is held, any session may hold it.

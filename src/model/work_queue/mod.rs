@@ -6,5 +6,6 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::job_state::JobState;
 pub use board::{Board, Count, Depth, ItemRow};
-pub use rows::{Item, ItemId, ItemState, StateCount, name_of};
+pub use rows::{Item, ItemId, StateCount, name_of};

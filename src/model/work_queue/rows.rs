@@ -1,7 +1,3 @@
-use strum::{IntoStaticStr, VariantArray};
-
-use crate::model::adapter::State;
-use crate::model::judge::Judged;
 use crate::model::lock_name::LockName;
 use crate::model::systems::TableRows;
 use crate::model::{Text, Timestamp, namespace};
@@ -63,81 +59,6 @@ impl Item {
 
     pub fn is_over(&self) -> bool {
         matches!(self.status.as_deref(), Some("completed" | "failed"))
-    }
-}
-
-/// State of an item, in order of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum ItemState {
-    /// In progress in the table, but its session ended so long ago that its worker has stopped.
-    Lost,
-    /// In progress in the table, but its expected key is free; it is a guess that its worker took that key.
-    #[strum(serialize = "lost?")]
-    MaybeLost,
-    /// In progress for longer than its limit.
-    Slow,
-    /// The same, but nothing links the holder of its key to its worker.
-    #[strum(serialize = "slow?")]
-    MaybeSlow,
-    /// In progress in the table, but whether it really is cannot be determined.
-    Unknown,
-    /// In progress in the table, but the session that took it has ended, or its key is free: its worker may not know that yet.
-    Settling,
-    /// In progress in the table; nothing links the holder of its key to its worker.
-    #[strum(serialize = "running?")]
-    MaybeRunning,
-    /// In progress, with an existing session and within its limit.
-    Running,
-    /// A session holds its key in an open transaction: its change of the row is not visible before it commits.
-    #[strum(serialize = "running (uncommitted)")]
-    Uncommitted,
-    /// The same, but the key is a guess.
-    #[strum(serialize = "running? (uncommitted)")]
-    MaybeUncommitted,
-    /// Set aside after its last attempt or manually: no worker takes it.
-    Failed,
-    /// Not taken; the next free worker may take it.
-    Pending,
-    /// Not taken and not yet due: postponed for a retry, or added for later.
-    Resting,
-}
-
-impl ItemState {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// The state of an item in progress.
-    pub fn of(judged: &Judged) -> Self {
-        match (judged.state, judged.is_guess) {
-            (State::Orphan, false) => Self::Lost,
-            (State::Orphan, true) => Self::MaybeLost,
-            (State::Slow, false) => Self::Slow,
-            (State::Slow, true) => Self::MaybeSlow,
-            (State::Running, false) => Self::Running,
-            (State::Running, true) => Self::MaybeRunning,
-            _ if judged.is_undecided() => Self::Settling,
-            _ => Self::Unknown,
-        }
-    }
-
-    pub const fn is_uncommitted(self) -> bool {
-        matches!(self, Self::Uncommitted | Self::MaybeUncommitted)
-    }
-
-    /// The word on a screen; a guess has a question mark.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// The word in JSON: a guess is reported as unknown.
-    pub fn certain(self) -> &'static str {
-        match self {
-            Self::MaybeLost | Self::MaybeSlow | Self::MaybeRunning | Self::MaybeUncommitted => {
-                Self::Unknown.as_str()
-            }
-            Self::Uncommitted => Self::Running.as_str(),
-            state => state.as_str(),
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::model::output::Channel;
 use crate::model::section::Observed;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
-use crate::model::task::{TaskRow, TaskState};
+use crate::model::task::{JobState, TaskRow};
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Root};
 use crate::model::{Text, Timestamp, id_generator, takers};
@@ -71,13 +71,13 @@ pub const MEASURES: [Measure; 23] = [
     measure("forgotten", "s", (Some(600.0), Some(3600.0)), forgotten),
     measure("tasks_orphan", "", (Some(0.0), Some(4.0)), tasks_orphan),
     measure("tasks_overdue", "", (Some(0.0), Some(4.0)), |view, snapshot| {
-        tasks(view, snapshot, &[TaskState::Overdue])
+        tasks(view, snapshot, &[JobState::Overdue])
     }),
     measure("tasks_slow", "", (Some(0.0), Some(4.0)), |view, snapshot| {
-        tasks(view, snapshot, &[TaskState::Slow, TaskState::MaybeSlow])
+        tasks(view, snapshot, &[JobState::Slow, JobState::MaybeSlow])
     }),
     measure("tasks_failed", "", (Some(0.0), None), |view, snapshot| {
-        tasks(view, snapshot, &[TaskState::Failed])
+        tasks(view, snapshot, &[JobState::GivenUp])
     }),
     measure("types_unserved", "", (None, None), types_unserved),
     measure("jobs_lost", "", (Some(0.0), Some(4.0)), jobs_lost),
@@ -312,7 +312,7 @@ fn forgotten(_: &View, snapshot: &Snapshot) -> Observed<Measured> {
     })
 }
 
-fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Observed<Measured> {
+fn tasks(view: &View, snapshot: &Snapshot, states: &[JobState]) -> Observed<Measured> {
     snapshot.tables(&snapshot.task_sets).and_then(|sets| {
         let unread = sets.iter().find_map(|set| {
             let name = &set.tables.schedules;
@@ -337,9 +337,9 @@ fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Observed<Mea
 }
 
 fn tasks_orphan(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
-    tasks(view, snapshot, &[TaskState::Orphan]).and_then(|orphans| {
+    tasks(view, snapshot, &[JobState::Orphan]).and_then(|orphans| {
         let is_undecided = |row: &&TaskRow| {
-            matches!(row.state, TaskState::MaybeOrphan | TaskState::Settling | TaskState::Unknown)
+            matches!(row.state, JobState::MaybeOrphan | JobState::Settling | JobState::Unknown)
         };
         let first = view.tasks.rows.iter().find(is_undecided);
         let reason = first.map(|row| {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::ser::Error as _;
 use serde_json::ser::{Formatter, Serializer};
 
+use crate::model::job_state::JobState;
 use crate::model::lock_key::LockKey;
 use crate::model::{Timestamp, adapter, backend, blame, event, finding, lease, lock, plan, rate_limit};
 
@@ -153,7 +154,6 @@ words!(
     adapter::Proof,
     adapter::QueueState,
     adapter::ScheduleState,
-    adapter::State,
     adapter::TermState,
     adapter::WorkerState,
     backend::State,
@@ -179,6 +179,13 @@ impl Json for finding::Severity {
             Self::Warning => "warning",
             Self::Critical => "critical",
         })
+    }
+}
+
+/// A guess is reported as unknown.
+impl Json for JobState {
+    fn write(&self, to: &mut Writer) -> Result {
+        to.scalar(self.certain())
     }
 }
 

@@ -9,7 +9,7 @@ use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    Limit, Part, PartRows, Paused, Setting, Tried, Watch, Worker, part_rows,
+    JobState, Limit, Part, PartRows, Paused, Setting, Tried, Watch, Worker, part_rows,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
@@ -252,7 +252,11 @@ fn unflat(flat: Flat) -> InstallationRows {
             .into_iter()
             .filter_map(|(of, text)| Some((of.parse().ok()?, text)))
             .collect(),
-        advise: flat.advise.into_iter().filter_map(|(of, text)| Some((of.parse().ok()?, text))).collect(),
+        advise: flat
+            .advise
+            .into_iter()
+            .filter_map(|(of, text)| Some((JobState::of_adapter(&of)?, text)))
+            .collect(),
         ..Adapter::default()
     };
     let installation = Installation {

@@ -2,7 +2,7 @@
 
 use super::states::{expected, looked, stage, told};
 use super::{Part, all, are_read, support};
-use locktop::model::adapter::{State, TermState};
+use locktop::model::adapter::{JobState, TermState};
 use locktop::model::view::View;
 
 const LARAVEL: &str = include_str!("tables/laravel.sql");
@@ -158,12 +158,12 @@ async fn odoo_queue_job() {
     killed.batch_execute(&lock(2)).await.unwrap();
     runner.batch_execute("SELECT pg_try_advisory_lock(2293787760715711918)").await.unwrap();
     let (pid, runs_on) = (support::pid(&worker).await, support::pid(&runner).await);
-    let both_run = |view: &View| view.adapters.count(State::Running) == 2;
+    let both_run = |view: &View| view.adapters.count(JobState::Running) == 2;
     stage.look_until("both to run", both_run).await;
     // What its transaction leaves in the row locks nothing.
     let gone = support::pid(&killed).await;
     runner.execute("SELECT pg_terminate_backend($1)", &[&gone]).await.unwrap();
-    stage.look_until("one to be killed", |view| view.adapters.count(State::Running) == 1).await;
+    stage.look_until("one to be killed", |view| view.adapters.count(JobState::Running) == 1).await;
     let mut rows = vec![
         ("sale.order.held", "running", "session", ""),
         ("sale.order.killed", "orphan", "session", "automatic"),

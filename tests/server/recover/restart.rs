@@ -3,10 +3,9 @@
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::digest::Digest;
 use locktop::model::lock_name::LockNames;
-use locktop::model::task::TaskState;
+use locktop::model::task::JobState;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
-use locktop::model::work_queue::ItemState;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session as Poll};
 use locktop::schema::{self, SchemaName};
@@ -206,7 +205,7 @@ async fn a_monitor_that_saw_the_restart_counts_anew_too() {
     let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
     let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
-    assert_eq!((view.tasks.rows[0].state, view.queue.rows[0].state), (TaskState::Slow, ItemState::Slow));
+    assert_eq!((view.tasks.rows[0].state, view.queue.rows[0].state), (JobState::Slow, JobState::Slow));
     server.restart().await.unwrap();
     let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
     let start = locktop::clock::monotonic();
@@ -217,12 +216,12 @@ async fn a_monitor_that_saw_the_restart_counts_anew_too() {
         let now = snapshot.taken_at;
         // The server's own start is known, and the worker's last sign of life.
         let up = (now - snapshot.up_since().unwrap()).as_seconds_f64();
-        let expected = if up < 1.0 { ItemState::Settling } else { ItemState::Lost };
+        let expected = if up < 1.0 { JobState::Stopping } else { JobState::Lost };
         assert_eq!(view.queue.rows[0].state, expected, "{up} s after the start");
         let state = view.tasks.rows[0].state;
-        let expected = if up < 1.0 { TaskState::Settling } else { TaskState::Orphan };
+        let expected = if up < 1.0 { JobState::Settling } else { JobState::Orphan };
         assert_eq!(state, expected, "{up} s after the start");
-        if state == TaskState::Orphan {
+        if state == JobState::Orphan {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

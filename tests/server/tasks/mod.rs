@@ -4,7 +4,7 @@ mod stage;
 #[path = "../../support/suite.rs"]
 mod support;
 
-use locktop::model::task::TaskState;
+use locktop::model::task::JobState;
 use locktop::pg::sources::Places;
 use stage::{OWN, Stage, own_tables};
 
@@ -278,7 +278,7 @@ async fn nulls_and_wide_names_are_values() {
     let snapshot = view.snapshot.as_ref().unwrap();
     assert_eq!((&snapshot.task_sets[0].tasks.error, &snapshot.task_sets[0].executions.error), (&None, &None));
     assert_eq!(stage.states(), ["unknown", "unknown", "idle"]);
-    assert_eq!(view.tasks.count(TaskState::Unknown), 2);
+    assert_eq!(view.tasks.count(JobState::Unknown), 2);
     assert_eq!(&*view.tasks.rows[0].name(snapshot), "task 1");
     assert_eq!(view.tasks.rows[1].name(snapshot).chars().count(), 500, "cut");
     for (width, height) in [(80, 24), (120, 35), (200, 60)] {

@@ -1,10 +1,10 @@
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, of, party};
 use crate::app::line::{Line, Tone};
-use crate::app::panes::tasks::tone;
+use crate::app::panes::cell::job_tone;
 use crate::model::lock::{Lock, LockTag};
 use crate::model::takers::{Takers, Work};
-use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState, evidence};
+use crate::model::task::{Execution, JobState, Schedule, TaskId, TaskKey, TaskRow, evidence};
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp, lock_key::LockKey};
 use crate::text;
@@ -30,12 +30,12 @@ fn state(context: &Context<'_>, row: &TaskRow) -> Line {
     let over = row.age(context.snapshot).is_some_and(|age| age > row.limit);
     let past = if over && row.execution.is_some() { "past its limit; " } else { "" };
     let why = match row.state {
-        TaskState::Leaked => format!(": its key has been held for at least {seen}, and nothing runs"),
-        TaskState::Overdue if is_unserved(context, row) => {
+        JobState::Leaked => format!(": its key has been held for at least {seen}, and nothing runs"),
+        JobState::Overdue if is_unserved(context, row) => {
             ": due, and no worker that is connected takes its type".to_owned()
         }
-        TaskState::Overdue => ": due, enabled and not started".to_owned(),
-        TaskState::Failed => ": its last execution failed, and nothing starts it again".to_owned(),
+        JobState::Overdue => ": due, enabled and not started".to_owned(),
+        JobState::GivenUp => ": its last execution failed, and nothing starts it again".to_owned(),
         state if state.is_uncommitted() => match row.holder {
             Some(pid) => {
                 format!(": {pid} holds its key in an open transaction; its row is visible when that commits")
@@ -47,7 +47,7 @@ fn state(context: &Context<'_>, row: &TaskRow) -> Line {
     };
     Line::new()
         .with(format!("  {:<14} ", "state"), Tone::Dim)
-        .with(row.state.as_str(), tone(row.state))
+        .with(row.state.as_str(), job_tone(row.state))
         .with(why, Tone::Plain)
 }
 

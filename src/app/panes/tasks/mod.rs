@@ -13,12 +13,12 @@ use super::column::{BEAT, TABLE, TRY, WORKER, pane_rows};
 use super::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::app::panes::cell::{bar, worker};
+use crate::app::panes::cell::{bar, job_tone, worker};
 use crate::app::panes::column::Columns;
 use crate::app::panes::definition::{Definition, Read};
 use crate::app::panes::facts::{Fact, stale};
 use crate::app::panes::{Cell, Rows, Value};
-use crate::model::task::{Execution, Schedule, TaskId, TaskRow, TaskState};
+use crate::model::task::{Execution, JobState, Schedule, TaskId, TaskRow};
 use crate::text;
 
 pane_rows! {
@@ -30,7 +30,7 @@ pane_rows! {
 static COLUMNS: Columns<Tasks> = Columns {
     shown: &[
         Column::state(("STATE", "state", "state of the task; each is explained below"), (8, 8), |row, _| {
-            (row.state.as_str(), tone(row.state))
+            (row.state.as_str(), job_tone(row.state))
         }),
         Column::sorted(
             ("TASK", "task", "name of the task"),
@@ -120,7 +120,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         error: None,
     },
     prefers_names: true,
-    is_state: |word| TaskState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    is_state: |word| JobState::named(word).is_some(),
     name: |context, id| match id {
         RowId::Task(task, again) => name(context, task, again),
         _ => String::new(),
@@ -161,37 +161,17 @@ fn label(context: &Context<'_>, task: TaskId, again: Option<i64>) -> String {
     text::fit(&text::one_line(&name), 20).into_owned()
 }
 
-pub(in crate::app) fn tone(state: TaskState) -> Tone {
-    match state {
-        TaskState::Orphan | TaskState::Failed => Tone::Critical,
-        TaskState::MaybeOrphan
-        | TaskState::Slow
-        | TaskState::MaybeSlow
-        | TaskState::Overdue
-        | TaskState::Leaked
-        | TaskState::LeftOver
-        | TaskState::Settling
-        | TaskState::Unknown => Tone::Warning,
-        TaskState::Running
-        | TaskState::MaybeRunning
-        | TaskState::Uncommitted
-        | TaskState::MaybeUncommitted => Tone::Good,
-        TaskState::Due => Tone::Plain,
-        TaskState::Idle | TaskState::Disabled => Tone::Dim,
-    }
-}
-
 /// `in 4m10s`, `12m ago`: when it is or was due; empty for a running task. `orphan 18s`: it will be an orphan if there
 /// is no sign of life until then.
 fn next(context: &Context<'_>, row: &TaskRow) -> Cell {
     if let Some(left) = row.orphan_in {
         return Cell::toned(format!("orphan {}", text::duration(left.max(0.0))), Tone::Warning);
     }
-    let waiting = row.execution.is_none() && row.schedule_state != Some(TaskState::Disabled);
+    let waiting = row.execution.is_none() && row.schedule_state != Some(JobState::Disabled);
     match row.due_in(context.snapshot).filter(|_| waiting) {
         Some(seconds) if seconds > 0.0 => Cell::plain(format!("in {}", text::duration(seconds))),
         Some(seconds) => {
-            let late = row.state == TaskState::Overdue;
+            let late = row.state == JobState::Overdue;
             let tone = if late { Tone::Warning } else { Tone::Plain };
             Cell::toned(format!("{} ago", text::duration(-seconds)), tone)
         }
@@ -245,7 +225,7 @@ fn used_up(context: &Context<'_>, row: &TaskRow) -> Value<'static> {
 }
 
 /// By the urgency of the state; within a state by start or due time.
-fn urgency(context: &Context<'_>, row: &TaskRow) -> (TaskState, i64, TaskId, Option<i64>) {
+fn urgency(context: &Context<'_>, row: &TaskRow) -> (JobState, i64, TaskId, Option<i64>) {
     let began = row.execution(context.snapshot).and_then(|execution| execution.started_at);
     let due = || row.schedule(context.snapshot).and_then(|task| task.next_run_at);
     let since = began.or_else(due).map_or(i64::MAX, |at| at.timestamp_micros());
@@ -258,7 +238,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let tasks = &context.view.tasks;
     // Each task is in one state, so that the numbers add up.
     let running =
-        [TaskState::Running, TaskState::MaybeRunning, TaskState::Uncommitted, TaskState::MaybeUncommitted];
+        [JobState::Running, JobState::MaybeRunning, JobState::Uncommitted, JobState::MaybeUncommitted];
     let running: usize = running.into_iter().map(|state| tasks.count(state)).sum();
     let mut facts = staleness(context);
     facts.push((format!("{} running", text::count(running as u64)), Tone::Plain));
@@ -266,7 +246,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let next = next_task(context).filter(|_| urgent.is_empty());
     facts.extend(next.map(|next| (format!("next: {next}"), Tone::Plain)));
     facts.extend(urgent);
-    let doubtful = [TaskState::LeftOver, TaskState::Settling, TaskState::Unknown];
+    let doubtful = [JobState::LeftOver, JobState::Settling, JobState::Unknown];
     facts.extend(doubtful.into_iter().filter_map(|state| count(context, state)));
     if context.snapshot.task_sets.iter().any(|set| set.tasks_cut) {
         facts.push(("more are not read".to_owned(), Tone::Warning));
@@ -279,7 +259,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 
 /// The task that is due next: `send digests in 12s`.
 pub(super) fn next_task(context: &Context<'_>) -> Option<String> {
-    let rows = context.view.tasks.rows.iter().filter(|row| row.state != TaskState::Disabled);
+    let rows = context.view.tasks.rows.iter().filter(|row| row.state != JobState::Disabled);
     let due = rows.filter_map(|row| Some((row.due_in(context.snapshot).filter(|left| *left >= 0.0)?, row)));
     let (left, row) = due.min_by(|a, b| a.0.total_cmp(&b.0))?;
     let name = row.name(context.snapshot);
@@ -290,21 +270,21 @@ const NAME: usize = 30;
 
 fn urgent(context: &Context<'_>) -> Vec<Fact> {
     let states = [
-        TaskState::Orphan,
-        TaskState::MaybeOrphan,
-        TaskState::Slow,
-        TaskState::MaybeSlow,
-        TaskState::Failed,
-        TaskState::Overdue,
-        TaskState::Leaked,
+        JobState::Orphan,
+        JobState::MaybeOrphan,
+        JobState::Slow,
+        JobState::MaybeSlow,
+        JobState::GivenUp,
+        JobState::Overdue,
+        JobState::Leaked,
     ];
     states.into_iter().filter_map(|state| count(context, state)).collect()
 }
 
 /// `2 overdue`; `None` if there are none.
-pub fn count(context: &Context<'_>, state: TaskState) -> Option<Fact> {
+pub fn count(context: &Context<'_>, state: JobState) -> Option<Fact> {
     let number = context.view.tasks.count(state);
-    let tone = if state == TaskState::Orphan { Tone::Critical } else { Tone::Warning };
+    let tone = if state == JobState::Orphan { Tone::Critical } else { Tone::Warning };
     (number > 0).then(|| (format!("{} {}", text::count(number as u64), state.as_str()), tone))
 }
 

@@ -1,5 +1,3 @@
-use strum::{IntoStaticStr, VariantArray};
-
 use super::BoardBuilder;
 use crate::model::Text;
 use crate::model::adapter::AdapterLease;
@@ -19,23 +17,15 @@ pub struct OtherLeaseRow {
     pub pid: Option<i32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum TermState {
-    /// Held according to its row, or by a term that has not ended.
-    Held,
-    /// Its row has neither an owner nor an end.
-    Unknown,
-    /// Its term has ended: the next request gets it.
-    Over,
-    Free,
-}
-
-impl TermState {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
+words! {
+    pub enum TermState {
+        /// Held according to its row, or by a term that has not ended.
+        Held,
+        /// Its row has neither an owner nor an end.
+        Unknown,
+        /// Its term has ended: the next request gets it.
+        Over,
+        Free,
     }
 }
 

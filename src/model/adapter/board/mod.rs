@@ -15,7 +15,7 @@ pub use self::queue::{Count, QueueRow, QueueState};
 pub use self::schedule::{ScheduleRow, ScheduleState};
 pub use self::worker::{WorkerRow, WorkerState};
 use super::rows::{InstallationRows, Job, Worker};
-use super::{Part, Proof, State};
+use super::{JobState, Part, Proof};
 use crate::model::judge::{Facts, Holder, Judged, KeyProof, Sign, judge};
 use crate::model::lock::Lock;
 use crate::model::lock_key::LockKey;
@@ -56,7 +56,7 @@ pub struct Board {
 }
 
 impl Board {
-    pub fn count(&self, state: State) -> usize {
+    pub fn count(&self, state: JobState) -> usize {
         self.rows.iter().filter(|row| row.judged.state == state).count()
     }
 
@@ -234,10 +234,10 @@ impl BoardBuilder<'_> {
         };
         let judged = judge(&adapter.evidence, job, &facts);
         // The blocking term has ended: this too resolves automatically, or not at all.
-        let is_over = judged.state == State::Blocked && judged.proof == Proof::Lease;
+        let is_over = judged.state == JobState::Blocked && judged.proof == Proof::Lease;
         let is_lost = judged.state.is_lost() || is_over;
         // A job that waits for a live run needs no action.
-        let needs_somebody = judged.state != State::Blocked || is_over || job.stuck.is_some();
+        let needs_somebody = judged.state != JobState::Blocked || is_over || job.stuck.is_some();
         JobRow {
             id,
             source: self.source.clone(),

@@ -1,7 +1,5 @@
 use std::collections::BTreeMap;
 
-use strum::{IntoStaticStr, VariantArray};
-
 use super::{BoardBuilder, WorkerRow};
 use crate::model::adapter::{COUNTED, Job, Part};
 use crate::model::systems::TextId;
@@ -23,23 +21,15 @@ pub struct QueueRow {
     pub paused_at: Option<Timestamp>,
 }
 
-/// The state of a queue, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum QueueState {
-    /// Jobs are due, and no worker of this installation is alive, or none is connected.
-    Unserved,
-    /// A job has been due for longer than `[thresholds] task_overdue`.
-    Overdue,
-    Paused,
-    Open,
-}
-
-impl QueueState {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
+words! {
+    /// The state of a queue, worst first.
+    pub enum QueueState {
+        /// Jobs are due, and no worker of this installation is alive, or none is connected.
+        Unserved,
+        /// A job has been due for longer than `[thresholds] task_overdue`.
+        Overdue,
+        Paused,
+        Open,
     }
 }
 

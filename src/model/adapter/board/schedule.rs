@@ -1,5 +1,3 @@
-use strum::{IntoStaticStr, VariantArray};
-
 use super::BoardBuilder;
 use crate::model::Text;
 use crate::model::adapter::AdapterSchedule;
@@ -13,21 +11,13 @@ pub struct ScheduleRow {
     pub state: ScheduleState,
 }
 
-/// The state of a schedule, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum ScheduleState {
-    /// It was due longer than `[thresholds] task_overdue` ago, and was not started.
-    Overdue,
-    On,
-    Off,
-}
-
-impl ScheduleState {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
+words! {
+    /// The state of a schedule, worst first.
+    pub enum ScheduleState {
+        /// It was due longer than `[thresholds] task_overdue` ago, and was not started.
+        Overdue,
+        On,
+        Off,
     }
 }
 

@@ -211,7 +211,7 @@ fn a_silent_worker_without_a_session_is_gone() {
         let board = look(vec![rows]);
         let second = board.workers.iter().find(|row| row.place.1 == 1).unwrap();
         assert_eq!(second.state, expected, "{own:?} {has_presence} {all:?}");
-        let lost = board.rows.iter().find(|row| row.judged.state == State::Lost).unwrap();
+        let lost = board.rows.iter().find(|row| row.judged.state == JobState::Lost).unwrap();
         let known = own.map(i64::cast_unsigned).or(all.filter(|all| *all == 0));
         assert_eq!((lost.judged.proof, lost.sessions), (Proof::Heartbeat, known));
     }

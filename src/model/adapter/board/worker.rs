@@ -1,7 +1,5 @@
-use strum::{IntoStaticStr, VariantArray};
-
 use super::{BoardBuilder, Marks, Proof};
-use crate::model::adapter::{Part, State, Worker};
+use crate::model::adapter::{JobState, Part, Worker};
 use crate::model::judge::{Facts, judge_worker};
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
@@ -21,29 +19,23 @@ pub struct WorkerRow {
     pub busy: Option<i64>,
 }
 
-/// The state of a worker, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum WorkerState {
-    /// Its lock or its session ended, but its row still exists.
-    Gone,
-    /// Its last sign of life is older than its system allows.
-    Silent,
-    /// Nothing that its system stores shows whether it is alive.
-    Unknown,
-    /// Its lock is held, its session is connected, or its last sign of life is recent.
-    Live,
-    /// It has ended, and recorded its end.
-    Stopped,
+words! {
+    /// The state of a worker, worst first.
+    pub enum WorkerState {
+        /// Its lock or its session ended, but its row still exists.
+        Gone,
+        /// Its last sign of life is older than its system allows.
+        Silent,
+        /// Nothing that its system stores shows whether it is alive.
+        Unknown,
+        /// Its lock is held, its session is connected, or its last sign of life is recent.
+        Live,
+        /// It has ended, and recorded its end.
+        Stopped,
+    }
 }
 
 impl WorkerState {
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     pub fn is_over(self) -> bool {
         matches!(self, Self::Gone | Self::Silent | Self::Stopped)
     }
@@ -70,10 +62,10 @@ impl BoardBuilder<'_> {
         let stopped = worker.stopped_at.filter(|stopped| *stopped <= facts.now);
         let (state, proof) = match judged.map(|judged| (judged.state, judged.proof)) {
             _ if stopped.is_some() => (WorkerState::Stopped, Proof::None),
-            Some((State::Lost, _)) if is_away => (WorkerState::Gone, Proof::Presence),
-            Some((State::Orphan, proof)) => (WorkerState::Gone, proof),
-            Some((State::Lost, proof)) => (WorkerState::Silent, proof),
-            Some((State::Running, proof)) => (WorkerState::Live, proof),
+            Some((JobState::Lost, _)) if is_away => (WorkerState::Gone, Proof::Presence),
+            Some((JobState::Orphan, proof)) => (WorkerState::Gone, proof),
+            Some((JobState::Lost, proof)) => (WorkerState::Silent, proof),
+            Some((JobState::Running, proof)) => (WorkerState::Live, proof),
             Some((_, proof)) => (WorkerState::Unknown, proof),
             None => (WorkerState::Unknown, Proof::None),
         };

@@ -5,9 +5,8 @@ use crate::model::plan::question::{Chosen, items, only};
 use crate::model::plan::rows::{self, FoundTable, ItemVerb, RowAct, item_state, while_free};
 use crate::model::plan::{ItemTarget, PlanContext, RecoverySearch};
 use crate::model::row_id::RowId;
-use crate::model::task::TaskState;
-use crate::model::work_queue::ItemState;
-use crate::model::work_queue::ItemState::{Failed, Lost, MaybeLost, Pending, Resting};
+use crate::model::task::JobState;
+use crate::model::task::JobState::{Failed, Lost, MaybeLost, Pending, Resting};
 
 pub(super) const RECOVER_COMMAND: Command = Command {
     name: "recover",
@@ -34,8 +33,8 @@ pub(super) const REQUEUE: Definition = Definition {
         act: put_back,
         told: "pending again",
         refusal: |state, _| match state {
-            ItemState::Pending => Some("it is pending already"),
-            ItemState::Resting => Some("is pending already, and is retried automatically"),
+            JobState::Pending => Some("it is pending already"),
+            JobState::Resting => Some("is pending already, and is retried automatically"),
             _ => None,
         },
     }),
@@ -58,11 +57,11 @@ fn put_back(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
 
 /// Whether the task, job or item has no worker any more, or has run too long.
 fn is_left_behind(context: &PlanContext<'_>, row: RowId) -> bool {
-    use ItemState::{Failed, Lost, MaybeLost};
+    use JobState::{Failed, Lost, MaybeLost};
     match row {
         RowId::Job(id) => rows::can_give_back(context, id),
         RowId::Task(task, again) => context.view.task(task, again).is_some_and(|row| {
-            use TaskState::{LeftOver, MaybeOrphan, Orphan, Settling, Slow};
+            use JobState::{LeftOver, MaybeOrphan, Orphan, Settling, Slow};
             matches!(row.state, Orphan | MaybeOrphan | LeftOver | Slow)
                 || row.state == Settling && context.has_terminated(row.last_holder)
         }),

@@ -7,8 +7,7 @@ use crate::model::plan::rows::{
 };
 use crate::model::plan::{ItemTarget, PlanContext};
 use crate::model::row_id::RowId;
-use crate::model::task::{Schedule, TaskRow, TaskState};
-use crate::model::work_queue::ItemState;
+use crate::model::task::{JobState, Schedule, TaskRow};
 
 pub(super) const ENABLE_COMMAND: Command = Command {
     name: "enable",
@@ -34,7 +33,7 @@ pub(super) const ENABLE: Definition = Definition {
         refusal: |_, schedule, _| refusal(schedule, true),
         futile: |row, schedule| {
             let is_due_never =
-                row.schedule_state == Some(TaskState::Disabled) && schedule.next_run_at.is_none();
+                row.schedule_state == Some(JobState::Disabled) && schedule.next_run_at.is_none();
             is_due_never.then_some("it has no due time: T makes it due")
         },
     }),
@@ -51,8 +50,8 @@ pub(super) const DISABLE: Definition = Definition {
         refusal: |_, schedule, _| refusal(schedule, false),
         futile: |row, _| {
             row.execution.map(|_| match row.state {
-                TaskState::Orphan => "it is recorded as running, but its session has ended: R recovers it",
-                TaskState::Unknown => "if it is running, that run continues; only the next run is prevented",
+                JobState::Orphan => "it is recorded as running, but its session has ended: R recovers it",
+                JobState::Unknown => "if it is running, that run continues; only the next run is prevented",
                 _ => "it is running, and that run continues; only the next run is prevented",
             })
         },
@@ -149,11 +148,11 @@ pub(super) const PUT_OFF: Definition = Definition {
         act: later,
         told: LATER,
         refusal: |state, is_own| match state {
-            ItemState::Pending | ItemState::Resting if is_own => None,
-            ItemState::Pending | ItemState::Resting => {
+            JobState::Pending | JobState::Resting if is_own => None,
+            JobState::Pending | JobState::Resting => {
                 Some("its table has no due time of items: X sets the item aside")
             }
-            ItemState::Failed => Some("is set aside: no worker takes it"),
+            JobState::Failed => Some("is set aside: no worker takes it"),
             _ => Some("its worker's session has ended: R returns it first"),
         },
     }),
@@ -181,7 +180,7 @@ fn waits(context: &PlanContext<'_>, row: RowId) -> bool {
         }),
         RowId::Item(id) => context.view.item(id).is_some_and(|row| {
             let table = snapshot.systems.items.get(row.table);
-            matches!(row.state, ItemState::Pending | ItemState::Resting)
+            matches!(row.state, JobState::Pending | JobState::Resting)
                 && table.is_some_and(|table| table.source.own_keys)
         }),
         _ => false,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{harmless, old};
 use crate::model::adapter::{
-    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, Part, Proof, State,
+    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, JobState, Part, Proof,
     TermState, Values, offset,
 };
 use crate::model::finding::Subject;
@@ -163,7 +163,7 @@ fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action
     let mut cautions: Vec<Caution> = stale.into_iter().collect();
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {
-        (State::Orphan, Proof::Lock) => "its lock is free, but its process may still be working",
+        (JobState::Orphan, Proof::Lock) => "its lock is free, but its process may still be working",
         (_, Proof::Heartbeat) if offset(rows).is_some() => {
             "its last heartbeat is off by a multiple of 30 minutes, as if written in another time zone (time_zone in the config)"
         }

@@ -12,7 +12,7 @@ use crate::model::plan::{
     Caution, CautionKind, Change, ItemTarget, PlanContext, PlannedTarget, Refused, Target, TargetKind, Verb,
 };
 use crate::model::row_id::RowId;
-use crate::model::work_queue::{ItemId, ItemRow, ItemState};
+use crate::model::work_queue::{ItemId, ItemRow, JobState};
 use crate::text;
 use locktop_tasks::message::{number, shown};
 
@@ -23,11 +23,11 @@ pub struct ItemVerb {
     pub(in crate::model::plan) act: fn(&ItemTarget, &FoundTable) -> Option<RowAct>,
     pub(in crate::model::plan) told: &'static str,
     /// Why it is impossible for an item in this state without a worker; the flag tells whether the table is locktop's own.
-    pub(in crate::model::plan) refusal: fn(ItemState, bool) -> Option<&'static str>,
+    pub(in crate::model::plan) refusal: fn(JobState, bool) -> Option<&'static str>,
 }
 
 /// `None` if the row is not an item.
-pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: RowId) -> Option<ItemState> {
+pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: RowId) -> Option<JobState> {
     let RowId::Item(id) = row else { return None };
     context.view.item(id).map(|row| row.state)
 }
@@ -56,7 +56,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<P
         return Err(refused("its table has no status, so nothing can be compared".to_owned()));
     }
     let mut cautions: Vec<Caution> = old(index, &table.section).into_iter().collect();
-    if matches!(row.state, ItemState::Lost | ItemState::MaybeLost) {
+    if matches!(row.state, JobState::Lost | JobState::MaybeLost) {
         let words = "the worker may still be running; unfenced work may run twice";
         cautions.push(Caution::new(CautionKind::Owner, words));
     }
@@ -78,7 +78,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<P
 }
 
 fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
-    use ItemState as S;
+    use JobState as S;
     let why = match row.state {
         S::Running | S::Slow | S::MaybeRunning | S::MaybeSlow | S::Uncommitted | S::MaybeUncommitted => {
             return Some(row.pid.map_or_else(
@@ -86,14 +86,14 @@ fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
                 |pid| format!("{pid} is working on it: terminate that session first, or it runs twice"),
             ));
         }
-        S::Settling if !is_own => {
+        S::Stopping if !is_own => {
             Some("no session holds its key, but its worker may still be stopping: wait a moment")
         }
-        S::Settling => {
+        S::Stopping => {
             Some("the session that took it has ended, but its worker may still be stopping: wait a moment")
         }
         S::Unknown => Some("it may be running, and might run twice"),
-        S::Lost | S::MaybeLost | S::Pending | S::Resting | S::Failed => (verb.refusal)(row.state, is_own),
+        _ => (verb.refusal)(row.state, is_own),
     };
     why.map(str::to_owned)
 }
@@ -101,8 +101,8 @@ fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
 fn facts(index: &PlanIndex<'_>, row: &ItemRow) -> Vec<String> {
     let Some(item) = row.item(index.snapshot) else { return Vec::new() };
     let mut facts = vec![match row.state {
-        ItemState::Lost => "lost: the session that took it has ended".to_owned(),
-        ItemState::MaybeLost => "lost?: no session holds its key, if its worker locks that key".to_owned(),
+        JobState::Lost => "lost: the session that took it has ended".to_owned(),
+        JobState::MaybeLost => "lost?: no session holds its key, if its worker locks that key".to_owned(),
         state => state.as_str().to_owned(),
     }];
     if let Some(worker) = item.worker.as_deref() {

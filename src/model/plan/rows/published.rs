@@ -12,7 +12,7 @@ use crate::model::plan::{
     Caution, CautionKind, Change, PlanContext, PlannedTarget, PublishedHolder, PublishedTarget, Refused,
     Target, TargetKind, Verb,
 };
-use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState, evidence};
+use crate::model::task::{Execution, JobState, TaskId, TaskRow, TaskSet, evidence};
 use crate::text;
 
 pub fn is_published(context: &PlanContext<'_>, table: u32) -> bool {
@@ -66,7 +66,7 @@ pub(super) fn planned(
 }
 
 pub(in crate::model::plan) fn not_running(row: &TaskRow) -> String {
-    if row.state != TaskState::Leaked {
+    if row.state != JobState::Leaked {
         return "it is not running".to_owned();
     }
     let holder = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
@@ -76,7 +76,7 @@ pub(in crate::model::plan) fn not_running(row: &TaskRow) -> String {
 fn holder(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(PublishedHolder, Vec<Caution>), String> {
     let owner = |words: String| Caution::new(CautionKind::Owner, words);
     Ok(match row.state {
-        TaskState::Slow => {
+        JobState::Slow => {
             let (session, mut cautions) = of_execution(index, row)?;
             let pid = session.pid;
             cautions.push(owner(format!(
@@ -84,7 +84,7 @@ fn holder(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(PublishedHolder, Vec<
             )));
             (PublishedHolder::Worker(session), cautions)
         }
-        TaskState::LeftOver => {
+        JobState::LeftOver => {
             let other = other(index, row).ok_or_else(|| evidence(row, index.snapshot))?;
             let words = match &other {
                 PublishedHolder::Other { pid, execution, .. } => {
@@ -105,7 +105,7 @@ fn other(index: &PlanIndex<'_>, row: &TaskRow) -> Option<PublishedHolder> {
     let holder = index.backend(row.holder?)?;
     let rows = index.view.tasks.rows.iter();
     let mut same = rows.filter(|other| other.set == row.set && other.tag == row.tag);
-    let other = same.find(|other| other.execution.is_some() && other.state != TaskState::LeftOver)?;
+    let other = same.find(|other| other.execution.is_some() && other.state != JobState::LeftOver)?;
     let execution = other.execution(index.snapshot)?;
     Some(PublishedHolder::Other {
         pid: holder.pid,
@@ -132,13 +132,13 @@ fn target(set: &TaskSet, execution: &Execution, holder: PublishedHolder) -> Opti
 fn refusal(index: &PlanIndex<'_>, row: &TaskRow) -> Option<String> {
     let why = evidence(row, index.snapshot);
     Some(match row.state {
-        TaskState::Orphan | TaskState::MaybeOrphan | TaskState::Slow | TaskState::LeftOver => return None,
-        TaskState::Settling if index.context.has_terminated(row.last_holder) => return None,
-        TaskState::Running => format!("runs, within its timeout of {}: {why}", text::duration(row.limit)),
-        TaskState::MaybeSlow if row.holder.is_some() => {
+        JobState::Orphan | JobState::MaybeOrphan | JobState::Slow | JobState::LeftOver => return None,
+        JobState::Settling if index.context.has_terminated(row.last_holder) => return None,
+        JobState::Running => format!("runs, within its timeout of {}: {why}", text::duration(row.limit)),
+        JobState::MaybeSlow if row.holder.is_some() => {
             format!("runs past its timeout: {why}; if that session is its worker, K terminates it, then R")
         }
-        TaskState::Settling => {
+        JobState::Settling => {
             let left = row
                 .orphan_in
                 .map_or_else(String::new, |left| format!("; decided in {}", text::duration(left.max(0.0))));

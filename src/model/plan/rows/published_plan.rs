@@ -7,7 +7,7 @@ use crate::model::plan::{
 };
 use crate::model::row_id::RowId;
 use crate::model::snapshot::Snapshot;
-use crate::model::task::{TaskKey, TaskRow, TaskState};
+use crate::model::task::{JobState, TaskKey, TaskRow};
 
 /// `None` if this schema has no published tables.
 pub fn published_plan(
@@ -35,7 +35,7 @@ pub fn published_plan(
             continue;
         }
         // A guess is acted on only if the task is named.
-        let is_guess = matches!(row.state, TaskState::MaybeOrphan | TaskState::LeftOver);
+        let is_guess = matches!(row.state, JobState::MaybeOrphan | JobState::LeftOver);
         let is_named = request.task.is_some() && is_guess;
         let seen = if is_named { Running { state: RunState::Orphan, ..seen } } else { seen };
         if request.select.takes(&seen) {
@@ -66,7 +66,7 @@ fn also_ended<'a>(
 ) -> Vec<AlsoEnded> {
     let Step::Terminate { pid, .. } = row.step else { return Vec::new() };
     let acted = |id: i64| planned.iter().any(|row| row.acts() && row.seen.execution_id == id);
-    let same = runs.filter(|run| run.holder == Some(pid) && run.state != TaskState::LeftOver);
+    let same = runs.filter(|run| run.holder == Some(pid) && run.state != JobState::LeftOver);
     let others = same.filter_map(|run| Some((run, run.execution(snapshot)?.id)));
     let others = others.filter(|(_, id)| !acted(*id)).map(|(run, execution_id)| AlsoEnded {
         execution_id,
@@ -159,12 +159,12 @@ fn reason(state: RunState) -> Reason {
 }
 
 /// A state that is a guess on a screen is unknown to a program.
-fn state(state: TaskState) -> RunState {
+fn state(state: JobState) -> RunState {
     match state {
-        TaskState::Orphan => RunState::Orphan,
-        TaskState::Slow => RunState::Slow,
-        TaskState::Running => RunState::Running,
-        TaskState::Settling => RunState::Settling,
+        JobState::Orphan => RunState::Orphan,
+        JobState::Slow => RunState::Slow,
+        JobState::Running => RunState::Running,
+        JobState::Settling => RunState::Settling,
         _ => RunState::Unknown,
     }
 }

@@ -10,7 +10,7 @@ use crate::model::plan::{
     Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target, TargetKind, TaskTarget, Verb,
 };
 use crate::model::row_id::RowId;
-use crate::model::task::{Schedule, TaskId, TaskRow, TaskSet, TaskState};
+use crate::model::task::{JobState, Schedule, TaskId, TaskRow, TaskSet};
 use crate::text;
 use locktop_tasks::message::moment;
 
@@ -40,10 +40,10 @@ pub(in crate::model::plan) fn has_schedule(context: &PlanContext<'_>, row: RowId
 /// Why the due time of a running task is not changed: the end of the run sets it again.
 pub(in crate::model::plan) fn runs(row: &TaskRow) -> Option<&'static str> {
     row.execution.map(|_| match row.state {
-        TaskState::Orphan => {
+        JobState::Orphan => {
             "is recorded as running, but its session has ended: R recovers it, and it is due again"
         }
-        TaskState::Unknown => "is recorded as running: only a task that is not running can be due",
+        JobState::Unknown => "is recorded as running: only a task that is not running can be due",
         _ => "is running: its next due time is set when it ends",
     })
 }

@@ -5,9 +5,9 @@ type Change = fn(&mut crate::model::snapshot::Server);
 /// locktop's own tables: the server's timestamps count from the first snapshot on, as in `recover` and the views.
 #[test]
 fn in_own_tables_a_key_is_free_since_the_last_that_was_heard() {
-    let orphan = TaskState::Orphan;
-    let settling = TaskState::Settling;
-    let cases: [(&str, Option<f64>, Change, TaskState); 6] = [
+    let orphan = JobState::Orphan;
+    let settling = JobState::Settling;
+    let cases: [(&str, Option<f64>, Change, JobState); 6] = [
         ("began long ago", None, |_| {}, orphan),
         ("heard of 29 s ago", Some(29.0), |_| {}, settling),
         ("heard of 31 s ago", Some(31.0), |_| {}, orphan),
@@ -136,11 +136,11 @@ fn who_was_tied_to_the_worker_stays_so_while_he_holds_the_key() {
     let mut watch = Watch::default();
     let mut look =
         |now, query: &str| state(&mut watch, &published(now, &run, &[(7, "app@psql", query, 2)], |_| {}));
-    assert_eq!(look(0.0, "SELECT try_acquire_task_lock(2, 'worker-001')"), TaskState::Running);
-    assert_eq!(look(1.0, "SELECT something_else()"), TaskState::Running);
+    assert_eq!(look(0.0, "SELECT try_acquire_task_lock(2, 'worker-001')"), JobState::Running);
+    assert_eq!(look(1.0, "SELECT something_else()"), JobState::Running);
     assert_eq!(
         state(&mut Watch::default(), &published(1.0, &run, &[(7, "app@psql", "SELECT 1", 2)], |_| {})),
-        TaskState::MaybeRunning
+        JobState::MaybeRunning
     );
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::Dice;
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    Limit, Part, PartRows, Paused, Proof, Setting, State, Tried, Watch, Worker,
+    JobState, Limit, Part, PartRows, Paused, Proof, Setting, Tried, Watch, Worker,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::systems::TextId;
@@ -89,7 +89,7 @@ impl Dice {
                 has_presence: self.bool(),
             },
             comes_back: self.some(2, |dice| (dice.of(&[Proof::Lock, Proof::Heartbeat]), dice.text())),
-            advise: self.some(2, |dice| (dice.of(&[State::Lost, State::Late]), dice.text())),
+            advise: self.some(2, |dice| (dice.of(&[JobState::Lost, JobState::Late]), dice.text())),
             ..Adapter::default()
         }
     }

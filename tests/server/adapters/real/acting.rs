@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::model::Timestamp;
-use locktop::model::adapter::{State, TermState};
+use locktop::model::adapter::{JobState, TermState};
 use locktop::model::plan::{self, ActionPlan, Outcome, PlanContext, TargetKind, Verb};
 use locktop::model::row_id::RowId;
 use locktop::model::view::View;
@@ -53,7 +53,7 @@ async fn oban(woken_after: usize) -> (usize, usize) {
     first.signal(Signal::STOP);
     let _second = system.start(FILE, &["work"]);
     system.watched(Some(("silent_after", 3.0))).await;
-    system.stage.look_until("all to be lost", |view| view.adapters.count(State::Lost) == JOBS).await;
+    system.stage.look_until("all to be lost", |view| view.adapters.count(JobState::Lost) == JOBS).await;
     let over = "SELECT max(begun_at) + interval '4 s' < now() FROM runs";
     support::wait_until("each to be at its end", async || client.query_one(over, &[]).await.unwrap().get(0))
         .await;

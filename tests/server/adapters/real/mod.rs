@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use locktop::model::Timestamp;
-use locktop::model::adapter::{Adapter, JobRow, Part, State};
+use locktop::model::adapter::{Adapter, JobRow, JobState, Part};
 use locktop::model::view::View;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -144,7 +144,7 @@ impl System {
     async fn orphaned(&mut self, job: &str) -> JobRow {
         let of =
             |view: &View| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(job)).cloned();
-        let is_orphan = |view: &View| of(view).is_some_and(|row| row.judged.state == State::Orphan);
+        let is_orphan = |view: &View| of(view).is_some_and(|row| row.judged.state == JobState::Orphan);
         self.stage.look_until("an orphan", is_orphan).await;
         of(self.stage.view()).unwrap()
     }
@@ -165,7 +165,7 @@ impl System {
             |view: &View| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(job)).cloned();
         self.stage
             .look_until(&what, |view| {
-                assert_eq!(view.adapters.count(State::Orphan), 0, "{what}: {:?}", view.adapters.rows);
+                assert_eq!(view.adapters.count(JobState::Orphan), 0, "{what}: {:?}", view.adapters.rows);
                 of(view).is_some_and(|row| {
                     row.judged.state.as_str() == state && row.judged.proof.as_str() == proof
                 })

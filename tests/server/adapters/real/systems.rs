@@ -1,6 +1,6 @@
 //! Each of them: a worker is killed, another one stopped.
 
-use locktop::model::adapter::{State, WorkerState};
+use locktop::model::adapter::{JobState, WorkerState};
 use locktop::model::view::View;
 use rustix::process::Signal;
 
@@ -224,7 +224,10 @@ async fn pg_boss_12_with_the_time_that_a_queue_has_by_default() {
         let is_so = |view: &View| view.adapters.workers.iter().any(|row| row.state == state);
         system.stage.look_until("its instance to be so", is_so).await;
         system.run(FILE, &["type", &lost.advice.unwrap()]);
-        system.stage.look_until("the job to be failed", |view| view.adapters.count(State::Lost) == 0).await;
+        system
+            .stage
+            .look_until("the job to be failed", |view| view.adapters.count(JobState::Lost) == 0)
+            .await;
         system.run(FILE, &["clear"]);
     }
 }
