@@ -3,7 +3,7 @@
 //! Nothing here reads a clock, a file or a socket; tests, replay and the live program run the same code.
 
 #[macro_use]
-mod word_enum;
+mod declare;
 
 pub mod adapter;
 pub mod attempts;
@@ -38,6 +38,7 @@ pub mod snapshot_index;
 pub mod statement;
 pub mod systems;
 pub mod table;
+pub mod table_rows;
 pub mod takers;
 pub mod task;
 pub mod task_worker;

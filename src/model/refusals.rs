@@ -1,25 +1,10 @@
 //! Requests that locktop's own functions refused instead of waiting, as the sequences of table `refusals` count them.
 
-use super::Timestamp;
+pub use super::table_rows::Refusals;
 use crate::text;
 
 /// Seconds that the line of a quiet server looks back.
 pub const WINDOW: f64 = 60.0;
-
-/// The counters at one moment. `None`: not known, for lack of a right or on a standby.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Refusals {
-    /// The time of the snapshot, in a sum over all tables; `None` in a row of one table.
-    pub at: Option<Timestamp>,
-    /// Requests over a rate limit.
-    pub rate_limit: Option<i64>,
-    /// Transfers refused because the version of an account had changed.
-    pub transfer: Option<i64>,
-    /// Leases that another owner had.
-    pub lease: Option<i64>,
-    /// Tasks whose key another session held.
-    pub task: Option<i64>,
-}
 
 impl Refusals {
     /// The sum of two tables; unknown if one of them is.
@@ -74,6 +59,7 @@ pub fn line(samples: &[Refusals]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Timestamp;
 
     fn at(second: i64, rate_limit: i64, transfer: Option<i64>) -> Refusals {
         let at = Timestamp::from_timestamp(second, 0);

@@ -8,31 +8,9 @@ use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
 
-/// The rows of the parts: structs whose fields have the number of their column in a recording, and their columns in a query.
-/// `part_rows!(columns)` passes them on to another macro.
-macro_rules! rows {
-    ($($(#[$about:meta])* pub struct $row:ident in $columns:ident {
-        $($(#[$doc:meta])* $tag:literal $field:ident: $type:ty = $($column:literal)+,)*
-    })*) => {
-        $(
-            $(#[$about])*
-            #[derive(Debug, Clone, PartialEq, Default)]
-            pub struct $row {
-                $($(#[$doc])* pub $field: $type,)*
-            }
-        )*
-
-        rows! { @ ($) $($columns of $row { $($tag $field: $type = $($column)+,)* })* }
-    };
-    (@ ($d:tt) $($rows:tt)*) => {
-        macro_rules! part_rows {
-            ($d to:ident) => { $d to! { $($rows)* } };
-        }
-        pub(crate) use part_rows;
-    };
-}
-
 rows! {
+    as part_rows;
+
     /// A job, as its system stores it. None: the column has no value.
     pub struct Job in Jobs {
         1 id: Text = "id",
@@ -105,7 +83,7 @@ rows! {
         /// One of the words of [`Job::state`].
         2 state: Text = "state",
         /// At most [`super::COUNTED`] plus one are counted.
-        3 number: i64 = "number",
+        3 number: u64 = "number",
         4 is_estimate: bool = "is_estimate",
         /// Since when the oldest of them could have been started.
         5 oldest_at: Option<Timestamp> = "oldest_at",
@@ -199,7 +177,7 @@ impl InstallationRows {
     pub fn counted(&self) -> BTreeMap<&str, u64> {
         let mut counted = BTreeMap::new();
         for depth in self.depth.section.last_rows().iter().filter(|depth| !depth.is_estimate) {
-            *counted.entry(&*depth.state).or_default() += u64::try_from(depth.number).unwrap_or_default();
+            *counted.entry(&*depth.state).or_default() += depth.number;
         }
         counted
     }

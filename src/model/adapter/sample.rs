@@ -44,7 +44,7 @@ fn some(text: &str) -> Option<Text> {
     Some(text.into())
 }
 
-fn depth(queue: Option<&str>, state: &str, number: i64, is_estimate: bool) -> Depth {
+fn depth(queue: Option<&str>, state: &str, number: u64, is_estimate: bool) -> Depth {
     Depth { queue: queue.map(Into::into), state: state.into(), number, is_estimate, oldest_at: None }
 }
 

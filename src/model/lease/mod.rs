@@ -4,8 +4,9 @@ mod board;
 #[cfg(test)]
 mod tests;
 
+use super::Timestamp;
 use super::table::TextId;
-use super::{Text, Timestamp};
+pub use super::table_rows::Lease;
 
 pub use board::{Board, LeaseRow, ObservedHold, REDIS, redis_id};
 
@@ -14,28 +15,6 @@ pub type LeaseId = TextId;
 
 /// The position of a row in its table: page and line.
 pub type RowPosition = (u32, u16);
-
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Lease {
-    pub id: Text,
-    /// Of a lease that is requested by name.
-    pub name: Option<Text>,
-    /// The current or last owner.
-    pub owner: Option<Text>,
-    /// When it was acquired or renewed.
-    pub renewed_at: Option<Timestamp>,
-    /// Its duration from a renewal on, in seconds.
-    pub term: Option<f64>,
-    pub expires_at: Option<Timestamp>,
-    pub token: Option<i64>,
-    /// When its current owner acquired it. None in a published table.
-    pub acquired_at: Option<Timestamp>,
-    pub released_at: Option<Timestamp>,
-    pub backend_pid: Option<i32>,
-    pub backend_start: Option<Timestamp>,
-    /// `ctid`: page and line of the row, as in a tuple lock. None if not read.
-    pub place: Option<RowPosition>,
-}
 
 words! {
     /// The state of a lease, the most urgent first.

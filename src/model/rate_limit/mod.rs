@@ -2,24 +2,12 @@
 
 mod rows;
 
+use super::Timestamp;
 use super::table::TextId;
-use super::{Text, Timestamp};
+pub use super::table_rows::RateLimit;
 pub use rows::{LimitRow, row, rows};
 
 pub type LimitId = TextId;
-
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RateLimit {
-    /// What is limited: the key of the row, as text.
-    pub key: Text,
-    pub count: Option<i64>,
-    /// Start of the current window (`window_start`).
-    pub window_start: Option<Timestamp>,
-    /// Capacity of a window; `None` for the published table, which does not have it.
-    pub max_requests: Option<i64>,
-    /// End of the window; `None` for the published table, which does not have it.
-    pub expires_at: Option<Timestamp>,
-}
 
 const NEAR: f64 = 0.8;
 

@@ -3,67 +3,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::TaskKey;
+use crate::model::Text;
 use crate::model::judge::KeyProof;
 use crate::model::snapshot::Section;
 use crate::model::table::{Growth, Owner};
-use crate::model::{Text, Timestamp};
+pub use crate::model::table_rows::{Execution, Schedule};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {
     pub table: u32,
     pub id: i64,
-}
-
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Schedule {
-    pub id: i64,
-    /// `task_name`.
-    pub name: Option<Text>,
-    /// `task_type`: selects the workers that take it.
-    pub kind: Option<Text>,
-    /// `schedule_cron`, in cron syntax.
-    pub cron: Option<Text>,
-    /// `is_enabled`. NULL is false, since no worker takes such a task. None if the column does not exist.
-    pub enabled: Option<bool>,
-    pub last_run_at: Option<Timestamp>,
-    pub next_run_at: Option<Timestamp>,
-    /// Tasks with a higher value are taken first.
-    pub priority: Option<i64>,
-    /// Longest allowed run, in seconds.
-    pub timeout: Option<f64>,
-    /// Attempts before the task is given up.
-    pub max_attempts: Option<i64>,
-    /// Failed attempts since the task last completed.
-    pub attempts: Option<i64>,
-    /// The key of its executions by the expression in the config.
-    pub key: Option<i64>,
-}
-
-/// A row of `task_execution_log`: one run of a task.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Execution {
-    pub id: i64,
-    pub task_id: i64,
-    /// `worker_id`, the name that the worker gives itself.
-    pub worker: Option<Text>,
-    /// `running`, `completed`, `failed`, or any other value.
-    pub status: Option<Text>,
-    pub started_at: Option<Timestamp>,
-    /// None while it runs.
-    pub completed_at: Option<Timestamp>,
-    /// Truncated to 500 characters.
-    pub error: Option<Text>,
-    /// The key that its session holds while it runs.
-    pub lock_id: Option<i64>,
-    /// Process ID of that session; None if the log has no such column.
-    pub backend_pid: Option<i32>,
-    /// `backend_start` of that session; None if the log has no such column.
-    pub backend_start: Option<Timestamp>,
-    /// None if the log has no such column.
-    pub attempt: Option<i64>,
-    pub heartbeat_at: Option<Timestamp>,
-    /// The name recorded when the row was closed for a worker that had disconnected; None if the worker closed it.
-    pub recovered_by: Option<Text>,
 }
 
 /// Start of the error that locktop writes when it fails an execution in a published log: the session had ended, was

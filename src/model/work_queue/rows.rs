@@ -1,55 +1,12 @@
 use crate::model::lock_name::LockName;
+use crate::model::namespace;
 use crate::model::systems::TableRows;
-use crate::model::{Text, Timestamp, namespace};
+pub use crate::model::table_rows::{Item, StateCount};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemId {
     pub table: u32,
     pub id: i64,
-}
-
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct StateCount {
-    /// `pending`, `processing`, `completed`, `failed`, or any other value.
-    pub status: Option<Text>,
-    pub count: u64,
-    pub is_more: bool,
-    /// When the oldest counted item was added or is due; may be in the future.
-    pub oldest_at: Option<Timestamp>,
-    /// Items completed within the last minute; None if not known.
-    pub last_minute: Option<u64>,
-}
-
-/// A row of `task_queue`: work that is done once.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Item {
-    pub id: i64,
-    pub name: Option<Text>,
-    /// `pending`, `processing`, `completed`, `failed`, or any other value.
-    pub status: Option<Text>,
-    /// The current or last worker.
-    pub worker: Option<Text>,
-    pub created_at: Option<Timestamp>,
-    pub started_at: Option<Timestamp>,
-    /// When it was completed or set aside.
-    pub completed_at: Option<Timestamp>,
-    pub attempt: Option<i64>,
-    pub max_attempts: Option<i64>,
-    /// Process ID of the session that took it.
-    pub backend_pid: Option<i32>,
-    /// `backend_start` of that session, which distinguishes it from a later one.
-    pub backend_start: Option<Timestamp>,
-    pub heartbeat_at: Option<Timestamp>,
-    /// Truncated to 500 characters.
-    pub error: Option<Text>,
-    /// Longest allowed attempt, in seconds.
-    pub timeout: Option<f64>,
-    /// No worker takes it before then; in the past if it was never postponed.
-    pub due_at: Option<Timestamp>,
-    /// The key that the config defines for it.
-    pub key: Option<i64>,
-    /// The last transaction that locked or changed its row (`xmax`), which may have ended; 0 if none did.
-    pub locker: Option<u32>,
 }
 
 impl Item {

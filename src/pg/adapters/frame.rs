@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-use super::decode::{Column, ValueKind};
 use super::find::FoundInstallation;
 use crate::model::adapter::{COUNTED, Piece, ROWS, Template, Value};
 use crate::pg::decode::copy::CHARACTERS;
 use crate::pg::sql;
-use crate::pg::tables::{Named, guarded, records};
+use crate::pg::tables::{ColumnKind, Columns, Named, guarded, records};
 use crate::pg::trust::MARK;
 
 const CURSOR: &str = "locktop_adapter";
@@ -79,7 +78,7 @@ impl Framed {
     /// All columns of a part in order, NULL if the query lacks one. The second half returns no rows but sets the types: a
     /// column of another type is a server error. Texts are truncated: one row of megabytes would use up the one second of the
     /// part.
-    pub(super) fn rows(&self, columns: &[Column], has: &[String]) -> String {
+    pub(super) fn rows(&self, columns: Columns, has: &[String]) -> String {
         let (mut selected, mut typed, mut cut) = (Vec::new(), Vec::new(), Vec::new());
         for (place, (name, kind, _)) in columns.iter().enumerate() {
             let sql = kind.sql();
@@ -90,7 +89,7 @@ impl Framed {
             });
             typed.push(typed_null(*kind));
             cut.push(match kind {
-                ValueKind::Text => format!("pg_catalog.left(t.c{place}, {CHARACTERS}) AS c{place}"),
+                ColumnKind::Text => format!("pg_catalog.left(t.c{place}, {CHARACTERS}) AS c{place}"),
                 _ => format!("t.c{place}"),
             });
         }
@@ -112,18 +111,22 @@ pub(super) fn zone(found: &FoundInstallation) -> String {
     zone.map(|zone| format!("\nSET LOCAL TimeZone = {};", escape_literal(zone))).unwrap_or_default()
 }
 
-fn typed_null(kind: ValueKind) -> String {
+fn typed_null(kind: ColumnKind) -> String {
     format!("NULL::{}", kind.sql())
 }
 
 /// The column whose type cast is at this position of a message: the query returns another type for it.
-pub(super) fn mistyped(message: &str, position: usize, columns: &[Column]) -> Option<Column> {
+pub(super) fn mistyped(
+    message: &str,
+    position: usize,
+    columns: Columns,
+) -> Option<(&'static str, ColumnKind)> {
     let typed: Vec<String> = columns.iter().map(|(_, kind, _)| typed_null(*kind)).collect();
     let begins = message.get(..message.rfind(&typed.join(", "))?)?.chars().count();
     let mut rest = position.checked_sub(begins + 1)?;
     for (column, typed) in columns.iter().zip(typed) {
         if rest < typed.len() {
-            return Some(*column);
+            return Some((column.0, column.1));
         }
         rest = rest.checked_sub(typed.len() + ", ".len())?;
     }

@@ -11,7 +11,6 @@ use rustc_hash::FxHashMap;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::decode::PartRow;
 use super::find::find;
 use super::survey::{PartReading, Surveyed, surveyed};
 use crate::clock;
@@ -20,6 +19,7 @@ use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::{Text, Timestamp};
 use crate::pg::background::{Background, Brought, Detected, Renewal};
+use crate::pg::decode::rows::DecodedRow;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::{DecodeError, copy};
 use crate::pg::scope::{Scope, SectionError};
@@ -354,7 +354,7 @@ struct Put<'a> {
 }
 
 impl Put<'_> {
-    fn fill<T: PartRow>(&mut self, place: &mut PartRows<T>) {
+    fn fill<T: DecodedRow>(&mut self, place: &mut PartRows<T>) {
         let unreadable = |error: DecodeError| Text::from(error.to_string());
         let answer = self.answer.as_ref().map_err(Clone::clone);
         let columns = T::COLUMNS.len();

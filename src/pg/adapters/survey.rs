@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use super::act::{Said, Unread, asked, rehearsed};
-use super::decode::{Column, columns};
+use super::decode::columns;
 use super::find::{FoundInstallation, find};
 use super::frame::{Framed, mistyped, statement_name};
 use super::gate::{Sizes, judge};
@@ -18,7 +18,7 @@ use crate::pg::decode::copy::CopyReader;
 use crate::pg::decode::value::text;
 use crate::pg::scope::{Scope, SectionError};
 use crate::pg::sql;
-use crate::pg::tables::{Reading, Refusal};
+use crate::pg::tables::{Columns, Reading, Refusal};
 use crate::pg::trust::TrustedOwners;
 
 #[derive(Debug, Clone)]
@@ -294,10 +294,10 @@ impl Survey<'_> {
 }
 
 /// Why a query cannot be planned. The server does not report which column has the wrong type, so that is added.
-fn explained(unread: Unread, message: &str, columns: &[Column]) -> Text {
+fn explained(unread: Unread, message: &str, columns: Columns) -> Text {
     let column = unread.position.and_then(|at| mistyped(message, at, columns));
     match column {
-        Some((name, kind, _)) => {
+        Some((name, kind)) => {
             let kind = kind.sql().trim_start_matches("pg_catalog.");
             format!("its column {name} is not of type {kind}, as …::{kind} is: {}", unread.reason).into()
         }
@@ -306,7 +306,7 @@ fn explained(unread: Unread, message: &str, columns: &[Column]) -> Text {
 }
 
 /// Whether all columns belong to the part, and no required one is missing.
-fn are_known(names: &[String], columns: &[Column]) -> Result<(), Text> {
+fn are_known(names: &[String], columns: Columns) -> Result<(), Text> {
     let allowed = || columns.iter().map(|(name, _, _)| *name).collect::<Vec<_>>().join(", ");
     for (place, name) in names.iter().enumerate() {
         let shown = crate::text::one_line(name);

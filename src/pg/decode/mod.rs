@@ -8,6 +8,7 @@
 pub mod backends;
 pub mod copy;
 pub mod locks;
+pub(in crate::pg) mod rows;
 pub mod texts;
 pub mod value;
 

@@ -5,10 +5,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::source::{Places, Reads, Source, fields, filled};
+use super::source::{Places, Reads, Source, filled};
 use crate::model::task::{Execution, KeyRule, Schedule};
 use crate::model::{Text, Timestamp};
-use crate::pg::tables::{ColumnKind, KEY, Table, every};
+use crate::pg::tables::{ColumnKind, Table, every};
 
 const RUNNING_ONES: &str = include_str!("../../../assets/sql/tasks_running.sql");
 const LAST: &str = include_str!("../../../assets/sql/tasks_last.sql");
@@ -27,20 +27,6 @@ const PER_POLL: usize = 501;
 
 impl Source for Execution {
     const TABLE: &'static str = "task_execution_log";
-    fields! {
-        id: int = "id", task_id: int = "task_id";
-        worker: text = "worker_id",
-        status: text = "status",
-        started_at: time = "started_at",
-        completed_at: time = "completed_at",
-        error: text = "error_message",
-        lock_id: int = "lock_id",
-        backend_pid: small = "backend_pid",
-        backend_start: time = "backend_start",
-        attempt: int = "attempt",
-        heartbeat_at: time = "heartbeat_at",
-        recovered_by: text = "recovered_by",
-    }
     const MOST: usize = RUNNING;
     const LACKS: &'static str = "has no columns id, task_id and status: not a log of executions";
 
@@ -131,21 +117,6 @@ const SCHEDULES_PER_POLL: usize = 1000;
 
 impl Source for Schedule {
     const TABLE: &'static str = "scheduled_tasks";
-    // A timeout is read as seconds.
-    fields! {
-        id: int = "id";
-        name: text = "task_name",
-        kind: text = "task_type",
-        cron: text = "schedule_cron",
-        enabled: flag = "is_enabled",
-        last_run_at: time = "last_run_at",
-        next_run_at: time = "next_run_at",
-        priority: int = "priority",
-        timeout: number = "timeout",
-        max_attempts: int = "max_attempts",
-        attempts: int = "attempts",
-        key: int = KEY,
-    }
     const MOST: usize = 10_000;
     const LACKS: &'static str = "has no columns id and task_name: not a table of tasks";
 

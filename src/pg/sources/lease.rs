@@ -3,25 +3,47 @@ use crate::model::lease::{Lease, RowPosition};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Values;
+use crate::pg::decode::rows::DecodedRow;
 use crate::pg::decode::value::text;
 use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/leases.sql");
 
+impl DecodedRow for Lease {
+    const COLUMNS: Columns = &[
+        ("id", ColumnKind::Text, false),
+        ("owner", ColumnKind::Text, false),
+        ("ts", ColumnKind::Time, false),
+        ("expired_time", ColumnKind::Interval, false),
+        ("token", ColumnKind::Int, false),
+        ("acquired_at", ColumnKind::Time, false),
+        ("released_at", ColumnKind::Time, false),
+        ("backend_pid", ColumnKind::Int, false),
+        ("backend_start", ColumnKind::Time, false),
+        ("name", ColumnKind::Text, false),
+    ];
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let Some(id) = row.text()? else { return Ok(None) };
+        Ok(Some(Self {
+            id,
+            owner: row.text()?,
+            renewed_at: row.time()?,
+            term: row.float()?.filter(|seconds| !seconds.is_nan()),
+            token: row.int()?,
+            acquired_at: row.time()?,
+            released_at: row.time()?,
+            backend_pid: row.small()?,
+            backend_start: row.time()?,
+            name: row.text()?,
+            expires_at: row.time()?,
+            place: text(row.bytes()?).and_then(|place| place_of(&place)),
+        }))
+    }
+}
+
 impl Source for Lease {
     const TABLE: &'static str = "distlock";
-    const COLUMNS: Columns = &[
-        ("id", ColumnKind::Text),
-        ("owner", ColumnKind::Text),
-        ("ts", ColumnKind::Time),
-        ("expired_time", ColumnKind::Interval),
-        ("token", ColumnKind::Int),
-        ("acquired_at", ColumnKind::Time),
-        ("released_at", ColumnKind::Time),
-        ("backend_pid", ColumnKind::Int),
-        ("backend_start", ColumnKind::Time),
-        ("name", ColumnKind::Text),
-    ];
     /// `$end` and `$place`.
     const EXTRA: usize = 2;
     const MOST: usize = 1000;
@@ -56,24 +78,6 @@ impl Source for Lease {
             lease.expires_at = lease.renewed_at.zip(lease.term).and_then(|(at, term)| end_of(at, term));
         }
         rows
-    }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let Some(id) = row.text()? else { return Ok(None) };
-        Ok(Some(Self {
-            id,
-            owner: row.text()?,
-            renewed_at: row.time()?,
-            term: row.float()?.filter(|seconds| !seconds.is_nan()),
-            token: row.int()?,
-            acquired_at: row.time()?,
-            released_at: row.time()?,
-            backend_pid: row.small()?,
-            backend_start: row.time()?,
-            name: row.text()?,
-            expires_at: row.time()?,
-            place: text(row.bytes()?).and_then(|place| place_of(&place)),
-        }))
     }
 }
 

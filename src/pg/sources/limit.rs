@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::source::{Source, fields, filled};
+use super::source::{Source, filled};
 use super::worker::BESIDE;
 use crate::model::id_generator::IdGenerator;
 use crate::model::rate_limit::RateLimit;
@@ -11,6 +11,7 @@ use crate::model::refusals::Refusals;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Values;
+use crate::pg::decode::rows::DecodedRow;
 use crate::pg::decode::texts::Texts;
 use crate::pg::tables::{ColumnKind, Columns, Table};
 
@@ -18,13 +19,6 @@ const QUERY: &str = include_str!("../../../assets/sql/rate_limits.sql");
 
 impl Source for RateLimit {
     const TABLE: &'static str = "rate_limit";
-    fields! {
-        key: text = "key";
-        count: int = "count",
-        window_start: time = "window_start",
-        max_requests: int = "max_requests",
-        expires_at: time = "expires_at",
-    }
     const MOST: usize = 1000;
     const LACKS: &'static str = "has no columns key and count: not a table of rate limits";
 
@@ -61,11 +55,6 @@ const GENERATORS: &str = include_str!("../../../assets/sql/id_generators.sql");
 
 impl Source for IdGenerator {
     const TABLE: &'static str = "id_generator";
-    fields! {
-        worker: int = "worker_id";
-        sequence: int = "sequence",
-        last_timestamp: int = "last_timestamp",
-    }
     const MOST: usize = 1024;
     const LACKS: &'static str = "has no columns worker_id and last_timestamp: not a table of id generators";
 
@@ -86,20 +75,28 @@ impl Source for IdGenerator {
 
 const REFUSALS: &str = include_str!("../../../assets/sql/refusals.sql");
 
+impl DecodedRow for Refusals {
+    const COLUMNS: Columns = &[
+        ("rate_limit", ColumnKind::Int, false),
+        ("transfer", ColumnKind::Int, false),
+        ("lease", ColumnKind::Int, false),
+        ("task", ColumnKind::Int, false),
+    ];
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let (rate_limit, transfer, lease, task) = (row.int()?, row.int()?, row.int()?, row.int()?);
+        Ok(Some(Self { at: None, rate_limit, transfer, lease, task }))
+    }
+}
+
 impl Source for Refusals {
     const TABLE: &'static str = "refusals";
-    const COLUMNS: Columns = &[
-        ("rate_limit", ColumnKind::Int),
-        ("transfer", ColumnKind::Int),
-        ("lease", ColumnKind::Int),
-        ("task", ColumnKind::Int),
-    ];
     const MOST: usize = 1;
     const LACKS: &'static str = "has no columns rate_limit and transfer: not a table of refusals";
     const BESIDE: &'static [&'static str] = BESIDE;
 
     fn is_one(table: &Table) -> bool {
-        Self::COLUMNS.iter().all(|(name, kind)| table.is(name, *kind))
+        Self::COLUMNS.iter().all(|(name, kind, _)| table.is(name, *kind))
     }
 
     fn query(table: &Table) -> Result<String, Text> {
@@ -109,10 +106,5 @@ impl Source for Refusals {
     /// A copy of the table has no rows: its counters are not known.
     fn of_copy(_: &[Bytes], _: &mut Texts, _: Timestamp) -> Result<Vec<Self>, DecodeError> {
         Ok(vec![Self::default()])
-    }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let (rate_limit, transfer, lease, task) = (row.int()?, row.int()?, row.int()?, row.int()?);
-        Ok(Some(Self { at: None, rate_limit, transfer, lease, task }))
     }
 }

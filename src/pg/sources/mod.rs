@@ -22,6 +22,7 @@ use tokio_postgres::{Client, Row};
 
 use super::background::{self, Background, Detected, Renewal};
 use super::decode::copy;
+use super::decode::rows::DecodedRow as _;
 use super::decode::texts::Texts;
 use super::scope::SectionError;
 use super::tables::Refusal;

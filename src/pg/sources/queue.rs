@@ -6,14 +6,15 @@
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
 
-use super::source::{Places, Reads, Source, fields, filled};
+use super::source::{Places, Reads, Source, filled};
 use crate::model::task::KeyRule;
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::{self, Values};
+use crate::pg::decode::rows::DecodedRow;
 use crate::pg::decode::texts::Texts;
-use crate::pg::tables::{ColumnKind, Columns, KEY, LOCKER, Table, every};
+use crate::pg::tables::{ColumnKind, Columns, Table, every};
 
 pub(super) const TABLE: &str = "task_queue";
 pub(super) const LACKS: &str = "has no columns id and status: not a work queue";
@@ -56,14 +57,25 @@ const COUNTED_PER_POLL: usize = 4000;
 const STATUSES: [&str; 4] = ["pending", "processing", "completed", "failed"];
 const NO_TIME: &str = "NULL::pg_catalog.timestamptz";
 
+impl DecodedRow for StateCount {
+    const COLUMNS: Columns = &[
+        ("status", ColumnKind::Text, false),
+        ("due_at", ColumnKind::Time, false),
+        ("created_at", ColumnKind::Time, false),
+        ("completed_at", ColumnKind::Time, false),
+    ];
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let status = row.text()?;
+        let count: u64 = row.small()?.unwrap_or_default();
+        let is_more = row.flag()?.unwrap_or_default();
+        let count = if is_more { count.min(MOST as u64) } else { count };
+        Ok(Some(Self { status, count, is_more, oldest_at: row.time()?, last_minute: row.small()? }))
+    }
+}
+
 impl Source for StateCount {
     const TABLE: &'static str = TABLE;
-    const COLUMNS: Columns = &[
-        ("status", ColumnKind::Text),
-        ("due_at", ColumnKind::Time),
-        ("created_at", ColumnKind::Time),
-        ("completed_at", ColumnKind::Time),
-    ];
     const WIDTH: usize = 5;
     const MOST: usize = 100;
     const LACKS: &'static str = LACKS;
@@ -100,14 +112,6 @@ impl Source for StateCount {
             ));
         }
         Ok(parts.join("\nUNION ALL\n"))
-    }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let status = row.text()?;
-        let count: u64 = row.small()?.unwrap_or_default();
-        let is_more = row.flag()?.unwrap_or_default();
-        let count = if is_more { count.min(MOST as u64) } else { count };
-        Ok(Some(Self { status, count, is_more, oldest_at: row.time()?, last_minute: row.small()? }))
     }
 
     /// A copy is counted here. Items of unknown status are counted together, without a name.
@@ -214,25 +218,6 @@ const ITEMS_PER_POLL: usize = 600;
 
 impl Source for Item {
     const TABLE: &'static str = TABLE;
-    fields! {
-        id: int = "id";
-        name: text = "task_name",
-        status: text = "status",
-        worker: text = "worker_id",
-        created_at: time = "created_at",
-        started_at: time = "started_at",
-        completed_at: time = "completed_at",
-        attempt: int = "attempt",
-        max_attempts: int = "max_attempts",
-        backend_pid: small = "backend_pid",
-        backend_start: time = "backend_start",
-        heartbeat_at: time = "heartbeat_at",
-        error: text = "error_message",
-        timeout: number = "timeout",
-        due_at: time = "due_at",
-        key: int = KEY,
-        locker: small = LOCKER,
-    }
     const MOST: usize = PROCESSING + FAILED + PENDING;
     const LACKS: &'static str = LACKS;
 

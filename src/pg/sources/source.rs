@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use locktop_tasks::sql::{fill, without_comments};
 
-use crate::model::task::KeyRule;
+use crate::model::id_generator::IdGenerator;
+use crate::model::rate_limit::RateLimit;
+use crate::model::table_rows::table_rows;
+use crate::model::task::{Execution, KeyRule, Schedule};
+use crate::model::work_queue::Item;
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::DecodeError;
-use crate::pg::decode::copy::{self, Values};
+use crate::pg::decode::rows::{DecodedRow, decoded};
 use crate::pg::decode::texts::Texts;
-use crate::pg::tables::{Columns, Table, columns, every};
+use crate::pg::decode::{DecodeError, copy};
+use crate::pg::tables::{Table, columns, every};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
@@ -22,10 +26,8 @@ pub(super) enum Reads {
     Copy,
 }
 
-pub(super) trait Source: Clone {
+pub(super) trait Source: Clone + DecodedRow {
     const TABLE: &'static str;
-    /// Columns that are read, or copied if the owner is not trusted.
-    const COLUMNS: Columns;
     /// Further columns of the query: a copy has NULL in them.
     const EXTRA: usize = 0;
     /// Columns of the query: those of the table and the extra ones.
@@ -66,8 +68,6 @@ pub(super) trait Source: Clone {
     fn stays(&self) -> bool {
         false
     }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError>;
 
     /// Orders and filters the rows of a copy as the query would.
     fn choose(rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
@@ -119,46 +119,4 @@ pub(super) fn filled<T: Source>(sql: &str, table: &Table, values: &[(&str, &str)
     fill(&without_comments(sql), &all)
 }
 
-/// The columns of a table in order: field of the row, how its value is read, and column. Without the values before the
-/// semicolon a row cannot be distinguished from others.
-macro_rules! fields {
-    (
-        $($key:ident: $key_value:ident = $key_column:expr),+;
-        $($field:ident: $value:ident = $column:expr),+ $(,)?
-    ) => {
-        const COLUMNS: $crate::pg::tables::Columns = &[
-            $(($key_column, $crate::pg::sources::source::kind!($key_value)),)+
-            $(($column, $crate::pg::sources::source::kind!($value)),)+
-        ];
-
-        fn read(
-            row: &mut $crate::pg::decode::copy::Values<'_, '_>,
-        ) -> Result<Option<Self>, $crate::pg::decode::DecodeError> {
-            let ($(Some($key),)+) = ($(row.$key_value()?,)+) else { return Ok(None) };
-            Ok(Some(Self { $($key,)+ $($field: row.$value()?,)+ }))
-        }
-    };
-}
-
-macro_rules! kind {
-    (int) => {
-        $crate::pg::tables::ColumnKind::Int
-    };
-    (small) => {
-        $crate::pg::tables::ColumnKind::Int
-    };
-    (text) => {
-        $crate::pg::tables::ColumnKind::Text
-    };
-    (time) => {
-        $crate::pg::tables::ColumnKind::Time
-    };
-    (flag) => {
-        $crate::pg::tables::ColumnKind::Bool
-    };
-    (number) => {
-        $crate::pg::tables::ColumnKind::Interval
-    };
-}
-
-pub(super) use {fields, kind};
+table_rows!(decoded);

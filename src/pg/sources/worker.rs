@@ -7,6 +7,7 @@ use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Values;
+use crate::pg::decode::rows::DecodedRow;
 use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/task_workers.sql");
@@ -18,16 +19,32 @@ const POLLS: u32 = 5;
 /// Tables of the config whose schemas are searched for tables without a name in the config.
 pub(super) const BESIDE: &[&str] = &["distlock", "task_queue", "rate_limit", "id_generator"];
 
+impl DecodedRow for TaskWorker {
+    const COLUMNS: Columns = &[
+        ("backend_pid", ColumnKind::Int, false),
+        ("backend_start", ColumnKind::Time, false),
+        ("worker_id", ColumnKind::Text, false),
+        ("takes_tasks", ColumnKind::Bool, false),
+        ("takes_items", ColumnKind::Bool, false),
+        ("announced_at", ColumnKind::Time, false),
+    ];
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let Some(pid) = row.small()? else { return Ok(None) };
+        Ok(Some(Self {
+            pid,
+            start: row.time()?,
+            name: row.text()?,
+            takes_tasks: row.flag()?.unwrap_or(true),
+            takes_items: row.flag()?.unwrap_or(true),
+            announced_at: row.time()?,
+            types: row.whole_text()?,
+        }))
+    }
+}
+
 impl Source for TaskWorker {
     const TABLE: &'static str = "locktop_workers";
-    const COLUMNS: Columns = &[
-        ("backend_pid", ColumnKind::Int),
-        ("backend_start", ColumnKind::Time),
-        ("worker_id", ColumnKind::Text),
-        ("takes_tasks", ColumnKind::Bool),
-        ("takes_items", ColumnKind::Bool),
-        ("announced_at", ColumnKind::Time),
-    ];
     /// The types: not known from a copy, and a worker that may take anything causes no alarm.
     const EXTRA: usize = 1;
     const MOST: usize = 2000;
@@ -49,19 +66,6 @@ impl Source for TaskWorker {
         rows
     }
 
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let Some(pid) = row.small()? else { return Ok(None) };
-        Ok(Some(Self {
-            pid,
-            start: row.time()?,
-            name: row.text()?,
-            takes_tasks: row.flag()?.unwrap_or(true),
-            takes_items: row.flag()?.unwrap_or(true),
-            announced_at: row.time()?,
-            types: row.whole_text()?,
-        }))
-    }
-
     fn rest(_: &[Self], _: Reads) -> u32 {
         POLLS
     }
@@ -75,22 +79,45 @@ const CONTENDED_POLLS: u32 = 10;
 /// would change with every call of `observe_lock_waits()`, whose updates stay on their page without it (HOT).
 const ROWS: i64 = 20_000;
 
+impl DecodedRow for CountedWaits {
+    const COLUMNS: Columns = &[
+        ("locktype", ColumnKind::Text, false),
+        ("database", ColumnKind::Oid, false),
+        ("relation", ColumnKind::Oid, false),
+        ("classid", ColumnKind::Oid, false),
+        ("objid", ColumnKind::Oid, false),
+        ("objsubid", ColumnKind::Int, false),
+        ("waits_seen", ColumnKind::Int, false),
+        ("total_wait", ColumnKind::Interval, false),
+        ("longest_wait", ColumnKind::Interval, false),
+        ("longest_mode", ColumnKind::Text, false),
+        ("first_seen", ColumnKind::Time, false),
+        ("last_seen", ColumnKind::Time, false),
+    ];
+
+    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+        let locktype = row.text()?.map(|text| LockType::parse(text.as_bytes()));
+        let mut oid = || Ok::<_, DecodeError>(row.small()?.unwrap_or(0));
+        let (database, relation, classid, objid) = (oid()?, oid()?, oid()?, oid()?);
+        let objsubid = row.small()?.unwrap_or(0);
+        let waits = row.small()?.unwrap_or(0);
+        let (total, longest) = (row.number()?, row.number()?.unwrap_or(0.0));
+        let longest_mode = row.text()?.and_then(|mode| LockMode::parse(mode.as_bytes()));
+        let (first, last) = (row.time()?, row.time()?);
+        Ok(locktype.zip(total).map(|(locktype, total)| Self {
+            tag: tag(locktype, database, relation, (classid, objid, objsubid)),
+            waits,
+            total,
+            longest,
+            longest_mode,
+            first,
+            last,
+        }))
+    }
+}
+
 impl Source for CountedWaits {
     const TABLE: &'static str = "contended_locks";
-    const COLUMNS: Columns = &[
-        ("locktype", ColumnKind::Text),
-        ("database", ColumnKind::Oid),
-        ("relation", ColumnKind::Oid),
-        ("classid", ColumnKind::Oid),
-        ("objid", ColumnKind::Oid),
-        ("objsubid", ColumnKind::Int),
-        ("waits_seen", ColumnKind::Int),
-        ("total_wait", ColumnKind::Interval),
-        ("longest_wait", ColumnKind::Interval),
-        ("longest_mode", ColumnKind::Text),
-        ("first_seen", ColumnKind::Time),
-        ("last_seen", ColumnKind::Time),
-    ];
     const MOST: usize = 50;
     const LACKS: &'static str = "has no columns locktype, objid and total_wait: not a table of counted waits";
     const BESIDE: &'static [&'static str] = BESIDE;
@@ -116,26 +143,6 @@ impl Source for CountedWaits {
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
         rows.sort_by(|a, b| b.total.total_cmp(&a.total));
         rows
-    }
-
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
-        let locktype = row.text()?.map(|text| LockType::parse(text.as_bytes()));
-        let mut oid = || Ok::<_, DecodeError>(row.small()?.unwrap_or(0));
-        let (database, relation, classid, objid) = (oid()?, oid()?, oid()?, oid()?);
-        let objsubid = row.small()?.unwrap_or(0);
-        let waits = row.small()?.unwrap_or(0);
-        let (total, longest) = (row.number()?, row.number()?.unwrap_or(0.0));
-        let longest_mode = row.text()?.and_then(|mode| LockMode::parse(mode.as_bytes()));
-        let (first, last) = (row.time()?, row.time()?);
-        Ok(locktype.zip(total).map(|(locktype, total)| Self {
-            tag: tag(locktype, database, relation, (classid, objid, objsubid)),
-            waits,
-            total,
-            longest,
-            longest_mode,
-            first,
-            last,
-        }))
     }
 
     fn rest(_: &[Self], _: Reads) -> u32 {

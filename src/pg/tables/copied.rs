@@ -96,7 +96,7 @@ impl Copying {
         }
         let mut names = Vec::new();
         let mut layout = Layout { copied: Vec::new(), wanted: Vec::new(), extra, zone: table.zone };
-        for (name, kind) in wanted {
+        for (name, kind, _) in wanted {
             let column = table.column(name).filter(|column| column.generated.is_empty());
             let place = column.filter(|column| fits(*kind, column.kind)).map(|column| {
                 names.push(escape_identifier(&column.name));

@@ -217,6 +217,17 @@ pub(in crate::pg) enum ColumnKind {
 }
 
 impl ColumnKind {
+    /// The type that its values are read as.
+    pub(in crate::pg) fn sql(self) -> &'static str {
+        match self {
+            Self::Int | Self::Oid => "pg_catalog.int8",
+            Self::Text => "pg_catalog.text",
+            Self::Time => "pg_catalog.timestamptz",
+            Self::Bool => "pg_catalog.bool",
+            Self::Interval | Self::Number => "pg_catalog.float8",
+        }
+    }
+
     /// The kind of a built-in type, by its OID (`src/include/catalog/pg_type.dat`).
     pub(in crate::pg) fn of(oid: u32) -> Option<Self> {
         Some(match oid {
@@ -233,20 +244,20 @@ impl ColumnKind {
 }
 
 /// In [`Columns`], the key that the config defines for a row: no column has this name.
-pub(in crate::pg) const KEY: &str = "";
+const KEY: &str = "";
 
 /// The transaction that has locked or changed a row: a system column.
-pub(in crate::pg) const LOCKER: &str = "xmax";
+const LOCKER: &str = "xmax";
 
-/// The columns to read, in order: name and kind. An interval is read as seconds.
-pub(in crate::pg) type Columns = &'static [(&'static str, ColumnKind)];
+/// The columns to read, in order: name, kind, and whether a row needs it. An interval is read as seconds.
+pub(in crate::pg) type Columns = &'static [(&'static str, ColumnKind, bool)];
 
 /// An expression per column; NULL if the column is missing or has another kind.
 pub(in crate::pg) fn columns(table: &Table, wanted: Columns) -> String {
     let expressions = wanted
         .iter()
         .zip(0..)
-        .map(|((name, kind), place)| format!("{} AS c{place}", expression(table, name, *kind)));
+        .map(|((name, kind, _), place)| format!("{} AS c{place}", expression(table, name, *kind)));
     expressions.collect::<Vec<_>>().join(",\n       ")
 }
 
@@ -278,11 +289,7 @@ fn expression(table: &Table, name: &str, wanted: ColumnKind) -> String {
         (ColumnKind::Interval, Some(ColumnKind::Int | ColumnKind::Number)) => {
             format!("{column}::pg_catalog.float8")
         }
-        (ColumnKind::Int | ColumnKind::Oid, _) => "NULL::pg_catalog.int8".to_owned(),
-        (ColumnKind::Text, _) => "NULL::pg_catalog.text".to_owned(),
-        (ColumnKind::Time, _) => "NULL::pg_catalog.timestamptz".to_owned(),
-        (ColumnKind::Bool, _) => "NULL::pg_catalog.bool".to_owned(),
-        (ColumnKind::Interval | ColumnKind::Number, _) => "NULL::pg_catalog.float8".to_owned(),
+        (wanted, _) => format!("NULL::{}", wanted.sql()),
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) use access::{Refusal, blocker, has_changed, reason};
 pub(super) use copied::Copying;
 #[cfg(test)]
 pub(super) use found::{Column, Index};
-pub(super) use found::{ColumnKind, Columns, KEY, LOCKER, Named, Table, columns, guarded, locked, meant};
+pub(super) use found::{ColumnKind, Columns, Named, Table, columns, guarded, locked, meant};
 pub(super) use reading::{Plan, Reading, records};
 
 /// Largest number of polls skipped between two that read much.

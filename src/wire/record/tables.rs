@@ -11,41 +11,16 @@ use crate::model::refusals::Refusals;
 use crate::model::snapshot::Section;
 use crate::model::systems::{CountedWaits, Source, Systems, TableRows};
 use crate::model::table::{Growth, Owner};
+use crate::model::table_rows::{queried_rows, table_rows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
 use crate::model::task_worker::TaskWorker;
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 
+table_rows!(columns);
+queried_rows!(columns);
+
 columns! {
-    Schedules of Schedule {
-        1 id: i64,
-        2 name: Option<Text>,
-        3 kind: Option<Text>,
-        4 cron: Option<Text>,
-        5 enabled: Option<bool>,
-        6 last_run_at: Option<Timestamp>,
-        7 next_run_at: Option<Timestamp>,
-        8 priority: Option<i64>,
-        9 timeout: Option<f64>,
-        10 max_attempts: Option<i64>,
-        11 attempts: Option<i64>,
-        12 key: Option<i64>,
-    }
-    Executions of Execution {
-        1 id: i64,
-        2 task_id: i64,
-        3 worker: Option<Text>,
-        4 status: Option<Text>,
-        5 started_at: Option<Timestamp>,
-        6 completed_at: Option<Timestamp>,
-        7 error: Option<Text>,
-        8 lock_id: Option<i64>,
-        9 backend_pid: Option<i32>,
-        10 backend_start: Option<Timestamp>,
-        11 attempt: Option<i64>,
-        12 heartbeat_at: Option<Timestamp>,
-        13 recovered_by: Option<Text>,
-    }
     /// The owner of a table.
     Owners of Owner { 1 name: Text, 2 stranger: Option<Text>, 3 hides: Option<Text>, }
     /// How large a table is.
@@ -61,58 +36,6 @@ columns! {
         7 has_function: bool,
         8 owner: Owner,
         9 growth: Growth,
-    }
-    Leases of Lease {
-        1 id: Text,
-        2 owner: Option<Text>,
-        3 renewed_at: Option<Timestamp>,
-        4 term: Option<f64>,
-        5 expires_at: Option<Timestamp>,
-        6 token: Option<i64>,
-        7 acquired_at: Option<Timestamp>,
-        8 released_at: Option<Timestamp>,
-        9 backend_pid: Option<i32>,
-        10 backend_start: Option<Timestamp>,
-        11 place: Option<(u32, u16)>,
-        12 name: Option<Text>,
-    }
-    StateCounts of StateCount {
-        1 status: Option<Text>,
-        2 count: u64,
-        3 is_more: bool,
-        4 oldest_at: Option<Timestamp>,
-        5 last_minute: Option<u64>,
-    }
-    Items of Item {
-        1 id: i64,
-        2 name: Option<Text>,
-        3 status: Option<Text>,
-        4 worker: Option<Text>,
-        5 created_at: Option<Timestamp>,
-        6 started_at: Option<Timestamp>,
-        7 completed_at: Option<Timestamp>,
-        8 attempt: Option<i64>,
-        9 max_attempts: Option<i64>,
-        10 backend_pid: Option<i32>,
-        11 backend_start: Option<Timestamp>,
-        12 heartbeat_at: Option<Timestamp>,
-        13 error: Option<Text>,
-        14 timeout: Option<f64>,
-        15 due_at: Option<Timestamp>,
-        16 key: Option<i64>,
-        17 locker: Option<u32>,
-    }
-    RateLimits of RateLimit {
-        1 key: Text,
-        2 count: Option<i64>,
-        3 window_start: Option<Timestamp>,
-        4 max_requests: Option<i64>,
-        5 expires_at: Option<Timestamp>,
-    }
-    Generators of IdGenerator {
-        1 worker: i64,
-        2 sequence: Option<i64>,
-        3 last_timestamp: Option<i64>,
     }
     /// The table of a lock system.
     Sources of Source {
@@ -279,15 +202,6 @@ fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {
 }
 
 columns! {
-    TaskWorkers of TaskWorker {
-        1 pid: i32,
-        2 start: Option<Timestamp>,
-        3 name: Option<Text>,
-        4 takes_tasks: bool,
-        5 takes_items: bool,
-        6 types: Option<Text>,
-        7 announced_at: Option<Timestamp>,
-    }
     CountedLocks of CountedWaits {
         1 tag: LockTag,
         2 waits: u64,
@@ -296,13 +210,6 @@ columns! {
         5 longest_mode: Option<LockMode>,
         6 first: Option<Timestamp>,
         7 last: Option<Timestamp>,
-    }
-    RefusalRows of Refusals {
-        1 at: Option<Timestamp>,
-        2 rate_limit: Option<i64>,
-        3 transfer: Option<i64>,
-        4 lease: Option<i64>,
-        5 task: Option<i64>,
     }
 }
 

@@ -51,11 +51,7 @@ impl BoardBuilder<'_> {
         for depth in rows.depth.section.last_rows().iter() {
             let row = self.queue_of(&mut queues, place, depth.queue.as_ref());
             let is_least = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED);
-            let number = u64::try_from(depth.number).unwrap_or_default().min(if depth.is_estimate {
-                u64::MAX
-            } else {
-                COUNTED
-            });
+            let number = if depth.is_estimate { depth.number } else { depth.number.min(COUNTED) };
             row.counts
                 .insert(depth.state.clone(), Count { number, is_least, is_estimate: depth.is_estimate });
             row.oldest_at = earliest(row.oldest_at, depth.oldest_at);

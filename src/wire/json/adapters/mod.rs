@@ -116,11 +116,10 @@ fn queue_row(row: &QueueRow) -> impl Json {
 
 /// If all queues together exceed the counting limit, no number is complete.
 fn depth(depth: &Depth, counted: &BTreeMap<&str, u64>) -> impl Json {
-    let most = i64::try_from(COUNTED).unwrap_or(i64::MAX);
     object!(
         depth;
         queue, state,
-        number = if depth.is_estimate { depth.number } else { depth.number.min(most) },
+        number = if depth.is_estimate { depth.number } else { depth.number.min(COUNTED) },
         is_more = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED),
         is_estimate, oldest_at,
     )

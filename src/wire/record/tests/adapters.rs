@@ -123,7 +123,7 @@ impl Dice {
             depth: self.part(|dice| Depth {
                 queue: dice.maybe(Self::text),
                 state: dice.text(),
-                number: dice.i64(),
+                number: dice.i64().unsigned_abs(),
                 is_estimate: dice.bool(),
                 oldest_at: dice.maybe(Self::time),
             }),

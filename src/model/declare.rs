@@ -24,3 +24,27 @@ macro_rules! words {
         }
     };
 }
+
+/// Row types whose fields have the number of their column in a recording, and their columns in a query. The macro that is
+/// named first passes them on to another macro.
+macro_rules! rows {
+    (as $name:ident; $($(#[$about:meta])* pub struct $row:ident in $columns:ident {
+        $($(#[$doc:meta])* $tag:literal $field:ident: $type:ty $(= $($column:literal)+)?,)*
+    })*) => {
+        $(
+            $(#[$about])*
+            #[derive(Debug, Clone, PartialEq, Default)]
+            pub struct $row {
+                $($(#[$doc])* pub $field: $type,)*
+            }
+        )*
+
+        rows! { @ ($) $name $($columns of $row { $($tag $field: $type $(= $($column)+)?,)* })* }
+    };
+    (@ ($d:tt) $name:ident $($rows:tt)*) => {
+        macro_rules! $name {
+            ($d to:ident) => { $d to! { $($rows)* } };
+        }
+        pub(crate) use $name;
+    };
+}
