@@ -3,6 +3,7 @@ use super::line::{Line, Tone};
 use super::panes::RowId;
 use crate::model::Text;
 use crate::model::finding::Finding;
+use crate::model::lock_key::LockKey;
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::why::why;
@@ -149,6 +150,25 @@ pub(super) fn of(value: Option<i64>, most: Option<i64>) -> String {
         Some(most) => format!("{} of {most}", number(value)).trim_start().to_owned(),
         None => number(value),
     }
+}
+
+/// `in 4m10s`, `12m ago`, by the number of seconds until then.
+pub(super) fn in_or_ago(left: f64) -> String {
+    let time = crate::text::duration(left.abs());
+    if left > 0.0 { format!("in {time}") } else { format!("{time} ago") }
+}
+
+/// The key of a job, a worker or a lease of another system, and the session that holds it.
+pub(super) fn held_by(context: &Context<'_>, key: Option<LockKey>, pid: Option<i32>) -> Vec<Line> {
+    let key = key.map(|key| field("key", key.to_string(), Tone::Plain));
+    let session = pid.map(|pid| field("session", party(context, Party::Backend(pid)), Tone::Plain));
+    key.into_iter().chain(session).collect()
+}
+
+pub(super) fn last_error(error: Option<&Text>) -> Vec<Line> {
+    let Some(error) = error.filter(|error| !error.is_empty()) else { return Vec::new() };
+    let text = crate::text::one_line(error);
+    vec![Line::new(), heading("Last error"), Line::new().with("  ", Tone::Plain).with(text, Tone::Critical)]
 }
 
 /// `left` is the number of seconds until the end.

@@ -2,10 +2,10 @@ use super::Column;
 use super::column::{Rows, Words};
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::model::Timestamp;
 use crate::model::adapter::{InstallationRows, PartRows};
 use crate::model::snapshot::Section;
 use crate::model::systems::TableRows;
+use crate::model::{Text, Timestamp};
 use crate::text;
 
 pub type Fact = (String, Tone);
@@ -66,6 +66,11 @@ pub(super) fn has_several(context: &Context<'_>) -> bool {
 
 pub(super) fn name(rows: &InstallationRows) -> String {
     text::one_line_prefix(&rows.installation.label(), 40).into_owned()
+}
+
+/// The title of a detail page: `Job of GoodJob`.
+pub(super) fn of_source(what: &str, source: Option<&Text>) -> String {
+    source.map_or_else(|| what.to_owned(), |source| format!("{what} of {}", text::one_line(source)))
 }
 
 /// An installation by its index, for a detail page: `pg_cron cron, version 1.6`.

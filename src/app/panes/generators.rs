@@ -14,7 +14,7 @@ use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, number};
 use crate::app::line::{Line, Tone};
-use crate::model::id_generator::{self, GeneratorId, GeneratorRow};
+use crate::model::id_generator::{self, GeneratorRow};
 use crate::text;
 
 pane_rows! {
@@ -74,18 +74,9 @@ pub(super) static PANE: Definition = Definition {
     empty: "no id generators",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.generators), error: None },
-    name: |_, id| match id {
-        RowId::Generator(id) => format!("Id generator {}", id.worker),
-        _ => String::new(),
-    },
-    label: |_, id| match id {
-        RowId::Generator(id) => format!("id generator {}", id.worker),
-        _ => String::new(),
-    },
-    detail: |context, id, _| match id {
-        RowId::Generator(id) => detail(context, id),
-        _ => None,
-    },
+    name: |_, id| numbered("Id generator", id),
+    label: |_, id| numbered("id generator", id),
+    detail: |context, id, _| detail(context, id),
     ..Definition::new(("Id generators", "an id generator"), &COLUMNS, |context, _| {
         Row::all_of(context.snapshot.systems.generators.iter().map(|rows| rows.section.last_rows().len()))
     })
@@ -122,8 +113,12 @@ pub(in crate::app) fn last(row: &GeneratorRow<'_>) -> Cell {
     }
 }
 
-fn detail(context: &Context<'_>, id: GeneratorId) -> Option<Vec<Line>> {
-    let row = id_generator::rows(context.snapshot).find(|row| row.id == id)?;
+fn numbered(what: &str, id: RowId) -> String {
+    if let RowId::Generator(id) = id { format!("{what} {}", id.worker) } else { String::new() }
+}
+
+fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
+    let row = id_generator::rows(context.snapshot).find(|row| RowId::Generator(row.id) == id)?;
     let last = last(&row);
     Some(vec![
         field("last id", last.text, last.tone),

@@ -7,7 +7,7 @@
 
 use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, read_at, source, with_version};
+use super::facts::{Fact, count, gaps, of_source, read_at, source, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, state};
@@ -88,10 +88,7 @@ pub(super) static PANE: Definition = Definition {
     facts: |context, _| facts(context),
     read: |context| Read { at: read_at(context, |rows| &rows.depth), error: None },
     is_state: |word| QueueState::named(word).is_some(),
-    name: |context, id| match of(context, id) {
-        Some(row) => format!("Queue of {}", text::one_line(&row.source)),
-        None => "Queue".to_owned(),
-    },
+    name: |context, id| of_source("Queue", of(context, id).map(|row| &row.source)),
     label: |_, _| "a queue".to_owned(),
     detail: |context, id, _| detail(context, id),
     ..Definition::new(("Job queues", "a queue"), &COLUMNS, |context, _| {
@@ -106,8 +103,7 @@ fn says_something(row: &QueueRow) -> bool {
 }
 
 fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a QueueRow> {
-    let RowId::JobQueue(id) = id else { return None };
-    context.view.adapters.queues.iter().find(|row| row.id == id)
+    context.view.adapters.queues.iter().find(|row| RowId::JobQueue(row.id) == id)
 }
 
 fn tone(state: QueueState) -> Tone {

@@ -8,31 +8,18 @@
 use super::cell::worker;
 use super::column::{BEAT, Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, read_at, source, with_version};
+use super::facts::{Fact, count, gaps, of_source, read_at, source, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, keep_said, number, party, state, words};
+use crate::app::detail::{ago, field, fields, heading, held_by, keep_said, number, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{JobRow, Part, Parts, Proof, Worker, WorkerRow, WorkerState};
-use crate::model::wait_graph::Party;
 use crate::text;
 
-#[derive(Clone, Copy)]
-struct Seen<'a> {
-    row: &'a WorkerRow,
-    worker: &'a Worker,
-}
-
 pane_rows! {
-    Workers<'a> = Seen<'a>,
-    |context, row| seen(context, context.view.adapters.workers.get(row.at()?)?),
-    |seen| RowId::Worker(seen.row.id)
-}
-
-fn seen<'a>(context: &Context<'a>, row: &'a WorkerRow) -> Option<Seen<'a>> {
-    let (place, at) = row.place;
-    let worker = context.snapshot.adapters.get(place)?.workers.section.last_rows().get(at)?;
-    Some(Seen { row, worker })
+    Workers<'a> = &'a WorkerRow,
+    |context, row| context.view.adapters.workers.get(row.at()?),
+    |row| RowId::Worker(row.id)
 }
 
 static COLUMNS: Columns<Workers> = Columns {
@@ -44,52 +31,52 @@ static COLUMNS: Columns<Workers> = Columns {
                 "gone: it lost its lock or session; silent: for longer than its system permits; stopped: it reported that",
             ),
             (7, 7),
-            |seen, _| (seen.row.state.as_str(), tone(seen.row.state)),
+            |row, _| (row.state.as_str(), tone(row.state)),
         ),
-        source(|seen, _| Some(&seen.row.source)),
+        source(|row, _| Some(&row.source)),
         Column::sorted(
             ("WORKER", "worker", "its name, or its id"),
             (12, 30),
-            |seen, _, room| worker(Some(name(&seen)), room),
-            |seen, _| Value::text(Some(name(&seen))),
+            |row, _, room| worker(Some(name(row)), room),
+            |row, _| Value::text(Some(name(row))),
         ),
-        Column::text(("KIND", "kind", "its role: works, dispatches, leads"), (6, 12), |seen, _| {
-            seen.worker.kind.as_deref()
+        Column::text(("KIND", "kind", "its role: works, dispatches, leads"), (6, 12), |row, _| {
+            row.worker.kind.as_deref()
         })
         .rank(5)
         .only_where(|context| any(context, |worker| worker.kind.is_some())),
-        Column::text(("QUEUES", "queues", "the queues that it takes jobs from"), (8, 20), |seen, _| {
-            seen.worker.queues.as_deref()
+        Column::text(("QUEUES", "queues", "the queues that it takes jobs from"), (8, 20), |row, _| {
+            row.worker.queues.as_deref()
         })
         .rank(4)
         .only_where(|context| any(context, |worker| worker.queues.is_some())),
         Column::cell(
             ("PROOF", "proof", "the evidence of its state: its lock, its session, its last heartbeat"),
             (9, 9),
-            |seen, _, _| super::jobs::proof(seen.row.proof),
+            |row, _, _| super::jobs::proof(row.proof),
         )
         .rank(2),
         Column::sorted(
             ("JOBS", "jobs", "jobs that it runs, and its limit"),
             (5, 7),
-            |seen, _, _| busy(&seen),
-            |seen, _| Value::whole(seen.row.busy),
+            |row, _, _| busy(row),
+            |row, _| Value::whole(row.busy),
         )
         .right(),
-        Column::age(BEAT, (7, 7), Tone::Plain, |seen, context| context.age(seen.worker.beat_at)),
-        Column::age(("UP", "up", "since it was started"), (7, 7), Tone::Dim, |seen, context| {
-            context.age(seen.worker.started_at)
+        Column::age(BEAT, (7, 7), Tone::Plain, |row, context| context.age(row.worker.beat_at)),
+        Column::age(("UP", "up", "since it was started"), (7, 7), Tone::Dim, |row, context| {
+            context.age(row.worker.started_at)
         })
         .rank(6),
         Column::number(
             ("PID", "pid", "its session, or the one that holds its lock"),
             (7, 8),
             Tone::Plain,
-            |seen, _| seen.row.pid.map(i64::from),
+            |row, _| row.pid.map(i64::from),
         )
         .left()
         .rank(7),
-        Column::text(("HOST", "host", "its host"), (8, 0), |seen, _| seen.worker.host.as_deref()).rank(8),
+        Column::text(("HOST", "host", "its host"), (8, 0), |row, _| row.worker.host.as_deref()).rank(8),
     ],
     others: &[],
 };
@@ -102,10 +89,7 @@ pub(super) static PANE: Definition = Definition {
     facts: |context, _| facts(context),
     read: |context| Read { at: read_at(context, |rows| &rows.workers), error: None },
     is_state: |word| WorkerState::named(word).is_some(),
-    name: |context, id| match of(context, id) {
-        Some(seen) => format!("Worker of {}", text::one_line(&seen.row.source)),
-        None => "Worker".to_owned(),
-    },
+    name: |context, id| of_source("Worker", of(context, id).map(|row| &row.source)),
     label: |_, _| "a worker".to_owned(),
     detail: |context, id, _| detail(context, id),
     ..Definition::new(("Job workers", "a worker"), &COLUMNS, |context, _| {
@@ -113,9 +97,8 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-fn of<'a>(context: &Context<'a>, id: RowId) -> Option<Seen<'a>> {
-    let RowId::Worker(id) = id else { return None };
-    seen(context, context.view.adapters.workers.iter().find(|row| row.id == id)?)
+fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a WorkerRow> {
+    context.view.adapters.workers.iter().find(|row| RowId::Worker(row.id) == id)
 }
 
 fn tone(state: WorkerState) -> Tone {
@@ -130,13 +113,13 @@ fn any(context: &Context<'_>, is: impl Fn(&Worker) -> bool) -> bool {
     context.snapshot.adapters.iter().any(|rows| rows.workers.section.last_rows().iter().any(&is))
 }
 
-fn name<'a>(seen: &Seen<'a>) -> &'a str {
-    seen.worker.name.as_deref().unwrap_or(&seen.worker.id)
+fn name(row: &WorkerRow) -> &str {
+    row.worker.name.as_deref().unwrap_or(&row.worker.id)
 }
 
 /// Jobs that it runs, and the number that it can run at once: `2/3`.
-fn busy(seen: &Seen<'_>) -> Cell {
-    match (seen.row.busy, seen.worker.capacity) {
+fn busy(row: &WorkerRow) -> Cell {
+    match (row.busy, row.worker.capacity) {
         (None, None) => Cell::none(),
         (Some(busy), None) => Cell::plain(busy.to_string()),
         (None, Some(capacity)) => Cell::plain(format!("?/{capacity}")),
@@ -182,8 +165,8 @@ fn why(context: &Context<'_>, row: &WorkerRow) -> String {
 }
 
 fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
-    let seen = of(context, id)?;
-    let Seen { row, worker } = seen;
+    let row = of(context, id)?;
+    let worker = &row.worker;
     let mut lines = vec![
         state(row.state.as_str(), tone(row.state), why(context, row)),
         field("worker", words(worker.name.as_ref()), Tone::Plain),
@@ -204,12 +187,7 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
             ("stopped", ago(context, worker.stopped_at)),
         ]),
     ];
-    if let Some(key) = worker.key {
-        lines.push(field("key", key.to_string(), Tone::Plain));
-    }
-    if let Some(pid) = row.pid {
-        lines.push(field("session", party(context, Party::Backend(pid)), Tone::Plain));
-    }
+    lines.extend(held_by(context, worker.key, row.pid));
     keep_said(&mut lines);
     let jobs = jobs(context, row.place.0, worker);
     if !jobs.is_empty() {

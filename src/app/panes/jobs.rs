@@ -8,13 +8,14 @@
 use super::cell::{job_tone, worker};
 use super::column::{Columns, TRY, WORKER, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, name, source, stale, with_version};
+use super::facts::{Fact, count, name, of_source, source, stale, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, keep_said, number, party, state, words};
+use crate::app::detail::{
+    ago, field, fields, heading, held_by, in_or_ago, keep_said, last_error, number, state, words,
+};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{self, InstallationRows, JobRow, JobState, Part, Parts, Proof};
-use crate::model::wait_graph::Party;
 use crate::text;
 
 pane_rows! {
@@ -108,10 +109,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     facts: |context, _| facts(context),
     read: |context| Read { at: context.snapshot.adapters.iter().filter_map(read_at).max(), error: None },
     is_state: |word| JobState::named(word).is_some(),
-    name: |context, id| match job(context, id) {
-        Some(row) => format!("Job of {}", text::one_line(&row.source)),
-        None => "Job".to_owned(),
-    },
+    name: |context, id| of_source("Job", job(context, id).map(|row| &row.source)),
     label: |_, _| "a job".to_owned(),
     detail: lines,
     ..Definition::new(("Jobs", "a job"), &COLUMNS, |context, _| Row::all(context.view.adapters.rows.len()))
@@ -230,8 +228,7 @@ fn systems(read: &[&InstallationRows]) -> Vec<Fact> {
 }
 
 pub(in crate::app) fn job<'a>(context: &Context<'a>, id: RowId) -> Option<&'a JobRow> {
-    let RowId::Job(id) = id else { return None };
-    context.view.adapters.rows.iter().find(|row| row.id == id)
+    context.view.adapters.rows.iter().find(|row| RowId::Job(row.id) == id)
 }
 
 fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Line>> {
@@ -266,29 +263,20 @@ fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Line>> {
         lines.push(field("sessions", connected, Tone::Plain));
     }
     keep_said(&mut lines);
-    if let Some(key) = job.key {
-        lines.push(field("key", key.to_string(), Tone::Plain));
-    }
-    if let Some(pid) = judged.pid {
-        lines.push(field("session", party(context, Party::Backend(pid)), Tone::Plain));
-    }
+    lines.extend(held_by(context, job.key, judged.pid));
     if let Some(advice) = &row.advice {
         lines.push(Line::new());
         lines.push(heading("In its own console (y copies it)"));
         lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(advice), Tone::Plain));
     }
-    if let Some(error) = job.error.as_ref().filter(|error| !error.is_empty()) {
-        lines.push(Line::new());
-        lines.push(heading("Last error"));
-        lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(error), Tone::Critical));
-    }
+    lines.extend(last_error(job.error.as_ref()));
     Some(lines)
 }
 
 fn when(context: &Context<'_>, row: &JobRow) -> String {
     let left = row.job.due_at.map(|due| (due - context.snapshot.taken_at).as_seconds_f64());
     match left {
-        Some(left) if left > 0.0 => format!("in {}", text::duration(left)),
+        Some(left) if left > 0.0 => in_or_ago(left),
         _ => ago(context, row.job.due_at),
     }
 }

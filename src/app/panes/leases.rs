@@ -16,9 +16,9 @@ use super::definition::{Definition, Read};
 use super::facts::{Fact, cut, stale_tables, taken};
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, end_label, field, fields, heading, party};
+use crate::app::detail::{ago, end_label, field, fields, heading, in_or_ago, party};
 use crate::app::line::{Line, Tone};
-use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
+use crate::model::lease::{LeaseRow, LeaseState};
 use crate::model::wait_graph::Party;
 use crate::text;
 
@@ -121,18 +121,15 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.leases), error: None },
     is_state: |word| LeaseState::named(word).is_some(),
-    name: |context, id| match id {
-        RowId::Lease(id) => name(context, id),
-        _ => String::new(),
+    name: |context, id| match of(context, id) {
+        Some(row) => format!("Lease {}", text::one_line(&row.name)),
+        None => "Lease".to_owned(),
     },
-    label: |context, id| match id {
-        RowId::Lease(id) => label(context, id),
-        _ => String::new(),
+    label: |context, id| {
+        let name = of(context, id).map(|row| text::one_line(&row.name).into_owned());
+        format!("lease {}", text::fit(&name.unwrap_or_default(), 20))
     },
-    detail: |context, id, _| match id {
-        RowId::Lease(id) => lines(context, id),
-        _ => None,
-    },
+    detail: |context, id, _| lines(context, id),
     ..Definition::new(("Leases", "a lease"), &COLUMNS, |context, _| Row::all(context.view.leases.rows.len()))
 };
 
@@ -143,13 +140,8 @@ fn urgency(a: Option<&LeaseRow>, b: Option<&LeaseRow>) -> Ordering {
     }
 }
 
-fn name(context: &Context<'_>, id: LeaseId) -> String {
-    context.lease(id).map_or_else(|| "Lease".to_owned(), |row| format!("Lease {}", text::one_line(&row.name)))
-}
-
-fn label(context: &Context<'_>, id: LeaseId) -> String {
-    let name = context.lease(id).map(|row| text::one_line(&row.name).into_owned());
-    format!("lease {}", text::fit(&name.unwrap_or_default(), 20))
+fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a LeaseRow> {
+    if let RowId::Lease(id) = id { context.lease(id) } else { None }
 }
 
 /// A name that is a number is sorted as one.
@@ -275,8 +267,8 @@ pub fn urgent(context: &Context<'_>) -> Option<Fact> {
     (expired > 0).then(|| (format!("{} {noun} expired", text::count(expired as u64)), Tone::Warning))
 }
 
-fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
-    let row = context.lease(id)?;
+fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
+    let row = of(context, id)?;
     let mut lines = vec![state_line(row)];
     let votes = row.quorum.map(|(has, of)| format!(", by its owner on {has} of {of} servers"));
     let kept = format!("{}{}", text::one_line(&row.shown_source()), votes.unwrap_or_default());
@@ -333,7 +325,7 @@ fn state_line(row: &LeaseRow) -> Line {
     };
     let word = if row.is_split { "split" } else { row.state.as_str() };
     let tone = if row.is_split { Tone::Warning } else { tone(row.state) };
-    Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
+    crate::app::detail::state(word, tone, why)
 }
 
 fn session(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
@@ -349,14 +341,8 @@ fn session(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
 }
 
 fn times(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
-    let end = row.expires_at.zip(row.left).map(|(at, left)| {
-        let time = context.time_of_day(at);
-        if left > 0.0 {
-            format!("in {} ({time})", text::duration(left))
-        } else {
-            format!("{} ago ({time})", text::duration(-left))
-        }
-    });
+    let end = row.expires_at.zip(row.left);
+    let end = end.map(|(at, left)| format!("{} ({})", in_or_ago(left), context.time_of_day(at)));
     let mut lines = vec![
         heading("Times"),
         fields(&[

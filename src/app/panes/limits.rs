@@ -13,9 +13,9 @@ use super::definition::{Definition, Read};
 use super::facts::{Fact, cut, rows, stale_tables, taken};
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, end_label, field, fields, of, state};
+use crate::app::detail::{ago, end_label, field, fields, in_or_ago, of, state};
 use crate::app::line::{Line, Tone};
-use crate::model::rate_limit::{self, LimitId, LimitRow, LimitState};
+use crate::model::rate_limit::{self, LimitRow, LimitState};
 use crate::text;
 
 pane_rows! {
@@ -88,10 +88,7 @@ pub(super) static PANE: Definition = Definition {
     is_state: |word| LimitState::named(word).is_some(),
     name: |_, _| "Rate limit".to_owned(),
     label: |_, _| "a rate limit".to_owned(),
-    detail: |context, id, _| match id {
-        RowId::Limit(id) => detail(context, id),
-        _ => None,
-    },
+    detail: |context, id, _| detail(context, id),
     ..Definition::new(("Rate limits", "a rate limit"), &COLUMNS, |context, _| {
         Row::all_of(context.snapshot.systems.limits.iter().map(|rows| rows.section.last_rows().len()))
     })
@@ -162,8 +159,8 @@ fn grouped(value: Option<i64>) -> Cell {
     count.map_or_else(Cell::none, Cell::plain)
 }
 
-fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
-    let row = rate_limit::rows(context.snapshot).find(|row| row.id == id)?;
+fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
+    let row = rate_limit::rows(context.snapshot).find(|row| RowId::Limit(row.id) == id)?;
     let why = match row.state {
         LimitState::Full => ": no more requests are permitted until its window ends",
         LimitState::Near | LimitState::Open => "",
@@ -171,13 +168,6 @@ fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
         LimitState::Over => ": the next request starts another window",
     };
     let left = row.limit.expires_at.map(|at| (at - context.snapshot.taken_at).as_seconds_f64());
-    let ends = left.map(|left| {
-        if left > 0.0 {
-            format!("in {}", text::duration(left))
-        } else {
-            format!("{} ago", text::duration(-left))
-        }
-    });
     Some(vec![
         state(row.state.as_str(), tone(row.state), why),
         field("key", text::one_line(&row.limit.key), Tone::Plain),
@@ -185,7 +175,7 @@ fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
         field("requests", of(row.limit.count, row.limit.max_requests), Tone::Plain),
         fields(&[
             ("window began", ago(context, row.limit.window_start)),
-            (end_label(left), ends.unwrap_or_default()),
+            (end_label(left), left.map(in_or_ago).unwrap_or_default()),
         ]),
     ])
 }

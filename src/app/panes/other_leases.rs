@@ -7,31 +7,18 @@
 
 use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, read_at, source, with_version};
+use super::facts::{Fact, count, gaps, of_source, read_at, source, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, end_label, field, fields, keep_said, party, state, words};
+use crate::app::detail::{ago, end_label, field, fields, held_by, keep_said, state, words};
 use crate::app::line::{Line, Tone};
-use crate::model::adapter::{AdapterLease, OtherLeaseRow, Part, Parts, TermState};
-use crate::model::wait_graph::Party;
+use crate::model::adapter::{OtherLeaseRow, Part, Parts, TermState};
 use crate::text;
 
-#[derive(Clone, Copy)]
-struct Seen<'a> {
-    row: &'a OtherLeaseRow,
-    lease: &'a AdapterLease,
-}
-
 pane_rows! {
-    Leases<'a> = Seen<'a>,
-    |context, row| seen(context, context.view.adapters.leases.get(row.at()?)?),
-    |seen| RowId::OtherLease(seen.row.id)
-}
-
-fn seen<'a>(context: &Context<'a>, row: &'a OtherLeaseRow) -> Option<Seen<'a>> {
-    let (place, at) = row.place;
-    let lease = context.snapshot.adapters.get(place)?.leases.section.last_rows().get(at)?;
-    Some(Seen { row, lease })
+    Leases<'a> = &'a OtherLeaseRow,
+    |context, row| context.view.adapters.leases.get(row.at()?),
+    |row| RowId::OtherLease(row.id)
 }
 
 static COLUMNS: Columns<Leases> = Columns {
@@ -39,34 +26,34 @@ static COLUMNS: Columns<Leases> = Columns {
         Column::state(
             ("STATE", "state", "held; over: it has expired, the next request gets it; free"),
             (7, 7),
-            |seen, _| (seen.row.state.as_str(), tone(seen.row.state)),
+            |row, _| (row.state.as_str(), tone(row.state)),
         ),
-        source::<Leases>(|seen, _| Some(&seen.row.source)).rank(0),
-        Column::text(("LEASE", "lease", "its name"), (12, 40), |seen, _| Some(&seen.lease.id)),
-        Column::text(("OWNER", "owner", "its owner, or last owner"), (10, 30), |seen, _| {
-            seen.lease.owner.as_deref()
+        source::<Leases>(|row, _| Some(&row.source)).rank(0),
+        Column::text(("LEASE", "lease", "its name"), (12, 40), |row, _| Some(&row.lease.id)),
+        Column::text(("OWNER", "owner", "its owner, or last owner"), (10, 30), |row, _| {
+            row.lease.owner.as_deref()
         }),
         Column::sorted(
             ("LEFT", "left", "time until it expires, or since; - without an end"),
             (9, 10),
-            |seen, _, _| left(seen.row),
-            |seen, _| Value::number(seen.row.left),
+            |row, _, _| left(row),
+            |row, _| Value::number(row.left),
         )
         .right(),
         Column::age(
             ("HELD", "held", "how long this owner has held it"),
             (7, 7),
             Tone::Plain,
-            |seen, context| context.age(seen.lease.acquired_at).filter(|_| seen.row.state == TermState::Held),
+            |row, context| context.age(row.lease.acquired_at).filter(|_| row.state == TermState::Held),
         ),
-        Column::text(("TOKEN", "token", "fencing token"), (6, 12), |seen, _| seen.lease.token.as_deref())
+        Column::text(("TOKEN", "token", "fencing token"), (6, 12), |row, _| row.lease.token.as_deref())
             .rank(2)
             .only_where(|context| {
                 let mut all =
                     context.snapshot.adapters.iter().flat_map(|rows| rows.leases.section.last_rows().iter());
                 all.any(|lease| lease.token.is_some())
             }),
-        Column::text(("NOTE", "note", "more from its system"), (10, 0), |seen, _| seen.lease.note.as_deref())
+        Column::text(("NOTE", "note", "more from its system"), (10, 0), |row, _| row.lease.note.as_deref())
             .rank(1),
     ],
     others: &[],
@@ -80,10 +67,7 @@ pub(super) static PANE: Definition = Definition {
     facts: |context, _| facts(context),
     read: |context| Read { at: read_at(context, |rows| &rows.leases), error: None },
     is_state: |word| TermState::named(word).is_some(),
-    name: |context, id| match of(context, id) {
-        Some(seen) => format!("Lease of {}", text::one_line(&seen.row.source)),
-        None => "Lease".to_owned(),
-    },
+    name: |context, id| of_source("Lease", of(context, id).map(|row| &row.source)),
     label: |_, _| "a lease of another system".to_owned(),
     detail: |context, id, _| detail(context, id),
     ..Definition::new(("Leases of other systems", "a lease"), &COLUMNS, |context, _| {
@@ -91,9 +75,8 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-fn of<'a>(context: &Context<'a>, id: RowId) -> Option<Seen<'a>> {
-    let RowId::OtherLease(id) = id else { return None };
-    seen(context, context.view.adapters.leases.iter().find(|row| row.id == id)?)
+fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a OtherLeaseRow> {
+    context.view.adapters.leases.iter().find(|row| RowId::OtherLease(row.id) == id)
 }
 
 /// A lease that has ended is not a problem: this is how these leases end.
@@ -124,7 +107,8 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 }
 
 fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
-    let Seen { row, lease } = of(context, id)?;
+    let row = of(context, id)?;
+    let lease = &row.lease;
     let why = match (row.state, row.left) {
         (TermState::Held, None) if lease.key.is_some() => ": its lock is held",
         (TermState::Held, None) => ": it never expires",
@@ -149,11 +133,6 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         field("note", words(lease.note.as_ref()), Tone::Plain),
     ];
     keep_said(&mut lines);
-    if let Some(key) = lease.key {
-        lines.push(field("key", key.to_string(), Tone::Plain));
-    }
-    if let Some(pid) = row.pid {
-        lines.push(field("session", party(context, Party::Backend(pid)), Tone::Plain));
-    }
+    lines.extend(held_by(context, lease.key, row.pid));
     Some(lines)
 }

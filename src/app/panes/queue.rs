@@ -14,11 +14,11 @@ use super::definition::{Definition, Read};
 use super::facts::{Fact, stale_tables, taken};
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, of, party, state, words};
+use crate::app::detail::{ago, field, fields, last_error, of, party, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::takers::{Takers, Work};
 use crate::model::wait_graph::Party;
-use crate::model::work_queue::{Item, ItemId, ItemRow, JobState};
+use crate::model::work_queue::{Item, ItemRow, JobState};
 use crate::text;
 
 pane_rows! {
@@ -104,18 +104,9 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.items), error: None },
     is_state: |word| JobState::named(word).is_some(),
-    name: |_, id| match id {
-        RowId::Item(id) => format!("Queue item {}", id.id),
-        _ => String::new(),
-    },
-    label: |_, id| match id {
-        RowId::Item(id) => format!("queue item {}", id.id),
-        _ => String::new(),
-    },
-    detail: |context, id, _| match id {
-        RowId::Item(id) => lines(context, id),
-        _ => None,
-    },
+    name: |_, id| numbered("Queue item", id),
+    label: |_, id| numbered("queue item", id),
+    detail: |context, id, _| lines(context, id),
     ..Definition::new(("Queue", "an item of the work queue"), &COLUMNS, |context, _| {
         Row::all(context.view.queue.rows.len())
     })
@@ -198,7 +189,12 @@ pub fn urgent(context: &Context<'_>) -> Option<Fact> {
     (lost > 0).then(|| (format!("{} {noun} lost", crate::text::count(lost as u64)), Tone::Critical))
 }
 
-fn lines(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
+fn numbered(what: &str, id: RowId) -> String {
+    if let RowId::Item(id) = id { format!("{what} {}", id.id) } else { String::new() }
+}
+
+fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
+    let RowId::Item(id) = id else { return None };
     let row = context.item(id)?;
     let item = row.item(context.snapshot)?;
     let mut lines = vec![
@@ -219,11 +215,7 @@ fn lines(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
     lines.retain(|line| line.spans.len() > 1);
     lines.extend(session(context, item));
     lines.extend(key(context, row));
-    if let Some(error) = item.error.as_ref().filter(|error| !error.is_empty()) {
-        lines.push(Line::new());
-        lines.push(heading("Last error"));
-        lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(error), Tone::Critical));
-    }
+    lines.extend(last_error(item.error.as_ref()));
     Some(lines)
 }
 

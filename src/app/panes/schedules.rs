@@ -7,30 +7,18 @@
 
 use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, read_at, source, with_version};
+use super::facts::{Fact, count, gaps, of_source, read_at, source, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, keep_said, state, words};
 use crate::app::line::{Line, Tone};
-use crate::model::adapter::{AdapterSchedule, Part, Parts, ScheduleRow, ScheduleState};
+use crate::model::adapter::{Part, Parts, ScheduleRow, ScheduleState};
 use crate::text;
 
-#[derive(Clone, Copy)]
-struct Seen<'a> {
-    row: &'a ScheduleRow,
-    schedule: &'a AdapterSchedule,
-}
-
 pane_rows! {
-    Schedules<'a> = Seen<'a>,
-    |context, row| seen(context, context.view.adapters.schedules.get(row.at()?)?),
-    |seen| RowId::Schedule(seen.row.id)
-}
-
-fn seen<'a>(context: &Context<'a>, row: &'a ScheduleRow) -> Option<Seen<'a>> {
-    let (place, at) = row.place;
-    let schedule = context.snapshot.adapters.get(place)?.schedules.section.last_rows().get(at)?;
-    Some(Seen { row, schedule })
+    Schedules<'a> = &'a ScheduleRow,
+    |context, row| context.view.adapters.schedules.get(row.at()?),
+    |row| RowId::Schedule(row.id)
 }
 
 static COLUMNS: Columns<Schedules> = Columns {
@@ -38,29 +26,29 @@ static COLUMNS: Columns<Schedules> = Columns {
         Column::state(
             ("STATE", "state", "on, off; overdue: due for longer than [thresholds] task_overdue"),
             (7, 7),
-            |seen, _| (seen.row.state.as_str(), tone(seen.row.state)),
+            |row, _| (row.state.as_str(), tone(row.state)),
         ),
-        source(|seen, _| Some(&seen.row.source)),
-        Column::text(("NAME", "name", "the job it starts"), (16, 0), |seen, _| Some(name(&seen))),
+        source(|row, _| Some(&row.source)),
+        Column::text(("NAME", "name", "the job it starts"), (16, 0), |row, _| Some(name(row))),
         Column::text(
             ("SCHEDULE", "schedule", "the schedule, as its system writes it"),
             (12, 24),
-            |seen, _| seen.schedule.schedule.as_deref(),
+            |row, _| row.schedule.schedule.as_deref(),
         )
         .rank(1),
-        Column::text(("QUEUE", "queue", "its queue, or the database"), (8, 16), |seen, _| {
-            seen.schedule.queue.as_deref()
+        Column::text(("QUEUE", "queue", "its queue, or the database"), (8, 16), |row, _| {
+            row.schedule.queue.as_deref()
         })
         .rank(2),
         Column::sorted(
             ("NEXT", "next", "time until it is started next, or since it should have been"),
             (10, 10),
-            |seen, context, _| next_cell(next(&seen, context)),
-            |seen, context| Value::number(next(&seen, context)),
+            |row, context, _| next_cell(next(row, context)),
+            |row, context| Value::number(next(row, context)),
         )
         .right(),
-        Column::age(("LAST", "last", "since it was started last"), (7, 7), Tone::Dim, |seen, context| {
-            context.age(seen.schedule.last_run_at)
+        Column::age(("LAST", "last", "since it was started last"), (7, 7), Tone::Dim, |row, context| {
+            context.age(row.schedule.last_run_at)
         })
         .rank(3),
     ],
@@ -75,10 +63,7 @@ pub(super) static PANE: Definition = Definition {
     facts: |context, _| facts(context),
     read: |context| Read { at: read_at(context, |rows| &rows.schedules), error: None },
     is_state: |word| ScheduleState::named(word).is_some(),
-    name: |context, id| match of(context, id) {
-        Some(seen) => format!("Schedule of {}", text::one_line(&seen.row.source)),
-        None => "Schedule".to_owned(),
-    },
+    name: |context, id| of_source("Schedule", of(context, id).map(|row| &row.source)),
     label: |_, _| "a schedule".to_owned(),
     detail: |context, id, _| detail(context, id),
     ..Definition::new(("Schedules", "a schedule"), &COLUMNS, |context, _| {
@@ -86,9 +71,8 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
-fn of<'a>(context: &Context<'a>, id: RowId) -> Option<Seen<'a>> {
-    let RowId::Schedule(id) = id else { return None };
-    seen(context, context.view.adapters.schedules.iter().find(|row| row.id == id)?)
+fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a ScheduleRow> {
+    context.view.adapters.schedules.iter().find(|row| RowId::Schedule(row.id) == id)
 }
 
 fn tone(state: ScheduleState) -> Tone {
@@ -99,13 +83,13 @@ fn tone(state: ScheduleState) -> Tone {
     }
 }
 
-fn name<'a>(seen: &Seen<'a>) -> &'a str {
-    seen.schedule.name.as_deref().unwrap_or(&seen.schedule.id)
+fn name(row: &ScheduleRow) -> &str {
+    row.schedule.name.as_deref().unwrap_or(&row.schedule.id)
 }
 
 /// Seconds until its next run; negative after that.
-fn next(seen: &Seen<'_>, context: &Context<'_>) -> Option<f64> {
-    seen.schedule.next_run_at.map(|next| (next - context.snapshot.taken_at).as_seconds_f64())
+fn next(row: &ScheduleRow, context: &Context<'_>) -> Option<f64> {
+    row.schedule.next_run_at.map(|next| (next - context.snapshot.taken_at).as_seconds_f64())
 }
 
 fn next_cell(next: Option<f64>) -> Cell {
@@ -128,21 +112,21 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 }
 
 fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
-    let seen = of(context, id)?;
-    let Seen { row, schedule } = seen;
+    let row = of(context, id)?;
+    let schedule = &row.schedule;
     let why = match row.state {
         ScheduleState::Overdue => ": its time has passed, and it was not started",
         ScheduleState::On | ScheduleState::Off => "",
     };
     let mut lines = vec![
         state(row.state.as_str(), tone(row.state), why),
-        field("starts", text::one_line(name(&seen)), Tone::Plain),
+        field("starts", text::one_line(name(row)), Tone::Plain),
         field("id", text::one_line(&schedule.id), Tone::Plain),
         field("kept in", with_version(context, row.place.0), Tone::Plain),
         field("schedule", words(schedule.schedule.as_ref()), Tone::Plain),
         field("queue", words(schedule.queue.as_ref()), Tone::Plain),
         fields(&[
-            ("next", next(&seen, context).map(|left| next_cell(Some(left)).text).unwrap_or_default()),
+            ("next", next(row, context).map(|left| next_cell(Some(left)).text).unwrap_or_default()),
             ("last", ago(context, schedule.last_run_at)),
         ]),
     ];

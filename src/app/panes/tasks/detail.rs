@@ -1,17 +1,19 @@
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, of, party};
+use crate::app::detail::{ago, field, fields, heading, in_or_ago, number, of, party, state, words};
 use crate::app::line::{Line, Tone};
+use crate::app::panes::RowId;
 use crate::app::panes::cell::job_tone;
 use crate::model::lock::{Lock, LockTag};
 use crate::model::takers::{Takers, Work};
-use crate::model::task::{Execution, JobState, Schedule, TaskId, TaskKey, TaskRow, evidence};
+use crate::model::task::{Execution, JobState, Schedule, TaskKey, TaskRow, evidence};
 use crate::model::wait_graph::Party;
-use crate::model::{Text, Timestamp, lock_key::LockKey};
+use crate::model::{Timestamp, lock_key::LockKey};
 use crate::text;
 
-pub(super) fn lines(context: &Context<'_>, task: TaskId, again: Option<i64>) -> Option<Vec<Line>> {
+pub(super) fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
+    let RowId::Task(task, again) = id else { return None };
     let row = context.task(task, again)?;
-    let mut lines = vec![state(context, row)];
+    let mut lines = vec![state_line(context, row)];
     lines.extend(row.schedule(context.snapshot).map(|task| schedule(context, task)).unwrap_or_default());
     lines.push(Line::new());
     lines.extend(row.execution(context.snapshot).map(|one| running(context, row, one)).unwrap_or_default());
@@ -21,11 +23,7 @@ pub(super) fn lines(context: &Context<'_>, task: TaskId, again: Option<i64>) -> 
     Some(lines)
 }
 
-fn words(text: Option<&Text>) -> String {
-    text.map(|text| text::one_line(text).into_owned()).unwrap_or_default()
-}
-
-fn state(context: &Context<'_>, row: &TaskRow) -> Line {
+fn state_line(context: &Context<'_>, row: &TaskRow) -> Line {
     let seen = context.age(row.since).map(text::duration).unwrap_or_default();
     let over = row.age(context.snapshot).is_some_and(|age| age > row.limit);
     let past = if over && row.execution.is_some() { "past its limit; " } else { "" };
@@ -45,10 +43,7 @@ fn state(context: &Context<'_>, row: &TaskRow) -> Line {
         _ if row.execution.is_some() => format!(": {past}{}", evidence(row, context.snapshot)),
         _ => String::new(),
     };
-    Line::new()
-        .with(format!("  {:<14} ", "state"), Tone::Dim)
-        .with(row.state.as_str(), job_tone(row.state))
-        .with(why, Tone::Plain)
+    state(row.state.as_str(), job_tone(row.state), why)
 }
 
 fn is_unserved(context: &Context<'_>, row: &TaskRow) -> bool {
@@ -58,15 +53,9 @@ fn is_unserved(context: &Context<'_>, row: &TaskRow) -> bool {
 }
 
 fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {
-    let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();
     let next = task.next_run_at.map(|at| {
         let seconds = (at - context.snapshot.taken_at).as_seconds_f64();
-        let time = context.time_of_day(at);
-        if seconds > 0.0 {
-            format!("in {} ({time})", text::duration(seconds))
-        } else {
-            format!("{} ago ({time})", text::duration(-seconds))
-        }
+        format!("{} ({})", in_or_ago(seconds), context.time_of_day(at))
     });
     let enabled = task.enabled.map(|enabled| if enabled { "yes" } else { "no" }.to_owned());
     let mut lines = vec![
@@ -87,7 +76,6 @@ fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {
 }
 
 fn running(context: &Context<'_>, row: &TaskRow, execution: &Execution) -> Vec<Line> {
-    let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();
     let runs = row
         .age(context.snapshot)
         .map(|age| format!("{} of {}", text::duration(age), text::duration(row.limit)));

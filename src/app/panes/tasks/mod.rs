@@ -121,18 +121,9 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     },
     prefers_names: true,
     is_state: |word| JobState::named(word).is_some(),
-    name: |context, id| match id {
-        RowId::Task(task, again) => name(context, task, again),
-        _ => String::new(),
-    },
-    label: |context, id| match id {
-        RowId::Task(task, again) => label(context, task, again),
-        _ => String::new(),
-    },
-    detail: |context, id, _| match id {
-        RowId::Task(task, again) => detail::lines(context, task, again),
-        _ => None,
-    },
+    name,
+    label,
+    detail: |context, id, _| detail::lines(context, id),
     ..Definition::new(("Tasks", "a task"), &COLUMNS, |context, _| Row::all(context.view.tasks.rows.len()))
 };
 
@@ -148,14 +139,16 @@ fn worker_name<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a str> {
     execution(context, row)?.worker.as_deref()
 }
 
-fn name(context: &Context<'_>, task: TaskId, again: Option<i64>) -> String {
+fn name(context: &Context<'_>, id: RowId) -> String {
+    let RowId::Task(task, again) = id else { return String::new() };
     match context.task(task, again) {
         Some(row) => format!("Task {} · {}", task.id, text::one_line(&row.name(context.snapshot))),
         None => format!("Task {}", task.id),
     }
 }
 
-fn label(context: &Context<'_>, task: TaskId, again: Option<i64>) -> String {
+fn label(context: &Context<'_>, id: RowId) -> String {
+    let RowId::Task(task, again) = id else { return String::new() };
     let name = context.task(task, again).map(|row| row.name(context.snapshot));
     let name = name.unwrap_or_else(|| format!("task {}", task.id).into());
     text::fit(&text::one_line(&name), 20).into_owned()

@@ -10,6 +10,7 @@ pub struct OtherLeaseRow {
     pub source: Text,
     /// Index of the installation in the snapshot, and of the lease in it.
     pub place: (usize, usize),
+    pub lease: AdapterLease,
     pub state: TermState,
     /// Seconds until it ends, negative after that. None if it has no end, or is not held.
     pub left: Option<f64>,
@@ -58,6 +59,7 @@ impl BoardBuilder<'_> {
             id: self.id(&format!("lease {}", lease.id)),
             source: self.source.clone(),
             place,
+            lease: lease.clone(),
             state,
             left: left.filter(|_| state != TermState::Free),
             pid: holder.flatten().copied().flatten(),

@@ -8,6 +8,7 @@ pub struct ScheduleRow {
     pub id: TextId,
     pub source: Text,
     pub place: (usize, usize),
+    pub schedule: AdapterSchedule,
     pub state: ScheduleState,
 }
 
@@ -38,6 +39,7 @@ impl BoardBuilder<'_> {
             id: self.id(&format!("schedule {}", schedule.id)),
             source: self.source.clone(),
             place,
+            schedule: schedule.clone(),
             state,
         }
     }

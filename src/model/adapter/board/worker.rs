@@ -9,6 +9,7 @@ pub struct WorkerRow {
     pub id: TextId,
     pub source: Text,
     pub place: (usize, usize),
+    pub worker: Worker,
     pub state: WorkerState,
     pub proof: Proof,
     /// When its lock was first seen free, its last sign of life, or its end.
@@ -73,6 +74,7 @@ impl BoardBuilder<'_> {
             id,
             source: self.source.clone(),
             place,
+            worker: worker.clone(),
             state,
             proof,
             since: stopped.or(judged.and_then(|judged| judged.since)),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::object::{self, Json, object};
 use super::{SectionState, readable};
 use crate::model::adapter::{
-    Adapter, AdapterLease, AdapterSchedule, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow,
-    OtherLeaseRow, Part, Paused, QueueRow, Reading, Rehearsal, ScheduleState, Tried, Worker, WorkerRow,
+    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, Paused,
+    QueueRow, Reading, Rehearsal, ScheduleRow, Tried, WorkerRow,
 };
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
@@ -24,8 +24,6 @@ fn document(view: &View, place: usize, rows: &InstallationRows) -> impl Json {
     let installation = &*rows.installation;
     let is_readable = |part: Part| rows.jobs.get(&part).is_some_and(|read| read.section.error.is_none());
     let board = &view.adapters;
-    let (workers, leases) = (readable(&rows.workers.section), readable(&rows.leases.section));
-    let schedules = readable(&rows.schedules.section);
     let counted = rows.counted();
     // `sessions` are those of its workers, if the adapter can identify them.
     object!(
@@ -35,25 +33,25 @@ fn document(view: &View, place: usize, rows: &InstallationRows) -> impl Json {
         schema, prefix, version, refused,
         sessions = rows.sessions,
         jobs[] = board.rows.iter().filter(|row| row.place == place && is_readable(row.part)).map(job),
-        workers[] = in_order(&board.workers, place, |row| row.place)
-            .filter_map(|row| Some(worker(workers.get(row.place.1)?, row))),
+        workers[] = in_order(&board.workers, &rows.workers, place, |row| row.place).map(worker),
         depth[] = readable(&rows.depth.section).iter().map(|one| depth(one, &counted)),
         queues[] = board.queues.iter().filter(|row| row.place == place).map(queue_row),
         paused[] = readable(&rows.paused.section).iter().map(paused),
-        leases[] = in_order(&board.leases, place, |row| row.place)
-            .filter_map(|row| Some(lease(leases.get(row.place.1)?, row))),
-        schedules[] = in_order(&board.schedules, place, |row| row.place)
-            .filter_map(|row| Some(schedule(schedules.get(row.place.1)?, row.state))),
+        leases[] = in_order(&board.leases, &rows.leases, place, |row| row.place).map(lease),
+        schedules[] = in_order(&board.schedules, &rows.schedules, place, |row| row.place).map(schedule),
         sections = sections(rows),
     )
 }
 
-fn in_order<T>(
-    rows: &[T],
+/// The rows of an installation in the order of its query; none if they could not be read.
+fn in_order<'a, T, R>(
+    rows: &'a [T],
+    read: &PartRows<R>,
     installation: usize,
     place: impl Fn(&T) -> (usize, usize),
-) -> impl Iterator<Item = &T> {
-    let mut its: Vec<&T> = rows.iter().filter(|row| place(row).0 == installation).collect();
+) -> impl Iterator<Item = &'a T> {
+    let its = rows.iter().filter(|row| place(row).0 == installation && read.section.is_known());
+    let mut its: Vec<&T> = its.collect();
     its.sort_by_key(|row| place(row).1);
     its.into_iter()
 }
@@ -95,7 +93,8 @@ fn job(row: &JobRow) -> impl Json {
 
 /// `since` is the start of the state: when its lock was first seen free, or its last sign of life. `session_pid` is the
 /// session that holds its lock, or the worker's own session; `sessions` is the number of the latter.
-fn worker(worker: &Worker, row: &WorkerRow) -> impl Json {
+fn worker(row: &WorkerRow) -> impl Json {
+    let worker = &row.worker;
     object!(
         worker;
         id, name, host, kind, queues, pid, capacity,
@@ -129,7 +128,8 @@ fn paused(paused: &Paused) -> impl Json {
     object!(paused; queue, since)
 }
 
-fn lease(lease: &AdapterLease, row: &OtherLeaseRow) -> impl Json {
+fn lease(row: &OtherLeaseRow) -> impl Json {
+    let lease = &row.lease;
     object!(
         lease;
         id, owner, token, acquired_at, expires_at,
@@ -140,12 +140,13 @@ fn lease(lease: &AdapterLease, row: &OtherLeaseRow) -> impl Json {
     )
 }
 
-fn schedule(schedule: &AdapterSchedule, state: ScheduleState) -> impl Json {
+fn schedule(row: &ScheduleRow) -> impl Json {
+    let schedule = &row.schedule;
     object!(
         schedule;
         id, name, schedule, queue, next_run_at, last_run_at,
         enabled = schedule.is_enabled,
-        state = state,
+        state = row.state,
     )
 }
 
@@ -162,10 +163,9 @@ pub(in crate::wire::json) fn queue(view: &View, id: TextId) -> Option<(&str, &st
 }
 
 pub(in crate::wire::json) fn lease_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
-    let (place, at) = view.adapters.leases.iter().find(|row| row.id == id)?.place;
-    let rows = view.snapshot.as_deref()?.adapters.get(place)?;
-    let installation = &rows.installation;
-    Some((&installation.adapter.name, &installation.schema, &rows.leases.section.last_rows().get(at)?.id))
+    let row = view.adapters.leases.iter().find(|row| row.id == id)?;
+    let installation = &view.snapshot.as_deref()?.adapters.get(row.place.0)?.installation;
+    Some((&installation.adapter.name, &installation.schema, &row.lease.id))
 }
 
 pub fn adapters(found: &[Installation], adapters: &[Arc<Adapter>]) -> Result<String, serde_json::Error> {
