@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
-use super::adapter::{Choice, InstallationRows, Part, PartRows};
+use super::Timestamp;
+use super::adapter::{Choice, InstallationRows};
 use super::section::{NOT_YET, Observed};
 use super::snapshot::{Section, Snapshot};
 use super::systems::TableRows;
@@ -187,21 +188,6 @@ impl InstallationRows {
         }
         let (taken_at, error, _) = self.read_of(choice.part);
         (taken_at, error.map(|error| Cow::Borrowed(&**error)))
-    }
-
-    /// The same for the rows of a part, and whether they are not all; a part that was never read has neither.
-    pub fn read_of(&self, part: Part) -> PartRead<'_> {
-        fn of<T>(rows: &PartRows<T>) -> PartRead<'_> {
-            (rows.section.taken_at, rows.section.error.as_ref(), rows.is_cut)
-        }
-        match part {
-            Part::Workers => of(&self.workers),
-            Part::Depth => of(&self.depth),
-            Part::Paused => of(&self.paused),
-            Part::Leases => of(&self.leases),
-            Part::Schedules => of(&self.schedules),
-            jobs => self.jobs.get(&jobs).map_or((None, None, false), of),
-        }
     }
 
     /// Whether a part is known, does not exist in this system, or is unknown. A part that was not read yet is unknown.

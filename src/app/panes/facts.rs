@@ -2,7 +2,7 @@ use super::Column;
 use super::column::{Rows, Words};
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::model::adapter::{InstallationRows, PartRows};
+use crate::model::adapter::{InstallationRows, Part};
 use crate::model::snapshot::Section;
 use crate::model::systems::TableRows;
 use crate::model::{Text, Timestamp};
@@ -82,24 +82,16 @@ pub(super) fn with_version(context: &Context<'_>, place: usize) -> String {
 }
 
 /// Parts that could not be read, or not completely, in all installations; the first of each.
-pub(super) fn gaps<T: 'static>(
-    context: &Context<'_>,
-    part: impl Fn(&InstallationRows) -> &PartRows<T>,
-) -> Vec<Fact> {
-    let installations = &context.snapshot.adapters;
-    let parts = || installations.iter().map(&part);
-    let error =
-        |read: &PartRows<T>| Some(stale(context, read.section.taken_at, read.section.error.as_deref()?));
-    let mut facts: Vec<Fact> = parts().find_map(error).into_iter().collect();
-    if parts().any(|read| read.is_cut) {
+pub(super) fn gaps(context: &Context<'_>, part: Part) -> Vec<Fact> {
+    let parts = || context.snapshot.adapters.iter().map(|rows| rows.read_of(part));
+    let mut facts: Vec<Fact> =
+        parts().find_map(|(at, error, _)| Some(stale(context, at, error?))).into_iter().collect();
+    if parts().any(|(.., is_cut)| is_cut) {
         facts.push(("more are not read".to_owned(), Tone::Warning));
     }
     facts
 }
 
-pub(super) fn read_at<T>(
-    context: &Context<'_>,
-    part: impl Fn(&InstallationRows) -> &PartRows<T>,
-) -> Option<Timestamp> {
-    context.snapshot.adapters.iter().filter_map(|rows| part(rows).section.taken_at).max()
+pub(super) fn read_at(context: &Context<'_>, part: Part) -> Option<Timestamp> {
+    context.snapshot.adapters.iter().filter_map(|rows| rows.read_of(part).0).max()
 }

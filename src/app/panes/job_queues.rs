@@ -86,7 +86,7 @@ pub(super) static PANE: Definition = Definition {
     empty: "no jobs in any queue",
     parts: Parts::of(&[Part::Depth, Part::Paused, Part::Due, Part::Running, Part::Workers]),
     facts: |context, _| facts(context),
-    read: |context| Read { at: read_at(context, |rows| &rows.depth), error: None },
+    read: |context| Read { at: read_at(context, Part::Depth), error: None },
     is_state: |word| QueueState::named(word).is_some(),
     name: |context, id| of_source("Queue", of(context, id).map(|row| &row.source)),
     label: |_, _| "a queue".to_owned(),
@@ -150,7 +150,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
             facts.push((format!("{number} {}", state.as_str()), tone(state)));
         }
     }
-    facts.extend(gaps(context, |rows| &rows.depth));
+    facts.extend(gaps(context, Part::Depth));
     facts
 }
 

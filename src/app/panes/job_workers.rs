@@ -87,7 +87,7 @@ pub(super) static PANE: Definition = Definition {
     empty: "no worker is listed",
     parts: Parts::of(&[Part::Workers, Part::Running]),
     facts: |context, _| facts(context),
-    read: |context| Read { at: read_at(context, |rows| &rows.workers), error: None },
+    read: |context| Read { at: read_at(context, Part::Workers), error: None },
     is_state: |word| WorkerState::named(word).is_some(),
     name: |context, id| of_source("Worker", of(context, id).map(|row| &row.source)),
     label: |_, _| "a worker".to_owned(),
@@ -136,7 +136,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
             facts.push((format!("{number} {}", state.as_str()), Tone::Critical));
         }
     }
-    facts.extend(gaps(context, |rows| &rows.workers));
+    facts.extend(gaps(context, Part::Workers));
     facts
 }
 

@@ -65,7 +65,7 @@ pub(super) static PANE: Definition = Definition {
     empty: "no leases",
     parts: Parts::of(&[Part::Leases]),
     facts: |context, _| facts(context),
-    read: |context| Read { at: read_at(context, |rows| &rows.leases), error: None },
+    read: |context| Read { at: read_at(context, Part::Leases), error: None },
     is_state: |word| TermState::named(word).is_some(),
     name: |context, id| of_source("Lease", of(context, id).map(|row| &row.source)),
     label: |_, _| "a lease of another system".to_owned(),
@@ -102,7 +102,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let held = leases.iter().filter(|row| row.state == TermState::Held).count();
     let mut facts =
         vec![(count(leases.len(), "lease", "leases"), Tone::Plain), (format!("{held} held"), Tone::Plain)];
-    facts.extend(gaps(context, |rows| &rows.leases));
+    facts.extend(gaps(context, Part::Leases));
     facts
 }
 

@@ -61,7 +61,7 @@ pub(super) static PANE: Definition = Definition {
     empty: "no schedules",
     parts: Parts::of(&[Part::Schedules]),
     facts: |context, _| facts(context),
-    read: |context| Read { at: read_at(context, |rows| &rows.schedules), error: None },
+    read: |context| Read { at: read_at(context, Part::Schedules), error: None },
     is_state: |word| ScheduleState::named(word).is_some(),
     name: |context, id| of_source("Schedule", of(context, id).map(|row| &row.source)),
     label: |_, _| "a schedule".to_owned(),
@@ -107,7 +107,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if overdue > 0 {
         facts.push((format!("{overdue} overdue"), Tone::Warning));
     }
-    facts.extend(gaps(context, |rows| &rows.schedules));
+    facts.extend(gaps(context, Part::Schedules));
     facts
 }
 

@@ -5,7 +5,7 @@ use toml::de::{DeTable, DeValue};
 use super::super::reader::{self, Reader, get, integer};
 use super::{OWN, detect, is_name, line, queries, setting};
 use crate::model::Text;
-use crate::model::adapter::{Adapter, Evidence, JobState, Limit, Part, Presence, Proof, Setting};
+use crate::model::adapter::{Adapter, Evidence, JobState, Part, Presence, Proof, Setting};
 use crate::text::parse_duration;
 
 const FORMAT: i64 = 1;
@@ -111,8 +111,8 @@ fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> 
     evidence.lists_workers = word(reader, section, "workers", ["listed", "unknown"]);
     evidence.leads_by_lease = word(reader, section, "leader", ["lease", "unknown"]);
     evidence.has_session = word(reader, section, "pid", ["session", "unknown"]);
-    evidence.beat_limit = limit(reader, section, "beat_limit", adapter);
-    evidence.age_limit = limit(reader, section, "age_limit", adapter);
+    (evidence.beat_seconds, evidence.beat_setting) = limit(reader, section, "beat_limit", adapter);
+    (evidence.age_seconds, evidence.age_setting) = limit(reader, section, "age_limit", adapter);
     evidence
 }
 
@@ -147,18 +147,22 @@ fn word(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, words: [&str; 2
     reader.key(table, key, &format!("\"{yes}\" or \"{no}\""), known) == Some(yes)
 }
 
-/// A duration, or the name of a setting that is one.
-fn limit(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, adapter: &Adapter) -> Option<Limit> {
+/// A duration in seconds, or the name of a setting that is one.
+fn limit(
+    reader: &mut Reader<'_>,
+    table: &DeTable<'_>,
+    key: &str,
+    adapter: &Adapter,
+) -> (Option<f64>, Option<Text>) {
     let expected = "a duration such as \"5m\", or the name of a setting that is one";
-    reader.key(table, key, expected, |value| {
+    let read = |value: &DeValue<'_>| {
         let text = value.as_str()?;
-        let is_setting = adapter.setting(text).is_some_and(|setting| setting.seconds.is_some());
-        if is_setting {
-            Some(Limit::Setting(text.into()))
-        } else {
-            parse_duration(text).map(|time| Limit::Seconds(time.as_secs_f64()))
+        if adapter.setting(text).is_some_and(|setting| setting.seconds.is_some()) {
+            return Some((None, Some(text.into())));
         }
-    })
+        parse_duration(text).map(|time| (Some(time.as_secs_f64()), None))
+    };
+    reader.key(table, key, expected, read).unwrap_or_default()
 }
 
 fn named<T: Copy + Into<&'static str>>(

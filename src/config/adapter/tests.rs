@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::config::Config;
-use crate::model::adapter::{ActionKind, Job, JobState, Limit, Part, Proof, Value};
+use crate::model::adapter::{ActionKind, Job, JobState, Part, Proof, Value};
 
 const LEAST: &str = r#"
 format = 1
@@ -34,7 +34,7 @@ fn those_that_are_compiled_in_have_no_mistakes() {
     let good_job = built_in().unwrap().into_iter().find(|one| &*one.name == "good_job").unwrap();
     assert_eq!((&*good_job.name, &*good_job.title), ("good_job", "GoodJob"));
     assert_eq!(good_job.queries.iter().filter(|query| query.part == Part::Running).count(), 3);
-    assert_eq!(good_job.evidence.beat_limit, Some(Limit::Seconds(300.0)));
+    assert_eq!(good_job.evidence.beat_seconds, Some(300.0));
 }
 
 #[test]

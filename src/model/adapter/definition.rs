@@ -46,14 +46,6 @@ impl Adapter {
         self.settings.iter().find(|setting| &*setting.name == name)
     }
 
-    /// A limit in seconds. None if its setting is not a duration.
-    pub fn seconds(&self, limit: &Limit) -> Option<f64> {
-        match limit {
-            Limit::Seconds(seconds) => Some(*seconds),
-            Limit::Setting(name) => self.setting(name).and_then(|setting| setting.seconds),
-        }
-    }
-
     /// The alternatives for an action, with their numbers in the file, from 1.
     pub fn actions_of(&self, kind: ActionKind) -> impl Iterator<Item = (usize, &Action)> {
         (1..).zip(self.actions.iter().filter(move |action| action.kind == kind))
@@ -63,8 +55,17 @@ impl Adapter {
         self.actions_of(kind).find(|(one, _)| *one == number).map(|(_, action)| action)
     }
 
+    /// In seconds. None if its setting is not a duration.
     pub fn beat_limit(&self) -> Option<f64> {
-        self.evidence.beat_limit.as_ref().and_then(|limit| self.seconds(limit))
+        self.limit(self.evidence.beat_seconds, self.evidence.beat_setting.as_deref())
+    }
+
+    pub fn age_limit(&self) -> Option<f64> {
+        self.limit(self.evidence.age_seconds, self.evidence.age_setting.as_deref())
+    }
+
+    fn limit(&self, seconds: Option<f64>, setting: Option<&str>) -> Option<f64> {
+        seconds.or_else(|| self.setting(setting?)?.seconds)
     }
 
     pub fn comes_back(&self, proof: Proof) -> Option<&Text> {
@@ -207,12 +208,6 @@ pub struct Setting {
     pub seconds: Option<f64>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub enum Limit {
-    Seconds(f64),
-    Setting(Text),
-}
-
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
@@ -225,9 +220,12 @@ pub struct Evidence {
     /// The owner of one of its leases is the leader, which rescues jobs and makes scheduled jobs due. Without a lease there is
     /// no leader.
     pub leads_by_lease: bool,
-    pub beat_limit: Option<Limit>,
+    /// The limit of a heartbeat, or the name of a setting that has it.
+    pub beat_seconds: Option<f64>,
+    pub beat_setting: Option<Text>,
     /// The system's rescuer requeues jobs that run for longer.
-    pub age_limit: Option<Limit>,
+    pub age_seconds: Option<f64>,
+    pub age_setting: Option<Text>,
     /// A stored process id is that of the working backend.
     pub has_session: bool,
     /// A worker always has an identifiable session: without one, no worker is connected.

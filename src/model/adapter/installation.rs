@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::{Action, ActionKind, Adapter, Part, Proof};
 use crate::model::Text;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Installation {
     pub adapter: Arc<Adapter>,
     /// The OID of its first table, which identifies it.
@@ -128,12 +128,7 @@ mod tests {
                 oid: 1,
                 schema: schema.into(),
                 prefix: prefix.into(),
-                tables: BTreeMap::new(),
-                version: None,
-                refused: None,
-                choices: Vec::new(),
-                actions: Vec::new(),
-                is_alone: false,
+                ..Installation::default()
             };
             assert_eq!(installation.label(), expected);
             assert_eq!(Installation { is_alone: true, ..installation }.label(), "T");

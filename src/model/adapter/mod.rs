@@ -20,9 +20,7 @@ pub use board::{
     Board, Count, JobRow, OtherLeaseRow, QueueRow, QueueState, ScheduleRow, ScheduleState, TermState, Watch,
     WorkerRow, WorkerState,
 };
-pub use definition::{
-    Adapter, ColumnKind, Evidence, Limit, Need, Query, Setting, TableName, TableRule, Version,
-};
+pub use definition::{Adapter, ColumnKind, Evidence, Need, Query, Setting, TableName, TableRule, Version};
 pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
 pub use part::{Part, Parts};
 pub use presence::{Presence, connected, counted};

@@ -124,21 +124,15 @@ rows! {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PartRows<T> {
     pub section: Section<T>,
     /// There are more rows than were read.
     pub is_cut: bool,
 }
 
-impl<T> Default for PartRows<T> {
-    fn default() -> Self {
-        Self { section: Section::default(), is_cut: false }
-    }
-}
-
 /// The rows of an installation. A part that it does not have, or that was not read yet, has no time and no error.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct InstallationRows {
     pub installation: Arc<Installation>,
     pub workers: PartRows<Worker>,
@@ -154,22 +148,29 @@ pub struct InstallationRows {
 
 impl InstallationRows {
     pub fn new(installation: Arc<Installation>) -> Self {
-        Self {
-            installation,
-            workers: PartRows::default(),
-            jobs: BTreeMap::new(),
-            depth: PartRows::default(),
-            paused: PartRows::default(),
-            leases: PartRows::default(),
-            schedules: PartRows::default(),
-            sessions: None,
-        }
+        Self { installation, ..Self::default() }
     }
 
     /// The ids of the running jobs. In some systems a running job is still due by its row.
     pub fn runs(&self) -> FxHashSet<&Text> {
         let running = self.jobs.get(&Part::Running);
         running.into_iter().flat_map(|read| read.section.last_rows().iter().map(|job| &job.id)).collect()
+    }
+
+    /// When a part was read, why it could not be read again, and whether there are more rows; a part that was never read has
+    /// neither a time nor an error.
+    pub fn read_of(&self, part: Part) -> (Option<Timestamp>, Option<&Text>, bool) {
+        fn of<T>(rows: &PartRows<T>) -> (Option<Timestamp>, Option<&Text>, bool) {
+            (rows.section.taken_at, rows.section.error.as_ref(), rows.is_cut)
+        }
+        match part {
+            Part::Workers => of(&self.workers),
+            Part::Depth => of(&self.depth),
+            Part::Paused => of(&self.paused),
+            Part::Leases => of(&self.leases),
+            Part::Schedules => of(&self.schedules),
+            jobs => self.jobs.get(&jobs).map_or((None, None, false), of),
+        }
     }
 
     /// The number of jobs of each state in all queues together: beyond [`super::COUNTED`] the number of a single queue is

@@ -1,9 +1,8 @@
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
     Action, ActionKind, Adapter, AdapterLease, AdapterSchedule, Depth, Evidence, Installation,
-    InstallationRows, Job, Limit, Part, PartRows, Paused, Proof, Template, Words, Worker,
+    InstallationRows, Job, Part, PartRows, Paused, Proof, Template, Words, Worker,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
@@ -29,13 +28,8 @@ pub(crate) fn empty(title: &str, schema: &str, oid: u32, evidence: Evidence) -> 
         adapter: Arc::new(adapter),
         oid,
         schema: schema.into(),
-        prefix: Text::default(),
-        tables: BTreeMap::new(),
         version: Some("1.2".into()),
-        refused: None,
-        choices: Vec::new(),
-        actions: Vec::new(),
-        is_alone: false,
+        ..Installation::default()
     }))
 }
 
@@ -58,7 +52,7 @@ pub(crate) fn beating(now: Timestamp) -> InstallationRows {
     let evidence = Evidence {
         absent_is_lost: true,
         lists_workers: true,
-        beat_limit: Some(Limit::Seconds(300.0)),
+        beat_seconds: Some(300.0),
         ..Evidence::default()
     };
     let worker = |id: &str, name: &str, beat: i64| Worker {

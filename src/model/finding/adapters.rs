@@ -383,7 +383,7 @@ fn close_to_limit(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) 
 /// A running job that is close to its limit, its run time when it was read, and its limit, in seconds.
 fn run_and_limit<'a>(rows: &InstallationRows, row: &'a JobRow) -> Option<(&'a JobRow, f64, f64)> {
     let adapter = &rows.installation.adapter;
-    let of_all = || adapter.evidence.age_limit.as_ref().and_then(|limit| adapter.seconds(limit));
+    let of_all = || adapter.age_limit();
     let limit = row.job.limit.or_else(of_all)?;
     let read_at = rows.jobs.get(&Part::Running)?.section.taken_at?;
     let ran = (read_at - row.job.started_at?).as_seconds_f64();

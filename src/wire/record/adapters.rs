@@ -9,7 +9,7 @@ use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    JobState, Limit, Part, PartRows, Paused, Setting, Tried, Watch, Worker, part_rows,
+    JobState, Part, PartRows, Paused, Setting, Tried, Watch, Worker, part_rows,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
@@ -19,11 +19,8 @@ use crate::model::{Text, Timestamp};
 columns! {
     /// Settings of the user.
     Settings of Setting { 1 name: Text, 2 value: Text, 3 seconds: Option<f64>, }
-}
-
-flat_rows! {
     /// How the presence of a worker is known; a limit is in seconds, or the name of a setting.
-    Evidences of FlatEvidence {
+    Evidences of Evidence {
         1 has_key: bool,
         2 absent_is_lost: bool,
         3 beat_seconds: Option<f64>,
@@ -35,6 +32,9 @@ flat_rows! {
         9 leads_by_lease: bool,
         10 has_presence: bool,
     }
+}
+
+flat_rows! {
     /// Alternatives of the parts.
     Alternatives of Alternative {
         1 part: Text,
@@ -56,7 +56,7 @@ flat_rows! {
         1 name: Text,
         2 title: Text,
         3 settings: Vec<Setting>,
-        4 evidence: FlatEvidence,
+        4 evidence: Evidence,
         5 comes_back: Vec<(Text, Text)>,
         6 advise: Vec<(Text, Text)>,
         7 oid: u32,
@@ -94,18 +94,6 @@ tuples! {
     }
 }
 
-fn limit(limit: Option<&Limit>) -> (Option<f64>, Option<Text>) {
-    match limit {
-        None => (None, None),
-        Some(Limit::Seconds(seconds)) => (Some(*seconds), None),
-        Some(Limit::Setting(name)) => (None, Some(Text::clone(name))),
-    }
-}
-
-fn limit_of(seconds: Option<f64>, setting: Option<Text>) -> Option<Limit> {
-    setting.map(Limit::Setting).or_else(|| seconds.map(Limit::Seconds))
-}
-
 fn pairs<'a, K: 'a>(
     all: impl IntoIterator<Item = (K, &'a Text)>,
     key: impl Fn(K) -> &'a str,
@@ -117,13 +105,12 @@ pub(super) fn of_installations(all: &[InstallationRows], strings: &mut Strings) 
     column(&all.iter().map(flat).collect::<Vec<_>>(), strings)
 }
 
-type About = (Option<Timestamp>, Option<Text>, bool);
-
 fn part_states(all: &InstallationRows) -> Vec<PartState> {
     let state = |part: &Part| {
         let (taken_at, error, is_cut) = all.read_of(*part);
-        let jobs = all.jobs.get(part).map(|read| read.section.last_rows().to_vec()).unwrap_or_default();
-        PartState { part: part.as_str().into(), taken_at, error: error.cloned(), is_cut, jobs }
+        let jobs = all.jobs.get(part).map(|read| read.section.last_rows().to_vec());
+        let (part, error) = (part.as_str().into(), error.cloned());
+        PartState { part, taken_at, error, is_cut, jobs: jobs.unwrap_or_default() }
     };
     Part::OTHERS.iter().chain(all.jobs.keys()).map(state).collect()
 }
@@ -140,62 +127,29 @@ fn alternatives(choices: &[Choice]) -> Vec<Alternative> {
 }
 
 fn flat(all: &InstallationRows) -> Flat {
-    let Installation {
-        adapter,
-        oid,
-        schema,
-        prefix,
-        tables,
-        version,
-        refused,
-        choices,
-        is_alone,
-        actions: _,
-    } = &*all.installation;
-    let Evidence {
-        has_key,
-        absent_is_lost,
-        lists_workers,
-        leads_by_lease,
-        beat_limit,
-        age_limit,
-        has_session,
-        has_presence,
-    } = &adapter.evidence;
-    let ((beat_seconds, beat_setting), (age_seconds, age_setting)) =
-        (limit(beat_limit.as_ref()), limit(age_limit.as_ref()));
+    let installation = &*all.installation;
+    let adapter = &*installation.adapter;
     Flat {
         name: adapter.name.clone(),
         title: adapter.title.clone(),
         settings: adapter.settings.clone(),
-        evidence: FlatEvidence {
-            has_key: *has_key,
-            absent_is_lost: *absent_is_lost,
-            beat_seconds,
-            beat_setting,
-            age_seconds,
-            age_setting,
-            has_session: *has_session,
-            lists_workers: *lists_workers,
-            leads_by_lease: *leads_by_lease,
-            has_presence: *has_presence,
-        },
+        evidence: adapter.evidence.clone(),
         comes_back: pairs(adapter.comes_back.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
         advise: pairs(adapter.advise.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
-        oid: *oid,
-        schema: schema.clone(),
-        prefix: prefix.clone(),
-        tables: pairs(tables, |key: &Text| key),
-        version: version.clone(),
-        refused: refused.clone(),
-        alternatives: alternatives(choices),
+        oid: installation.oid,
+        schema: installation.schema.clone(),
+        prefix: installation.prefix.clone(),
+        tables: pairs(&installation.tables, |key: &Text| key),
+        version: installation.version.clone(),
+        refused: installation.refused.clone(),
+        alternatives: alternatives(&installation.choices),
         parts: part_states(all),
         workers: all.workers.section.last_rows().to_vec(),
         depth: all.depth.section.last_rows().to_vec(),
         paused: all.paused.section.last_rows().to_vec(),
         leases: all.leases.section.last_rows().to_vec(),
         schedules: all.schedules.section.last_rows().to_vec(),
-        is_alone: *is_alone,
+        is_alone: installation.is_alone,
         sessions: all.sessions,
     }
 }
@@ -224,29 +178,11 @@ fn choices(alternatives: Vec<Alternative>) -> Vec<Choice> {
 }
 
 fn unflat(flat: Flat) -> InstallationRows {
-    let FlatEvidence {
-        has_key,
-        absent_is_lost,
-        has_session,
-        lists_workers,
-        leads_by_lease,
-        has_presence,
-        ..
-    } = flat.evidence;
     let adapter = Adapter {
         name: flat.name,
         title: flat.title,
         settings: flat.settings,
-        evidence: Evidence {
-            has_key,
-            absent_is_lost,
-            lists_workers,
-            leads_by_lease,
-            beat_limit: limit_of(flat.evidence.beat_seconds, flat.evidence.beat_setting),
-            age_limit: limit_of(flat.evidence.age_seconds, flat.evidence.age_setting),
-            has_session,
-            has_presence,
-        },
+        evidence: flat.evidence,
         comes_back: flat
             .comes_back
             .into_iter()
@@ -268,8 +204,8 @@ fn unflat(flat: Flat) -> InstallationRows {
         version: flat.version,
         refused: flat.refused,
         choices: choices(flat.alternatives),
-        actions: Vec::new(),
         is_alone: flat.is_alone,
+        ..Installation::default()
     };
     let mut all =
         InstallationRows { sessions: flat.sessions, ..InstallationRows::new(Arc::new(installation)) };
@@ -290,7 +226,7 @@ fn unflat(flat: Flat) -> InstallationRows {
     all
 }
 
-fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): About) -> PartRows<T> {
+fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): (Option<Timestamp>, Option<Text>, bool)) -> PartRows<T> {
     PartRows { section: Section::restored(Arc::new(rows), taken_at, error), is_cut }
 }
 

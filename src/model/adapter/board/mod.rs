@@ -320,11 +320,10 @@ impl BoardBuilder<'_> {
 
     fn facts(&self) -> Facts<'_> {
         let adapter = &self.rows.installation.adapter;
-        let limit = adapter.evidence.age_limit.as_ref();
         Facts {
             workers_at: self.rows.workers.section.taken_at.unwrap_or(self.snapshot.taken_at),
             beat_limit: adapter.beat_limit(),
-            age_limit: limit.and_then(|limit| adapter.seconds(limit)),
+            age_limit: adapter.age_limit(),
             grace: self.thresholds.orphan_grace,
             young: None,
             overdue: self.thresholds.task_overdue,

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::Dice;
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    JobState, Limit, Part, PartRows, Paused, Proof, Setting, Tried, Watch, Worker,
+    JobState, Part, PartRows, Paused, Proof, Setting, Tried, Watch, Worker,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::systems::TextId;
@@ -11,10 +11,6 @@ use crate::model::systems::TextId;
 impl Dice {
     fn key(&mut self) -> LockKey {
         if self.bool() { LockKey::Bigint(self.i64()) } else { LockKey::Pair(self.i32(), self.i32()) }
-    }
-
-    fn limit(&mut self) -> Limit {
-        if self.bool() { Limit::Seconds(self.f64()) } else { Limit::Setting(self.text()) }
     }
 
     fn job(&mut self) -> Job {
@@ -83,8 +79,10 @@ impl Dice {
                 absent_is_lost: self.bool(),
                 lists_workers: self.bool(),
                 leads_by_lease: self.bool(),
-                beat_limit: self.maybe(Self::limit),
-                age_limit: self.maybe(Self::limit),
+                beat_seconds: self.maybe(Self::f64),
+                beat_setting: self.maybe(Self::text),
+                age_seconds: self.maybe(Self::f64),
+                age_setting: self.maybe(Self::text),
                 has_session: self.bool(),
                 has_presence: self.bool(),
             },
