@@ -33,7 +33,7 @@ macro_rules! rows {
     })*) => {
         $(
             $(#[$about])*
-            #[derive(Debug, Clone, PartialEq, Default)]
+            #[derive(Debug, Clone, PartialEq)]
             pub struct $row {
                 $($(#[$doc])* pub $field: $type,)*
             }

@@ -27,21 +27,24 @@ pub struct LockWaits {
     pub forgotten: u64,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct WaitedLock {
-    pub tag: LockTag,
-    /// The name of the lock when a wait for it last began: text of the server.
-    pub name: Text,
-    /// Waits seen at one or more polls, each counted once.
-    pub waits: u64,
-    /// Total duration of all waits, in seconds.
-    pub total: f64,
-    /// Duration of the longest wait, in seconds.
-    pub longest: f64,
-    pub longest_mode: LockMode,
-    pub waiting: u32,
-    pub first: Timestamp,
-    pub last: Timestamp,
+rows! {
+    as waited_rows;
+
+    pub struct WaitedLock in Waiteds {
+        1 tag: LockTag,
+        /// The name of the lock when a wait for it last began: text of the server.
+        2 name: Text,
+        /// Waits seen at one or more polls, each counted once.
+        3 waits: u64,
+        /// Total duration of all waits, in seconds.
+        4 total: f64,
+        /// Duration of the longest wait, in seconds.
+        5 longest: f64,
+        6 longest_mode: LockMode,
+        7 waiting: u32,
+        8 first: Timestamp,
+        9 last: Timestamp,
+    }
 }
 
 impl LockWaits {

@@ -16,19 +16,6 @@ use super::{Text, Timestamp};
 /// The default of `orphan_grace()` in the schema if the setting is missing, in seconds.
 const ORPHAN_GRACE: f64 = 30.0;
 
-/// Settings by which the server detects that a client host is unreachable; 0 is the system default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Keepalives {
-    /// `tcp_keepalives_idle`: seconds of silence before the first probe.
-    pub idle: u32,
-    /// `tcp_keepalives_interval`: seconds between two probes.
-    pub interval: u32,
-    /// `tcp_keepalives_count`: probes without an answer after which the connection is dead.
-    pub count: u32,
-    /// `client_connection_check_interval`, milliseconds; 0 is never.
-    pub check: u32,
-}
-
 impl Keepalives {
     /// Seconds after which a silent host is given up; `None` if the operating system decides.
     pub fn after(self) -> Option<u32> {
@@ -95,55 +82,71 @@ impl Pooling {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct Server {
-    /// The host as given, or the directory of the socket.
-    pub host: Text,
-    /// The TCP port, or the number in the socket name.
-    pub port: u16,
-    pub pooling: Pooling,
-    pub tls: Tls,
-    /// `server_version_num`, such as 170002 for 17.2; 0 if it could not be read.
-    pub version_num: u32,
-    /// `server_version` without the suffix of the packager: `17.2`.
-    pub version: Text,
-    /// `pg_is_in_recovery()`.
-    pub in_recovery: bool,
-    pub database: Text,
-    /// `pg_database.oid` of the connected database, as in `pg_locks.database`.
-    pub datid: u32,
-    pub user: Text,
-    /// locktop's own backend, which is marked but never left out. Behind a pooler in transaction mode it differs at each poll.
-    pub own_pid: i32,
-    /// Client backends in `pg_stat_activity`, including locktop's own.
-    pub connections: u32,
-    /// `max_connections`, which can only be changed by a restart.
-    pub max_connections: u32,
-    /// `max_locks_per_transaction`; 0 if it was not read.
-    pub max_locks_per_transaction: u32,
-    /// Guaranteed capacity of the shared lock table: `max_locks_per_transaction` for each possible process and prepared
-    /// transaction (`NLOCKENTS` in lock.c, `MaxBackends` in postinit.c); 0 if the settings were not read.
-    pub lock_slots: u32,
-    /// `pg_stat_database.deadlocks`, summed over all databases.
-    pub deadlocks: u64,
-    /// Sorted OIDs of those databases; empty while unknown.
-    pub deadlocks_of: Arc<[u32]>,
-    /// `pg_postmaster_start_time()`: start of the server; a promotion or a crash restart is later.
-    pub started_at: Option<Timestamp>,
-    /// `pg_last_xact_replay_timestamp()`; `None` if the server has never replayed anything.
-    pub replayed_at: Option<Timestamp>,
-    pub replay: Replay,
-    pub keepalives: Keepalives,
-    /// `track_activity_query_size`, in bytes: the server truncated a query of at least this length minus one.
-    pub query_size: u32,
-    /// `deadlock_timeout` in locktop's own session, in seconds; `None` if it was not read.
-    pub deadlock_timeout: Option<f64>,
-    /// `log_lock_waits`: waits longer than that are in the server log.
-    pub log_lock_waits: Option<bool>,
-    /// `locktop.orphan_grace` of the database or role, in seconds; `None` if it is not set or not an interval.
-    pub orphan_grace: Option<f64>,
-    /// Whether the role sees other roles' activity (`pg_read_all_stats`).
-    pub sees_all: bool,
+rows! {
+    as server_rows;
+
+    pub struct Server in Servers {
+        /// The host as given, or the directory of the socket.
+        1 host: Text,
+        /// The TCP port, or the number in the socket name.
+        2 port: u16,
+        3 pooling: Pooling,
+        /// `server_version_num`, such as 170002 for 17.2; 0 if it could not be read.
+        4 version_num: u32,
+        /// `server_version` without the suffix of the packager: `17.2`.
+        5 version: Text,
+        /// `pg_is_in_recovery()`.
+        6 in_recovery: bool,
+        7 database: Text,
+        /// `pg_database.oid` of the connected database, as in `pg_locks.database`.
+        8 datid: u32,
+        9 user: Text,
+        /// locktop's own backend, which is marked but never left out. Behind a pooler in transaction mode it differs at each poll.
+        10 own_pid: i32,
+        /// Client backends in `pg_stat_activity`, including locktop's own.
+        11 connections: u32,
+        /// `max_connections`, which can only be changed by a restart.
+        12 max_connections: u32,
+        /// `pg_stat_database.deadlocks`, summed over all databases.
+        13 deadlocks: u64,
+        /// Sorted OIDs of those databases; empty while unknown.
+        14 deadlocks_of: Arc<[u32]>,
+        /// `pg_postmaster_start_time()`: start of the server; a promotion or a crash restart is later.
+        15 started_at: Option<Timestamp>,
+        /// `pg_last_xact_replay_timestamp()`; `None` if the server has never replayed anything.
+        16 replayed_at: Option<Timestamp>,
+        17 replay: Replay,
+        18 keepalives: Keepalives,
+        /// `track_activity_query_size`, in bytes: the server truncated a query of at least this length minus one.
+        19 query_size: u32,
+        /// `locktop.orphan_grace` of the database or role, in seconds; `None` if it is not set or not an interval.
+        20 orphan_grace: Option<f64>,
+        /// Whether the role sees other roles' activity (`pg_read_all_stats`).
+        21 sees_all: bool,
+        22 tls: Tls,
+        /// `deadlock_timeout` in locktop's own session, in seconds; `None` if it was not read.
+        23 deadlock_timeout: Option<f64>,
+        /// `log_lock_waits`: waits longer than that are in the server log.
+        24 log_lock_waits: Option<bool>,
+        /// `max_locks_per_transaction`; 0 if it was not read.
+        25 max_locks_per_transaction: u32,
+        /// Guaranteed capacity of the shared lock table: `max_locks_per_transaction` for each possible process and prepared
+        /// transaction (`NLOCKENTS` in lock.c, `MaxBackends` in postinit.c); 0 if the settings were not read.
+        26 lock_slots: u32,
+    }
+
+    /// Settings by which the server detects that a client host is unreachable; 0 is the system default.
+    #[derive(Copy, Eq, Default)]
+    pub struct Keepalives in KeepaliveRows {
+        /// `tcp_keepalives_idle`: seconds of silence before the first probe.
+        1 idle: u32,
+        /// `tcp_keepalives_interval`: seconds between two probes.
+        2 interval: u32,
+        /// `tcp_keepalives_count`: probes without an answer after which the connection is dead.
+        3 count: u32,
+        /// `client_connection_check_interval`, milliseconds; 0 is never.
+        4 check: u32,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

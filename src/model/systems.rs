@@ -20,22 +20,42 @@ use super::{Text, Timestamp};
 
 pub use super::table::TextId;
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Source {
-    /// OID of the table; 0 if there is no such table.
-    pub table: u32,
-    /// `schema.table`, unquoted: for display, and as the identity of the table.
-    pub name: Text,
-    /// Whether it is one of locktop's own: its rows are locked by keys in a separate namespace, not by raw ids, and changed by
-    /// functions of its schema.
-    pub own_keys: bool,
-    pub key_rule: KeyRule,
-    /// A function in its schema acquires advisory locks and names the table.
-    pub has_function: bool,
-    /// The owner, and whether it is trusted: tables of untrusted owners are shown, but never acted on.
-    pub owner: Owner,
-    /// Rows, bytes and what would be purged, by the planner's statistics.
-    pub growth: Growth,
+rows! {
+    as source_rows;
+
+    #[derive(Eq, Default)]
+    pub struct Source in Sources {
+        /// OID of the table; 0 if there is no such table.
+        1 table: u32,
+        /// `schema.table`, unquoted: for display, and as the identity of the table.
+        2 name: Text,
+        /// Whether it is one of locktop's own: its rows are locked by keys in a separate namespace, not by raw ids, and changed by
+        /// functions of its schema.
+        3 own_keys: bool,
+        4 key_rule: KeyRule,
+        /// A function in its schema acquires advisory locks and names the table.
+        5 has_function: bool,
+        /// The owner, and whether it is trusted: tables of untrusted owners are shown, but never acted on.
+        6 owner: Owner,
+        /// Rows, bytes and what would be purged, by the planner's statistics.
+        7 growth: Growth,
+    }
+
+    /// Waits counted by the schema's `observe_lock_waits()`, from any source: a row of `contended_locks`. Waits that locktop
+    /// itself saw are in [`lock_waits`](super::lock_waits).
+    pub struct CountedWaits in CountedLocks {
+        /// The locked object, as [`contended`](super::lock_waits::contended) returns it.
+        1 tag: LockTag,
+        2 waits: u64,
+        /// The total duration of the waits, in seconds.
+        3 total: f64,
+        /// The duration of the longest wait, in seconds.
+        4 longest: f64,
+        /// The mode that the longest wait requested (`longest_mode`). None if it is not the name of a mode.
+        5 longest_mode: Option<LockMode>,
+        6 first: Option<Timestamp>,
+        7 last: Option<Timestamp>,
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -86,23 +106,6 @@ impl Systems {
         let mut rows = self.contended.iter().flat_map(|table| table.section.last_rows().iter());
         rows.find(|counted| counted.tag == *tag)
     }
-}
-
-/// Waits counted by the schema's `observe_lock_waits()`, from any source: a row of `contended_locks`. Waits that locktop
-/// itself saw are in [`lock_waits`](super::lock_waits).
-#[derive(Debug, Clone, PartialEq)]
-pub struct CountedWaits {
-    /// The locked object, as [`contended`](super::lock_waits::contended) returns it.
-    pub tag: LockTag,
-    pub waits: u64,
-    /// The total duration of the waits, in seconds.
-    pub total: f64,
-    /// The duration of the longest wait, in seconds.
-    pub longest: f64,
-    /// The mode that the longest wait requested (`longest_mode`). None if it is not the name of a mode.
-    pub longest_mode: Option<LockMode>,
-    pub first: Option<Timestamp>,
-    pub last: Option<Timestamp>,
 }
 
 /// The lock tag of columns in which 0 stands for NULL.

@@ -1,7 +1,7 @@
 //! The description of a recording's messages, for others, is that of the sources.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The fields of each message by name: `pid = 1`.
 type Fields = BTreeMap<String, Vec<String>>;
@@ -54,19 +54,23 @@ fn written(source: &str) -> Fields {
     fields
 }
 
+fn files_of(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
+}
+
+/// The files of a folder and of those below it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    files_of(folder).flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
 #[test]
 fn every_column_is_described_with_its_number() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let described = described(&std::fs::read_to_string(root.join("assets/record.proto")).unwrap());
     let mut count = 0;
-    let folder = std::fs::read_dir(root.join("src/wire/record")).unwrap();
-    let files = folder.map(|entry| entry.unwrap().path());
-    for path in
-        files.chain(["adapter/rows.rs", "table_rows.rs"].map(|file| root.join("src/model").join(file)))
-    {
-        if path.is_dir() {
-            continue;
-        }
+    let mut files = files(&root.join("src/model"));
+    files.extend(files_of(&root.join("src/wire/record")).filter(|path| path.is_file()));
+    for path in files {
         let source = std::fs::read_to_string(path).unwrap();
         for (name, fields) in written(&source) {
             assert_eq!(described.get(&name), Some(&fields), "{name} in assets/record.proto");

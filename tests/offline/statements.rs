@@ -146,6 +146,10 @@ fn no_other_field_has_a_statement_as_plain_text() {
             let field = line.trim().trim_end_matches(',');
             let field =
                 field.rsplit_once("pub ").or(field.rsplit_once(") ")).map_or(field, |(_, field)| field);
+            // A field of `rows!` follows its number in a recording.
+            let is_row = path.starts_with("model/");
+            let field =
+                if is_row { field.trim_start_matches(|c: char| c.is_ascii_digit()).trim() } else { field };
             let Some((name, kind)) = field.split_once(": ") else { continue };
             let inner = kind.strip_prefix("Option<").and_then(|kind| kind.strip_suffix('>')).unwrap_or(kind);
             if matches!(name, "query" | "statement") && texts.contains(&inner) && line.ends_with(',') {

@@ -200,36 +200,38 @@ pub struct Version {
     pub sql: Option<Template>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct Setting {
-    pub name: Text,
-    pub value: Text,
-    /// The value in seconds, if it is a duration.
-    pub seconds: Option<f64>,
-}
+rows! {
+    as evidence_rows;
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Evidence {
-    /// A running job holds its key until it ends.
-    pub has_key: bool,
-    /// A worker without a row is gone.
-    pub absent_is_lost: bool,
-    /// Every worker has a row: without a row, there is no worker.
-    pub lists_workers: bool,
-    /// The owner of one of its leases is the leader, which rescues jobs and makes scheduled jobs due. Without a lease there is
-    /// no leader.
-    pub leads_by_lease: bool,
-    /// The limit of a heartbeat, or the name of a setting that has it.
-    pub beat_seconds: Option<f64>,
-    pub beat_setting: Option<Text>,
-    /// The system's rescuer requeues jobs that run for longer.
-    pub age_seconds: Option<f64>,
-    pub age_setting: Option<Text>,
-    /// A stored process id is that of the working backend.
-    pub has_session: bool,
-    /// A worker always has an identifiable session: without one, no worker is connected.
-    pub has_presence: bool,
+    pub struct Setting in Settings {
+        1 name: Text,
+        2 value: Text,
+        /// The value in seconds, if it is a duration.
+        3 seconds: Option<f64>,
+    }
+
+    #[derive(Default)]
+    pub struct Evidence in Evidences {
+        /// A running job holds its key until it ends.
+        1 has_key: bool,
+        /// A worker without a row is gone.
+        2 absent_is_lost: bool,
+        /// The limit of a heartbeat, or the name of a setting that has it.
+        3 beat_seconds: Option<f64>,
+        4 beat_setting: Option<Text>,
+        /// The system's rescuer requeues jobs that run for longer.
+        5 age_seconds: Option<f64>,
+        6 age_setting: Option<Text>,
+        /// A stored process id is that of the working backend.
+        7 has_session: bool,
+        /// Every worker has a row: without a row, there is no worker.
+        8 lists_workers: bool,
+        /// The owner of one of its leases is the leader, which rescues jobs and makes scheduled jobs due. Without a lease there is
+        /// no leader.
+        9 leads_by_lease: bool,
+        /// A worker always has an identifiable session: without one, no worker is connected.
+        10 has_presence: bool,
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

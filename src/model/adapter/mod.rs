@@ -20,6 +20,7 @@ pub use board::{
     Board, Count, JobRow, OtherLeaseRow, QueueRow, QueueState, ScheduleRow, ScheduleState, TermState, Watch,
     WorkerRow, WorkerState,
 };
+pub(crate) use definition::evidence_rows;
 pub use definition::{Adapter, ColumnKind, Evidence, Need, Query, Setting, TableName, TableRule, Version};
 pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
 pub use part::{Part, Parts};

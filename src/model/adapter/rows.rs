@@ -12,6 +12,7 @@ rows! {
     as part_rows;
 
     /// A job, as its system stores it. None: the column has no value.
+    #[derive(Default)]
     pub struct Job in Jobs {
         1 id: Text = "id",
         /// The state returned by the query: `running`, `due`, `scheduled`, `retry`, `blocked`, `failed` or `done`.
@@ -53,6 +54,7 @@ rows! {
     }
 
     /// A process that runs jobs, according to its row. None: the column has no value.
+    #[derive(Default)]
     pub struct Worker in Workers {
         1 id: Text = "id",
         2 name: Option<Text> = "name",
@@ -77,6 +79,7 @@ rows! {
         15 sessions: Option<i64> = "sessions",
     }
 
+    #[derive(Default)]
     pub struct Depth in Depths {
         /// None: all queues.
         1 queue: Option<Text> = "queue",
@@ -89,12 +92,14 @@ rows! {
         5 oldest_at: Option<Timestamp> = "oldest_at",
     }
 
+    #[derive(Default)]
     pub struct Paused in PausedRows {
         1 queue: Text = "queue",
         /// When it was paused. None if its system does not record it.
         2 since: Option<Timestamp> = "since",
     }
 
+    #[derive(Default)]
     pub struct AdapterLease in AdapterLeases {
         /// The id there, as text: `leader`, the name of a lock.
         1 id: Text = "id",
@@ -110,6 +115,7 @@ rows! {
         8 key: Option<LockKey> = "lock_key",
     }
 
+    #[derive(Default)]
     pub struct AdapterSchedule in AdapterSchedules {
         1 id: Text = "id",
         /// The job or command that it starts.

@@ -24,23 +24,6 @@ pub use counter::Counter;
 pub(crate) use table::{EPISODES, KEYS, MINUTES};
 pub use table::{KeyCost, Table, Trail, Window};
 
-/// The key of the blame: sessions that have all of it in common are one line. Each part is one printable line, empty if not
-/// known.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key {
-    pub application: Text,
-    /// Its role (`usename`), or the owner of a prepared transaction.
-    pub role: Text,
-    pub database: Text,
-    /// Its state: `active`, `idle in xact`, `idle`, `prepared`, `autovacuum`, …
-    pub doing: Text,
-    /// Its current or last statement, without literals.
-    pub statement: Text,
-    pub lock: Text,
-    /// The origin given in a comment of its statement.
-    pub tag: Text,
-}
-
 impl Key {
     pub fn who(&self) -> &str {
         if self.application.is_empty() { &self.role } else { &self.application }
@@ -61,16 +44,67 @@ impl Key {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Sums {
-    /// The total time, in seconds.
-    pub seconds: f64,
-    /// The square of the standard error of `seconds`.
-    pub variance: f64,
-    /// Waits whose start was seen.
-    pub waits: u64,
-    /// The maximum number of waiters in one poll.
-    pub most: u32,
+rows! {
+    as blame_rows;
+
+    #[derive(Copy, Default)]
+    pub struct Sums in SumColumns {
+        /// The total time, in seconds.
+        1 seconds: f64,
+        /// The square of the standard error of `seconds`.
+        2 variance: f64,
+        /// Waits whose start was seen.
+        3 waits: u64,
+        /// The maximum number of waiters in one poll.
+        4 most: u32,
+    }
+
+    /// The key of the blame: sessions that have all of it in common are one line. Each part is one printable line, empty if not
+    /// known.
+    #[derive(Default, Eq, Hash, PartialOrd, Ord)]
+    pub struct Key in BlameKeys {
+        1 application: Text,
+        /// Its role (`usename`), or the owner of a prepared transaction.
+        2 role: Text,
+        3 database: Text,
+        /// Its state: `active`, `idle in xact`, `idle`, `prepared`, `autovacuum`, …
+        4 doing: Text,
+        /// Its current or last statement, without literals.
+        5 statement: Text,
+        6 lock: Text,
+        /// The origin given in a comment of its statement.
+        7 tag: Text,
+    }
+
+    /// A statement of a blocker's transaction, or of a waiter in line that holds up others.
+    pub struct Ran in Rans {
+        1 episode: u64,
+        2 at: Option<Timestamp>,
+        /// One printable line.
+        3 statement: Text,
+        /// The process id of the waiter in line behind the root; 0 for a statement of the root itself.
+        4 in_line: i32,
+    }
+
+    /// The start of an episode: see [`Episode`].
+    pub struct Begun in Beguns {
+        1 episode: u64,
+        /// The process id; 0 if there is none.
+        2 pid: i32,
+        3 backend_start: Option<Timestamp>,
+        4 xact_start: Option<Timestamp>,
+        5 who: Text,
+        6 lock: Text,
+        7 at: Timestamp,
+    }
+
+    pub struct Ended in Endeds {
+        1 episode: u64,
+        /// Never [`Ending::GoesOn`].
+        2 ending: Ending,
+        /// The action on it, in one printable line; usually empty.
+        3 note: Text,
+    }
 }
 
 impl Sums {
@@ -223,44 +257,11 @@ impl Tick {
     }
 }
 
-/// The start of an episode: see [`Episode`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct Begun {
-    pub episode: u64,
-    /// The process id; 0 if there is none.
-    pub pid: i32,
-    pub backend_start: Option<Timestamp>,
-    pub xact_start: Option<Timestamp>,
-    pub who: Text,
-    pub lock: Text,
-    pub at: Timestamp,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     pub episode: u64,
     pub key: Arc<Key>,
     pub sums: Sums,
-}
-
-/// A statement of a blocker's transaction, or of a waiter in line that holds up others.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
-    pub episode: u64,
-    pub at: Option<Timestamp>,
-    /// One printable line.
-    pub statement: Text,
-    /// The process id of the waiter in line behind the root; 0 for a statement of the root itself.
-    pub in_line: i32,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
-    pub episode: u64,
-    /// Never [`Ending::GoesOn`].
-    pub ending: Ending,
-    /// The action on it, in one printable line; usually empty.
-    pub note: Text,
 }
 
 /// Sessions that already waited at the first poll. The sums do not include the time before that poll.

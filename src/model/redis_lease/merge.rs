@@ -23,42 +23,6 @@ words! {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerKey {
-    pub server: usize,
-    pub value: LockValue,
-    pub expiry: Expiry,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RedisLease {
-    pub key: Bytes,
-    /// The value that most servers have; in a tie the smallest, so that the result is stable.
-    pub holder: LockValue,
-    /// Index of its set of servers, from 0.
-    pub set: usize,
-    /// Position of the first server of the set in the list of all servers.
-    pub first: usize,
-    /// Number of servers that have the value of the holder.
-    pub votes: u32,
-    pub servers: u32,
-    /// Number of servers that did not answer.
-    pub down: u32,
-    pub standing: Standing,
-    /// Whether it is only probable that the holder is the same on all its servers (Redisson over several servers).
-    pub uncertain: bool,
-    /// Other values, with the number of servers that have each; most first.
-    pub others: Vec<(LockValue, u32)>,
-    /// When the holder loses its majority (or, without a majority, its last key), unless it renews.
-    pub expiry: Expiry,
-    pub without_expiry: u32,
-    pub places: Vec<ServerKey>,
-    /// How long its holder had been observed at the time of reading, in milliseconds: it may have held the lock for longer.
-    pub observed: Option<i64>,
-    /// The longest remaining time observed with this holder, in milliseconds: the term is at least that long.
-    pub longest: Option<i64>,
-}
-
 impl RedisLease {
     pub fn name(&self) -> Text {
         shown(&self.key)
@@ -75,24 +39,64 @@ impl RedisLease {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerState {
-    /// Address from the config, without a password.
-    pub server: Text,
-    pub error: Option<Text>,
-}
+rows! {
+    as redis_lease_rows;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RedisLeases {
-    pub rows: Vec<RedisLease>,
-    /// In the given order, one set after the other.
-    pub servers: Vec<ServerState>,
-    /// Number of servers in each set.
-    pub sets: Vec<usize>,
-    /// When the rows were read, by the clock of this machine; `None` if they never were.
-    pub read_at: Option<Timestamp>,
-    /// There are more keys than are read, or the key space has not been completely scanned yet.
-    pub cut: bool,
+    #[derive(Default, Eq)]
+    pub struct RedisLeases in Redis {
+        1 rows: Vec<RedisLease>,
+        /// In the given order, one set after the other.
+        2 servers: Vec<ServerState>,
+        /// Number of servers in each set.
+        3 sets: Vec<usize>,
+        /// When the rows were read, by the clock of this machine; `None` if they never were.
+        4 read_at: Option<Timestamp>,
+        /// There are more keys than are read, or the key space has not been completely scanned yet.
+        5 cut: bool,
+    }
+
+    #[derive(Eq)]
+    pub struct RedisLease in RedisRows {
+        1 key: Bytes,
+        /// The value that most servers have; in a tie the smallest, so that the result is stable.
+        2 holder: LockValue,
+        /// Index of its set of servers, from 0.
+        3 set: usize,
+        /// Position of the first server of the set in the list of all servers.
+        4 first: usize,
+        /// Number of servers that have the value of the holder.
+        5 votes: u32,
+        6 servers: u32,
+        /// Number of servers that did not answer.
+        7 down: u32,
+        8 standing: Standing,
+        /// Whether it is only probable that the holder is the same on all its servers (Redisson over several servers).
+        9 uncertain: bool,
+        /// Other values, with the number of servers that have each; most first.
+        10 others: Vec<(LockValue, u32)>,
+        /// When the holder loses its majority (or, without a majority, its last key), unless it renews.
+        11 expiry: Expiry,
+        12 without_expiry: u32,
+        13 places: Vec<ServerKey>,
+        /// How long its holder had been observed at the time of reading, in milliseconds: it may have held the lock for longer.
+        14 observed: Option<i64>,
+        /// The longest remaining time observed with this holder, in milliseconds: the term is at least that long.
+        15 longest: Option<i64>,
+    }
+
+    #[derive(Eq)]
+    pub struct ServerKey in RedisPlaces {
+        1 server: usize,
+        2 value: LockValue,
+        3 expiry: Expiry,
+    }
+
+    #[derive(Eq)]
+    pub struct ServerState in ServerStates {
+        /// Address from the config, without a password.
+        1 server: Text,
+        2 error: Option<Text>,
+    }
 }
 
 impl RedisLeases {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::Text;
 
+pub(crate) use merge::redis_lease_rows;
 pub use merge::{RedisLease, RedisLeases, ServerKey, ServerState, Standing, merge, merge_sets, recorded};
 
 /// Keys and values are bytes: an action must send back exactly the same bytes.

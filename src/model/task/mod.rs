@@ -19,6 +19,6 @@ pub(crate) use evidence::{Epoch, KeyHolder};
 pub use evidence::{Watch, names_worker};
 pub use key::{TaskKey, also_of, name_of};
 pub use locktop_base::namespace::{LARGEST_ID, TASKS as NAMESPACE, item_statement_number, statement_number};
-pub(crate) use rows::CLOSED;
+pub(crate) use rows::{CLOSED, task_tables_rows};
 pub use rows::{Execution, KeyRule, Schedule, Streak, TaskId, TaskSet, TaskTables};
 pub use words::evidence;

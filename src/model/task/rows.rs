@@ -66,24 +66,28 @@ impl KeyRule {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TaskTables {
-    /// OID of the table of schedules; 0 if there is none.
-    pub table: u32,
-    /// OID of the log; None if there is no log.
-    pub log: Option<u32>,
-    pub schedules: Text,
-    /// The log as `schema.table`; None if there is no log.
-    pub executions: Option<Text>,
-    /// Whether the key of a task is in the namespace (locktop's own tables) and not its raw id.
-    pub own_keys: bool,
-    /// The lock of a task if `own_keys` is false.
-    pub key_rule: KeyRule,
-    /// A function in the schema of the tables takes advisory locks and names the table: as published, on the id of the row.
-    pub has_function: bool,
-    pub owner: Owner,
-    /// Rows and bytes of the log, from the planner's statistics.
-    pub growth: Growth,
+rows! {
+    as task_tables_rows;
+
+    #[derive(Eq, Default)]
+    pub struct TaskTables in TaskTableRows {
+        /// OID of the table of schedules; 0 if there is none.
+        1 table: u32,
+        /// OID of the log; None if there is no log.
+        2 log: Option<u32>,
+        3 schedules: Text,
+        /// The log as `schema.table`; None if there is no log.
+        4 executions: Option<Text>,
+        /// Whether the key of a task is in the namespace (locktop's own tables) and not its raw id.
+        5 own_keys: bool,
+        /// The lock of a task if `own_keys` is false.
+        6 key_rule: KeyRule,
+        /// A function in the schema of the tables takes advisory locks and names the table: as published, on the id of the row.
+        7 has_function: bool,
+        8 owner: Owner,
+        /// Rows and bytes of the log, from the planner's statistics.
+        9 growth: Growth,
+    }
 }
 
 #[derive(Debug, Clone, Default)]

@@ -5,6 +5,7 @@ use super::columns::{codes, columns, flat_rows, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
+use crate::model::snapshot::server_rows;
 use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
 use crate::model::wait_graph::{Answer, Party};
 use crate::model::{QueryText, Text, Timestamp};
@@ -33,6 +34,8 @@ codes! {
         0 Nothing, 1 Some, 2 All,
     }
 }
+
+server_rows!(columns);
 
 columns! {
     Backends of Backend {
@@ -76,37 +79,6 @@ columns! {
     }
     /// The server's own word on who blocks a waiter.
     Answers of Answer { 1 waiter: i32, 2 wait_start: Option<Timestamp>, 3 blockers: Vec<i32>, }
-    /// How the server notices that a client's host is gone.
-    KeepaliveRows of Keepalives { 1 idle: u32, 2 interval: u32, 3 count: u32, 4 check: u32, }
-    /// The server.
-    Servers of Server {
-        1 host: Text,
-        2 port: u16,
-        3 pooling: Pooling,
-        4 version_num: u32,
-        5 version: Text,
-        6 in_recovery: bool,
-        7 database: Text,
-        8 datid: u32,
-        9 user: Text,
-        10 own_pid: i32,
-        11 connections: u32,
-        12 max_connections: u32,
-        13 deadlocks: u64,
-        14 deadlocks_of: Arc<[u32]>,
-        15 started_at: Option<Timestamp>,
-        16 replayed_at: Option<Timestamp>,
-        17 replay: Replay,
-        18 keepalives: Keepalives,
-        19 query_size: u32,
-        20 orphan_grace: Option<f64>,
-        21 sees_all: bool,
-        22 tls: Tls,
-        23 deadlock_timeout: Option<f64>,
-        24 log_lock_waits: Option<bool>,
-        25 max_locks_per_transaction: u32,
-        26 lock_slots: u32,
-    }
 }
 
 flat_rows! {

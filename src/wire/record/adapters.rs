@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::cell::{column, rows, sorted, stored_as};
 use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
+use crate::model::adapter::evidence_rows;
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
     JobState, Part, PartRows, Paused, Setting, Tried, Watch, Worker, part_rows,
@@ -16,23 +17,7 @@ use crate::model::snapshot::Section;
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
-columns! {
-    /// Settings of the user.
-    Settings of Setting { 1 name: Text, 2 value: Text, 3 seconds: Option<f64>, }
-    /// How the presence of a worker is known; a limit is in seconds, or the name of a setting.
-    Evidences of Evidence {
-        1 has_key: bool,
-        2 absent_is_lost: bool,
-        3 beat_seconds: Option<f64>,
-        4 beat_setting: Option<Text>,
-        5 age_seconds: Option<f64>,
-        6 age_setting: Option<Text>,
-        7 has_session: bool,
-        8 lists_workers: bool,
-        9 leads_by_lease: bool,
-        10 has_presence: bool,
-    }
-}
+evidence_rows!(columns);
 
 flat_rows! {
     /// Alternatives of the parts.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::columns::{codes, columns, flat_rows, parts};
 use super::strings::{Decoded, Strings};
+use crate::model::blame::blame_rows;
 use crate::model::blame::{
     Before, Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums,
     Table, Tick, Trail,
@@ -19,32 +20,7 @@ codes! {
     }
 }
 
-columns! {
-    SumColumns of Sums { 1 seconds: f64, 2 variance: f64, 3 waits: u64, 4 most: u32, }
-    /// By what one is blamed.
-    BlameKeys of Key {
-        1 application: Text,
-        2 role: Text,
-        3 database: Text,
-        4 doing: Text,
-        5 statement: Text,
-        6 lock: Text,
-        7 tag: Text,
-    }
-    /// Statements of a transaction.
-    Rans of Ran { 1 episode: u64, 2 at: Option<Timestamp>, 3 statement: Text, 4 in_line: i32, }
-    Beguns of Begun {
-        1 episode: u64,
-        2 pid: i32,
-        3 backend_start: Option<Timestamp>,
-        4 xact_start: Option<Timestamp>,
-        5 who: Text,
-        6 lock: Text,
-        7 at: Timestamp,
-    }
-    /// Episodes that are over.
-    Endeds of Ended { 1 episode: u64, 2 ending: Ending, 3 note: Text, }
-}
+blame_rows!(columns);
 
 flat_rows! {
     /// A minute; none for all before those that are known by themselves.

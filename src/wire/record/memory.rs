@@ -8,6 +8,7 @@ use crate::model::finding::deadlocks::{Broken, Counted, SeenCycle, Victims};
 use crate::model::finding::{Deadlocks, NewRoots};
 use crate::model::held::{Doing, HeldLocks, HeldSince, HeldWatch};
 use crate::model::lock::{LockMode, LockTag};
+use crate::model::lock_waits::waited_rows;
 use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock};
 use crate::model::past::GraphFrom;
 use crate::model::refusals::Refusals;
@@ -16,6 +17,8 @@ use crate::model::view::{Sample, Series};
 use crate::model::wait_graph::{Answer, Party};
 use crate::model::{Text, Timestamp};
 use crate::text::one_line;
+
+waited_rows!(columns);
 
 columns! {
     /// Times of locks that are held.
@@ -30,18 +33,6 @@ columns! {
         4 started_at: Option<Timestamp>,
     }
     Cycles of SeenCycle { 1 parties: Vec<Party>, 2 said: Vec<Text>, 3 at: Timestamp, }
-    /// Locks that were waited for.
-    Waiteds of WaitedLock {
-        1 tag: LockTag,
-        2 name: Text,
-        3 waits: u64,
-        4 total: f64,
-        5 longest: f64,
-        6 longest_mode: LockMode,
-        7 waiting: u32,
-        8 first: Timestamp,
-        9 last: Timestamp,
-    }
     /// Waiting sessions at each look.
     Samples of Sample { 1 at: Timestamp, 2 waiting: u32, }
 }

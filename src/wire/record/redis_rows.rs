@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use super::cell::stored_as;
 use super::columns::{codes, columns, flat_rows, tuples};
+use crate::model::redis_lease::redis_lease_rows;
 use crate::model::redis_lease::{
     Bytes, Expiry, LockValue, RedisLease, RedisLeases, ServerKey, ServerState, Standing,
 };
@@ -14,38 +15,7 @@ codes! {
     }
 }
 
-columns! {
-    /// All locks over all servers.
-    Redis of RedisLeases {
-        1 rows: Vec<RedisLease>,
-        2 servers: Vec<ServerState>,
-        3 sets: Vec<usize>,
-        4 read_at: Option<Timestamp>,
-        5 cut: bool,
-    }
-    /// A lock over all servers of a set.
-    RedisRows of RedisLease {
-        1 key: Bytes,
-        2 holder: LockValue,
-        3 set: usize,
-        4 first: usize,
-        5 votes: u32,
-        6 servers: u32,
-        7 down: u32,
-        8 standing: Standing,
-        9 uncertain: bool,
-        10 others: Vec<(LockValue, u32)>,
-        11 expiry: Expiry,
-        12 without_expiry: u32,
-        13 places: Vec<ServerKey>,
-        14 observed: Option<i64>,
-        15 longest: Option<i64>,
-    }
-    /// A key as one of the servers has it.
-    RedisPlaces of ServerKey { 1 server: usize, 2 value: LockValue, 3 expiry: Expiry, }
-    /// How the servers are.
-    ServerStates of ServerState { 1 server: Text, 2 error: Option<Text>, }
-}
+redis_lease_rows!(columns);
 
 flat_rows! {
     /// [`LockValue`] with the fields of all its kinds. A string: 0; Redisson's hash: 1, with `bytes` for its mode; anything else: 2.

@@ -9,9 +9,11 @@ use crate::model::lock::{LockMode, LockTag};
 use crate::model::rate_limit::RateLimit;
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::Section;
+use crate::model::systems::source_rows;
 use crate::model::systems::{CountedWaits, Source, Systems, TableRows};
 use crate::model::table::{Growth, Owner};
 use crate::model::table_rows::{queried_rows, table_rows};
+use crate::model::task::task_tables_rows;
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
 use crate::model::task_worker::TaskWorker;
 use crate::model::work_queue::{Item, StateCount};
@@ -20,33 +22,15 @@ use crate::model::{Text, Timestamp};
 table_rows!(columns);
 queried_rows!(columns);
 
+task_tables_rows!(columns);
+
+source_rows!(columns);
+
 columns! {
     /// The owner of a table.
     Owners of Owner { 1 name: Text, 2 stranger: Option<Text>, 3 hides: Option<Text>, }
     /// How large a table is.
     Growths of Growth { 1 rows: u64, 2 is_limited: bool, 3 old: Option<u64>, }
-    /// Pairs of task tables.
-    TaskTableRows of TaskTables {
-        1 table: u32,
-        2 log: Option<u32>,
-        3 schedules: Text,
-        4 executions: Option<Text>,
-        5 own_keys: bool,
-        6 key_rule: KeyRule,
-        7 has_function: bool,
-        8 owner: Owner,
-        9 growth: Growth,
-    }
-    /// The table of a lock system.
-    Sources of Source {
-        1 table: u32,
-        2 name: Text,
-        3 own_keys: bool,
-        4 key_rule: KeyRule,
-        5 has_function: bool,
-        6 owner: Owner,
-        7 growth: Growth,
-    }
     LeaseTables of FlatTable<Lease> { 1 source: Source, 2 rows: Vec<Lease>, 3 is_cut: bool, }
     CountTables of FlatTable<StateCount> { 1 source: Source, 2 rows: Vec<StateCount>, 3 is_cut: bool, }
     ItemTables of FlatTable<Item> { 1 source: Source, 2 rows: Vec<Item>, 3 is_cut: bool, }
@@ -199,18 +183,6 @@ fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {
             && before.is_cut == after.is_cut
     };
     before.len() == after.len() && before.iter().zip(after).all(same)
-}
-
-columns! {
-    CountedLocks of CountedWaits {
-        1 tag: LockTag,
-        2 waits: u64,
-        3 total: f64,
-        4 longest: f64,
-        5 longest_mode: Option<LockMode>,
-        6 first: Option<Timestamp>,
-        7 last: Option<Timestamp>,
-    }
 }
 
 flat_rows! {
