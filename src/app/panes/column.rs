@@ -1,4 +1,4 @@
-use super::cell::{Cell, Value};
+use super::cell::{Cell, Value, worker};
 use super::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::line::Tone;
@@ -93,6 +93,8 @@ type Get<R, T> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>) -> T;
 enum Content<R: Rows> {
     Text(for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>),
     Statement(for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a QueryText>),
+    /// The name of a worker, shortened in the middle.
+    Worker(for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>),
     /// Seconds, shown as an age.
     Age(Tone, Get<R, Option<f64>>),
     /// Seconds, shown as a duration.
@@ -134,6 +136,14 @@ impl<R: Rows> Column<R> {
         get: for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a QueryText>,
     ) -> Self {
         Self::new(words, width, Content::Statement(get))
+    }
+
+    pub const fn worker(
+        words: Words,
+        width: (u16, u16),
+        get: for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>,
+    ) -> Self {
+        Self::new(words, width, Content::Worker(get))
     }
 
     pub const fn duration(words: Words, width: (u16, u16), tone: Tone, get: Get<R, Option<f64>>) -> Self {
@@ -198,6 +208,7 @@ impl<R: Rows> Column<R> {
         match self.content {
             Content::Text(get) => Cell::server(get(row, context)),
             Content::Statement(get) => Cell::statement(get(row, context)),
+            Content::Worker(get) => worker(get(row, context), room),
             Content::Age(tone, get) => Cell::age(get(row, context), tone),
             Content::Duration(tone, get) => Cell::duration(get(row, context), tone),
             Content::Number(tone, get) => {
@@ -213,7 +224,7 @@ impl<R: Rows> Column<R> {
 
     fn value_of<'a>(&self, row: R::Row<'a>, context: &Context<'a>) -> Value<'a> {
         match self.content {
-            Content::Text(get) => Value::text(get(row, context)),
+            Content::Text(get) | Content::Worker(get) => Value::text(get(row, context)),
             Content::Statement(get) => Value::statement(get(row, context)),
             Content::Age(_, get) | Content::Duration(_, get) => Value::number(get(row, context)),
             Content::Number(_, get) => Value::whole(get(row, context)),

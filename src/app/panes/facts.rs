@@ -53,15 +53,11 @@ pub(super) fn rows<T>(tables: &[TableRows<T>], one: &str, many: &str) -> String 
 
 const SOURCE: Words = ("SOURCE", "source", "the system it belongs to, and its schema");
 
+/// With several installations, their names distinguish rows.
 pub(super) const fn source<R: Rows>(
     get: for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>,
 ) -> Column<R> {
-    Column::text(SOURCE, (11, 20), get).rank(3).only_where(has_several)
-}
-
-/// With several installations, their names distinguish rows.
-pub(super) fn has_several(context: &Context<'_>) -> bool {
-    context.snapshot.adapters.len() > 1
+    Column::text(SOURCE, (11, 20), get).rank(3).only_where(|context| context.snapshot.adapters.len() > 1)
 }
 
 pub(super) fn name(rows: &InstallationRows) -> String {

@@ -5,7 +5,6 @@
 //!   silent   Solid Queue  web-1:4711      Worker  *         heartbeat   2/3  7m4s   2h1m       -
 //! ```
 
-use super::cell::worker;
 use super::column::{BEAT, Columns, pane_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, count, gaps, of_source, read_at, source, with_version};
@@ -34,12 +33,7 @@ static COLUMNS: Columns<Workers> = Columns {
             |row, _| (row.state.as_str(), tone(row.state)),
         ),
         source(|row, _| Some(&row.source)),
-        Column::sorted(
-            ("WORKER", "worker", "its name, or its id"),
-            (12, 30),
-            |row, _, room| worker(Some(name(row)), room),
-            |row, _| Value::text(Some(name(row))),
-        ),
+        Column::worker(("WORKER", "worker", "its name, or its id"), (12, 30), |row, _| Some(name(row))),
         Column::text(("KIND", "kind", "its role: works, dispatches, leads"), (6, 12), |row, _| {
             row.worker.kind.as_deref()
         })

@@ -5,7 +5,7 @@
 //!   lost     Solid Queue  InvoiceJob   billing  web:4711   heartbeat  12m4s      -    -  as failed (ProcessPrunedError) when …
 //! ```
 
-use super::cell::{job_tone, worker};
+use super::cell::job_tone;
 use super::column::{Columns, TRY, WORKER, pane_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, count, name, of_source, source, stale, with_version};
@@ -40,13 +40,7 @@ static COLUMNS: Columns<Jobs> = Columns {
             Some(row.job.name.as_deref().unwrap_or(&row.job.id))
         }),
         Column::text(("QUEUE", "queue", "its queue"), (7, 12), |row, _| row.job.queue.as_deref()).rank(4),
-        Column::sorted(
-            WORKER,
-            (9, 18),
-            |row, _, room| worker(row.worker.as_deref(), room),
-            |row, _| Value::text(row.worker.as_deref()),
-        )
-        .rank(2),
+        Column::worker(WORKER, (9, 18), |row, _| row.worker.as_deref()).rank(2),
         Column::cell(
             (
                 "PROOF",

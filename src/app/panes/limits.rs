@@ -128,16 +128,12 @@ pub(in crate::app) fn tone(state: LimitState) -> Tone {
     }
 }
 
-fn is_live(row: &LimitRow<'_>) -> bool {
-    row.state != LimitState::Over
-}
-
 fn ends(context: &Context<'_>, row: &LimitRow<'_>) -> Option<f64> {
     row.limit.expires_at.map(|end| (end - context.snapshot.taken_at).as_seconds_f64())
 }
 
 fn share(row: LimitRow<'_>) -> Option<f64> {
-    row.limit.share().filter(|_| is_live(&row))
+    row.limit.share().filter(|_| row.state != LimitState::Over)
 }
 
 fn gauge(row: LimitRow<'_>, room: u16) -> Cell {

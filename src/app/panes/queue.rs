@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use super::cell::{job_tone, table_name, worker};
+use super::cell::{job_tone, table_name};
 use super::column::{BEAT, Columns, TABLE, TRY, WORKER, pane_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, stale_tables, taken};
@@ -44,12 +44,7 @@ static COLUMNS: Columns<Items> = Columns {
             |(_, item), _| id_value(item),
         ),
         Column::text(("NAME", "name", "its task"), (13, 32), |(_, item), _| item.name.as_deref()),
-        Column::sorted(
-            WORKER,
-            (11, 24),
-            |(_, item), _, room| worker(item.worker.as_deref(), room),
-            |(_, item), _| Value::text(item.worker.as_deref()),
-        ),
+        Column::worker(WORKER, (11, 24), |(_, item), _| item.worker.as_deref()),
         Column::age(
             ("RUN", "run", "how long it has been in progress"),
             (6, 6),

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::board::of_schedule;
 use super::evidence::{Epoch, Holders, KeySeen, Keys, holders};
 use super::rows::Streaks;
-use super::{Board, Execution, JobState, Schedule, Streak, TaskKey, TaskRow, TaskSet, Watch};
+use super::{Board, Execution, JobState, Schedule, Streak, TaskId, TaskKey, TaskRow, TaskSet, Watch};
 use crate::model::Timestamp;
 use crate::model::adapter::{Evidence, Job};
 use crate::model::backend::State;
@@ -183,12 +183,9 @@ impl BoardBuilder<'_> {
             let holder = key.and_then(|key| self.held.holders.get(&key.lock_key())).copied();
             let (state, seen, orphan_in) = self.judge(about, execution, limit);
             rows.push(TaskRow {
-                task: set.task_id(id),
                 again: (number > 0).then_some(execution.id),
-                set: about.place,
                 schedule,
                 execution: Some(*at),
-                state,
                 key: seen.key,
                 orphan_in,
                 schedule_state: task.map(|task| self.state_of(set, task, (true, false))),
@@ -199,7 +196,30 @@ impl BoardBuilder<'_> {
                 last_holder: seen.ended,
                 limit,
                 since: seen.since,
+                ..self.row(about.place, set.task_id(id), state)
             });
+        }
+    }
+
+    /// A row without a schedule, an execution and a key.
+    fn row(&self, set: usize, task: TaskId, state: JobState) -> TaskRow {
+        TaskRow {
+            task,
+            again: None,
+            set,
+            schedule: None,
+            execution: None,
+            state,
+            key: Sign::Unseen,
+            orphan_in: None,
+            streak: Streak::default(),
+            schedule_state: None,
+            tag: None,
+            holder: None,
+            held: false,
+            last_holder: None,
+            limit: self.thresholds.task_timeout,
+            since: None,
         }
     }
 
@@ -257,22 +277,15 @@ impl BoardBuilder<'_> {
         // A session can hold a raw number for any reason.
         let is_for_it = set.tables.own_keys || works.is_some() || leak.is_some();
         TaskRow {
-            task: set.task_id(task.id),
-            again: None,
-            set: about.place,
             schedule: Some(at),
-            execution: None,
-            state,
-            key: Sign::Unseen,
-            orphan_in: None,
             streak,
             schedule_state: Some(schedule_state),
             tag: key.map(|key| key.tag(self.held.datid)),
             holder: holder.flatten().filter(|_| is_for_it),
             held: is_for_it && holder.is_some(),
-            last_holder: None,
             limit: task.timeout.unwrap_or(self.thresholds.task_timeout),
             since: leak.map(|(_, since)| *since),
+            ..self.row(about.place, set.task_id(task.id), state)
         }
     }
 
@@ -314,22 +327,11 @@ impl BoardBuilder<'_> {
         let mut strangers: Vec<_> = own.collect();
         strangers.sort_unstable();
         rows.extend(strangers.into_iter().map(|(id, (pid, since))| TaskRow {
-            task: set.task_id(id),
-            again: None,
-            set: place,
-            schedule: None,
-            execution: None,
-            state: JobState::Leaked,
-            key: Sign::Unseen,
-            orphan_in: None,
-            streak: Streak::default(),
-            schedule_state: None,
             tag: Some(TaskKey::Own(id).tag(self.held.datid)),
             holder: Some(*pid),
             held: true,
-            last_holder: None,
-            limit: self.thresholds.task_timeout,
             since: Some(*since),
+            ..self.row(place, set.task_id(id), JobState::Leaked)
         }));
     }
 }

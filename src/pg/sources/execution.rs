@@ -5,10 +5,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::source::{Places, Reads, Source, filled};
-use crate::model::task::{Execution, KeyRule, Schedule};
+use super::source::{ANY, INT, Needed, Reads, Source, TEXT, filled};
+use crate::model::task::{Execution, Schedule};
 use crate::model::{Text, Timestamp};
-use crate::pg::tables::{ColumnKind, Table, every};
+use crate::pg::tables::{Table, every};
 
 const RUNNING_ONES: &str = include_str!("../../../assets/sql/tasks_running.sql");
 const LAST: &str = include_str!("../../../assets/sql/tasks_last.sql");
@@ -29,16 +29,8 @@ impl Source for Execution {
     const TABLE: &'static str = "task_execution_log";
     const MOST: usize = RUNNING;
     const LACKS: &'static str = "has no columns id, task_id and status: not a log of executions";
-
-    fn is_one(table: &Table) -> bool {
-        table.is("id", ColumnKind::Int)
-            && table.is("task_id", ColumnKind::Int)
-            && table.is("status", ColumnKind::Text)
-    }
-
-    fn own_keys(table: &Table) -> bool {
-        ["backend_pid", "backend_start", "lock_id"].iter().all(|column| table.kind(column).is_some())
-    }
+    const NEEDED: Needed = &[("id", INT), ("task_id", INT), ("status", TEXT)];
+    const OWN: &'static [&'static str] = &["backend_pid", "backend_start", "lock_id"];
 
     fn query(log: &Table) -> Result<String, Text> {
         let newest = log.has_index(&["id"]).then(|| part(NEWEST_ONES, log, &[]));
@@ -119,18 +111,9 @@ impl Source for Schedule {
     const TABLE: &'static str = "scheduled_tasks";
     const MOST: usize = 10_000;
     const LACKS: &'static str = "has no columns id and task_name: not a table of tasks";
-
-    fn is_one(table: &Table) -> bool {
-        table.is("id", ColumnKind::Int) && table.kind("task_name").is_some()
-    }
-
-    fn own_keys(table: &Table) -> bool {
-        table.kind("max_attempts").is_some()
-    }
-
-    fn key_rule(places: &Places) -> KeyRule {
-        places.key_rule("task_key")
-    }
+    const NEEDED: Needed = &[("id", INT), ("task_name", ANY)];
+    const OWN: &'static [&'static str] = &["max_attempts"];
+    const KEY_RULE: &'static str = "task_key";
 
     fn query(table: &Table) -> Result<String, Text> {
         Ok(filled::<Self>(QUERY, table, &[]))

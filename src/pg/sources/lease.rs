@@ -1,4 +1,4 @@
-use super::source::{Source, filled};
+use super::source::{INT_OR_TEXT, Needed, Source, TEXT, TIME, filled};
 use crate::model::lease::{Lease, RowPosition};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
@@ -48,17 +48,8 @@ impl Source for Lease {
     const EXTRA: usize = 2;
     const MOST: usize = 1000;
     const LACKS: &'static str = "has no columns id, owner and ts: not a table of leases";
-
-    fn is_one(table: &Table) -> bool {
-        (table.is("id", ColumnKind::Int) || table.is("id", ColumnKind::Text))
-            && table.is("owner", ColumnKind::Text)
-            && table.is("ts", ColumnKind::Time)
-    }
-
-    /// The published table does not have these columns.
-    fn own_keys(table: &Table) -> bool {
-        ["token", "acquired_at", "released_at"].iter().all(|column| table.kind(column).is_some())
-    }
+    const NEEDED: Needed = &[("id", INT_OR_TEXT), ("owner", TEXT), ("ts", TIME)];
+    const OWN: &'static [&'static str] = &["token", "acquired_at", "released_at"];
 
     fn query(table: &Table) -> Result<String, Text> {
         let order = if table.has_index(&["id"]) { "ORDER BY t.id" } else { "" };

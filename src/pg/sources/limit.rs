@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::source::{Source, filled};
+use super::source::{INT, INT_OR_TEXT, Needed, Source, filled};
 use super::worker::BESIDE;
 use crate::model::id_generator::IdGenerator;
 use crate::model::rate_limit::RateLimit;
@@ -21,11 +21,7 @@ impl Source for RateLimit {
     const TABLE: &'static str = "rate_limit";
     const MOST: usize = 1000;
     const LACKS: &'static str = "has no columns key and count: not a table of rate limits";
-
-    fn is_one(table: &Table) -> bool {
-        (table.is("key", ColumnKind::Text) || table.is("key", ColumnKind::Int))
-            && table.is("count", ColumnKind::Int)
-    }
+    const NEEDED: Needed = &[("key", INT_OR_TEXT), ("count", INT)];
 
     fn query(table: &Table) -> Result<String, Text> {
         let sorted = |column: &str| table.is(column, ColumnKind::Time) && table.has_index(&[column]);
@@ -57,10 +53,7 @@ impl Source for IdGenerator {
     const TABLE: &'static str = "id_generator";
     const MOST: usize = 1024;
     const LACKS: &'static str = "has no columns worker_id and last_timestamp: not a table of id generators";
-
-    fn is_one(table: &Table) -> bool {
-        table.is("worker_id", ColumnKind::Int) && table.is("last_timestamp", ColumnKind::Int)
-    }
+    const NEEDED: Needed = &[("worker_id", INT), ("last_timestamp", INT)];
 
     fn query(table: &Table) -> Result<String, Text> {
         let order = if table.has_index(&["worker_id"]) { "ORDER BY t.worker_id" } else { "" };
@@ -93,11 +86,8 @@ impl Source for Refusals {
     const TABLE: &'static str = "refusals";
     const MOST: usize = 1;
     const LACKS: &'static str = "has no columns rate_limit and transfer: not a table of refusals";
+    const NEEDED: Needed = &[("rate_limit", INT), ("transfer", INT), ("lease", INT), ("task", INT)];
     const BESIDE: &'static [&'static str] = BESIDE;
-
-    fn is_one(table: &Table) -> bool {
-        Self::COLUMNS.iter().all(|(name, kind, _)| table.is(name, *kind))
-    }
 
     fn query(table: &Table) -> Result<String, Text> {
         Ok(filled::<Self>(REFUSALS, table, &[("$oid", &table.oid.to_string())]))

@@ -6,8 +6,7 @@
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
 
-use super::source::{Places, Reads, Source, filled};
-use crate::model::task::KeyRule;
+use super::source::{INT, Needed, Reads, Source, TEXT, filled};
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
@@ -21,9 +20,7 @@ pub(super) const LACKS: &str = "has no columns id and status: not a work queue";
 /// A status is counted up to this number.
 pub(super) const MOST: usize = 10_000;
 
-pub(super) fn is_one(table: &Table) -> bool {
-    table.is("id", ColumnKind::Int) && table.is("status", ColumnKind::Text)
-}
+const NEEDED_ONES: Needed = &[("id", INT), ("status", TEXT)];
 
 /// The statuses that an index finds and, if the newest rows may be read, those that none finds.
 pub(super) fn split(
@@ -79,14 +76,8 @@ impl Source for StateCount {
     const WIDTH: usize = 5;
     const MOST: usize = 100;
     const LACKS: &'static str = LACKS;
-
-    fn is_one(table: &Table) -> bool {
-        is_one(table)
-    }
-
-    fn key_rule(places: &Places) -> KeyRule {
-        places.key_rule("queue_key")
-    }
+    const NEEDED: Needed = NEEDED_ONES;
+    const KEY_RULE: &'static str = "queue_key";
 
     fn query(table: &Table) -> Result<String, Text> {
         let (indexed, rest) = split(table, &STATUSES)?;
@@ -220,18 +211,9 @@ impl Source for Item {
     const TABLE: &'static str = TABLE;
     const MOST: usize = PROCESSING + FAILED + PENDING;
     const LACKS: &'static str = LACKS;
-
-    fn is_one(table: &Table) -> bool {
-        is_one(table)
-    }
-
-    fn own_keys(table: &Table) -> bool {
-        ["backend_pid", "backend_start", "attempt"].iter().all(|column| table.kind(column).is_some())
-    }
-
-    fn key_rule(places: &Places) -> KeyRule {
-        places.key_rule("queue_key")
-    }
+    const NEEDED: Needed = NEEDED_ONES;
+    const OWN: &'static [&'static str] = &["backend_pid", "backend_start", "attempt"];
+    const KEY_RULE: &'static str = "queue_key";
 
     fn query(table: &Table) -> Result<String, Text> {
         let (indexed, rest) = split(table, &["processing", "failed", "pending"])?;

@@ -97,7 +97,7 @@ impl FoundTables {
         chosen: (Chosen<'_>, Option<Text>),
         with: Option<&Table>,
     ) -> Result<Reader<T>, SectionError> {
-        Reader::prepare(client, scope, chosen, with, T::key_rule(&self.places)).await
+        Reader::prepare(client, scope, chosen, with, self.places.key_rule(T::KEY_RULE)).await
     }
 
     /// The table that the config names, else the one on the search path; in addition those in schema `locktop` or in the

@@ -14,7 +14,7 @@ use crate::model::{Text, Timestamp};
 use crate::pg::decode::rows::{DecodedRow, decoded};
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::{DecodeError, copy};
-use crate::pg::tables::{Table, columns, every};
+use crate::pg::tables::{ColumnKind, Table, columns, every};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
@@ -24,6 +24,21 @@ pub(super) enum Reads {
     Parts,
     /// All rows, by COPY: the owner is not trusted.
     Copy,
+}
+
+/// Columns, and the kinds that each may have; any kind if there are none.
+pub(super) type Needed = &'static [(&'static str, &'static [ColumnKind])];
+
+pub(super) const INT: &[ColumnKind] = &[ColumnKind::Int];
+pub(super) const TEXT: &[ColumnKind] = &[ColumnKind::Text];
+pub(super) const INT_OR_TEXT: &[ColumnKind] = &[ColumnKind::Int, ColumnKind::Text];
+pub(super) const TIME: &[ColumnKind] = &[ColumnKind::Time];
+pub(super) const ANY: &[ColumnKind] = &[];
+
+pub(super) fn has_needed<T: Source>(table: &Table) -> bool {
+    T::NEEDED
+        .iter()
+        .all(|(name, kinds)| table.kind(name).is_some_and(|kind| kinds.is_empty() || kinds.contains(&kind)))
 }
 
 pub(super) trait Source: Clone + DecodedRow {
@@ -40,15 +55,20 @@ pub(super) trait Source: Clone + DecodedRow {
     /// Tables in the config whose schemas are searched for this one, since the config has no name for it.
     const BESIDE: &'static [&'static str] = &[];
 
-    fn is_one(table: &Table) -> bool;
+    /// The columns without which a table is unrelated.
+    const NEEDED: Needed;
+    /// Columns of a table of locktop's schema alone; empty if it has the same columns as a published one.
+    const OWN: &'static [&'static str] = &[];
+    /// The name in `[tables]` of the config for the lock of a row.
+    const KEY_RULE: &'static str = "";
 
-    /// Whether it is a table of locktop's schema: its rows are locked by keys of a namespace and changed by its functions.
-    fn own_keys(_: &Table) -> bool {
-        false
+    fn is_one(table: &Table) -> bool {
+        has_needed::<Self>(table)
     }
 
-    fn key_rule(_: &Places) -> KeyRule {
-        KeyRule::Unsaid
+    /// Whether it is a table of locktop's schema: its rows are locked by keys of a namespace and changed by its functions.
+    fn own_keys(table: &Table) -> bool {
+        !Self::OWN.is_empty() && Self::OWN.iter().all(|column| table.kind(column).is_some())
     }
 
     /// The query for the existing columns and indexes, or why the table is not read.

@@ -1,6 +1,6 @@
 //! Workers, and waits that were counted while no client was watching.
 
-use super::source::{Reads, Source, filled};
+use super::source::{INT, Needed, Reads, Source, TEXT, filled, has_needed};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::systems::{CountedWaits, tag};
 use crate::model::task_worker::TaskWorker;
@@ -49,12 +49,11 @@ impl Source for TaskWorker {
     const EXTRA: usize = 1;
     const MOST: usize = 2000;
     const LACKS: &'static str = "has no columns backend_pid, takes_tasks and types: not a table of workers";
+    const NEEDED: Needed = &[("backend_pid", INT), ("takes_tasks", &[ColumnKind::Bool])];
     const BESIDE: &'static [&'static str] = BESIDE;
 
     fn is_one(table: &Table) -> bool {
-        table.is("backend_pid", ColumnKind::Int)
-            && table.is("takes_tasks", ColumnKind::Bool)
-            && table.column("types").is_some_and(|column| column.kind == TEXT_ARRAY)
+        has_needed::<Self>(table) && table.column("types").is_some_and(|column| column.kind == TEXT_ARRAY)
     }
 
     fn query(table: &Table) -> Result<String, Text> {
@@ -120,13 +119,9 @@ impl Source for CountedWaits {
     const TABLE: &'static str = "contended_locks";
     const MOST: usize = 50;
     const LACKS: &'static str = "has no columns locktype, objid and total_wait: not a table of counted waits";
+    const NEEDED: Needed =
+        &[("locktype", TEXT), ("total_wait", &[ColumnKind::Interval]), ("objid", &[ColumnKind::Oid])];
     const BESIDE: &'static [&'static str] = BESIDE;
-
-    fn is_one(table: &Table) -> bool {
-        table.is("locktype", ColumnKind::Text)
-            && table.is("total_wait", ColumnKind::Interval)
-            && table.is("objid", ColumnKind::Oid)
-    }
 
     fn query(table: &Table) -> Result<String, Text> {
         if table.rows > ROWS {

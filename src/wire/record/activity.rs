@@ -5,8 +5,7 @@ use super::columns::{codes, columns, flat_rows, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
-use crate::model::snapshot::server_rows;
-use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
+use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls, server_rows};
 use crate::model::wait_graph::{Answer, Party};
 use crate::model::{QueryText, Text, Timestamp};
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use super::cell::{column, rows, sorted, stored_as};
 use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
-use crate::model::adapter::evidence_rows;
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    JobState, Part, PartRows, Paused, Setting, Tried, Watch, Worker, part_rows,
+    JobState, Part, PartRows, Paused, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use super::columns::{codes, columns, flat_rows, parts};
 use super::strings::{Decoded, Strings};
-use crate::model::blame::blame_rows;
 use crate::model::blame::{
     Before, Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums,
-    Table, Tick, Trail,
+    Table, Tick, Trail, blame_rows,
 };
 use crate::model::output::{Channel, Mode, kept as left};
 use crate::model::{Text, Timestamp};

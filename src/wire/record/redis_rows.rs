@@ -3,9 +3,8 @@ use std::time::Duration;
 
 use super::cell::stored_as;
 use super::columns::{codes, columns, flat_rows, tuples};
-use crate::model::redis_lease::redis_lease_rows;
 use crate::model::redis_lease::{
-    Bytes, Expiry, LockValue, RedisLease, RedisLeases, ServerKey, ServerState, Standing,
+    Bytes, Expiry, LockValue, RedisLease, RedisLeases, ServerKey, ServerState, Standing, redis_lease_rows,
 };
 use crate::model::{Text, Timestamp};
 

@@ -9,21 +9,17 @@ use crate::model::lock::{LockMode, LockTag};
 use crate::model::rate_limit::RateLimit;
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::Section;
-use crate::model::systems::source_rows;
-use crate::model::systems::{CountedWaits, Source, Systems, TableRows};
+use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows};
 use crate::model::table::{Growth, Owner};
 use crate::model::table_rows::{queried_rows, table_rows};
-use crate::model::task::task_tables_rows;
-use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
+use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables, task_tables_rows};
 use crate::model::task_worker::TaskWorker;
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 
 table_rows!(columns);
 queried_rows!(columns);
-
 task_tables_rows!(columns);
-
 source_rows!(columns);
 
 columns! {

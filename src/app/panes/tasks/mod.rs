@@ -13,7 +13,7 @@ use super::column::{BEAT, TABLE, TRY, WORKER, pane_rows};
 use super::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::app::panes::cell::{bar, job_tone, worker};
+use crate::app::panes::cell::{bar, job_tone};
 use crate::app::panes::column::Columns;
 use crate::app::panes::definition::{Definition, Read};
 use crate::app::panes::facts::{Fact, stale};
@@ -38,12 +38,7 @@ static COLUMNS: Columns<Tasks> = Columns {
             |row, context, _| Cell::server(Some(&row.name(context.snapshot))),
             |row, context| Value::Text(Cow::Owned(row.name(context.snapshot).to_string())),
         ),
-        Column::sorted(
-            WORKER,
-            (12, 24),
-            |row, context, room| worker(worker_name(context, row), room),
-            |row, context| Value::text(worker_name(context, row)),
-        ),
+        Column::worker(WORKER, (12, 24), |row, context| execution(context, row)?.worker.as_deref()),
         Column::age(("RUN", "run", "how long it has run"), (6, 6), Tone::Plain, |row, context| {
             row.age(context.snapshot)
         }),
@@ -58,7 +53,9 @@ static COLUMNS: Columns<Tasks> = Columns {
             ("OF LIMIT", "gauge", "how much of its timeout is used up"),
             (14, 22),
             |row, context, room| gauge(context, row, room),
-            |row, context| used_up(context, row),
+            |row, context| {
+                Value::number(row.age(context.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
+            },
         )
         .rank(4),
         Column::sorted(
@@ -135,10 +132,6 @@ fn execution<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a Executio
     row.execution(context.snapshot)
 }
 
-fn worker_name<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a str> {
-    execution(context, row)?.worker.as_deref()
-}
-
 fn name(context: &Context<'_>, id: RowId) -> String {
     let RowId::Task(task, again) = id else { return String::new() };
     match context.task(task, again) {
@@ -211,10 +204,6 @@ fn limit(context: &Context<'_>, row: &TaskRow) -> Cell {
     let has_one = row.schedule(context.snapshot).is_some_and(|task| task.timeout.is_some());
     let shown = has_one || row.execution(context.snapshot).is_some();
     Cell::duration(Some(row.limit).filter(|_| shown), Tone::Dim)
-}
-
-fn used_up(context: &Context<'_>, row: &TaskRow) -> Value<'static> {
-    Value::number(row.age(context.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
 }
 
 /// By the urgency of the state; within a state by start or due time.
