@@ -17,7 +17,6 @@ use rustc_hash::FxHashMap;
 use super::words::Gids;
 use crate::model::Timestamp;
 use crate::model::snapshot::{Section, Snapshot};
-use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
 use crate::model::why::why;
@@ -50,21 +49,11 @@ impl<'a> SectionState<'a> {
         object!(self; taken_at, known = self.taken_at.is_some() && self.error.is_none(), error)
     }
 
-    fn of<T>(section: &'a Section<T>) -> Self {
-        Self::new(section.taken_at, section.error.as_deref().map(Cow::Borrowed))
-    }
-
-    fn all(parts: impl Iterator<Item = (Option<Timestamp>, Option<&'a str>)>) -> Self {
-        let parts: Vec<_> = parts.collect();
-        let errors: Vec<&str> = parts.iter().filter_map(|(_, error)| *error).collect();
+    fn all(parts: &[(Option<Timestamp>, Option<Cow<'a, str>>)]) -> Self {
+        let errors: Vec<&str> = parts.iter().filter_map(|(_, error)| error.as_deref()).collect();
         let oldest = parts.iter().map(|(taken_at, _)| *taken_at).min().flatten();
         let error = (!errors.is_empty()).then(|| Cow::Owned(errors.join("; ")));
         Self::new(oldest, error)
-    }
-
-    fn together<T>(tables: &'a [TableRows<T>]) -> Option<Self> {
-        let parts = tables.iter().map(|table| (table.section.taken_at, table.section.error.as_deref()));
-        (!tables.is_empty()).then(|| Self::all(parts))
     }
 }
 
@@ -134,38 +123,14 @@ fn backends(view: &View, snapshot: &Snapshot, graph: &WaitGraph) -> impl Iterato
     rows.map(move |row| rows::backend(row, said.remove(&row.pid).unwrap_or_default()))
 }
 
+/// Each with the times and errors of all its tables. Those of the parts of job systems are with their installation.
 fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
-    let mut sections = BTreeMap::from([
-        ("server", SectionState::of(&snapshot.server)),
-        ("backends", SectionState::of(&snapshot.backends)),
-        ("locks", SectionState::of(&snapshot.locks)),
-        ("prepared", SectionState::of(&snapshot.prepared)),
-        ("tables", SectionState::of(&snapshot.detection.tables)),
-        ("adapters", SectionState::of(&snapshot.detection.adapters)),
-    ]);
-    if !snapshot.task_sets.is_empty() {
-        let tasks = tasks::state(snapshot, |set| (set.tasks.taken_at, set.tasks.error.as_deref()));
-        let log = tasks::state(snapshot, |set| (set.executions.taken_at, set.executions.error.as_deref()));
-        sections.extend([("tasks", tasks), ("executions", log)]);
+    let mut sections = BTreeMap::<_, Vec<_>>::new();
+    let reads = snapshot.sections();
+    for read in reads.into_iter().filter(|read| read.section != "adapters" || read.of.is_none()) {
+        sections.entry(read.section).or_default().push((read.taken_at, read.error));
     }
-    let systems = &snapshot.systems;
-    let others = [
-        ("leases", SectionState::together(&systems.leases)),
-        ("queue", SectionState::together(&systems.counts)),
-        ("queue_items", SectionState::together(&systems.items)),
-        ("rate_limits", SectionState::together(&systems.limits)),
-        ("id_generators", SectionState::together(&systems.generators)),
-        ("task_workers", SectionState::together(&systems.workers)),
-        ("lock_waits", SectionState::together(&systems.contended)),
-        ("refusals", SectionState::together(&systems.refusals)),
-    ];
-    sections.extend(others.into_iter().filter_map(|(name, state)| Some((name, state?))));
-    let redis = &snapshot.systems.redis;
-    if !redis.servers.is_empty() {
-        let servers = redis.servers.iter().map(|server| (redis.read_at, server.error.as_deref()));
-        sections.insert("redis", SectionState::all(servers));
-    }
-    sections
+    sections.into_iter().map(|(name, parts)| (name, SectionState::all(&parts))).collect()
 }
 
 fn readable<T>(section: &Section<T>) -> &[T] {

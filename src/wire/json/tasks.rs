@@ -1,16 +1,16 @@
 use rustc_hash::FxHashMap;
 
 use super::object::{self, Json, exact, object};
-use super::{SectionState, readable};
+use super::readable;
 use crate::model::lease::LeaseState;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{AlsoEnded, Planned, RecoveryPlan, RecoveryResult, Step};
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
-use crate::model::task::{TaskId, TaskKey, TaskRow, TaskSet, evidence};
+use crate::model::task::{TaskId, TaskKey, TaskRow, evidence};
 use crate::model::view::View;
 use crate::model::work_queue::{Count, Depth};
-use crate::model::{Timestamp, id_generator, rate_limit};
+use crate::model::{id_generator, rate_limit};
 
 pub(super) fn tasks(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
     let mut states: FxHashMap<TaskId, (&'static str, u32)> = FxHashMap::default();
@@ -67,13 +67,6 @@ pub(super) fn executions(view: &View, snapshot: &Snapshot) -> impl Iterator<Item
             evidence = row.map(|row| evidence(row, snapshot)),
         )
     })
-}
-
-pub(super) fn state<'a>(
-    snapshot: &'a Snapshot,
-    section: impl Fn(&'a TaskSet) -> (Option<Timestamp>, Option<&'a str>),
-) -> SectionState<'a> {
-    SectionState::all(snapshot.task_sets.iter().map(section))
 }
 
 /// Items by state over all tables; none if a table could not be read. `more` lists the states with more items than were
