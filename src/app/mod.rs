@@ -247,8 +247,9 @@ impl App {
 
     /// The tables that exist: a missing table has no pane and no screen.
     pub fn has(&self) -> Has {
-        let there = self.view.as_deref().map(Has::of).unwrap_or_default();
-        Has { lease_seen: self.lease_seen, ..there }
+        let mut has = self.view.as_deref().map(Has::of).unwrap_or_default();
+        has.lease_seen = self.lease_seen;
+        has
     }
 
     /// The newest view, whatever is shown.

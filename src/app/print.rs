@@ -62,7 +62,7 @@ fn panes(view: &View, width: Option<usize>) -> Vec<Printed> {
     // If locks could not be read, it is not known that there are none.
     let is_known =
         |pane: Pane| context.snapshot.locks.is_known() || !matches!(pane, Pane::Chains | Pane::Advisory);
-    let there = PRINTED.into_iter().filter(|(pane, _)| (pane.definition().is_there)(has) && is_known(*pane));
+    let there = PRINTED.into_iter().filter(|(pane, _)| has.has(*pane) && is_known(*pane));
     there.flat_map(|(pane, most)| section(&context, pane, most, width)).collect()
 }
 

@@ -2,66 +2,26 @@
 //! list.
 
 use super::panes::Pane;
-use crate::model::adapter::{InstallationRows, PartRows};
 use crate::model::view::View;
 
-/// The tables that a database has, which determine the panes and screens.
-#[expect(clippy::struct_excessive_bools, reason = "each is a table of its own")]
+/// The panes whose data exist; a screen without one is not selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Has {
-    pub tasks: bool,
-    /// A table of leases, or locks in Redis.
-    pub leases: bool,
+    panes: u32,
     /// A lease was seen at some time: until then the Overview has no rows for leases.
     pub lease_seen: bool,
-    pub queue: bool,
-    pub limits: bool,
-    pub generators: bool,
-    /// Jobs of other systems, or a system that cannot be read.
-    pub jobs: bool,
-    pub schedules: bool,
-    /// Leases of other systems, or a part of them that cannot be read.
-    pub other_leases: bool,
-    /// Queues of other systems, or a part of them that cannot be read.
-    pub job_queues: bool,
-    /// Workers of other systems, or a part of them that cannot be read.
-    pub workers: bool,
 }
 
 impl Has {
     pub fn of(view: &View) -> Self {
         let Some(snapshot) = view.snapshot.as_deref() else { return Self::default() };
-        // If the search for tables failed, a table may exist.
-        let unsearched = snapshot.detection.tables.error.is_some();
-        let (systems, lease_seen) = (&snapshot.systems, !view.leases.rows.is_empty());
-        Self {
-            tasks: unsearched || !snapshot.task_sets.is_empty(),
-            leases: unsearched
-                || lease_seen
-                || !systems.leases.is_empty()
-                || !systems.redis.servers.is_empty(),
-            lease_seen,
-            queue: unsearched || !systems.counts.is_empty(),
-            limits: !systems.limits.is_empty(),
-            generators: !systems.generators.is_empty(),
-            ..Self::installations(&snapshot.adapters, snapshot.detection.adapters.error.is_some())
-        }
+        let is_there = |pane: &Pane| pane.definition().is_there.is_some_and(|is| is(view, snapshot));
+        let panes = Pane::ALL.into_iter().filter(is_there).fold(0, |panes, pane| panes | (1 << pane as u32));
+        Self { panes, lease_seen: !view.leases.rows.is_empty() }
     }
 
-    pub fn installations(all: &[InstallationRows], is_unsearched: bool) -> Self {
-        fn is_read<T>(part: &PartRows<T>) -> bool {
-            part.section.taken_at.is_some() || part.section.error.is_some()
-        }
-        let any = |is: fn(&InstallationRows) -> bool| all.iter().any(is);
-        Self {
-            jobs: is_unsearched
-                || any(|rows| rows.installation.refused.is_some() || rows.jobs.values().any(is_read)),
-            schedules: any(|rows| is_read(&rows.schedules)),
-            other_leases: any(|rows| is_read(&rows.leases)),
-            job_queues: any(|rows| is_read(&rows.depth) || is_read(&rows.paused)),
-            workers: any(|rows| is_read(&rows.workers)),
-            ..Self::default()
-        }
+    pub fn has(self, pane: Pane) -> bool {
+        pane.definition().is_there.is_none() || self.panes & (1 << pane as u32) != 0
     }
 }
 
@@ -239,8 +199,7 @@ impl Screen {
     }
 
     fn there(self, has: Has) -> impl Iterator<Item = Pane> {
-        let is_there =
-            move |place: &&Place| (place.pane.definition().is_there)(has) && (place.only_where)(has);
+        let is_there = move |place: &&Place| has.has(place.pane) && (place.only_where)(has);
         self.definition().panes.iter().filter(is_there).map(|place| place.pane)
     }
 

@@ -140,7 +140,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
 
 fn nothing(pane: Pane, app: &App, context: &Context<'_>, room: usize) -> Cow<'static, str> {
     let definition = pane.definition();
-    match definition.absent.filter(|_| !(definition.is_there)(app.has())) {
+    match definition.absent.filter(|_| !app.has().has(pane)) {
         _ if !app.pane(pane).filter.is_empty() => "no row matches the filter; Esc clears it".into(),
         Some(absent) => absent.into(),
         None if (definition.read)(context).at.is_none() => "not read yet".into(),

@@ -4,10 +4,10 @@ use super::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::keymap::Action;
 use crate::app::line::Line;
-use crate::app::screens::Has;
 use crate::model::Timestamp;
 use crate::model::adapter::Parts;
 use crate::model::snapshot::{Section, Snapshot};
+use crate::model::view::View;
 
 pub struct Definition {
     pub title: &'static str,
@@ -22,7 +22,8 @@ pub struct Definition {
     pub order: fn(&Context<'_>, &mut Vec<Row>),
     pub basis: Basis,
     pub parts: Parts,
-    pub is_there: fn(Has) -> bool,
+    /// Whether its data exist; `None`: always.
+    pub is_there: Option<fn(&View, &Snapshot) -> bool>,
     /// Shown if the data does not exist; `None` if it was only not read yet.
     pub absent: Option<&'static str>,
     /// The catalog search that finds the tables of its rows.
@@ -99,7 +100,7 @@ impl Definition {
             order: |_, _| {},
             basis: Basis::View,
             parts: Parts::NONE,
-            is_there: |_| true,
+            is_there: None,
             absent: None,
             search: None,
             empty: "nothing",

@@ -3,7 +3,7 @@ use super::column::{Rows, Words};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::adapter::{InstallationRows, Part};
-use crate::model::snapshot::Section;
+use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
 use crate::model::{Text, Timestamp};
 use crate::text;
@@ -49,6 +49,20 @@ pub(super) fn cut<T>(tables: &[TableRows<T>]) -> Option<Fact> {
 pub(super) fn rows<T>(tables: &[TableRows<T>], one: &str, many: &str) -> String {
     let number: usize = tables.iter().map(|table| table.section.last_rows().len()).sum();
     format!("{} {}", crate::text::count(number as u64), if number == 1 { one } else { many })
+}
+
+/// If the search for tables failed, a table may exist.
+pub(super) fn is_unsearched(snapshot: &Snapshot) -> bool {
+    snapshot.detection.tables.error.is_some()
+}
+
+/// Whether one of these parts of a job system was read, or could not be.
+pub(super) fn is_tried(snapshot: &Snapshot, parts: &[Part]) -> bool {
+    let is_tried = |rows: &InstallationRows, part: &Part| {
+        let (taken_at, error, _) = rows.read_of(*part);
+        taken_at.is_some() || error.is_some()
+    };
+    snapshot.adapters.iter().any(|rows| parts.iter().any(|part| is_tried(rows, part)))
 }
 
 const SOURCE: Words = ("SOURCE", "source", "the system it belongs to, and its schema");

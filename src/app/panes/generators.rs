@@ -69,7 +69,7 @@ pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
         rows.sort_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)));
     },
-    is_there: |has| has.generators,
+    is_there: Some(|_, snapshot| !snapshot.systems.generators.is_empty()),
     search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no id generators",
     facts: |context, _| facts(context),

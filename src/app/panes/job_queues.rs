@@ -7,7 +7,7 @@
 
 use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, of_source, read_at, source, with_version};
+use super::facts::{Fact, count, gaps, is_tried, of_source, read_at, source, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, state};
@@ -81,7 +81,7 @@ static COLUMNS: Columns<Queues> = Columns {
 const ALL: &str = "(all)";
 
 pub(super) static PANE: Definition = Definition {
-    is_there: |has| has.job_queues,
+    is_there: Some(|_, snapshot| is_tried(snapshot, &[Part::Depth, Part::Paused])),
     search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no jobs in any queue",
     parts: Parts::of(&[Part::Depth, Part::Paused, Part::Due, Part::Running, Part::Workers]),

@@ -7,7 +7,7 @@
 
 use super::column::{BEAT, Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, of_source, read_at, source, with_version};
+use super::facts::{Fact, count, gaps, is_tried, of_source, read_at, source, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, held_by, keep_said, number, state, words};
@@ -76,7 +76,7 @@ static COLUMNS: Columns<Workers> = Columns {
 };
 
 pub(super) static PANE: Definition = Definition {
-    is_there: |has| has.workers,
+    is_there: Some(|_, snapshot| is_tried(snapshot, &[Part::Workers])),
     search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no worker is listed",
     parts: Parts::of(&[Part::Workers, Part::Running]),

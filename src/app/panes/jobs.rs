@@ -8,7 +8,7 @@
 use super::cell::job_tone;
 use super::column::{Columns, TRY, WORKER, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, name, of_source, source, stale, with_version};
+use super::facts::{Fact, count, is_tried, name, of_source, source, stale, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{
@@ -88,7 +88,10 @@ static COLUMNS: Columns<Jobs> = Columns {
 };
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
-    is_there: |has| has.jobs,
+    is_there: Some(|_, snapshot| {
+        let is_refused = snapshot.adapters.iter().any(|rows| rows.installation.refused.is_some());
+        snapshot.detection.adapters.error.is_some() || is_refused || is_tried(snapshot, &Part::JOBS)
+    }),
     search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no jobs",
     parts: Parts::of(&[

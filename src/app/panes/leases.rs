@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use super::cell::{bar, table_name};
 use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, cut, stale_tables, taken};
+use super::facts::{Fact, cut, is_unsearched, stale_tables, taken};
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, heading, in_or_ago, party};
@@ -114,7 +114,11 @@ static COLUMNS: Columns<Leases> = Columns {
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| rows.sort_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
-    is_there: |has| has.leases,
+    is_there: Some(|view, snapshot| {
+        let systems = &snapshot.systems;
+        let is_empty = systems.leases.is_empty() && systems.redis.servers.is_empty();
+        is_unsearched(snapshot) || !view.leases.rows.is_empty() || !is_empty
+    }),
     search: Some(|snapshot| &snapshot.detection.tables),
     absent: Some("no table distlock here; [tables] in the config can name one"),
     empty: "no leases",

@@ -80,7 +80,7 @@ static COLUMNS: Columns<Limits> = Columns {
 
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| rows.sort_by_cached_key(|row| Limits::get(context, *row).map(urgency)),
-    is_there: |has| has.limits,
+    is_there: Some(|_, snapshot| !snapshot.systems.limits.is_empty()),
     search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no open windows",
     facts: |context, _| facts(context),

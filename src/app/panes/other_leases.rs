@@ -7,7 +7,7 @@
 
 use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, of_source, read_at, source, with_version};
+use super::facts::{Fact, count, gaps, is_tried, of_source, read_at, source, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, held_by, keep_said, state, words};
@@ -60,7 +60,7 @@ static COLUMNS: Columns<Leases> = Columns {
 };
 
 pub(super) static PANE: Definition = Definition {
-    is_there: |has| has.other_leases,
+    is_there: Some(|_, snapshot| is_tried(snapshot, &[Part::Leases])),
     search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no leases",
     parts: Parts::of(&[Part::Leases]),

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use super::cell::{job_tone, table_name};
 use super::column::{BEAT, Columns, TABLE, TRY, WORKER, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, stale_tables, taken};
+use super::facts::{Fact, is_unsearched, stale_tables, taken};
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, last_error, of, party, state, words};
@@ -93,7 +93,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
             Items::get(context, *row).map(|(row, _)| row.urgency(context.snapshot))
         });
     },
-    is_there: |has| has.queue,
+    is_there: Some(|_, snapshot| is_unsearched(snapshot) || !snapshot.systems.counts.is_empty()),
     search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no pending, running or failed items",
     facts: |context, _| facts(context),

@@ -7,7 +7,7 @@
 
 use super::column::{Columns, pane_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, of_source, read_at, source, with_version};
+use super::facts::{Fact, count, gaps, is_tried, of_source, read_at, source, with_version};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, keep_said, state, words};
@@ -56,7 +56,7 @@ static COLUMNS: Columns<Schedules> = Columns {
 };
 
 pub(super) static PANE: Definition = Definition {
-    is_there: |has| has.schedules,
+    is_there: Some(|_, snapshot| is_tried(snapshot, &[Part::Schedules])),
     search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no schedules",
     parts: Parts::of(&[Part::Schedules]),

@@ -16,7 +16,7 @@ use crate::app::line::Tone;
 use crate::app::panes::cell::{bar, job_tone};
 use crate::app::panes::column::Columns;
 use crate::app::panes::definition::{Definition, Read};
-use crate::app::panes::facts::{Fact, stale};
+use crate::app::panes::facts::{Fact, is_unsearched, stale};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::task::{Execution, JobState, Schedule, TaskId, TaskRow};
 use crate::text;
@@ -107,7 +107,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| {
         rows.sort_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)));
     },
-    is_there: |has| has.tasks,
+    is_there: Some(|_, snapshot| is_unsearched(snapshot) || !snapshot.task_sets.is_empty()),
     search: Some(|snapshot| &snapshot.detection.tables),
     absent: Some("no task tables here; [tables] in the config can name some"),
     empty: "no scheduled tasks",
