@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::object::{self, Json, object};
 use super::{SectionState, readable};
 use crate::model::adapter::{
-    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, Paused,
-    QueueRow, Reading, Rehearsal, ScheduleRow, Tried, WorkerRow,
+    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, Reading,
+    Rehearsal, ScheduleRow, Tried, WorkerRow,
 };
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
@@ -35,8 +35,9 @@ fn document(view: &View, place: usize, rows: &InstallationRows) -> impl Json {
         jobs[] = board.rows.iter().filter(|row| row.place == place && is_readable(row.part)).map(job),
         workers[] = in_order(&board.workers, &rows.workers, place, |row| row.place).map(worker),
         depth[] = readable(&rows.depth.section).iter().map(|one| depth(one, &counted)),
-        queues[] = board.queues.iter().filter(|row| row.place == place).map(queue_row),
-        paused[] = readable(&rows.paused.section).iter().map(paused),
+        // Without a queue: all queues together.
+        queues[] = board.queues.iter().filter(|row| row.place == place).map(|row| object!(row; queue, state, oldest_at)),
+        paused[] = readable(&rows.paused.section).iter().map(|row| object!(row; queue, since)),
         leases[] = in_order(&board.leases, &rows.leases, place, |row| row.place).map(lease),
         schedules[] = in_order(&board.schedules, &rows.schedules, place, |row| row.place).map(schedule),
         sections = sections(rows),
@@ -108,11 +109,6 @@ fn worker(row: &WorkerRow) -> impl Json {
     )
 }
 
-/// Without a queue: all queues together.
-fn queue_row(row: &QueueRow) -> impl Json {
-    object!(row; queue, state, oldest_at)
-}
-
 /// If all queues together exceed the counting limit, no number is complete.
 fn depth(depth: &Depth, counted: &BTreeMap<&str, u64>) -> impl Json {
     object!(
@@ -122,10 +118,6 @@ fn depth(depth: &Depth, counted: &BTreeMap<&str, u64>) -> impl Json {
         is_more = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED),
         is_estimate, oldest_at,
     )
-}
-
-fn paused(paused: &Paused) -> impl Json {
-    object!(paused; queue, since)
 }
 
 fn lease(row: &OtherLeaseRow) -> impl Json {
