@@ -177,9 +177,6 @@ fn parts(rows: &InstallationRows) -> Vec<SectionRead<'_>> {
     states.map(|(part, (taken_at, error))| of(Some(part.as_str()), taken_at, error)).collect()
 }
 
-/// When a part was read, why it is unknown, and whether there are more rows than were read.
-pub type PartRead<'a> = (Option<Timestamp>, Option<&'a Text>, bool);
-
 impl InstallationRows {
     /// When a part was read, and why it is unknown: none of its queries may run here, or the last attempt failed.
     fn state_of<'a>(&'a self, choice: &'a Choice) -> (Option<Timestamp>, Option<Cow<'a, str>>) {

@@ -79,4 +79,11 @@ macro_rules! decoded {
     )*};
 }
 
-pub(in crate::pg) use decoded;
+/// Columns of which a row needs none, with their kinds.
+macro_rules! optional {
+    ($($kind:ident: $($name:literal)+;)+) => {
+        &[$($(($name, $crate::pg::tables::ColumnKind::$kind, false),)+)+]
+    };
+}
+
+pub(in crate::pg) use {decoded, optional};

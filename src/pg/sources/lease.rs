@@ -3,25 +3,17 @@ use crate::model::lease::{Lease, RowPosition};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Values;
-use crate::pg::decode::rows::DecodedRow;
+use crate::pg::decode::rows::{DecodedRow, optional};
 use crate::pg::decode::value::text;
 use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/leases.sql");
 
 impl DecodedRow for Lease {
-    const COLUMNS: Columns = &[
-        ("id", ColumnKind::Text, false),
-        ("owner", ColumnKind::Text, false),
-        ("ts", ColumnKind::Time, false),
-        ("expired_time", ColumnKind::Interval, false),
-        ("token", ColumnKind::Int, false),
-        ("acquired_at", ColumnKind::Time, false),
-        ("released_at", ColumnKind::Time, false),
-        ("backend_pid", ColumnKind::Int, false),
-        ("backend_start", ColumnKind::Time, false),
-        ("name", ColumnKind::Text, false),
-    ];
+    const COLUMNS: Columns = optional! {
+        Text: "id" "owner"; Time: "ts"; Interval: "expired_time"; Int: "token";
+        Time: "acquired_at" "released_at"; Int: "backend_pid"; Time: "backend_start"; Text: "name";
+    };
 
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let Some(id) = row.text()? else { return Ok(None) };

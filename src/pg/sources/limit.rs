@@ -11,7 +11,7 @@ use crate::model::refusals::Refusals;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Values;
-use crate::pg::decode::rows::DecodedRow;
+use crate::pg::decode::rows::{DecodedRow, optional};
 use crate::pg::decode::texts::Texts;
 use crate::pg::tables::{ColumnKind, Columns, Table};
 
@@ -69,12 +69,9 @@ impl Source for IdGenerator {
 const REFUSALS: &str = include_str!("../../../assets/sql/refusals.sql");
 
 impl DecodedRow for Refusals {
-    const COLUMNS: Columns = &[
-        ("rate_limit", ColumnKind::Int, false),
-        ("transfer", ColumnKind::Int, false),
-        ("lease", ColumnKind::Int, false),
-        ("task", ColumnKind::Int, false),
-    ];
+    const COLUMNS: Columns = optional! {
+        Int: "rate_limit" "transfer" "lease" "task";
+    };
 
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let (rate_limit, transfer, lease, task) = (row.int()?, row.int()?, row.int()?, row.int()?);

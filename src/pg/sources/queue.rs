@@ -11,7 +11,7 @@ use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::{self, Values};
-use crate::pg::decode::rows::DecodedRow;
+use crate::pg::decode::rows::{DecodedRow, optional};
 use crate::pg::decode::texts::Texts;
 use crate::pg::tables::{ColumnKind, Columns, Table, every};
 
@@ -55,12 +55,9 @@ const STATUSES: [&str; 4] = ["pending", "processing", "completed", "failed"];
 const NO_TIME: &str = "NULL::pg_catalog.timestamptz";
 
 impl DecodedRow for StateCount {
-    const COLUMNS: Columns = &[
-        ("status", ColumnKind::Text, false),
-        ("due_at", ColumnKind::Time, false),
-        ("created_at", ColumnKind::Time, false),
-        ("completed_at", ColumnKind::Time, false),
-    ];
+    const COLUMNS: Columns = optional! {
+        Text: "status"; Time: "due_at" "created_at" "completed_at";
+    };
 
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let status = row.text()?;

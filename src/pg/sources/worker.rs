@@ -7,7 +7,7 @@ use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Values;
-use crate::pg::decode::rows::DecodedRow;
+use crate::pg::decode::rows::{DecodedRow, optional};
 use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const QUERY: &str = include_str!("../../../assets/sql/task_workers.sql");
@@ -20,14 +20,10 @@ const POLLS: u32 = 5;
 pub(super) const BESIDE: &[&str] = &["distlock", "task_queue", "rate_limit", "id_generator"];
 
 impl DecodedRow for TaskWorker {
-    const COLUMNS: Columns = &[
-        ("backend_pid", ColumnKind::Int, false),
-        ("backend_start", ColumnKind::Time, false),
-        ("worker_id", ColumnKind::Text, false),
-        ("takes_tasks", ColumnKind::Bool, false),
-        ("takes_items", ColumnKind::Bool, false),
-        ("announced_at", ColumnKind::Time, false),
-    ];
+    const COLUMNS: Columns = optional! {
+        Int: "backend_pid"; Time: "backend_start"; Text: "worker_id";
+        Bool: "takes_tasks" "takes_items"; Time: "announced_at";
+    };
 
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let Some(pid) = row.small()? else { return Ok(None) };
@@ -79,20 +75,11 @@ const CONTENDED_POLLS: u32 = 10;
 const ROWS: i64 = 20_000;
 
 impl DecodedRow for CountedWaits {
-    const COLUMNS: Columns = &[
-        ("locktype", ColumnKind::Text, false),
-        ("database", ColumnKind::Oid, false),
-        ("relation", ColumnKind::Oid, false),
-        ("classid", ColumnKind::Oid, false),
-        ("objid", ColumnKind::Oid, false),
-        ("objsubid", ColumnKind::Int, false),
-        ("waits_seen", ColumnKind::Int, false),
-        ("total_wait", ColumnKind::Interval, false),
-        ("longest_wait", ColumnKind::Interval, false),
-        ("longest_mode", ColumnKind::Text, false),
-        ("first_seen", ColumnKind::Time, false),
-        ("last_seen", ColumnKind::Time, false),
-    ];
+    const COLUMNS: Columns = optional! {
+        Text: "locktype"; Oid: "database" "relation" "classid" "objid";
+        Int: "objsubid" "waits_seen"; Interval: "total_wait" "longest_wait"; Text: "longest_mode";
+        Time: "first_seen" "last_seen";
+    };
 
     fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let locktype = row.text()?.map(|text| LockType::parse(text.as_bytes()));
