@@ -118,9 +118,8 @@ fn nothing_reads_the_text_of_a_statement_but_what_is_listed() {
 
 /// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. What is listed
 /// has passed `model::output` before, or is no session's.
-const PLAIN: [(&str, &str); 10] = [
+const PLAIN: [(&str, &str); 9] = [
     ("cli/args.rs", "statement: String"),
-    ("feed/report/log.rs", "statement: String"),
     ("model/blame/mod.rs", "statement: Text"),
     ("model/thresholds.rs", "statement: Option<&'a str>"),
     ("model/thresholds.rs", "statement: Option<Text>"),
