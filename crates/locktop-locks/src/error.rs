@@ -258,11 +258,17 @@ pub enum Refusal {
 impl From<&tokio_postgres::Error> for Refusal {
     fn from(error: &tokio_postgres::Error) -> Self {
         match refusal(error) {
-            Some(db) => Self::Server {
-                sqlstate: db.code().code().to_owned(),
-                message: one_line_prefix(db.message(), MESSAGE).into_owned(),
-            },
+            Some(db) => Self::server(db.code().code(), db.message()),
             None => Self::Lost(message(error)),
+        }
+    }
+}
+
+impl Refusal {
+    pub(crate) fn server(sqlstate: &str, message: &str) -> Self {
+        Self::Server {
+            sqlstate: sqlstate.to_owned(),
+            message: one_line_prefix(message, MESSAGE).into_owned(),
         }
     }
 }

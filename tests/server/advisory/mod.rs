@@ -9,6 +9,7 @@ mod names;
 mod permits;
 mod pooled;
 mod pools;
+mod pools_rules;
 mod rules;
 mod silent;
 mod stack;

@@ -5,11 +5,15 @@ mod bb8;
 #[cfg(feature = "deadpool")]
 mod deadpool;
 mod direct;
+#[cfg(feature = "sqlx")]
+mod sqlx;
 
 use std::time::Duration;
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 
+#[cfg(feature = "sqlx")]
+pub use self::sqlx::Pooled;
 use crate::Error;
 pub use crate::Refusal;
 #[cfg(feature = "bb8")]
@@ -21,15 +25,15 @@ use pg_connect::message;
 pub(crate) const CANCEL: Duration = Duration::from_secs(5);
 /// How long a connection may take to close.
 pub(crate) const GOODBYE: Duration = Duration::from_secs(1);
-/// How often an idle connection of a pool is pinged.
-#[cfg(any(feature = "bb8", feature = "deadpool"))]
+/// How often an idle connection of a pool is pinged, and how long the answer may take.
+#[cfg(any(feature = "bb8", feature = "deadpool", feature = "sqlx"))]
 const PING: Duration = Duration::from_secs(10);
 /// How often it is checked whether the client is closed, which sends nothing.
 #[cfg(any(feature = "bb8", feature = "deadpool"))]
 const CHECK: Duration = Duration::from_millis(50);
 
 /// Provides connections: a [`ConnInfo`](pg_connect::conninfo::ConnInfo) connects for each lock; with the
-/// feature of its name, a pool of `deadpool` or `bb8` (with TLS: `WithTls`).
+/// feature of its name, a pool of `deadpool`, `bb8` (with TLS: `WithTls`) or `sqlx`.
 pub trait Source: Clone + Send + Sync + 'static {
     /// Its connections.
     type Conn: Conn;
