@@ -66,6 +66,13 @@ async fn no_lock_leaks_into_a_pool() {
 }
 
 #[tokio::test]
+async fn after_a_fault_the_next_session_has_the_lock() {
+    let server = server().await;
+    let info = database(server).await;
+    pools_rules::survives_faults(pool(direct(server, &info), 2), &info).await;
+}
+
+#[tokio::test]
 async fn a_pool_that_sets_a_role_gets_no_lock_either() {
     let server = server().await;
     let info = database(server).await;

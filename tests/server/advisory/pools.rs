@@ -38,6 +38,16 @@ async fn no_lock_leaks_into_a_pool() {
     }
 }
 
+#[tokio::test]
+async fn after_a_fault_the_next_session_has_the_lock() {
+    let server = server().await;
+    let infos = [database(server).await, database(server).await];
+    tokio::join!(
+        pools_rules::survives_faults(deadpool(&target(server, &infos[0]), 2), &infos[0]),
+        pools_rules::survives_faults(bb8(&target(server, &infos[1]), 2).await, &infos[1]),
+    );
+}
+
 /// Such a role may not terminate its own session, which the login role began.
 #[tokio::test]
 async fn a_pool_that_sets_a_role_gets_no_lock_either() {

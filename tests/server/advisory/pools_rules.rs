@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use locktop::clock;
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::locks::advisory::{Conn as _, Locks, Mode, Source, Wait};
 use locktop::locks::{Error, Held as _, Lost, PoolerError};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::look::{Eye, is_free, take};
-use super::support::wait_until;
+use super::support::{is_long, wait_until};
 
 /// The advisory locks of this database.
 const HELD: &str = "FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
@@ -61,6 +62,39 @@ pub(crate) async fn never_leaks<S: Source>(pool: S, info: &ConnInfo) {
         guard.release().await.unwrap();
     }
     assert_eq!(settings(&pool).await, before);
+    eye.until("nothing to be held", &format!("SELECT count(*) = 0 {HELD}")).await;
+}
+
+/// A holder drops its guard or loses its session, a waiter gives up: 10 times each, 100 in the long suite. The next session gets
+/// the lock at once.
+pub(crate) async fn survives_faults<S: Source>(pool: S, info: &ConnInfo) {
+    let eye = Eye::open(info).await;
+    let (locks, others) = (Locks::new(pool), Locks::new(info.clone()).without_pooler_test());
+    for round in 0..if is_long() { 100 } else { 10 } {
+        for is_killed in [false, true] {
+            let guard = locks.lock("a").await.unwrap();
+            let others = others.clone();
+            let next = tokio::spawn(async move { others.lock("a").await.unwrap() });
+            eye.waiting().await;
+            let start = clock::monotonic();
+            let guard = if is_killed {
+                eye.ask(&format!("SELECT pg_terminate_backend({})", guard.pid())).await;
+                Some(guard)
+            } else {
+                drop(guard);
+                None
+            };
+            let next = next.await.unwrap();
+            let waited = start.elapsed();
+            assert!(waited < Duration::from_secs(2), "round {round}, killed: {is_killed}: {waited:?}");
+            if let Some(guard) = guard {
+                guard.lost().await;
+                assert!(guard.release().await.is_err());
+            }
+            next.release().await.unwrap();
+        }
+        given_up(&locks, info).await;
+    }
     eye.until("nothing to be held", &format!("SELECT count(*) = 0 {HELD}")).await;
 }
 
