@@ -33,7 +33,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use locktop_lab::postgres::EmbeddedServer;
-use locktop_locks::advisory::Locks;
+use locktop_locks::advisory::{Locks, Mode, Wait};
 use locktop_locks::{Held as _, Lost};
 use pg_connect::conninfo::ConnInfo;
 use sqlx::PgPool;
@@ -118,6 +118,21 @@ async fn a_killed_session_is_noticed_within_250_ms() {
         assert!(matches!(guard.lost().await, Lost::Ended(_)));
         // Four times as long, for a busy machine.
         assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    }
+}
+
+/// The answer to a ping that is abandoned for a release is not taken for the release's.
+#[tokio::test]
+async fn a_release_during_a_ping_is_answered() {
+    let server = server().await;
+    let info = database(server).await;
+    let locks = Locks::new(pool(direct(server, &info), 1)).without_pooler_test();
+    for held in (249_500..252_500).step_by(200) {
+        let mut guard = locks.lock("a").await.unwrap();
+        tokio::time::sleep(Duration::from_micros(held)).await;
+        assert!(guard.also("b", Mode::Exclusive, Wait::Never).await.unwrap());
+        guard.release().await.unwrap();
+        assert!(is_free(&info, "b").await);
     }
 }
 
