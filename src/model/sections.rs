@@ -1,11 +1,10 @@
 use std::borrow::Cow;
 
 use super::Timestamp;
-use super::adapter::{Choice, InstallationRows};
+use super::adapter::{Choice, InstallationRows, Part};
 use super::section::{NOT_YET, Observed};
 use super::snapshot::{Section, Snapshot};
 use super::systems::TableRows;
-use super::{Text, Timestamp};
 
 #[derive(Debug, Clone)]
 pub struct SectionRead<'a> {

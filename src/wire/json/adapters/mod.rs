@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::object::{self, Json, object};
 use super::{SectionState, readable};
 use crate::model::adapter::{
-    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, Reading,
-    Rehearsal, ScheduleRow, Tried, WorkerRow,
+    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, PartRows,
+    Reading, Rehearsal, ScheduleRow, Tried, WorkerRow,
 };
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
