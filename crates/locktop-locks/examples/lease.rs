@@ -21,7 +21,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     let info = ConnInfo::parse(conninfo)?;
     let mut client = connect(&info).await?.client;
-    let Some(lease) = Lease::acquire(&info, &Request::new(7, "node1", Duration::from_secs(30))).await? else {
+    let Some(lease) =
+        Lease::acquire(&info, &Request::new("report", "node1", Duration::from_secs(30))).await?
+    else {
         println!("another node has it");
         return Ok(());
     };

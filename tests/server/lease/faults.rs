@@ -76,7 +76,7 @@ impl Place {
         let mut connection = open(&info).await;
         schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
         connection.client.batch_execute(TABLES).await.unwrap();
-        let address = server.conninfo().to_string();
+        let address = server.conninfo();
         let address = format!("{} dbname={}", address.replace("dbname=postgres ", ""), info.dbname());
         Self { info, address }
     }
@@ -127,7 +127,7 @@ impl Place {
         let effects = session.ask("SELECT effects FROM public.witness").await;
         assert!(effects.parse::<usize>().unwrap() >= rounds, "{fault}: {effects} effects");
         println!(
-            "{fault}: {rounds} rounds, {effects} effects, the next holder after at most {} ms",
+            "{fault}: {rounds} rounds, {effects} effects, the next holder after at most {} ms (0: not measured)",
             longest.as_millis()
         );
     }

@@ -46,7 +46,7 @@
 //! itself refuse it, with a fencing token, which no lock in Redis provides. A promoted replica may not have the lock: for
 //! Redlock use independent servers, not one server and its replicas.
 //!
-//! It is not reentrant: a second acquisition by the same holder waits like any other. Pass the guard on instead.
+//! It is not reentrant: a second acquisition by the same holder waits like any other. Pass `&Guard` on instead.
 //!
 //! A guard that is dropped without [`Guard::release`] releases the lock in the background if it is dropped within a tokio
 //! runtime; if that fails, the lock ends with its term. It is never renewed after the drop.
