@@ -196,7 +196,7 @@ const HELP: &str = "\
 The lock is a session-level advisory lock: the server releases it when locktop exits for any reason. Its key is a hash of NAME; \
 the dashboard shows NAME. With --lease, the lock is a lease in locktop's tables, which outlasts the connection.
 
-If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later (with --lease at most a tenth of its time): its process group without a \
+If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later (with --lease, after a tenth of the term if that is shorter): its process group without a \
 terminal, CMD alone on one. Signals are passed on. If locktop itself is killed (SIGKILL), CMD continues without the lock.
 
 Exit status: that of CMD, or 128 + N if signal N ended it; 75: the lock is taken (see --wait); 76: the lock was lost; 1: an \
@@ -204,8 +204,8 @@ error; 2: wrong usage; 126: CMD cannot be run; 127: CMD not found.";
 
 const LEAD_HELP: &str = "\
 CMD runs on one machine at a time, the holder of the lock NAME. If the lock is lost, CMD gets SIGTERM, and SIGKILL 5 s later (with \
---lease at most a tenth of its time); then locktop waits for the lock again, and for the server if it cannot be reached. A standby has locks of its own: with several hosts, \
-set target_session_attrs=read-write.
+--lease, after a tenth of the term if that is shorter); then locktop waits for the lock again, and for the server if it cannot be reached. \
+A standby has locks of its own: with several hosts, set target_session_attrs=read-write.
 
 Exit status: that of CMD, or 128 + N if signal N ended it; 1: an error; 2: wrong usage; 126: CMD cannot be run; 127: CMD not found.";
 
@@ -215,7 +215,7 @@ const LEASE_HELP: &str = "Take a lease instead, for this time (at least 0.1s), a
 #[derive(Debug, Clone, Args)]
 #[command(after_help = HELP)]
 pub struct LockArgs {
-    /// The lock's name; with --lease, the lease's name or number.
+    /// The lock's name; with --lease, the lease's name, or a number, which is its id.
     pub name: String,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
@@ -247,7 +247,7 @@ pub struct LeaseOptions {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = LEAD_HELP)]
 pub struct LeadArgs {
-    /// The lock's name; with --lease, the lease's name or number.
+    /// The lock's name; with --lease, the lease's name, or a number, which is its id.
     pub name: String,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,

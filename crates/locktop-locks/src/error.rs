@@ -132,7 +132,12 @@ impl Error {
 
     /// The error of a function or table in `schema`, a quoted name.
     pub(crate) fn of(what: &'static str, schema: &str, error: &tokio_postgres::Error) -> Self {
-        let absent = [SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
+        let absent = [
+            SqlState::UNDEFINED_FUNCTION,
+            SqlState::UNDEFINED_TABLE,
+            SqlState::UNDEFINED_COLUMN,
+            SqlState::INVALID_SCHEMA_NAME,
+        ];
         match Refusal::from(error) {
             Refusal::Server { sqlstate, message } if sqlstate == FENCED => Self::Fenced(message),
             Refusal::Server { sqlstate, message } if absent.iter().any(|code| code.code() == sqlstate) => {

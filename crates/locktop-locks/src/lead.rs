@@ -69,9 +69,16 @@ pub(crate) fn watched<L: Leader>(mut leader: L) -> watch::Receiver<Option<L::Hol
     let (sender, receiver) = watch::channel(None);
     tokio::spawn(async move {
         loop {
-            let holder = tokio::select! {
-                () = sender.closed() => return,
-                holder = leader.read() => holder.ok().flatten(),
+            let mut reading = pin!(leader.read());
+            let holder = loop {
+                tokio::select! {
+                    () = sender.closed() => return,
+                    holder = &mut reading => break holder.ok().flatten(),
+                    // Not known any more.
+                    () = tokio::time::sleep(2 * READ) => {
+                        sender.send_if_modified(|known| known.take().is_some());
+                    }
+                }
             };
             sender.send_if_modified(|known| {
                 let is_new = *known != holder;

@@ -35,10 +35,10 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
         Some(Duration::ZERO) => Wait::Never,
         Some(limit) => Wait::AtMost(limit),
     };
-    let ended = if let Some(request) = request(&arguments.name, &arguments.lease) {
+    let ended = if let Some(request) = request(&arguments.name, &arguments.lease)? {
         let take = async |info: ConnInfo| lease(&info, &request, wait).await;
         let answer = signals
-            .or(Box::pin(asking(&settings, "locktop lock", take)))
+            .or(Box::pin(asking(&settings, "locktop lock", &mut None, take)))
             .await??
             .map_err(|error| failed(&error))?;
         let Some(lease) = answer else { return Ok(busy(arguments)) };
@@ -53,7 +53,7 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
             }
         };
         let answer = signals
-            .or(Box::pin(asking(&settings, "locktop lock", take)))
+            .or(Box::pin(asking(&settings, "locktop lock", &mut None, take)))
             .await??
             .map_err(|error| failed(&error))?;
         let Some(guard) = answer else { return Ok(busy(arguments)) };
@@ -65,7 +65,8 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
 pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8, Failure> {
     let mut signals = Signals::new()?;
     let mut backoff = Backoff::default();
-    let request = request(&arguments.name, &arguments.lease);
+    let mut info = None;
+    let request = request(&arguments.name, &arguments.lease)?;
     // Tested for a pooler once.
     let known = std::cell::OnceCell::new();
     loop {
@@ -78,7 +79,7 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
             let _ = known.set(locks);
             Ok::<Leading, Error>(Leading::Lock(guard))
         };
-        let ended = match signals.or(Box::pin(asking(&settings, "locktop lead", take))).await?? {
+        let ended = match signals.or(Box::pin(asking(&settings, "locktop lead", &mut info, take))).await?? {
             Ok(Leading::Lock(guard)) => held(guard, &arguments.command, &mut signals).await?,
             Ok(Leading::Lease(term, Some(lease))) => {
                 leased(lease, term, &arguments.command, &mut signals).await?
@@ -115,12 +116,22 @@ fn busy(arguments: &LockArgs) -> u8 {
     BUSY
 }
 
-/// The lease with this name; one that is a number is its id.
-fn request(name: &str, options: &LeaseOptions) -> Option<Request> {
-    let id = name.parse().map_or_else(|_| name.into(), LeaseId::Number);
+/// The lease with this name; a name that is a number is an id.
+fn request(name: &str, options: &LeaseOptions) -> Result<Option<Request>, Failure> {
+    let Some(term) = options.lease else { return Ok(None) };
+    let id = match name.parse::<i32>() {
+        Ok(number) if number.to_string() == name => LeaseId::Number(number),
+        Err(_) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
+            return Err(Failure::Usage(format!(
+                "--lease: the number {name} is larger than any lease's, {}",
+                i32::MAX
+            )));
+        }
+        _ => name.into(),
+    };
     let host = whoami::hostname().unwrap_or_else(|_| "localhost".to_owned());
     let owner = format!("{host}:{}", std::process::id());
-    Some(Request { schema: options.schema.clone(), ..Request::new(id, &owner, options.lease?) })
+    Ok(Some(Request { schema: options.schema.clone(), ..Request::new(id, &owner, term) }))
 }
 
 async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<Lease>, Error> {
@@ -131,17 +142,22 @@ async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<
     }
 }
 
-/// Asks for a password, if the server or a key needs one. The session has this `application_name`, unless another is given.
+/// Asks for a password, if the server or a key needs one, and only once. The session has this `application_name`, unless another is given.
 async fn asking<T>(
     settings: &Settings,
     name: &str,
+    known: &mut Option<ConnInfo>,
     take: impl AsyncFn(ConnInfo) -> Result<T, Error>,
 ) -> Result<Result<T, Error>, Failure> {
-    let mut info = super::info(settings)?;
+    let mut info = match known.take() {
+        Some(info) => info,
+        None => super::info(settings)?,
+    };
     if info.application_name() == "locktop" {
         info = info.with_application_name(name);
     }
     loop {
+        *known = Some(info.clone());
         match take(info.clone()).await {
             Err(Error::Connect(error)) => match super::ask_again(settings, &info, &error) {
                 Ok(asked) => info = asked,

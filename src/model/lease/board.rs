@@ -107,11 +107,13 @@ impl Board {
 fn row(snapshot: &Snapshot, table: &TableRows<Lease>, lease: &Lease, waiting: &Waiting) -> LeaseRow {
     // Rows that could not be read again are judged at the time of their reading: they may have been renewed since.
     let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
+    // A column of this name in another table need not be unique.
+    let name = lease.name.as_ref().filter(|_| table.source.own_keys).unwrap_or(&lease.id);
     LeaseRow {
         id: LeaseId::of(&table.source.name, &lease.id),
         source: Arc::clone(&table.source.name),
         key: Arc::clone(&lease.id),
-        name: Arc::clone(lease.name.as_ref().unwrap_or(&lease.id)),
+        name: Arc::clone(name),
         owner: lease.owner.clone(),
         acquired_at: lease.acquired_at,
         renewed_at: lease.renewed_at,

@@ -77,6 +77,7 @@ fn rows_that_could_not_be_read_anew_are_judged_as_of_when_they_were_read() {
 fn who_waits_for_a_row_is_counted_at_its_lease() {
     let mut b = leases();
     b.leases[0].place = Some((0, 7));
+    b.leases[1].name = Some("it's".into());
     let table = |oid| sample::relation(oid).with_relation(oid);
     let row = |oid, line| table(oid).with_locktype(LockType::Tuple).with_page(0).with_tuple(line);
     for (pid, tag, waits) in [
@@ -91,7 +92,6 @@ fn who_waits_for_a_row_is_counted_at_its_lease() {
     // The session that waits for its queue, and the one that is the first there.
     let queue = crate::model::lock_name::hashtextextended(b"locktop lease \"My \"\"Jobs\" 3", 0);
     let named = crate::model::lock_name::hashtextextended(b"locktop lease \"My \"\"Jobs\" 'it''s'", 0);
-    b.leases[1].name = Some("it's".into());
     b.lock(10, sample::advisory(named), LockMode::Exclusive, None);
     b.leases[2].backend_pid = Some(9);
     for (pid, mode, waits) in [
@@ -103,11 +103,16 @@ fn who_waits_for_a_row_is_counted_at_its_lease() {
         b.lock(pid, sample::advisory(queue), mode, waits);
     }
     let mut snapshot = b.snapshot();
-    let mut systems = (*snapshot.systems).clone();
-    let source = std::sync::Arc::make_mut(&mut systems.leases[0].source);
-    (source.own_keys, source.name) = (true, "My \"Jobs.distlock".into());
-    snapshot.systems = systems.into();
-    let board = Board::of(&snapshot);
+    let mut board = |own_keys| {
+        let mut systems = (*snapshot.systems).clone();
+        let source = std::sync::Arc::make_mut(&mut systems.leases[0].source);
+        (source.own_keys, source.name) = (own_keys, "My \"Jobs.distlock".into());
+        snapshot.systems = systems.into();
+        Board::of(&snapshot)
+    };
+    assert!(board(false).rows.iter().all(|row| row.name == row.key));
+    let board = board(true);
+    assert!(board.rows.iter().any(|row| &*row.name == "it's" && &*row.key != "it's"));
     assert_eq!(board.rows.iter().map(|row| row.waiting).collect::<Vec<_>>(), [2, 1, 2, 0, 0, 0, 0, 0]);
 }
 

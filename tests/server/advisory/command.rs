@@ -124,6 +124,7 @@ async fn a_lease_gives_its_token_to_the_program() {
         eye.ask(&format!("SELECT locktop.{taken}, 'somebody', interval '1 hour')")).await;
         assert_eq!(left(&lease(name)).await.status, Some(75), "{name}");
     }
+    assert_eq!(left(&lease("3000000000")).await.status, Some(2));
     let snapshot = left(&["snapshot", "--format", "json", &target]).await;
     let snapshot: serde_json::Value = serde_json::from_str(&snapshot.out).unwrap();
     let leases = snapshot["leases"].as_array().unwrap();

@@ -31,7 +31,7 @@ impl<S: Source> Locks<S> {
     }
 
     /// Runs the work of a leader: waits for the lock `name`, runs the work while it is held, and waits again if it is lost,
-    /// until the work or `stop` completes. While the server is out of reach it tries again, after up to 10 s.
+    /// until the work or `stop` completes. While the server is out of reach it tries again, after up to a minute.
     ///
     /// The server's lock queue decides which session gets the lock next. A leader that is suspended does not detect the loss
     /// of its lock before its connection ends: writes that only a leader may make need the token of a [lease](crate::lease).

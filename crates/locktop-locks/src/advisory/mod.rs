@@ -32,8 +32,8 @@
 //!
 //! [`Locks::new`] takes a [`Source`] of connections: a `ConnInfo`, which connects for each lock, or, with the feature of
 //! its name, a pool of `deadpool`, `bb8` or `sqlx`. A released guard returns its connection without a lock or a changed
-//! setting; a dropped one closes it, so that no connection in a pool ever holds a lock. The pool's own
-//! `idle_session_timeout`, if it has any, ends a lock that is held for longer, and [`Held::lost`](crate::Held::lost) completes. Each guard and each
+//! setting; a dropped one closes it, so that no connection in a pool ever holds a lock. An
+//! `idle_session_timeout` of the pool that is shorter than the time between two pings (10 s; sqlx: 250 ms) ends the lock. Each guard and each
 //! waiter has a connection: work under a lock that takes another one of the same pool needs a pool that is larger than the
 //! number of those who wait.
 //!

@@ -115,7 +115,13 @@ impl Lease {
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
             [(&self.row, Type::INT4), (&self.token, Type::INT8), (&left, Type::TEXT)];
         let answer = transaction.query_typed(&sql, &values).await;
-        answer.map(|_| ()).map_err(|error| Error::of("assert_lease", &self.schema, &error))
+        answer.map(|_| ()).map_err(|error| match Error::of("assert_lease", &self.schema, &error) {
+            Error::Fenced(message) => {
+                let number = format!("lease {} ", self.row);
+                Error::Fenced(message.replacen(&number, &format!("lease {} ", self.id), 1))
+            }
+            error => error,
+        })
     }
 
     /// Ends the lease now, and notifies the next in its queue, if there is one; returns whether it was held until now.

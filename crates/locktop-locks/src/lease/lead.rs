@@ -25,8 +25,8 @@ pub struct Holder {
 
 impl Lease {
     /// Runs the work of a leader: waits for the lease, runs the work while it is held, and waits again if it is lost, until the
-    /// work or `stop` completes. While the server is out of reach it tries again, after up to 10 s. The work fences its
-    /// writes with [`Lease::fence`]. If it keeps the lease beyond its end, the lease is not released, but expires.
+    /// work or `stop` completes. While the server is out of reach it tries again, after up to a minute. The work fences its
+    /// writes with [`Lease::fence`]. A lease that the work passes on is renewed until the last of its `Arc`s is dropped, and then expires.
     ///
     /// # Errors
     /// As for [`Lease::acquire`].

@@ -44,7 +44,7 @@
 //!
 //! [`Lease::acquire_within`] waits for a session advisory lock, which the server grants in the order of arrival. The session
 //! that has it is the first in the queue, and listens for the release. The lock's key is
-//! `hashtextextended('locktop lease "SCHEMA" ID', 0)`, where ID is the number, or the name in single quotes, and the channel `locktop_lease_KEY`. A release tries to get the key
+//! `hashtextextended('locktop lease "SCHEMA" ID', 0)`, where ID is the number, or the name as an SQL literal, and the channel `locktop_lease_KEY`. A release tries to get the key
 //! shared, and notifies only if it does not get it, in a statement of its own. A program that calls `lease_release` itself
 //! can do the same:
 //!
@@ -59,7 +59,7 @@
 //!
 //! # The SQL
 //!
-//! `lease_acquire(id, owner, term)` and `lease_acquire_named(name, owner, term)` return the token or null, `lease_id(name)` the id of a name, `lease_renew(id, token)` and `lease_release(id, token)` a
+//! `lease_acquire(id, owner, term)` and `lease_acquire_named(name, owner, term)` return the token or null, `lease_id(name)` the id of a name, whose row it creates if there is none, `lease_renew(id, token)` and `lease_release(id, token)` a
 //! boolean, `assert_lease(id, token)` fails with SQLSTATE `LT001`; `lease_check` only reads, and the view `leases` is for
 //! display. Statements written for the published table work on this one, and give each new owner a new token too.
 //!

@@ -42,11 +42,11 @@ impl Source for PgPool {
         let conn = self.acquire().await.map_err(|error| Error::Pool(error.to_string()))?;
         let (pool, runtime) = (self.clone(), Handle::current());
         let mut pooled = Pooled { conn: Some(conn), session: String::new(), pool, is_busy: false, runtime };
-        match pooled.ask(SESSION).await {
+        match super::within(Some(PING), SESSION, pooled.ask(SESSION)).await {
             Ok(session) => pooled.session = session.unwrap_or_default(),
-            Err(refusal) => {
+            Err(error) => {
                 pooled.discard();
-                return Err(Error::refused(SESSION, refusal));
+                return Err(error);
             }
         }
         Ok(pooled)

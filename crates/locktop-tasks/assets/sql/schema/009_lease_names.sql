@@ -1,9 +1,18 @@
 -- Leases by name.
 
+DO $do$
+BEGIN
+    IF EXISTS (SELECT FROM pg_attribute a
+                WHERE a.attrelid = @literal:distlock@::regclass AND a.attname = 'name' AND NOT a.attisdropped) THEN
+        RAISE EXCEPTION 'the table distlock has a column "name" that locktop did not create: rename it before the upgrade'
+            USING ERRCODE = 'duplicate_column';
+    END IF;
+END
+$do$;
 ALTER TABLE @schema@.distlock ADD COLUMN name text UNIQUE CHECK (length(name) BETWEEN 1 AND 200);
 COMMENT ON COLUMN @schema@.distlock.name IS 'Null: a lease that is requested by its id';
 
--- Ids are random and negative: programs number their leases upwards, or by a hash.
+-- Ids are random and negative: most programs number their leases from 1 on.
 CREATE FUNCTION @schema@.lease_id(p_name text)
 RETURNS int
 LANGUAGE plpgsql
@@ -26,7 +35,7 @@ BEGIN
     END LOOP;
 END
 $body$;
-COMMENT ON FUNCTION @schema@.lease_id(text) IS 'The id of the lease with this name; creates its row if there is none';
+COMMENT ON FUNCTION @schema@.lease_id(text) IS 'The id of the lease with this name; creates its row if there is none. Commit at once: until then others who ask for a new name wait.';
 
 CREATE FUNCTION @schema@.lease_acquire_named(p_name text, p_owner text, p_term interval)
 RETURNS bigint
@@ -50,48 +59,61 @@ BEGIN
 END
 $body$;
 COMMENT ON FUNCTION @schema@.lease_acquire_named(text, text, interval) IS
-    'lease_acquire for a name. lease_id(name) is the id for the other functions.';
+    'Takes a lease by its name: its token, or null. Commit at once. lease_id(name) is the id for the other functions.';
 
--- Unchanged but for the name in its errors.
-CREATE OR REPLACE FUNCTION @schema@.assert_lease(p_id int, p_token bigint)
-RETURNS void
+-- A lease that gets another name gets another token, as one that gets another id; otherwise unchanged.
+CREATE OR REPLACE FUNCTION @schema@.fence_lease()
+RETURNS trigger
 LANGUAGE plpgsql
 AS $body$
-DECLARE
-    v_lease @schema@.distlock;
 BEGIN
-    SELECT d.* INTO v_lease FROM @schema@.distlock d
-     WHERE d.id OPERATOR(pg_catalog.=) p_id AND d.token OPERATOR(pg_catalog.=) p_token
-       FOR KEY SHARE;
-    IF NOT FOUND THEN
-        SELECT d.* INTO v_lease FROM @schema@.distlock d WHERE d.id OPERATOR(pg_catalog.=) p_id;
-        RAISE EXCEPTION 'lease % is not held with token %', coalesce(v_lease.name, p_id::pg_catalog.text), p_token
-            USING ERRCODE = 'LT001',
-                  DETAIL = pg_catalog.format('Its token is %s now.',
-                               coalesce(v_lease.token::pg_catalog.text, 'unknown: there is no such lease'));
+    -- In hours: a day is 23 to 25 of them, as the time zone of each session has it.
+    NEW.expired_time := pg_catalog.date_part('epoch', NEW.expired_time) OPERATOR(pg_catalog.*) interval '1 second';
+    -- The same owner, of a lease that does not live or that did before, or nobody. An end that is no timestamp fails the one who
+    -- writes it, and not those who read it.
+    IF NEW.token OPERATOR(pg_catalog.=) OLD.token AND NEW.id OPERATOR(pg_catalog.=) OLD.id
+       AND (NEW.name OPERATOR(pg_catalog.=) OLD.name OR NEW.name IS NULL AND OLD.name IS NULL)
+       AND (NEW.owner OPERATOR(pg_catalog.=) OLD.owner
+            AND (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) (OLD.ts OPERATOR(pg_catalog.+) OLD.expired_time)
+                 OR (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) (NEW.ts OPERATOR(pg_catalog.+) NEW.expired_time)) IS NOT TRUE)
+            OR NEW.owner IS NULL AND OLD.owner IS NULL) THEN
+        RETURN NEW;
     END IF;
-    IF v_lease.owner IS NULL
-       OR (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) (v_lease.ts OPERATOR(pg_catalog.+) v_lease.expired_time)) IS NOT TRUE THEN
-        RAISE EXCEPTION 'lease % with token % has ended', coalesce(v_lease.name, p_id::pg_catalog.text), p_token
-            USING ERRCODE = 'LT001';
+    IF NEW.token OPERATOR(pg_catalog.=) OLD.token THEN
+        NEW.token := pg_catalog.nextval(@literal:distlock_token_seq@::pg_catalog.regclass);
+    ELSIF OLD.acquired_at IS NULL AND NEW.acquired_at IS NOT NULL OR NEW.acquired_at OPERATOR(pg_catalog.<>) OLD.acquired_at THEN
+        RETURN NEW;
     END IF;
+    NEW.acquired_at := CASE WHEN NEW.owner IS NOT NULL THEN pg_catalog.clock_timestamp() END;
+    NEW.released_at := NULL;
+    RETURN NEW;
 END
 $body$;
 
-CREATE OR REPLACE VIEW @schema@.leases AS
-SELECT d.id,
-       d.owner,
-       CASE WHEN d.owner IS NULL THEN 'free'
-            WHEN clock_timestamp() < d.ts + d.expired_time THEN 'held'
-            WHEN d.released_at IS NOT NULL THEN 'released'
-            ELSE 'expired' END AS state,
-       d.token,
-       d.acquired_at,
-       d.ts AS renewed_at,
-       d.ts + d.expired_time AS expires_at,
-       -- Before 17 the difference to infinity is an error.
-       CASE WHEN isfinite(d.ts + d.expired_time) THEN d.ts + d.expired_time - clock_timestamp() END AS time_left,
-       d.expired_time,
-       d.released_at,
-       d.name
-  FROM @schema@.distlock d;
+-- The options that somebody has set on the view are kept.
+DO $do$
+DECLARE
+    v_options text[] := (SELECT c.reloptions FROM pg_class c WHERE c.oid = @literal:leases@::regclass);
+BEGIN
+    CREATE OR REPLACE VIEW @schema@.leases AS
+    SELECT d.id,
+           d.owner,
+           CASE WHEN d.owner IS NULL THEN 'free'
+                WHEN clock_timestamp() < d.ts + d.expired_time THEN 'held'
+                WHEN d.released_at IS NOT NULL THEN 'released'
+                ELSE 'expired' END AS state,
+           d.token,
+           d.acquired_at,
+           d.ts AS renewed_at,
+           d.ts + d.expired_time AS expires_at,
+           -- Before 17 the difference to infinity is an error.
+           CASE WHEN isfinite(d.ts + d.expired_time) THEN d.ts + d.expired_time - clock_timestamp() END AS time_left,
+           d.expired_time,
+           d.released_at,
+           d.name
+      FROM @schema@.distlock d;
+    IF v_options IS NOT NULL THEN
+        EXECUTE format('ALTER VIEW %s SET (%s)', @literal:leases@::regclass, array_to_string(v_options, ', '));
+    END IF;
+END
+$do$;
