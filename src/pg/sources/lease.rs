@@ -44,12 +44,7 @@ impl Source for Lease {
     const OWN: &'static [&'static str] = &["token", "acquired_at", "released_at"];
 
     fn query(table: &Table) -> Result<String, Text> {
-        // Names have negative ids: they do not keep numbers from being read.
-        let order = match table.has_index(&["id"]) {
-            true if table.kind("name").is_some() => "ORDER BY t.id DESC",
-            true => "ORDER BY t.id",
-            false => "",
-        };
+        let order = if table.has_index(&["id"]) { "ORDER BY t.id" } else { "" };
         // Partitions may have rows at the same position.
         let place = if table.is_partitioned { "NULL::pg_catalog.text" } else { "t.ctid::pg_catalog.text" };
         let end = end(table);
