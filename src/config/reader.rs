@@ -146,7 +146,8 @@ impl Reader<'_> {
         self.read(name, value, expected, text).map(str::to_owned)
     }
 
-    /// What a nonempty string means to `parse`. `expected` is for another value, and for another string.
+    /// The value that `parse` gives for a nonempty string. `expected` has the error text for a value of another type, and for a string
+    /// that `parse` rejects.
     pub(super) fn parsed<T>(
         &mut self,
         name: &str,

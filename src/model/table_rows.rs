@@ -138,7 +138,7 @@ rows! {
         10 backend_start: Option<Timestamp>,
         /// `ctid`: page and line of the row, as in a tuple lock. None if not read.
         11 place: Option<(u32, u16)>,
-        /// Of a lease that is requested by name.
+        /// The name, if the lease is requested by name.
         12 name: Option<Text>,
     }
 

@@ -22,7 +22,7 @@ mod pools_rules;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
 
-// What is shared with the tests of the program has the program's paths.
+// The files shared with the tests of the program use the paths of the program.
 extern crate self as locktop;
 pub use locktop_base::clock;
 pub use locktop_lab as demo;

@@ -142,7 +142,8 @@ async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<
     }
 }
 
-/// Asks for a password, if the server or a key needs one, and only once. The session has this `application_name`, unless another is given.
+/// Asks for a password if the server or a key needs one, and only once. The session has this `application_name`, unless another
+/// is given.
 async fn asking<T>(
     settings: &Settings,
     name: &str,
@@ -189,7 +190,7 @@ async fn leased(
     let token = lease.token().to_string();
     // A lease is reported as lost a tenth of its term before another owner may have it.
     let ended = run(command, (Some(&token), GRACE.min(term / 10)), signals, lease.lost()).await?;
-    // What is lost, or cannot be reached, ends with its term.
+    // A lease that is lost, or whose server is out of reach, ends with its term.
     let _ = lease.release().await;
     Ok(ended)
 }

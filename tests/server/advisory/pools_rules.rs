@@ -1,4 +1,4 @@
-//! What every pool must do.
+//! Rules for every pool.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::support::{is_long, wait_until};
 const HELD: &str = "FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
     WHERE locktype = 'advisory' AND datname = current_database()";
 
-/// What differs from the server's own configuration in a connection of the pool.
+/// Settings of a pooled connection that differ from the configuration of the server.
 async fn settings(pool: &impl Source) -> Option<String> {
     let sql = "SELECT string_agg(concat(name, ' ', setting, ' ', source), ', ' ORDER BY name) FROM pg_settings WHERE source = 'session'";
     pool.get().await.unwrap().ask(sql).await.unwrap()

@@ -47,8 +47,8 @@ impl<S: Source> Locks<S> {
         lead::lead(stop, || self.lock(name), |_| work(), Guard::release).await
     }
 
-    /// Who holds the lock exclusively, read each second, on one connection, until the receiver is dropped; `None` also while that
-    /// is not known.
+    /// The session that holds the lock exclusively, read once a second on one connection until the receiver is dropped; `None`
+    /// also if that is not known.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

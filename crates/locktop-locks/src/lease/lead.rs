@@ -13,7 +13,7 @@ use pg_connect::conninfo::ConnInfo;
 /// Longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who holds a lease.
+/// The holder of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
@@ -54,7 +54,7 @@ impl Lease {
         Link::new(info, request).read().await
     }
 
-    /// Who holds the lease, read each second on one connection until the receiver is dropped; `None` also while that is not
+    /// The holder of the lease, read once a second on one connection until the receiver is dropped; `None` also if that is not
     /// known.
     ///
     /// # Panics

@@ -61,7 +61,7 @@ $body$;
 COMMENT ON FUNCTION @schema@.lease_acquire_named(text, text, interval) IS
     'Takes a lease by its name: its token, or null. Commit at once. lease_id(name) is the id for the other functions.';
 
--- A lease that gets another name gets another token, as one that gets another id; otherwise unchanged.
+-- A lease gets a new token with a new name, as with a new id; otherwise unchanged.
 CREATE OR REPLACE FUNCTION @schema@.fence_lease()
 RETURNS trigger
 LANGUAGE plpgsql
@@ -69,8 +69,8 @@ AS $body$
 BEGIN
     -- In hours: a day is 23 to 25 of them, as the time zone of each session has it.
     NEW.expired_time := pg_catalog.date_part('epoch', NEW.expired_time) OPERATOR(pg_catalog.*) interval '1 second';
-    -- The same owner, of a lease that does not live or that did before, or nobody. An end that is no timestamp fails the one who
-    -- writes it, and not those who read it.
+    -- The owner is the same, and the lease has ended or had not ended before; or it has no owner. An end that is no timestamp is an
+    -- error here, for the session that writes it, and not for those that read it.
     IF NEW.token OPERATOR(pg_catalog.=) OLD.token AND NEW.id OPERATOR(pg_catalog.=) OLD.id
        AND (NEW.name OPERATOR(pg_catalog.=) OLD.name OR NEW.name IS NULL AND OLD.name IS NULL)
        AND (NEW.owner OPERATOR(pg_catalog.=) OLD.owner
@@ -90,7 +90,7 @@ BEGIN
 END
 $body$;
 
--- The options that somebody has set on the view are kept.
+-- Options set on the view are kept.
 DO $do$
 DECLARE
     v_options text[] := (SELECT c.reloptions FROM pg_class c WHERE c.oid = @literal:leases@::regclass);
