@@ -12,7 +12,7 @@ use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::demo::redis::RedisServer;
 use locktop::locks::advisory::{Key, Locks, Source};
-use locktop::locks::lease::{Lease, Request};
+use locktop::locks::lease::{Leases, Request};
 use locktop::locks::redis_lock::{LockOptions, RedisLocks, Restarts};
 use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
@@ -82,9 +82,9 @@ async fn measure() {
     let mut client = connect(&info).await.unwrap().client;
     schema::install(&mut client, &SchemaName::default()).await.unwrap();
     contend("lease", |number| {
-        let (info, request) = (info.clone(), Request::new(7, &format!("node{number}"), TERM));
+        let (leases, request) = (Leases::new(info.clone()), Request::new(7, &format!("node{number}"), TERM));
         async move || {
-            let lease = Lease::acquire_within(&info, &request, LIMIT).await.unwrap().unwrap();
+            let lease = leases.acquire_within(&request, LIMIT).await.unwrap().unwrap();
             let held = hold().await;
             assert!(lease.release().await.unwrap());
             held

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::locks::lease::{Lease, LeaseId, Request};
+use locktop::locks::lease::{Lease, LeaseId, Leases, Request};
 use locktop::locks::{Error, Held as _, Lost};
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, kill_process};
@@ -41,6 +41,35 @@ async fn it_is_ours_for_longer_than_its_term_and_then_no_more() {
         assert_eq!(session.ask("SELECT state FROM leases").await, "released", "{version}");
     }))
     .await;
+}
+
+#[tokio::test]
+async fn a_released_lease_leaves_its_connection_to_the_next_request_for_a_while() {
+    const SESSIONS: &str =
+        "SELECT pid, (SELECT count(*) FROM pg_locks l WHERE l.pid = a.pid) FROM pg_stat_activity a
+        WHERE application_name = 'leases' AND datname = current_database()";
+    let info = installed(oldest()).await;
+    let session = Session::open(&info).await;
+    let leases = Leases::new(info.clone().with_application_name("leases"));
+    let acquire = async |id: LeaseId| {
+        let request = Request::new(id, "node1", TERM);
+        leases.acquire_within(&request, TIMEOUT).await.unwrap().expect("it becomes free")
+    };
+    let other = hold(&info, &Request::new(7, "node2", TERM)).await;
+    let waiter = acquire(7.into());
+    let release = async {
+        until(&session, "a waiter", "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory'").await;
+        other.release().await.unwrap()
+    };
+    let (first, _) = tokio::join!(waiter, release);
+    assert!(first.release().await.unwrap());
+    let kept = session.ask(SESSIONS).await;
+    assert!(kept.ends_with("|0"), "one session, without a lock: {kept}");
+    let (second, third) = (acquire(7.into()).await, acquire("by name".into()).await);
+    assert!(session.ask(SESSIONS).await.contains(&kept));
+    assert!(second.release().await.unwrap() && third.release().await.unwrap());
+    drop(leases);
+    until(&session, "the end of both", &format!("SELECT count(*) = 0 FROM ({SESSIONS}) s")).await;
 }
 
 #[tokio::test]

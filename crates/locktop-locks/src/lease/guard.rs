@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
@@ -5,6 +6,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
+use super::kept::Kept;
 use super::link::Link;
 use super::standing::Standing;
 use super::{LeaseId, Request, SHORTEST, keeper, queue};
@@ -56,15 +58,7 @@ impl Lease {
         request: &Request,
         limit: Duration,
     ) -> Result<Option<Self>, Error> {
-        if request.owner.is_empty() || request.term < SHORTEST {
-            return Err(Error::invalid(format!(
-                "a lease needs an owner and a term of at least {} ms",
-                SHORTEST.as_millis()
-            )));
-        }
-        let mut link = Link::new(info, request);
-        let granted = queue::acquire(&mut link, request, limit).await?;
-        Ok(granted.map(|(token, sent)| Self::new(link, request, token, sent)))
+        Leases::new(info.clone()).acquire_within(request, limit).await
     }
 
     fn new(link: Link, request: &Request, token: i64, sent: Duration) -> Self {
@@ -152,6 +146,48 @@ impl Lease {
                 None => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         }
+    }
+}
+
+/// Leases of one server, for a program that requests them again and again: a released lease leaves its connection to the next
+/// request, for up to 5 s. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Leases {
+    info: ConnInfo,
+    kept: Arc<Kept>,
+}
+
+impl Leases {
+    /// Leases on this server. Nothing is connected before the first request.
+    #[must_use]
+    pub fn new(info: ConnInfo) -> Self {
+        Self { info, kept: Arc::default() }
+    }
+
+    /// As [`Lease::acquire`].
+    ///
+    /// # Errors
+    /// As for that.
+    pub async fn acquire(&self, request: &Request) -> Result<Option<Lease>, Error> {
+        self.acquire_within(request, Duration::ZERO).await
+    }
+
+    /// As [`Lease::acquire_within`].
+    ///
+    /// # Errors
+    /// As for that.
+    pub async fn acquire_within(&self, request: &Request, limit: Duration) -> Result<Option<Lease>, Error> {
+        if request.owner.is_empty() || request.term < SHORTEST {
+            return Err(Error::invalid(format!(
+                "a lease needs an owner and a term of at least {} ms",
+                SHORTEST.as_millis()
+            )));
+        }
+        let mut link = Link::new(&self.info, request);
+        link.kept = Arc::downgrade(&self.kept);
+        link.connection = self.kept.take();
+        let granted = queue::acquire(&mut link, request, limit).await?;
+        Ok(granted.map(|(token, sent)| Lease::new(link, request, token, sent)))
     }
 }
 

@@ -1,11 +1,13 @@
 //! The calls, over a connection that is replaced when it is lost.
 
+use std::sync::Weak;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 use tokio_postgres::{Client, Row};
 
+use super::kept::Kept;
 use super::{LeaseId, Request};
 use crate::Error;
 use crate::advisory::source::{CANCEL, GOODBYE};
@@ -33,6 +35,8 @@ pub(super) struct Attempt {
 pub(super) struct Link {
     pub(super) info: ConnInfo,
     pub(super) connection: Option<Listening>,
+    /// Where the connection goes after a release.
+    pub(super) kept: Weak<Kept>,
     /// The key of the queue that the session is in, or may be: with settings, and perhaps a lock and a statement in progress.
     pub(super) queued: Option<i64>,
     /// The name of the schema, in double quotes.
@@ -57,6 +61,7 @@ impl Link {
         Self {
             info: info.clone(),
             connection: None,
+            kept: Weak::new(),
             queued: None,
             schema,
             key,
@@ -172,7 +177,12 @@ impl Link {
         let releasing = value(client, "lease_release", &schema, &sql, &values);
         let waking = tokio::time::timeout(WAKING, client.query_typed(&wake, &[]));
         // A waiter that was not woken tries again by a timer.
-        let (released, _) = tokio::join!(biased; releasing, waking);
+        let (released, waking) = tokio::join!(biased; releasing, waking);
+        if let (Ok(Some(_)), Ok(Ok(_)), Some(kept)) = (&released, waking, self.kept.upgrade())
+            && let Some(connection) = self.connection.take()
+        {
+            kept.put(connection);
+        }
         released
     }
 }

@@ -72,6 +72,7 @@
 mod force;
 mod guard;
 mod keeper;
+mod kept;
 mod lead;
 mod link;
 mod queue;
@@ -83,7 +84,7 @@ use crate::SchemaName;
 use locktop_base::text::one_line_prefix;
 
 pub use force::{Place, Shown, force_release};
-pub use guard::Lease;
+pub use guard::{Lease, Leases};
 pub use lead::Holder;
 
 /// Most characters of a name.
