@@ -25,6 +25,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("absurd", include_str!("../../../assets/adapters/absurd.toml")),
     ("airflow", include_str!("../../../assets/adapters/airflow.toml")),
     ("apscheduler", include_str!("../../../assets/adapters/apscheduler.toml")),
+    ("camunda", include_str!("../../../assets/adapters/camunda.toml")),
     ("chancy", include_str!("../../../assets/adapters/chancy.toml")),
     ("db_scheduler", include_str!("../../../assets/adapters/db_scheduler.toml")),
     ("dbos", include_str!("../../../assets/adapters/dbos.toml")),

@@ -1,14 +1,62 @@
-//! Rows of each state of Delayed Job, Hangfire, `JobRunr` and Spring Batch.
+//! Rows of each state of Camunda, Delayed Job, Hangfire, `JobRunr` and Spring Batch.
 
 use std::fmt::Write as _;
 
 use super::states::looked;
 use super::{Part, are_read};
 
+const CAMUNDA: &str = include_str!("tables/camunda.sql");
 const HANGFIRE: &str = include_str!("tables/hangfire.sql");
 const JOBRUNR: &str = include_str!("tables/jobrunr.sql");
 const SPRING_BATCH: &str = include_str!("tables/spring_batch.sql");
 const DELAYED_JOB: &str = include_str!("tables/delayed_job.sql");
+
+/// An external task that failed keeps its worker and a time of expiry: it is not lost when that has passed.
+#[tokio::test]
+async fn camunda() {
+    let rows = "
+        INSERT INTO act_ru_jobdef VALUES ('d', 'invoice', 'archive', 1);
+        INSERT INTO act_ru_job (id_, type_, process_def_key_, handler_type_, job_def_id_, retries_, create_time_, duedate_, lock_owner_, lock_exp_time_, suspension_state_, exception_msg_) VALUES
+            ('1', 'message', 'invoice', 'async-continuation', 'd', 3, now(), NULL, 'o', now() + interval '5 min', 1, NULL),
+            ('2', 'message', 'lost', 'async-continuation', NULL, 3, now(), NULL, 'o', now() - interval '1 s', 1, NULL),
+            ('3', 'message', 'due', 'async-continuation', NULL, 3, now(), NULL, NULL, NULL, 1, NULL),
+            ('4', 'message', 'again', 'async-continuation', NULL, 2, now(), now(), NULL, NULL, 1, 'no'),
+            ('5', 'timer', 'later', 'timer-transition', NULL, 3, now(), now() + interval '1 h', NULL, NULL, 1, NULL),
+            ('6', 'timer', 'suspended', 'timer-transition', NULL, 3, now(), now(), NULL, NULL, 2, NULL),
+            ('7', 'timer', 'failed', 'timer-transition', NULL, 0, now(), now(), NULL, NULL, 1, 'boom');
+        INSERT INTO act_ru_ext_task (id_, topic_name_, proc_def_key_, act_id_, worker_id_, lock_exp_time_, retries_, suspension_state_, error_msg_) VALUES
+            ('1', 'mail', 'run', 'e', 'w', now() + interval '5 min', NULL, 1, NULL), ('2', 'mail', 'over', 'e', 'w', now() - interval '1 s', NULL, 1, NULL),
+            ('3', 'mail', 'free', 'e', NULL, NULL, NULL, NULL, NULL), ('4', 'mail', 'pause', 'e', 'w', now() + interval '5 min', 2, 1, 'no'),
+            ('5', 'mail', 'after', 'e', 'w', now() - interval '1 s', 2, 1, 'no'), ('6', 'mail', 'stop', 'e', NULL, NULL, NULL, 2, NULL),
+            ('7', 'mail', 'broken', 'e', 'w', now(), 0, 1, 'boom');";
+    let job = "async-continuation";
+    let json = looked(
+        &format!("{CAMUNDA}{rows}"),
+        &[
+            ("invoice archive", "running", "lease", ""),
+            (&format!("lost {job}"), "lost", "lease", "when"),
+            (&format!("due {job}"), "due", "none", ""),
+            (&format!("again {job}"), "retry", "none", ""),
+            ("later timer-transition", "scheduled", "none", ""),
+            ("suspended timer-transition", "blocked", "none", ""),
+            ("failed timer-transition", "failed", "none", ""),
+            ("run e", "running", "lease", ""),
+            ("over e", "lost", "lease", "when"),
+            ("free e", "due", "none", ""),
+            ("pause e", "retry", "none", ""),
+            ("after e", "retry", "none", ""),
+            ("stop e", "blocked", "none", ""),
+            ("broken e", "failed", "none", ""),
+        ],
+    )
+    .await;
+    let jobs = json["adapters"][0]["jobs"].as_array().unwrap();
+    let broken = jobs.iter().find(|job| job["name"] == "broken e").unwrap();
+    assert_eq!(
+        broken["advice"],
+        r#"curl -X PUT -H 'Content-Type: application/json' -d '{"retries": 1}' http://localhost:8080/engine-rest/external-task/7/retries"#
+    );
+}
 
 #[tokio::test]
 async fn delayed_job() {
