@@ -68,6 +68,18 @@ async fn a_released_lease_leaves_its_connection_to_the_next_request_for_a_while(
     let (second, third) = (acquire(7.into()).await, acquire("by name".into()).await);
     assert!(session.ask(SESSIONS).await.contains(&kept));
     assert!(second.release().await.unwrap() && third.release().await.unwrap());
+    // One is kept, and replaced if it has ended or does not answer.
+    until(&session, "the end of one", &format!("SELECT count(*) = 1 FROM ({SESSIONS}) s")).await;
+    session
+        .ask("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'leases'")
+        .await;
+    let fourth = acquire(7.into()).await;
+    let refused = leases.acquire(&Request::new(7, "node2", TERM)).await.unwrap();
+    assert!(
+        refused.is_none() && session.ask(SESSIONS).await.lines().count() == 2,
+        "that of the refusal is kept"
+    );
+    assert!(fourth.release().await.unwrap());
     drop(leases);
     until(&session, "the end of both", &format!("SELECT count(*) = 0 FROM ({SESSIONS}) s")).await;
 }

@@ -149,8 +149,8 @@ impl Lease {
     }
 }
 
-/// Leases of one server, for a program that requests them again and again: a released lease leaves its connection to the next
-/// request, for up to 5 s. Clones share it.
+/// Leases of one server, for a program that requests them again and again: a released lease, or a request that was not granted,
+/// leaves its connection to the next request, for up to 5 s. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Leases {
     info: ConnInfo,
@@ -185,8 +185,11 @@ impl Leases {
         }
         let mut link = Link::new(&self.info, request);
         link.kept = Arc::downgrade(&self.kept);
-        link.connection = self.kept.take();
+        link.connection = self.kept.take().await;
         let granted = queue::acquire(&mut link, request, limit).await?;
+        if granted.is_none() {
+            link.keep();
+        }
         Ok(granted.map(|(token, sent)| Lease::new(link, request, token, sent)))
     }
 }

@@ -4,10 +4,14 @@ use std::time::Duration;
 use crate::advisory::source::GOODBYE;
 use locktop_base::clock;
 use pg_connect::connect::Listening;
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
 
 /// For how long a connection is kept.
 const KEPT: Duration = Duration::from_secs(5);
+/// Longest wait for the answer of a connection that was kept.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// The connection of a released lease.
 #[derive(Debug, Default)]
@@ -27,28 +31,52 @@ impl Kept {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn take(&self) -> Option<Listening> {
+    /// The connection, if it still answers.
+    pub(super) async fn take(&self) -> Option<Listening> {
         let idle = self.lock().take()?;
-        idle.timer.abort();
-        // The timer may be late: it does not count the time of a suspended process.
-        (clock::since_boot().saturating_sub(idle.since) < KEPT).then_some(idle.connection)
+        let is_old = clock::since_boot().saturating_sub(idle.since) >= KEPT;
+        let connection = idle.stopped();
+        // The timer does not count the time of a suspended process.
+        let answer = timeout(ANSWER, connection.client.check_connection()).await;
+        if !is_old && matches!(answer, Ok(Ok(()))) {
+            return Some(connection);
+        }
+        tokio::spawn(connection.close(GOODBYE));
+        None
     }
 
-    /// Keeps a connection that has no state; closes it if no request takes it in time.
-    pub(super) fn put(self: &Arc<Self>, connection: Listening) {
-        let (kept, since) = (Arc::clone(self), clock::since_boot());
-        let mut idle = self.lock();
+    /// Keeps a connection that is in no queue; closes it if no request takes it in time.
+    pub(super) fn put(self: &Arc<Self>, mut connection: Listening) {
+        // Not for the next lease.
+        while connection.notifications.try_recv().is_some() {}
+        let (kept, since) = (Arc::downgrade(self), clock::since_boot());
         let timer = tokio::spawn(async move {
-            tokio::time::sleep(KEPT).await;
-            let over = kept.lock().take();
+            sleep(KEPT).await;
+            let Some(kept) = kept.upgrade() else { return };
+            let over = kept.lock().take_if(|idle| idle.since == since);
             if let Some(idle) = over {
                 idle.connection.close(GOODBYE).await;
             }
         });
-        let other = idle.replace(Idle { connection, since, timer: timer.abort_handle() });
+        let timer = timer.abort_handle();
+        let other = self.lock().replace(Idle { connection, since, timer });
         if let Some(other) = other {
-            other.timer.abort();
-            tokio::spawn(other.connection.close(GOODBYE));
+            tokio::spawn(other.stopped().close(GOODBYE));
+        }
+    }
+}
+
+impl Idle {
+    fn stopped(self) -> Listening {
+        self.timer.abort();
+        self.connection
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let (Some(idle), Ok(runtime)) = (self.lock().take(), Handle::try_current()) {
+            runtime.spawn(idle.stopped().close(GOODBYE));
         }
     }
 }

@@ -99,6 +99,15 @@ impl Link {
         }
     }
 
+    /// Leaves the connection to the next request, if there can be one.
+    pub(super) fn keep(&mut self) {
+        if let (None, Some(kept)) = (self.queued, self.kept.upgrade())
+            && let Some(connection) = self.connection.take()
+        {
+            kept.put(connection);
+        }
+    }
+
     /// Asks for the lease; if `in_turn`, only when no session is the first in its queue.
     pub(super) async fn acquire(&mut self, owner: &str, in_turn: bool) -> Result<Attempt, Error> {
         self.client().await?;
@@ -178,10 +187,8 @@ impl Link {
         let waking = tokio::time::timeout(WAKING, client.query_typed(&wake, &[]));
         // A waiter that was not woken tries again by a timer.
         let (released, waking) = tokio::join!(biased; releasing, waking);
-        if let (Ok(Some(_)), Ok(Ok(_)), Some(kept)) = (&released, waking, self.kept.upgrade())
-            && let Some(connection) = self.connection.take()
-        {
-            kept.put(connection);
+        if let (Ok(Some(_)), Ok(Ok(_))) = (&released, waking) {
+            self.keep();
         }
         released
     }
