@@ -11,51 +11,91 @@ const JOBRUNR: &str = include_str!("tables/jobrunr.sql");
 const SPRING_BATCH: &str = include_str!("tables/spring_batch.sql");
 const DELAYED_JOB: &str = include_str!("tables/delayed_job.sql");
 
-/// An external task that failed keeps its worker and a time of expiry: it is not lost when that has passed.
+/// What failed can keep its owner and a time of expiry, and what is suspended is not run again: neither is lost.
 #[tokio::test]
 async fn camunda() {
-    let rows = "
-        INSERT INTO act_ru_jobdef VALUES ('d', 'invoice', 'archive', 1);
-        INSERT INTO act_ru_job (id_, type_, process_def_key_, handler_type_, job_def_id_, retries_, create_time_, duedate_, lock_owner_, lock_exp_time_, suspension_state_, exception_msg_) VALUES
-            ('1', 'message', 'invoice', 'async-continuation', 'd', 3, now(), NULL, 'o', now() + interval '5 min', 1, NULL),
-            ('2', 'message', 'lost', 'async-continuation', NULL, 3, now(), NULL, 'o', now() - interval '1 s', 1, NULL),
-            ('3', 'message', 'due', 'async-continuation', NULL, 3, now(), NULL, NULL, NULL, 1, NULL),
-            ('4', 'message', 'again', 'async-continuation', NULL, 2, now(), now(), NULL, NULL, 1, 'no'),
-            ('5', 'timer', 'later', 'timer-transition', NULL, 3, now(), now() + interval '1 h', NULL, NULL, 1, NULL),
-            ('6', 'timer', 'suspended', 'timer-transition', NULL, 3, now(), now(), NULL, NULL, 2, NULL),
-            ('7', 'timer', 'failed', 'timer-transition', NULL, 0, now(), now(), NULL, NULL, 1, 'boom');
-        INSERT INTO act_ru_ext_task (id_, topic_name_, proc_def_key_, act_id_, worker_id_, lock_exp_time_, retries_, suspension_state_, error_msg_) VALUES
-            ('1', 'mail', 'run', 'e', 'w', now() + interval '5 min', NULL, 1, NULL), ('2', 'mail', 'over', 'e', 'w', now() - interval '1 s', NULL, 1, NULL),
-            ('3', 'mail', 'free', 'e', NULL, NULL, NULL, NULL, NULL), ('4', 'mail', 'pause', 'e', 'w', now() + interval '5 min', 2, 1, 'no'),
-            ('5', 'mail', 'after', 'e', 'w', now() - interval '1 s', 2, 1, 'no'), ('6', 'mail', 'stop', 'e', NULL, NULL, NULL, 2, NULL),
-            ('7', 'mail', 'broken', 'e', 'w', now(), 0, 1, 'boom');";
-    let job = "async-continuation";
+    let (now, ahead, past) = ("now()", "now() + interval '5 min'", "now() - interval '1 s'");
+    let mut rows = "INSERT INTO act_ru_jobdef VALUES ('d', 'invoice', 'archive', 1);".to_owned();
+    // Owner and its end, the date, retries, suspension, error.
+    for (name, owner, until, due, retries, suspension, error) in [
+        ("runs", "'o'", ahead, "NULL", 3, 1, "NULL"),
+        ("lost", "'o'", past, "NULL", 3, 1, "NULL"),
+        ("due", "NULL", "NULL", "NULL", 3, 1, "NULL"),
+        ("again", "NULL", "NULL", now, 2, 1, "'no'"),
+        ("pause", "'o'", ahead, now, 2, 1, "'no'"),
+        ("after", "'o'", past, now, 2, 1, "'no'"),
+        ("later", "NULL", "NULL", ahead, 3, 1, "NULL"),
+        ("suspended", "NULL", "NULL", now, 3, 2, "NULL"),
+        ("left", "'o'", past, now, 3, 2, "NULL"),
+        ("finishes", "'o'", ahead, now, 3, 2, "NULL"),
+        ("failed", "NULL", "NULL", now, 0, 1, "'boom'"),
+    ] {
+        let _ = write!(
+            rows,
+            "INSERT INTO act_ru_job (id_, type_, process_def_key_, handler_type_, retries_, create_time_, duedate_, lock_owner_, lock_exp_time_, suspension_state_, exception_msg_)
+                VALUES ('{name}', 'message', '{name}', 'job', {retries}, now(), {due}, {owner}, {until}, {suspension}, {error});"
+        );
+    }
+    rows += "UPDATE act_ru_job SET job_def_id_ = 'd' WHERE id_ = 'due';
+        UPDATE act_ru_job SET exception_msg_ = NULL, exception_stack_id_ = 's' WHERE id_ = 'after';";
+    for (name, worker, until, retries, suspension, error) in [
+        ("runs", "'w'", ahead, "NULL", "1", "NULL"),
+        ("lost", "'w'", past, "NULL", "1", "NULL"),
+        ("due", "NULL", "NULL", "NULL", "NULL", "NULL"),
+        ("pause", "'w'", ahead, "2", "1", "NULL"),
+        ("after", "'w'", past, "2", "1", "'no'"),
+        ("suspended", "NULL", "NULL", "NULL", "2", "NULL"),
+        ("left", "'w'", past, "NULL", "2", "NULL"),
+        ("held", "'w'", ahead, "2", "2", "'no'"),
+        ("failed", "'w'", now, "0", "1", "'boom'"),
+    ] {
+        let _ = write!(
+            rows,
+            "INSERT INTO act_ru_ext_task (id_, topic_name_, proc_def_key_, act_id_, worker_id_, lock_exp_time_, retries_, suspension_state_, error_msg_)
+                VALUES ('{name}', 'mail', '{name}', 'ext', {worker}, {until}, {retries}, {suspension}, {error});"
+        );
+    }
     let json = looked(
         &format!("{CAMUNDA}{rows}"),
         &[
-            ("invoice archive", "running", "lease", ""),
-            (&format!("lost {job}"), "lost", "lease", "when"),
-            (&format!("due {job}"), "due", "none", ""),
-            (&format!("again {job}"), "retry", "none", ""),
-            ("later timer-transition", "scheduled", "none", ""),
-            ("suspended timer-transition", "blocked", "none", ""),
-            ("failed timer-transition", "failed", "none", ""),
-            ("run e", "running", "lease", ""),
-            ("over e", "lost", "lease", "when"),
-            ("free e", "due", "none", ""),
-            ("pause e", "retry", "none", ""),
-            ("after e", "retry", "none", ""),
-            ("stop e", "blocked", "none", ""),
-            ("broken e", "failed", "none", ""),
+            ("runs job", "running", "lease", ""),
+            ("lost job", "lost", "lease", "when"),
+            ("due archive", "due", "none", ""),
+            ("again job", "retry", "none", ""),
+            ("pause job", "retry", "none", ""),
+            ("after job", "retry", "none", ""),
+            ("later job", "scheduled", "none", ""),
+            ("suspended job", "blocked", "none", ""),
+            ("left job", "blocked", "none", ""),
+            ("finishes job", "running", "lease", ""),
+            ("failed job", "failed", "none", ""),
+            ("runs ext", "running", "lease", ""),
+            ("lost ext", "lost", "lease", "when"),
+            ("due ext", "due", "none", ""),
+            ("pause ext", "retry", "none", ""),
+            ("after ext", "retry", "none", ""),
+            ("suspended ext", "blocked", "none", ""),
+            ("left ext", "blocked", "none", ""),
+            ("held ext", "blocked", "none", ""),
+            ("failed ext", "failed", "none", ""),
         ],
     )
     .await;
     let jobs = json["adapters"][0]["jobs"].as_array().unwrap();
-    let broken = jobs.iter().find(|job| job["name"] == "broken e").unwrap();
+    let failed = jobs.iter().find(|job| job["name"] == "failed ext").unwrap();
     assert_eq!(
-        broken["advice"],
-        r#"curl -X PUT -H 'Content-Type: application/json' -d '{"retries": 1}' http://localhost:8080/engine-rest/external-task/7/retries"#
+        failed["advice"],
+        r#"curl -X PUT -H 'Content-Type: application/json' -d '{"retries": 1}' http://localhost:8080/engine-rest/external-task/failed/retries"#
     );
+}
+
+/// No column of its conditions has an index: of many jobs only the external tasks are read.
+#[tokio::test]
+async fn camunda_with_many_jobs() {
+    let many = "INSERT INTO act_ru_job (id_, type_, retries_, duedate_) SELECT n::text, 'timer', 3, now() + n * interval '1 min' FROM generate_series(1, 150000) n;
+        INSERT INTO act_ru_ext_task (id_, topic_name_, act_id_) VALUES ('1', 'mail', 'send');";
+    let read = [(Part::Running, Some(2)), (Part::Due, Some(2)), (Part::Failed, Some(2))];
+    are_read(&format!("{CAMUNDA}{many}"), &read).await;
 }
 
 #[tokio::test]
