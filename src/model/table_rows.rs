@@ -29,6 +29,10 @@ rows! {
         11 attempts: Option<i64> = "attempts",
         /// The key of its executions by the expression in the config.
         12 key: Option<i64> = "",
+        /// Pause before a failed attempt is repeated, in seconds; longer each time.
+        13 retry_delay: Option<f64> = "retry_delay",
+        /// That of `cron`.
+        14 time_zone: Option<Text> = "time_zone",
     }
 
     /// A row of `task_execution_log`: one run of a task.

@@ -33,6 +33,7 @@ pub(super) fn tasks(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = im
             id, name,
             type = task.kind,
             enabled, last_run_at, next_run_at, cron, priority, timeout, max_attempts, attempts,
+            retry_delay, time_zone,
             failed_in_a_row = failures,
             state = state,
         )

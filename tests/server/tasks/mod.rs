@@ -119,6 +119,10 @@ async fn both_kinds_of_tables_are_shown_together() {
         .map(|set| (&*set.tables.schedules, set.tables.own_keys))
         .collect();
     assert_eq!(tables, [("public.scheduled_tasks", false), ("locktop.scheduled_tasks", true)]);
+    let json = stage.json();
+    let columns = |row: &serde_json::Value| (row["retry_delay"].clone(), row["time_zone"].clone());
+    assert_eq!(columns(&json["tasks"][0]), (serde_json::Value::Null, serde_json::Value::Null));
+    assert_eq!(columns(&json["tasks"][5]), (10.0.into(), "UTC".into()));
     assert_eq!(view.tasks.rows.len(), 6);
     assert_eq!(stage.name(2), Some("报表生成任务?".to_owned()));
     assert_eq!(stage.name(OWN + 2), Some("report".to_owned()));

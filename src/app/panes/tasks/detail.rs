@@ -62,6 +62,7 @@ fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {
         fields(&[
             ("type", words(task.kind.as_ref())),
             ("cron", words(task.cron.as_ref())),
+            ("time zone", words(task.time_zone.as_ref().filter(|_| task.cron.is_some()))),
             ("enabled", enabled.unwrap_or_default()),
             ("priority", number(task.priority)),
         ]),
@@ -69,6 +70,7 @@ fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {
         fields(&[
             ("timeout", task.timeout.map(text::duration).unwrap_or_default()),
             ("failed attempts", of(task.attempts, task.max_attempts)),
+            ("retry delay", task.retry_delay.map(text::duration).unwrap_or_default()),
         ]),
     ];
     lines.retain(|line| line.spans.len() > 1);

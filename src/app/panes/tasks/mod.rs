@@ -86,6 +86,13 @@ static COLUMNS: Columns<Tasks> = Columns {
             context.age(execution(context, row)?.heartbeat_at)
         })
         .rank(6),
+        Column::age(
+            ("RETRY", "retry", "pause before a failed attempt is repeated; longer each time"),
+            (5, 6),
+            Tone::Dim,
+            |row, context| schedule(context, row)?.retry_delay,
+        )
+        .rank(10),
         Column::text(("TYPE", "type", "its type"), (8, 14), |row, context| {
             schedule(context, row)?.kind.as_deref()
         })
