@@ -56,7 +56,7 @@ impl Builder {
             timeout: Some(timeout),
             max_attempts: Some(3),
             attempts: Some(0),
-            key: None,
+            ..Schedule::default()
         });
         let last = self.tasks.len() - 1;
         &mut self.tasks[last]

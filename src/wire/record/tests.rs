@@ -6,9 +6,6 @@
     reason = "any number will do"
 )]
 
-mod adapters;
-mod again;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,16 +21,19 @@ use crate::model::lease::Lease;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::{Context, LockNames};
-use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock};
+use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock, waited_rows};
 use crate::model::past::{GraphFrom, KeptLook, Look, Past};
 use crate::model::plan::Rights;
 use crate::model::rate_limit::RateLimit;
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge_sets};
 use crate::model::refusals::Refusals;
-use crate::model::snapshot::{Detection, Keepalives, Names, Pooling, Replay, Section, Server, Snapshot, Tls};
-use crate::model::systems::{CountedWaits, Source, Systems, TableRows};
+use crate::model::snapshot::{
+    Detection, Keepalives, Names, Pooling, Replay, Section, Server, Snapshot, Tls, server_rows,
+};
+use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows};
 use crate::model::table::{Growth, Owner};
-use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
+use crate::model::table_rows::{queried_rows, table_rows};
+use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables, task_tables_rows};
 use crate::model::task_worker::TaskWorker;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::{Sample, Series, View};
@@ -41,6 +41,68 @@ use crate::model::wait_graph::{Answer, Party};
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{QueryText, Text, Timestamp};
 use crate::sample;
+
+/// A random value of each type that a row has.
+trait Rolled {
+    fn rolled(dice: &mut Dice) -> Self;
+}
+
+macro_rules! rolled {
+    ($($columns:ident of $row:ident { $($tag:literal $field:ident: $type:ty $(= $($column:literal)+)?,)* })*) => {
+        $(impl Rolled for $row {
+            fn rolled(dice: &mut Dice) -> Self {
+                Self { $($field: dice.any(),)* }
+            }
+        })*
+    };
+    ($($type:ty: $value:expr;)*) => {
+        $(impl Rolled for $type {
+            fn rolled(dice: &mut Dice) -> Self {
+                $value(dice)
+            }
+        })*
+    };
+}
+
+// Below the macro that they use.
+mod adapters;
+mod again;
+
+table_rows!(rolled);
+queried_rows!(rolled);
+source_rows!(rolled);
+task_tables_rows!(rolled);
+server_rows!(rolled);
+waited_rows!(rolled);
+
+rolled! {
+    bool: Dice::bool;
+    i32: Dice::i32;
+    i64: Dice::i64;
+    u16: Dice::u16;
+    u32: Dice::u32;
+    u64: Dice::roll;
+    f64: Dice::f64;
+    (u32, u16): |dice: &mut Dice| (dice.u32(), dice.u16());
+    Text: Dice::text;
+    Timestamp: Dice::time;
+    Arc<[u32]>: |dice: &mut Dice| dice.some(3, Dice::u32).into();
+    KeyRule: Dice::rule;
+    LockKey: Dice::key;
+    LockMode: |dice: &mut Dice| dice.of(&LockMode::ALL);
+    LockTag: Dice::tag;
+    Owner: Dice::owner;
+    Growth: Dice::growth;
+    Pooling: |dice: &mut Dice| dice.of(&[Pooling::None, Pooling::Sessions, Pooling::Transactions]);
+    Tls: |dice: &mut Dice| dice.of(&[Tls::None, Tls::Require, Tls::VerifyCa, Tls::VerifyFull]);
+    Replay: |dice: &mut Dice| dice.of(&[Replay::Nothing, Replay::Some, Replay::All]);
+}
+
+impl<T: Rolled> Rolled for Option<T> {
+    fn rolled(dice: &mut Dice) -> Self {
+        dice.maybe(T::rolled)
+    }
+}
 
 struct Dice(u64);
 
@@ -55,6 +117,10 @@ impl Dice {
 
     fn below(&mut self, end: u64) -> u64 {
         self.roll() % end
+    }
+
+    fn any<T: Rolled>(&mut self) -> T {
+        T::rolled(self)
     }
 
     fn bool(&mut self) -> bool {
@@ -192,42 +258,6 @@ impl Dice {
         }
     }
 
-    fn server(&mut self) -> Server {
-        Server {
-            host: self.text(),
-            port: self.u16(),
-            pooling: self.of(&[Pooling::None, Pooling::Sessions, Pooling::Transactions]),
-            tls: self.of(&[Tls::None, Tls::Require, Tls::VerifyCa, Tls::VerifyFull]),
-            version_num: self.u32(),
-            version: self.text(),
-            in_recovery: self.bool(),
-            database: self.text(),
-            datid: self.u32(),
-            user: self.text(),
-            own_pid: self.i32(),
-            connections: self.u32(),
-            max_connections: self.u32(),
-            max_locks_per_transaction: self.u32(),
-            lock_slots: self.u32(),
-            deadlocks: self.roll(),
-            deadlocks_of: self.some(3, Self::u32).into(),
-            started_at: self.maybe(Self::time),
-            replayed_at: self.maybe(Self::time),
-            replay: self.of(&[Replay::Nothing, Replay::Some, Replay::All]),
-            keepalives: Keepalives {
-                idle: self.u32(),
-                interval: self.u32(),
-                count: self.u32(),
-                check: self.u32(),
-            },
-            query_size: self.u32(),
-            deadlock_timeout: self.maybe(Self::f64),
-            log_lock_waits: self.maybe(Self::bool),
-            orphan_grace: self.maybe(Self::f64),
-            sees_all: self.bool(),
-        }
-    }
-
     fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
         Section::restored(Arc::new(rows), self.maybe(Self::time), self.maybe(Self::text))
     }
@@ -251,46 +281,9 @@ impl Dice {
     }
 
     fn set(&mut self) -> TaskSet {
-        let tables = TaskTables {
-            table: self.u32(),
-            log: self.maybe(Self::u32),
-            schedules: self.text(),
-            executions: self.maybe(Self::text),
-            own_keys: self.bool(),
-            key_rule: self.rule(),
-            has_function: self.bool(),
-            owner: self.owner(),
-            growth: self.growth(),
-        };
-        let tasks = self.some(4, |dice| Schedule {
-            id: dice.i64(),
-            name: dice.maybe(Self::text),
-            kind: dice.maybe(Self::text),
-            cron: dice.maybe(Self::text),
-            enabled: dice.maybe(Self::bool),
-            last_run_at: dice.maybe(Self::time),
-            next_run_at: dice.maybe(Self::time),
-            priority: dice.maybe(Self::i64),
-            timeout: dice.maybe(Self::f64),
-            max_attempts: dice.maybe(Self::i64),
-            attempts: dice.maybe(Self::i64),
-            key: dice.maybe(Self::i64),
-        });
-        let executions = self.some(4, |dice| Execution {
-            id: dice.i64(),
-            task_id: dice.i64(),
-            worker: dice.maybe(Self::text),
-            status: dice.maybe(Self::text),
-            started_at: dice.maybe(Self::time),
-            completed_at: dice.maybe(Self::time),
-            error: dice.maybe(Self::text),
-            lock_id: dice.maybe(Self::i64),
-            backend_pid: dice.maybe(Self::i32),
-            backend_start: dice.maybe(Self::time),
-            attempt: dice.maybe(Self::i64),
-            heartbeat_at: dice.maybe(Self::time),
-            recovered_by: dice.maybe(Self::text),
-        });
+        let tables = self.any::<TaskTables>();
+        let tasks = self.some(4, Self::any::<Schedule>);
+        let executions = self.some(4, Self::any::<Execution>);
         let (tasks, executions) = (self.section(tasks), self.section(executions));
         TaskSet::new(Arc::new(tables), tasks, executions).cut(self.bool(), self.bool())
     }
@@ -299,15 +292,7 @@ impl Dice {
         self.some(2, |dice| {
             let rows = dice.some(4, &row);
             TableRows {
-                source: Arc::new(Source {
-                    table: dice.u32(),
-                    name: dice.text(),
-                    own_keys: dice.bool(),
-                    key_rule: dice.rule(),
-                    has_function: dice.bool(),
-                    owner: dice.owner(),
-                    growth: dice.growth(),
-                }),
+                source: Arc::new(dice.any::<Source>()),
                 section: dice.section(rows),
                 is_cut: dice.bool(),
             }
@@ -322,88 +307,15 @@ impl Dice {
         let read_at = self.maybe(Self::time);
         let redis = merge_sets(&readings, &[readings.len() / 2, readings.len() - readings.len() / 2]);
         Systems {
-            leases: self.tables(|dice| Lease {
-                id: dice.text(),
-                name: dice.maybe(Self::text),
-                owner: dice.maybe(Self::text),
-                renewed_at: dice.maybe(Self::time),
-                term: dice.maybe(Self::f64),
-                expires_at: dice.maybe(Self::time),
-                token: dice.maybe(Self::i64),
-                acquired_at: dice.maybe(Self::time),
-                released_at: dice.maybe(Self::time),
-                backend_pid: dice.maybe(Self::i32),
-                backend_start: dice.maybe(Self::time),
-                place: dice.maybe(|dice| (dice.u32(), dice.u16())),
-            }),
-            counts: self.tables(|dice| StateCount {
-                status: dice.maybe(Self::text),
-                count: dice.roll(),
-                is_more: dice.bool(),
-                oldest_at: dice.maybe(Self::time),
-                last_minute: dice.maybe(Self::roll),
-            }),
-            items: self.tables(|dice| Item {
-                id: dice.i64(),
-                name: dice.maybe(Self::text),
-                status: dice.maybe(Self::text),
-                worker: dice.maybe(Self::text),
-                created_at: dice.maybe(Self::time),
-                started_at: dice.maybe(Self::time),
-                completed_at: dice.maybe(Self::time),
-                attempt: dice.maybe(Self::i64),
-                max_attempts: dice.maybe(Self::i64),
-                backend_pid: dice.maybe(Self::i32),
-                backend_start: dice.maybe(Self::time),
-                heartbeat_at: dice.maybe(Self::time),
-                error: dice.maybe(Self::text),
-                timeout: dice.maybe(Self::f64),
-                due_at: dice.maybe(Self::time),
-                key: dice.maybe(Self::i64),
-                locker: dice.maybe(Self::u32),
-            }),
-            limits: self.tables(|dice| RateLimit {
-                key: dice.text(),
-                count: dice.maybe(Self::i64),
-                window_start: dice.maybe(Self::time),
-                max_requests: dice.maybe(Self::i64),
-                expires_at: dice.maybe(Self::time),
-            }),
-            generators: self.tables(|dice| IdGenerator {
-                worker: dice.i64(),
-                sequence: dice.maybe(Self::i64),
-                last_timestamp: dice.maybe(Self::i64),
-            }),
-            workers: self.tables(|dice| TaskWorker {
-                pid: dice.i32(),
-                start: dice.maybe(Self::time),
-                name: dice.maybe(Self::text),
-                takes_tasks: dice.bool(),
-                takes_items: dice.bool(),
-                types: dice.maybe(Self::text),
-                announced_at: dice.maybe(Self::time),
-            }),
-            contended: self.tables(|dice| CountedWaits {
-                tag: dice.tag(),
-                waits: dice.i64().unsigned_abs(),
-                total: dice.f64(),
-                longest: dice.f64(),
-                longest_mode: dice.maybe(|dice| dice.of(&LockMode::ALL)),
-                first: dice.maybe(Self::time),
-                last: dice.maybe(Self::time),
-            }),
-            refusals: self.tables(Self::refusals),
+            leases: self.tables(Self::any),
+            counts: self.tables(Self::any),
+            items: self.tables(Self::any),
+            limits: self.tables(Self::any),
+            generators: self.tables(Self::any),
+            workers: self.tables(Self::any),
+            contended: self.tables(Self::any),
+            refusals: self.tables(Self::any),
             redis: Arc::new(crate::model::redis_lease::RedisLeases { read_at, cut: self.bool(), ..redis }),
-        }
-    }
-
-    fn refusals(&mut self) -> Refusals {
-        Refusals {
-            at: self.maybe(Self::time),
-            rate_limit: self.maybe(Self::i64),
-            transfer: self.maybe(Self::i64),
-            lease: self.maybe(Self::i64),
-            task: self.maybe(Self::i64),
         }
     }
 
@@ -422,7 +334,7 @@ impl Dice {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let (server, backends) = (self.some(1, Self::server), self.some(9, Self::backend));
+        let (server, backends) = (self.some(1, Self::any::<Server>), self.some(9, Self::backend));
         let (locks, sets) = (self.some(9, Self::lock), self.some(2, Self::set));
         let prepared = self.some(3, |dice| Prepared {
             transaction: dice.u32(),
@@ -491,17 +403,7 @@ impl Dice {
         let starts = holders.iter().map(|(pid, _)| (*pid, self.time())).collect();
         let waits = LockWaits {
             since: self.maybe(Self::time),
-            locks: self.some(4, |dice| WaitedLock {
-                tag: dice.tag(),
-                name: dice.text(),
-                waits: dice.roll(),
-                total: dice.f64(),
-                longest: dice.f64(),
-                longest_mode: dice.of(&LockMode::ALL),
-                waiting: dice.u32(),
-                first: dice.time(),
-                last: dice.time(),
-            }),
+            locks: self.some(4, Self::any),
             forgotten: self.roll(),
         };
         let going_on = self.some(4, |dice| ((dice.i32(), dice.time()), dice.f64()));
@@ -511,7 +413,7 @@ impl Dice {
             series: Arc::new(Series {
                 samples: self.some(5, |dice| Sample { at: dice.time(), waiting: dice.u32() }),
                 waiting_since: self.maybe(Self::time),
-                refusals: self.some(3, Self::refusals),
+                refusals: self.some(3, Self::any),
             }),
             graph_from: self.maybe(|dice| GraphFrom {
                 backends: Arc::new(dice.some(3, Self::backend)),

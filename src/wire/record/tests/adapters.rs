@@ -1,62 +1,19 @@
 use std::sync::Arc;
 
-use super::Dice;
+use super::{Dice, Rolled};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    JobState, Part, PartRows, Paused, Proof, Setting, Tried, Watch, Worker,
+    JobState, Part, PartRows, Paused, Proof, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::systems::TextId;
 
+part_rows!(rolled);
+evidence_rows!(rolled);
+
 impl Dice {
-    fn key(&mut self) -> LockKey {
+    pub(super) fn key(&mut self) -> LockKey {
         if self.bool() { LockKey::Bigint(self.i64()) } else { LockKey::Pair(self.i32(), self.i32()) }
-    }
-
-    fn job(&mut self) -> Job {
-        Job {
-            id: self.text(),
-            state: self.text(),
-            name: self.maybe(Self::text),
-            queue: self.maybe(Self::text),
-            priority: self.maybe(Self::i64),
-            attempt: self.maybe(Self::i64),
-            max_attempts: self.maybe(Self::i64),
-            due_at: self.maybe(Self::time),
-            started_at: self.maybe(Self::time),
-            finished_at: self.maybe(Self::time),
-            limit: self.maybe(Self::f64),
-            worker: self.maybe(Self::text),
-            key: self.maybe(Self::key),
-            backend_pid: self.maybe(Self::i32),
-            beat_at: self.maybe(Self::time),
-            lease_until: self.maybe(Self::time),
-            blocked_by: self.maybe(Self::text),
-            error: self.maybe(Self::text),
-            note: self.maybe(Self::text),
-            concurrency_key: self.maybe(Self::text),
-            stuck: self.maybe(Self::text),
-        }
-    }
-
-    fn worker(&mut self) -> Worker {
-        Worker {
-            id: self.text(),
-            name: self.maybe(Self::text),
-            host: self.maybe(Self::text),
-            kind: self.maybe(Self::text),
-            queues: self.maybe(Self::text),
-            pid: self.maybe(Self::i64),
-            capacity: self.maybe(Self::i64),
-            busy: self.maybe(Self::i64),
-            started_at: self.maybe(Self::time),
-            beat_at: self.maybe(Self::time),
-            stopped_at: self.maybe(Self::time),
-            beat_limit: self.maybe(Self::f64),
-            key: self.maybe(Self::key),
-            backend_pid: self.maybe(Self::i32),
-            sessions: self.maybe(Self::i64),
-        }
     }
 
     fn part<T>(&mut self, row: impl FnMut(&mut Self) -> T) -> PartRows<T> {
@@ -69,23 +26,8 @@ impl Dice {
         Adapter {
             name: self.text(),
             title: self.text(),
-            settings: self.some(2, |dice| Setting {
-                name: dice.text(),
-                value: dice.text(),
-                seconds: dice.maybe(Self::f64),
-            }),
-            evidence: Evidence {
-                has_key: self.bool(),
-                absent_is_lost: self.bool(),
-                lists_workers: self.bool(),
-                leads_by_lease: self.bool(),
-                beat_seconds: self.maybe(Self::f64),
-                beat_setting: self.maybe(Self::text),
-                age_seconds: self.maybe(Self::f64),
-                age_setting: self.maybe(Self::text),
-                has_session: self.bool(),
-                has_presence: self.bool(),
-            },
+            settings: self.some(2, Self::any),
+            evidence: self.any(),
             comes_back: self.some(2, |dice| (dice.of(&[Proof::Lock, Proof::Heartbeat]), dice.text())),
             advise: self.some(2, |dice| (dice.of(&[JobState::Lost, JobState::Late]), dice.text())),
             ..Adapter::default()
@@ -116,35 +58,12 @@ impl Dice {
         };
         InstallationRows {
             installation: Arc::new(installation),
-            workers: self.part(Self::worker),
-            jobs: Part::JOBS.into_iter().take(2).map(|part| (part, self.part(Self::job))).collect(),
-            depth: self.part(|dice| Depth {
-                queue: dice.maybe(Self::text),
-                state: dice.text(),
-                number: dice.i64().unsigned_abs(),
-                is_estimate: dice.bool(),
-                oldest_at: dice.maybe(Self::time),
-            }),
-            paused: self.part(|dice| Paused { queue: dice.text(), since: dice.maybe(Self::time) }),
-            leases: self.part(|dice| AdapterLease {
-                id: dice.text(),
-                owner: dice.maybe(Self::text),
-                token: dice.maybe(Self::text),
-                note: dice.maybe(Self::text),
-                acquired_at: dice.maybe(Self::time),
-                expires_at: dice.maybe(Self::time),
-                is_held: dice.maybe(Self::bool),
-                key: dice.maybe(Self::key),
-            }),
-            schedules: self.part(|dice| AdapterSchedule {
-                id: dice.text(),
-                name: dice.maybe(Self::text),
-                schedule: dice.maybe(Self::text),
-                queue: dice.maybe(Self::text),
-                next_run_at: dice.maybe(Self::time),
-                last_run_at: dice.maybe(Self::time),
-                is_enabled: dice.maybe(Self::bool),
-            }),
+            workers: self.part(Self::any),
+            jobs: Part::JOBS.into_iter().take(2).map(|part| (part, self.part(Self::any))).collect(),
+            depth: self.part(Self::any),
+            paused: self.part(Self::any),
+            leases: self.part(Self::any),
+            schedules: self.part(Self::any),
             sessions: self.maybe(Self::roll),
         }
     }
