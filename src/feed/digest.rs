@@ -150,16 +150,20 @@ impl Digest {
         let adapters = self.past.adapters.look(&snapshot, &self.thresholds);
         self.name_jobs(&adapters, &snapshot);
         let before = &self.view;
-        let (graph, mut series) = if snapshot.locks.is_known() {
-            let graph = WaitGraph::build(input(&snapshot));
+        let leases = lease::Board::of(&snapshot);
+        let (graph, leases, mut series) = if snapshot.locks.is_known() {
+            let mut graph = WaitGraph::build(input(&snapshot));
+            let leases = leases.with_fronts(&graph, &snapshot);
+            leases.hold_back(&mut graph);
             let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
             self.past.graph_from = Some(GraphFrom {
                 backends: Arc::clone(snapshot.backends.last_rows()),
                 answers: snapshot.answers.clone(),
             });
-            (Arc::new(graph), Arc::new(series))
+            (Arc::new(graph), leases, Arc::new(series))
         } else {
-            (Arc::clone(&before.graph), Arc::clone(&before.series))
+            let leases = leases.with_fronts(&before.graph, &snapshot);
+            (Arc::clone(&before.graph), leases, Arc::clone(&before.series))
         };
         if !(snapshot.systems.refusals.is_empty() && series.refusals.is_empty()) {
             series::refused(Arc::make_mut(&mut series), snapshot.taken_at, &snapshot.systems);
@@ -177,7 +181,7 @@ impl Digest {
             lock_waits: past.waits.look(&snapshot, &graph, &index, &before.lock_names),
             runs_since: Arc::new(held::runs(&tasks, &snapshot)),
             tasks: Arc::new(tasks),
-            leases: Arc::new(lease::Board::of(&snapshot)),
+            leases: Arc::new(leases),
             queue: Arc::new(work_queue::Board::of(&snapshot, &self.thresholds)),
             adapters: Arc::new(adapters),
             graph,

@@ -61,6 +61,10 @@ impl From<&Release> for Promise {
 
 impl SnapshotView<'_> {
     pub fn release(self, verb: Verb, parties: &[Party]) -> Release {
+        self.leases.held_back(parties, self.release_of_locks(verb, parties))
+    }
+
+    fn release_of_locks(self, verb: Verb, parties: &[Party]) -> Release {
         let graph = &self.graph;
         if verb != Verb::Cancel {
             return graph.release(parties, End::Session);

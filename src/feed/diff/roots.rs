@@ -32,7 +32,8 @@ impl Roots {
         self.looks += 1;
         let look = self.looks;
         let mut drafts = Vec::new();
-        for root in &change.after.graph.roots {
+        let is_one = |root: &&Root| change.after.first_for_lease(root.party).is_none();
+        for root in change.after.graph.roots.iter().filter(is_one) {
             let subject = change.after.subject(root.party);
             match self.roots.get_mut(&root.party) {
                 Some(seen) if !is_another(&seen.subject, &subject) => {

@@ -22,7 +22,11 @@ const KEEPS: &str = " runs other statements";
 pub(super) fn root_blockers(look: &CheckInput<'_>) -> Vec<Finding> {
     let roots = &look.graph.roots;
     let held = held_locks(look);
-    let backends = || roots.iter().filter(|root| matches!(root.party, Party::Backend(_)));
+    // The finding `lease_queue` is about the lease, not about the first in its queue.
+    let is_one = |root: &&Root| {
+        matches!(root.party, Party::Backend(_)) && look.view.first_for_lease(root.party).is_none()
+    };
+    let backends = || roots.iter().filter(is_one);
     let listed = backends().take(LIMIT).map(|root| root_finding(look, root, held.get(&root.party).copied()));
     let left_out = backends().count().saturating_sub(LIMIT);
     listed.chain(Finding::more(ROOT_BLOCKER, left_out)).collect()

@@ -25,6 +25,7 @@ pub(super) fn leases(look: &CheckInput<'_>) -> Vec<Finding> {
         many_expired(look, expired(), count)
     };
     findings.extend(lease_ahead(look));
+    findings.extend(queues(look));
     findings
 }
 
@@ -56,6 +57,27 @@ fn many_expired<'a>(
             .short(format!("{number} leases expired, first {name} of {owner}{age} ago"))
     };
     first.map(finding).into_iter().collect()
+}
+
+/// `lease report is held by node1 for 1m12s, 3 sessions wait for it`: no problem while its owner renews it.
+fn queues(look: &CheckInput<'_>) -> Vec<Finding> {
+    let is_awaited = |row: &&LeaseRow| row.state == LeaseState::Held && row.waiting > 0;
+    let rows = || look.leases.rows.iter().filter(is_awaited);
+    let finding = |row: &LeaseRow| {
+        let (name, owner) = (text::one_line(&row.name), owner_words(row));
+        let age =
+            row.acquired_at.map(|_| format!(" for{}", look.age_text(row.acquired_at))).unwrap_or_default();
+        let (waiting, verb) = match row.waiting {
+            1 => ("1 session".to_owned(), "waits"),
+            many => (format!("{} sessions", text::count(many.into())), "wait"),
+        };
+        let summary = format!("lease {name} is held by {owner}{age}, {waiting} {verb} for it");
+        let finding = Finding::new("lease_queue", Severity::Info, &summary, Subject::Lease(row.id));
+        let short = format!("lease {name} held by {owner}{age}, {} {verb}", text::count(row.waiting.into()));
+        Finding { since: row.acquired_at, ..finding.short(short) }
+    };
+    let more = Finding::more("lease_queue", rows().count().saturating_sub(LIMIT));
+    rows().take(LIMIT).map(finding).chain(more).collect()
 }
 
 /// `lease 7 of node1 ends in 1h00m, later than its term of 1.0s permits: the clock was set back`, for the one with the most

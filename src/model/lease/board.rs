@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::queue::key;
 use super::{Lease, LeaseId, LeaseState, RowPosition};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::lock_key::LockKey;
-use crate::model::lock_name::hashtextextended;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::{Source, TableRows};
+use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +38,8 @@ pub struct LeaseRow {
     pub owner_alive: Option<bool>,
     pub owner_pid: Option<i32>,
     pub waiting: u32,
+    /// The key of its queue; None in a published table and in Redis.
+    pub queue: Option<LockKey>,
     /// On how many of several servers its owner has it, and how many there are. None for a lease on one server.
     pub quorum: Option<(u16, u16)>,
     /// The number of its set of servers, from 1. None if there is one set, or it is in a table.
@@ -87,6 +90,8 @@ impl LeaseRow {
 pub struct Board {
     /// In the order of the tables, then those in Redis.
     pub rows: Vec<LeaseRow>,
+    /// The sessions that are first in the queue of a lease, and block no others: its place in `rows`.
+    pub fronts: FxHashMap<Party, usize>,
 }
 
 impl Board {
@@ -96,7 +101,8 @@ impl Board {
         let rows = tables.flat_map(|table| {
             table.section.last_rows().iter().map(|lease| row(snapshot, table, lease, &waiting))
         });
-        Self { rows: rows.chain(rows_in_redis(&snapshot.systems.redis, snapshot.taken_at)).collect() }
+        let rows = rows.chain(rows_in_redis(&snapshot.systems.redis, snapshot.taken_at)).collect();
+        Self { rows, fronts: FxHashMap::default() }
     }
 
     pub fn count(&self, state: LeaseState) -> usize {
@@ -125,6 +131,7 @@ fn row(snapshot: &Snapshot, table: &TableRows<Lease>, lease: &Lease, waiting: &W
         owner_alive: alive(snapshot, lease),
         owner_pid: lease.backend_pid,
         waiting: waiting.sessions(&table.source, lease),
+        queue: key(&table.source, lease),
         quorum: None,
         set: None,
         is_split: false,
@@ -150,20 +157,9 @@ struct Waiting {
 impl Waiting {
     fn sessions(&self, source: &Source, lease: &Lease) -> u32 {
         let row = lease.place.and_then(|place| self.rows.get(&(source.table, place)));
-        let queue = queue(source, lease).and_then(|key| self.queues.get(&key));
+        let queue = key(source, lease).and_then(|key| self.queues.get(&key));
         row.copied().unwrap_or_default() + queue.map_or(0, |(_, sessions)| *sessions)
     }
-}
-
-/// The key of a lease's queue ([`locktop_locks::lease`]).
-fn queue(source: &Source, lease: &Lease) -> Option<LockKey> {
-    let schema = source.name.strip_suffix(".distlock").filter(|_| source.own_keys)?;
-    let id = match &lease.name {
-        Some(name) => Cow::Owned(format!("'{}'", name.replace('\'', "''"))),
-        None => Cow::Borrowed(&*lease.id),
-    };
-    let name = format!("locktop lease \"{}\" {id}", schema.replace('"', "\"\""));
-    Some(LockKey::Bigint(hashtextextended(name.as_bytes(), 0)))
 }
 
 fn waiting(snapshot: &Snapshot) -> Waiting {
@@ -173,7 +169,7 @@ fn waiting(snapshot: &Snapshot) -> Waiting {
     }
     for table in &snapshot.systems.leases {
         let leases = table.section.last_rows().iter();
-        let queues = leases.filter_map(|lease| Some((queue(&table.source, lease)?, (lease.backend_pid, 0))));
+        let queues = leases.filter_map(|lease| Some((key(&table.source, lease)?, (lease.backend_pid, 0))));
         waiting.queues.extend(queues);
     }
     let datid = snapshot.server().map(|server| server.datid);
@@ -249,6 +245,7 @@ fn row_in_redis(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow
         owner_alive: None,
         owner_pid: None,
         waiting: 0,
+        queue: None,
         quorum: (lease.servers > 1).then(|| (votes(lease.votes), votes(lease.servers))),
         set: None,
         is_split: lease.standing == Standing::Split,

@@ -275,6 +275,10 @@ pub(super) fn root_state(context: &Context<'_>, party: Party, room: usize) -> Ce
             }
             None => Cell::toned("prepared transaction", Tone::Critical),
         },
+        Party::Backend(_) if context.view.first_for_lease(party).is_some() => {
+            let name = context.view.first_for_lease(party).map(|row| crate::text::one_line(&row.name));
+            Cell::plain(format!("first for lease {}", name.unwrap_or_default()))
+        }
         Party::Backend(pid) => match context.backend(pid) {
             Some(backend) => backend_state(context, backend, room),
             // Sessions and locks are read one after the other.
