@@ -17,6 +17,7 @@ use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
+use crate::model::standby::Standbys;
 use crate::model::systems::Systems;
 use crate::model::thresholds::{ExpectedBlocker, Thresholds};
 use crate::model::view::{Link, Slowed, TargetId, View};
@@ -150,25 +151,26 @@ impl Digest {
         let adapters = self.past.adapters.look(&snapshot, &self.thresholds);
         self.name_jobs(&adapters, &snapshot);
         let before = &self.view;
-        let leases = lease::Board::of(&snapshot);
-        let (graph, leases, mut series) = if snapshot.locks.is_known() {
-            let mut graph = WaitGraph::build(input(&snapshot));
-            let leases = leases.with_fronts(&graph, &snapshot);
-            leases.hold_back(&mut graph);
+        let (mut graph, mut series) = if snapshot.locks.is_known() {
+            let graph = WaitGraph::build(input(&snapshot));
             let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
             self.past.graph_from = Some(GraphFrom {
                 backends: Arc::clone(snapshot.backends.last_rows()),
                 answers: snapshot.answers.clone(),
             });
-            (Arc::new(graph), leases, Arc::new(series))
+            (Arc::new(graph), Arc::new(series))
         } else {
-            let leases = leases.with_fronts(&before.graph, &snapshot);
-            (Arc::clone(&before.graph), leases, Arc::clone(&before.series))
+            (Arc::clone(&before.graph), Arc::clone(&before.series))
         };
         if !(snapshot.systems.refusals.is_empty() && series.refusals.is_empty()) {
             series::refused(Arc::make_mut(&mut series), snapshot.taken_at, &snapshot.systems);
         }
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
+        let leases = lease::Board::of(&snapshot);
+        let standbys = Standbys::of(&graph, &leases, &snapshot, &index);
+        if snapshot.locks.is_known() {
+            standbys.hold_back(Arc::make_mut(&mut graph));
+        }
         let past = &mut self.past;
         past.series = Arc::clone(&series);
         past.deadlocks.look(&snapshot, &graph, &index);
@@ -182,6 +184,7 @@ impl Digest {
             runs_since: Arc::new(held::runs(&tasks, &snapshot)),
             tasks: Arc::new(tasks),
             leases: Arc::new(leases),
+            standbys: Arc::new(standbys),
             queue: Arc::new(work_queue::Board::of(&snapshot, &self.thresholds)),
             adapters: Arc::new(adapters),
             graph,

@@ -35,6 +35,7 @@ pub mod sections;
 pub mod session_facts;
 pub mod snapshot;
 pub mod snapshot_index;
+pub mod standby;
 pub mod statement;
 pub mod systems;
 pub mod table;

@@ -77,6 +77,7 @@ pub struct View {
     pub index: Arc<super::snapshot_index::SnapshotIndex>,
     pub tasks: Arc<super::task::Board>,
     pub leases: Arc<super::lease::Board>,
+    pub standbys: Arc<super::standby::Standbys>,
     pub queue: Arc<super::work_queue::Board>,
     pub adapters: Arc<super::adapter::Board>,
     /// Worst first; empty if nothing is wrong.

@@ -9,6 +9,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::consequence::KEPT;
 use crate::model::lock::{LockTag, LockType};
 use crate::model::plan::Verb;
+use crate::model::standby::Standby;
 use crate::model::wait_graph::{Party, Queue, Root, WaitGraph, Waiter};
 use crate::model::{Timestamp, statement, words};
 
@@ -22,14 +23,38 @@ const KEEPS: &str = " runs other statements";
 pub(super) fn root_blockers(look: &CheckInput<'_>) -> Vec<Finding> {
     let roots = &look.graph.roots;
     let held = held_locks(look);
-    // The finding `lease_queue` is about the lease, not about the first in its queue.
-    let is_one = |root: &&Root| {
-        matches!(root.party, Party::Backend(_)) && look.view.first_for_lease(root.party).is_none()
-    };
+    let is_one =
+        |root: &&Root| matches!(root.party, Party::Backend(_)) && look.view.standby(root.party).is_none();
     let backends = || roots.iter().filter(is_one);
     let listed = backends().take(LIMIT).map(|root| root_finding(look, root, held.get(&root.party).copied()));
     let left_out = backends().count().saturating_sub(LIMIT);
     listed.chain(Finding::more(ROOT_BLOCKER, left_out)).collect()
+}
+
+/// `4312 leads scheduler, 2 sessions wait to lead`, `3 sessions wait for a permit of exports`: no problems. A lease has a finding of
+/// its own.
+pub(super) fn standbys(look: &CheckInput<'_>) -> Vec<Finding> {
+    let roots = look.graph.roots.iter();
+    let finding = |root: &Root| {
+        let pid = party_text(root.party);
+        let sessions = |count: u32| match count {
+            1 => "1 session waits".to_owned(),
+            many => format!("{} sessions wait", crate::text::count(many.into())),
+        };
+        let (check, summary) = match look.view.standby(root.party)? {
+            Standby::Lease(_) => return None,
+            Standby::Leader(name) => {
+                ("leader", format!("{pid} leads {name}, {} to lead", sessions(root.blocked)))
+            }
+            // The first in the queue waits, too.
+            Standby::Permit(name) => {
+                ("permit_queue", format!("{} for a permit of {name}", sessions(root.blocked + 1)))
+            }
+        };
+        let finding = Finding::new(check, Severity::Info, summary, look.subject(root.party));
+        Some(Finding { since: root.longest_wait, ..finding.about(look.about(root.party.pid(), None)) })
+    };
+    roots.filter_map(finding).take(LIMIT).collect()
 }
 
 fn held_locks<'a>(look: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {

@@ -20,7 +20,7 @@ pub(super) const LONG_WAIT: &str = "long_wait";
 /// lock wait too long themselves, it is part of a chain, whose first such wait is reported: usually the one for a lock of
 /// the root.
 pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
-    let queues = look.graph.queues.iter().filter(|queue| !look.is_for_lease(queue));
+    let queues = look.graph.queues.iter().filter(|queue| !look.is_by_design(queue));
     let mut waits: Vec<_> = queues.filter_map(|queue| longest_wait(look, queue)).collect();
     waits.sort_by_key(|wait| (wait.since, wait.waiter.pid));
     let left_out = waits.len().saturating_sub(LIMIT);

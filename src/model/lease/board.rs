@@ -11,7 +11,6 @@ use crate::model::lock_key::LockKey;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::{Source, TableRows};
-use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -90,8 +89,6 @@ impl LeaseRow {
 pub struct Board {
     /// In the order of the tables, then those in Redis.
     pub rows: Vec<LeaseRow>,
-    /// The sessions that are first in the queue of a lease, and block no others: its place in `rows`.
-    pub fronts: FxHashMap<Party, usize>,
 }
 
 impl Board {
@@ -102,7 +99,7 @@ impl Board {
             table.section.last_rows().iter().map(|lease| row(snapshot, table, lease, &waiting))
         });
         let rows = rows.chain(rows_in_redis(&snapshot.systems.redis, snapshot.taken_at)).collect();
-        Self { rows, fronts: FxHashMap::default() }
+        Self { rows }
     }
 
     pub fn count(&self, state: LeaseState) -> usize {

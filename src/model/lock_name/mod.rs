@@ -13,6 +13,7 @@ mod statement;
 mod tests;
 
 pub(crate) use hash::{flyway, golang_migrate, hashtext, hashtextextended};
+pub use statement::{Waited, waited};
 
 use std::fmt;
 use std::sync::Arc;

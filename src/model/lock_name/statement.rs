@@ -37,12 +37,35 @@ pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
 }
 
 /// The names in the comments that [`locktop_locks::advisory`] sends before a statement: `/* lock invoice:7 */ SELECT …`.
-fn tags(mut statement: &str) -> impl Iterator<Item = &str> {
+fn tags(statement: &str) -> impl Iterator<Item = &str> {
+    tagged_calls(statement).map(|(_, name)| name)
+}
+
+/// With the word before each: `lock`, or `lead` for the election of a leader.
+fn tagged_calls(mut statement: &str) -> impl Iterator<Item = (&str, &str)> {
     std::iter::from_fn(move || {
-        let (name, rest) = statement.strip_prefix("/* lock ")?.split_once(" */ ")?;
+        let (call, rest) = statement.strip_prefix("/* ")?.split_once(" */ ")?;
         statement = rest;
-        Some(name)
+        call.split_once(' ').filter(|(word, _)| ["lock", "lead"].contains(word))
     })
+}
+
+/// What a session waits for by design.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waited {
+    /// One of the permits of this semaphore.
+    Permit(String),
+    /// To be elected under this name.
+    Leader(String),
+}
+
+/// By the statement of a session that waits for this key.
+pub fn waited(key: LockKey, statement: &str) -> Option<Waited> {
+    let (word, name) = tagged_calls(statement).find(|(_, name)| Key::named(name).number() == key)?;
+    match (word, name.strip_suffix(" #queue")) {
+        ("lead", _) => Some(Waited::Leader(name.to_owned())),
+        (_, semaphore) => semaphore.map(|name| Waited::Permit(name.to_owned())),
+    }
 }
 
 /// The name whose hash the key is. The first that stands for several permits, `exports #1-3`, is one of them: `exports #2 of 3`.

@@ -317,14 +317,8 @@ fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
         }
         Party::Backend(_) => "It holds that until it calls pg_advisory_unlock or its session ends; with pg_advisory_xact_lock, until its transaction ends.".to_owned(),
     };
-    if let Some(row) = look.first_for_lease(party) {
-        let owner = row.owner.as_deref().unwrap_or("no owner");
-        let first = format!(
-            "{} is the first in the queue for lease {}, and waits itself: {owner} has the lease.",
-            look.who(party),
-            row.name
-        );
-        return vec![asks, text::one_line(&first).into_owned()];
+    if let (Some(first), Some(what)) = (look.standby_words(party), look.waits_for(party)) {
+        return vec![asks, format!("{} is {first}, and waits itself, for {what}.", look.who(party))];
     }
     vec![asks, format!("{} holds it {}.", look.who(party), how(mode)), until]
 }

@@ -186,7 +186,7 @@ const ROOTS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
 
 fn longest_wait(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     locks(snapshot).map(|_| {
-        let queues = view.graph.queues.iter().filter(|queue| !view.is_for_lease(queue));
+        let queues = view.graph.queues.iter().filter(|queue| !view.is_by_design(queue));
         let waiters = queues.flat_map(|queue| &queue.waiters);
         let first =
             waiters.filter(|waiter| waiter.wait_start.is_some()).min_by_key(|waiter| waiter.wait_start);
@@ -262,7 +262,7 @@ fn root(view: &View, snapshot: &Snapshot, read: impl Fn(&Root) -> Option<f64>) -
             let mut findings = view.findings.iter();
             findings.any(|finding| finding.expected.is_some() && finding.is_about(party))
         };
-        let is_one = |party: Party| !expected(party) && view.first_for_lease(party).is_none();
+        let is_one = |party: Party| !expected(party) && view.standby(party).is_none();
         let roots = view.graph.roots.iter().filter(|root| is_one(root.party));
         let most = roots.filter_map(read).fold(0.0, f64::max);
         measured(most, about(view, &ROOTS))

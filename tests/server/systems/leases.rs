@@ -1,8 +1,5 @@
 //! Leases.
 
-use std::time::Duration;
-
-use locktop::locks::lease::{Lease, Request};
 use locktop::model::lease::LeaseState::{Expired, Free, Held, Released};
 use locktop::model::view::View;
 use locktop::pg::sources::Places;
@@ -205,53 +202,4 @@ async fn a_table_of_a_million_leases_costs_its_first_thousand() {
     let read = super::scans(&other, "distlock").await;
     assert_eq!((read.sequential, read.rows), (0, 0), "no scan of the whole table");
     assert!(read.by_index <= 2 * 1001, "{read:?}");
-}
-
-/// The first in the queue for a lease holds the lock that the others wait for, and waits for the lease itself.
-#[tokio::test]
-async fn the_first_in_the_queue_for_a_lease_is_no_blocker() {
-    let mut stage = Stage::new(&own()).await;
-    let request = |owner: &str| Request::new("report", owner, Duration::from_secs(3600));
-    let info = |name: &str| stage.info().clone().with_application_name(name);
-    let lease = Lease::acquire(&info("node1"), &request("node1")).await.unwrap().unwrap();
-    let mut waiters = Vec::new();
-    for name in ["first", "second", "third"] {
-        let (info, request) = (info(name), request(name));
-        waiters.push(tokio::spawn(async move {
-            Lease::acquire_within(&info, &request, support::TIMEOUT).await.unwrap().unwrap()
-        }));
-        let queued = format!(
-            "SELECT count(*) = 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
-            WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND application_name = '{name}'"
-        );
-        let client = stage.client().await;
-        support::wait_until("a place in the queue", async || {
-            client.query_one(&queued, &[]).await.unwrap().get(0)
-        })
-        .await;
-    }
-    let view = stage.look().await;
-    let (findings, root) = (&view.findings, &view.graph.roots[0]);
-    assert_eq!(view.first_for_lease(root.party).map(|row| &*row.name), Some("report"));
-    assert_eq!((root.blocked, root.frees, root.in_turn, root.still_blocked), (2, 0, 0, 2));
-    assert_eq!(findings.iter().map(|finding| finding.check).collect::<Vec<_>>(), ["lease_queue"]);
-    let text = &*findings[0].summary;
-    assert!(
-        text.starts_with("lease report is held by node1 for ") && text.ends_with(", 3 sessions wait for it"),
-        "{text}"
-    );
-    let second = view.graph.queues[0].waiters[0].party;
-    let why = locktop::model::why::why(&view, second);
-    assert!(
-        why[1].contains("is the first in the queue for lease report, and waits itself: node1 has the lease."),
-        "{why:?}"
-    );
-    // As promised: without the first, the second is the first, and nobody has the lease.
-    let pid = root.party.pid();
-    stage.client().await.execute("SELECT pg_terminate_backend($1, 5000)", &[&pid]).await.unwrap();
-    let view = stage.look().await;
-    assert!(view.graph.roots.iter().all(|root| root.frees == 0 && root.party.pid() != pid));
-    assert_eq!(view.leases.rows[0].owner.as_deref(), Some("node1"));
-    drop(waiters);
-    drop(lease);
 }

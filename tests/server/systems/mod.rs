@@ -7,6 +7,7 @@ mod queue;
 mod refusals;
 #[path = "../tasks/stage.rs"]
 mod stage;
+mod standby;
 #[path = "../../support/suite.rs"]
 mod support;
 mod uncommitted;

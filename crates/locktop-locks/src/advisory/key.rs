@@ -47,12 +47,12 @@ impl Key {
         }
     }
 
-    /// The name as a comment of a statement, if it has a name that fits.
-    pub(super) fn comment(&self) -> Option<String> {
+    /// The name as a comment of a statement, after a word that tells what it is for; if it has a name that fits.
+    pub(super) fn comment(&self, word: &str) -> Option<String> {
         let Self::Named(_, name) = self else { return None };
         let ends_comment = name.contains("*/") || name.contains("/*");
         let is_safe = name.len() <= SHOWN && !ends_comment && !name.contains(char::is_control);
-        is_safe.then(|| format!("/* lock {name} */ "))
+        is_safe.then(|| format!("/* {word} {name} */ "))
     }
 }
 
@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn a_name_is_in_a_comment_only_if_it_cannot_end_it() {
         for name in ["invoice:7", "/jobs/daily", "*", "all *", "/"] {
-            assert_eq!(Key::named(name).comment(), Some(format!("/* lock {name} */ ")));
+            assert_eq!(Key::named(name).comment("lock"), Some(format!("/* lock {name} */ ")));
         }
         for name in ["a*/ SELECT 1", "/*", "*/", "a\nb", &"x".repeat(201)] {
-            assert_eq!(Key::named(name).comment(), None, "{name}");
+            assert_eq!(Key::named(name).comment("lock"), None, "{name}");
         }
-        assert_eq!(Key::Bigint(1).comment(), None);
+        assert_eq!(Key::Bigint(1).comment("lock"), None);
         assert_ne!(Key::named("a").number(), Key::named("b").number());
     }
 }

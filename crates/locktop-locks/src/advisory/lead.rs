@@ -44,7 +44,12 @@ impl<S: Source> Locks<S> {
         stop: impl Future<Output = ()>,
         mut work: impl FnMut() -> F,
     ) -> Result<(), Error> {
-        lead::lead(stop, || self.lock(name), |_| work(), Guard::release).await
+        let lock = || async {
+            let mut session = self.session().await?;
+            session.leads = true;
+            self.wait(name.into(), session).await
+        };
+        lead::lead(stop, lock, |_| work(), Guard::release).await
     }
 
     /// The session that holds the lock exclusively, read once a second on one connection until the receiver is dropped; `None`

@@ -39,7 +39,12 @@ impl<S: Source> Locks<S> {
     /// If there is no connection, it uses a pooler in transaction mode, the server refuses (a deadlock, no room in its lock
     /// table), or the connection ends. This and every other method may be dropped while it waits: the request is cancelled.
     pub async fn lock(&self, key: impl Into<Key>) -> Result<Guard, Error> {
-        match self.take(vec![(key.into(), Mode::Exclusive)], Wait::Forever).await? {
+        self.wait(key.into(), self.session().await?).await
+    }
+
+    /// Waits for an exclusive lock on this connection.
+    pub(super) async fn wait(&self, key: Key, session: Session<S::Conn>) -> Result<Guard, Error> {
+        match Self::take(session, vec![(key, Mode::Exclusive)], Wait::Forever).await? {
             Some(guard) => Ok(guard),
             None => Err(Error::invalid("the server has not confirmed the lock")),
         }
@@ -50,7 +55,7 @@ impl<S: Source> Locks<S> {
     /// # Errors
     /// As for [`Self::lock`].
     pub async fn try_lock(&self, key: impl Into<Key>, wait: Wait) -> Result<Option<Guard>, Error> {
-        self.take(vec![(key.into(), Mode::Exclusive)], wait).await
+        Self::take(self.session().await?, vec![(key.into(), Mode::Exclusive)], wait).await
     }
 
     /// A shared lock, which any number of sessions may hold; `None` if it is not granted in time.
@@ -58,7 +63,7 @@ impl<S: Source> Locks<S> {
     /// # Errors
     /// As for [`Self::lock`].
     pub async fn shared(&self, key: impl Into<Key>, wait: Wait) -> Result<Option<Guard>, Error> {
-        self.take(vec![(key.into(), Mode::Shared)], wait).await
+        Self::take(self.session().await?, vec![(key.into(), Mode::Shared)], wait).await
     }
 
     /// All of these, exclusively, or none, in one message. They are taken in the order of their numbers, so that two
@@ -73,7 +78,8 @@ impl<S: Source> Locks<S> {
         if keys.is_empty() {
             return Err(Error::invalid("no key to lock"));
         }
-        self.take(keys.into_iter().map(|key| (key, Mode::Exclusive)).collect(), wait).await
+        let locks = keys.into_iter().map(|key| (key, Mode::Exclusive)).collect();
+        Self::take(self.session().await?, locks, wait).await
     }
 
     /// Runs work under an exclusive lock, and releases it. `None` if it is not granted in time. The work is
@@ -93,8 +99,11 @@ impl<S: Source> Locks<S> {
         Ok(Some(done))
     }
 
-    async fn take(&self, locks: Vec<(Key, Mode)>, wait: Wait) -> Result<Option<Guard>, Error> {
-        let mut session = self.session().await?;
+    async fn take(
+        mut session: Session<S::Conn>,
+        locks: Vec<(Key, Mode)>,
+        wait: Wait,
+    ) -> Result<Option<Guard>, Error> {
         if let Some(pid) = session.lock_or_none(&locks, wait).await? {
             return Ok(Some(Guard::new(session, pid, locks)));
         }

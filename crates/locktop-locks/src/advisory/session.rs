@@ -24,6 +24,8 @@ pub(super) struct Session<C: Conn> {
     conn: Option<C>,
     /// Send no comments: the encoding of the database lacks a character of a name.
     is_plain: bool,
+    /// Its locks elect a leader.
+    pub(super) leads: bool,
 }
 
 impl<C: Conn> Drop for Session<C> {
@@ -45,7 +47,7 @@ impl<C: Conn> Ask for Session<C> {
 
 impl<C: Conn> Session<C> {
     pub(super) fn new(conn: C) -> Self {
-        Self { conn: Some(conn), is_plain: false }
+        Self { conn: Some(conn), is_plain: false, leads: false }
     }
 
     /// Returns the connection, which must hold no lock.
@@ -191,7 +193,8 @@ impl<C: Conn> Session<C> {
     /// The names in comments, within what `pg_stat_activity` keeps of a statement.
     fn comment(&self, locks: &[(Key, Mode)]) -> String {
         let mut all = String::new();
-        for name in locks.iter().filter_map(|(key, _)| key.comment()) {
+        let word = if self.leads { "lead" } else { "lock" };
+        for name in locks.iter().filter_map(|(key, _)| key.comment(word)) {
             if !self.is_plain && all.len() + name.len() < SHOWN {
                 all.push_str(&name);
             }

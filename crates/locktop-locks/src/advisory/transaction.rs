@@ -37,7 +37,8 @@ pub async fn xact_lock(
     wait: Wait,
 ) -> Result<bool, Error> {
     let key = key.into();
-    let (comment, key) = (key.comment().filter(|name| name.is_ascii()).unwrap_or_default(), key.number());
+    let (comment, key) =
+        (key.comment("lock").filter(|name| name.is_ascii()).unwrap_or_default(), key.number());
     let call = format!("{comment}SELECT {}", Call::Lock(Level::Transaction, mode, key).call());
     match wait.lock_timeout() {
         None => {

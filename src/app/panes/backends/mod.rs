@@ -267,6 +267,9 @@ fn wait_classes(context: &Context<'_>) -> Line {
 }
 
 pub(super) fn root_state(context: &Context<'_>, party: Party, room: usize) -> Cell {
+    if let Some(words) = context.view.standby_words(party) {
+        return Cell::plain(words);
+    }
     match party {
         Party::Prepared(xact) => match context.prepared(xact) {
             Some(row) => {
@@ -275,10 +278,6 @@ pub(super) fn root_state(context: &Context<'_>, party: Party, room: usize) -> Ce
             }
             None => Cell::toned("prepared transaction", Tone::Critical),
         },
-        Party::Backend(_) if context.view.first_for_lease(party).is_some() => {
-            let name = context.view.first_for_lease(party).map(|row| crate::text::one_line(&row.name));
-            Cell::plain(format!("first for lease {}", name.unwrap_or_default()))
-        }
         Party::Backend(pid) => match context.backend(pid) {
             Some(backend) => backend_state(context, backend, room),
             // Sessions and locks are read one after the other.

@@ -167,12 +167,8 @@ fn named(
     if release.standby {
         lines.push(("by", "a synchronous standby: each of them waits for it when it commits".to_owned()));
     }
-    if let Some(row) = parties.first().and_then(|party| index.first_for_lease(*party)) {
-        let owner = row.owner.as_deref().unwrap_or("no owner");
-        lines.push((
-            "by",
-            text::one_line(&format!("lease {} of {owner}: each of them waits for it", row.name)).into_owned(),
-        ));
+    if let Some(what) = parties.first().and_then(|party| index.waits_for(*party)) {
+        lines.push(("by", format!("{what}: each of them waits for it")));
     }
     if verb == Verb::Cancel && !release.unsure.is_empty() && release.possible.is_empty() && !release.standby {
         let why = "a cancel keeps session locks, and what was locked before a savepoint".to_owned();
