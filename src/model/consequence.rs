@@ -100,8 +100,15 @@ impl SnapshotView<'_> {
             || awaits_whole_relation(&self.graph, backend.pid);
         match statement {
             Statement::DropDatabase if has_begun => {
-                let words = "leaves the database invalid (datconnlimit = -2); then only another DROP DATABASE removes it";
-                of(Effect::InvalidDatabase, words.to_owned())
+                let unless = if is_dropping(backend) {
+                    ""
+                } else {
+                    "unless it still waits, up to 5 s, for the sessions there: "
+                };
+                let words = format!(
+                    "{unless}leaves the database invalid (datconnlimit = -2); then only another DROP DATABASE removes it"
+                );
+                of(Effect::InvalidDatabase, words)
             }
             Statement::Concurrent(left) if has_begun => of(Effect::HalfDone, left.to_owned()),
             Statement::Vacuum if backend.state == Some(State::Active) => {
@@ -112,10 +119,17 @@ impl SnapshotView<'_> {
     }
 
     fn of_transaction(self, backend: &Backend) -> Consequence {
-        // The server does not keep the start of a transaction that has failed.
+        // A transaction that has failed as a whole has neither a start nor an ID any more (`AbortTransaction` in
+        // `src/backend/access/transam/xact.c`). With an ID only a subtransaction has failed.
         if backend.state == Some(State::IdleInTransactionAborted) {
-            let words = "ends its transaction, which has failed: nothing in it can be committed";
-            return Consequence { effect: Effect::Failed, words: words.to_owned() };
+            let (effect, words) = match backend.backend_xid {
+                None => (Effect::Failed, "ends its transaction, which has failed: it has nothing to commit"),
+                Some(_) => (
+                    Effect::RollsBack,
+                    "rolls back its transaction, which its client could still commit after ROLLBACK TO SAVEPOINT; it may have written",
+                ),
+            };
+            return Consequence { effect, words: words.to_owned() };
         }
         let Some(start) = backend.xact_start else {
             let (effect, words) = if backend.state.is_none() && self.hides(Some(backend)) {
@@ -148,7 +162,7 @@ impl SnapshotView<'_> {
             return Err(why.to_owned());
         }
         if kind == Some("autovacuum worker") && backend.prevents_wraparound() {
-            return Err("it prevents wraparound and would start again at once: cancel the statement that waits behind it, or let it finish".to_owned());
+            return Err("it prevents wraparound, and the server starts it again: let it finish, or cancel the statement that waits behind it".to_owned());
         }
         if awaits_standby(backend) {
             return Err(
@@ -157,8 +171,12 @@ impl SnapshotView<'_> {
             );
         }
         match cancel().effect {
-            Effect::InvalidDatabase => Err(
+            Effect::InvalidDatabase if is_dropping(backend) => Err(
                 "terminating DROP DATABASE now leaves the database invalid: find the process that does not answer"
+                    .to_owned(),
+            ),
+            Effect::InvalidDatabase => Err(
+                "DROP DATABASE waits up to 5 s for the sessions in that database, then fails; once it removes files, terminating it leaves the database invalid"
                     .to_owned(),
             ),
             Effect::Refused | Effect::NoneYet => Ok(Verb::Terminate),
@@ -191,6 +209,13 @@ impl SnapshotView<'_> {
         };
         Some(advice)
     }
+}
+
+/// Whether DROP DATABASE certainly no longer waits for the sessions in the database (`CountOtherDBBackends` in
+/// `src/backend/storage/ipc/procarray.c` sleeps without a wait event).
+fn is_dropping(backend: &Backend) -> bool {
+    let events = ["ProcSignalBarrier", "CheckpointStart", "CheckpointDone"];
+    backend.wait_event.as_deref().is_some_and(|event| events.contains(&event))
 }
 
 /// Why a session holds an awaited lock although it runs other statements.

@@ -160,27 +160,34 @@ pub(super) fn wait_events(look: &CheckInput<'_>) -> Vec<Finding> {
     let is_named = |row: &&Backend| look.graph.wait_of(Party::Backend(row.group())).is_some();
     let unnamed = backends.iter().filter(|row| !is_named(row));
     let waits = unnamed.filter_map(|row| Some((row, event_of(row)?)));
-    let mut waits: Vec<_> =
-        waits.filter(|(row, _)| look.is_older(event_since(row), look.thresholds.wait)).collect();
+    let mut waits: Vec<_> = waits
+        .filter(|(row, _)| event_since(row).is_none_or(|since| look.age(since) >= look.thresholds.wait))
+        .collect();
     waits.sort_by_key(|(row, _)| (event_since(row), row.pid));
     let left_out = waits.len().saturating_sub(LIMIT);
     let listed = waits.into_iter().take(LIMIT).map(|(row, event)| event_finding(look, row, event));
     listed.chain(Finding::more(WAIT_EVENT, left_out)).collect()
 }
 
-/// The server does not show the start of such a wait: it began after the statement did.
+/// The server does not show the start of such a wait: it began after the statement did. A process without statements, such as the
+/// startup process, does not tell.
 fn event_since(row: &Backend) -> Option<crate::model::Timestamp> {
-    row.query_start.or(row.state_change).or(row.backend_start)
+    row.query_start.or(row.state_change)
 }
 
 fn event_finding(look: &CheckInput<'_>, row: &Backend, event: &Event) -> Finding {
     let who = perhaps(look.snapshot, row, event);
-    let age = look.age_text(event_since(row));
-    let summary = format!(
-        "{} waits for {} ({}){who}; its statement began{age} ago",
-        row.pid, event.waits_for, event.name
-    );
-    let finding = Finding::new(WAIT_EVENT, Severity::Warning, summary, look.subject(Party::Backend(row.pid)));
+    let replayed =
+        look.snapshot.server().and_then(|server| server.replayed_at).filter(|_| event_since(row).is_none());
+    let since = match (event_since(row), replayed) {
+        (Some(since), _) => format!("; its statement began{} ago", look.age_text(Some(since))),
+        (None, Some(at)) => format!("; the last transaction was replayed{} ago", look.age_text(Some(at))),
+        (None, None) => String::new(),
+    };
+    let summary = format!("{} waits for {} ({}){who}{since}", row.pid, event.waits_for, event.name);
+    let is_long = event_since(row).is_some() || look.is_older(replayed, look.thresholds.wait);
+    let severity = if is_long { Severity::Warning } else { Severity::Info };
+    let finding = Finding::new(WAIT_EVENT, severity, summary, look.subject(Party::Backend(row.pid)));
     let finding = finding.short(format!("{} waits for {}{who}", row.pid, event.waits_for));
     let about = look.about(row.pid, Some(event.remedy));
     Finding { since: event_since(row), ..finding.about(about).running(look.statement(row.pid)) }

@@ -155,6 +155,7 @@ fn role_fits(also: &Also, role: Role, take: &Take, is_partitioned: bool, only: b
         // INSERT locks only the partitions of its target table, but reads other tables with their children.
         Role::Partitions => role == Role::Below && !only && (is_partitioned || !take.is_subject),
         Role::Base => role == Role::Base,
+        Role::Indexes => role == Role::Indexes,
         named => role == named && take.is_subject,
     }
 }
@@ -197,6 +198,14 @@ pub fn known(view: &View, party: Party) -> Known {
                 query: backend.and_then(|backend| backend.query.clone()),
             }
         }
+    }
+}
+
+impl Want<'_> {
+    /// Whether to list it: an index that a query opens with its table only if something is in the way.
+    pub fn is_listed(&self, statement: &Statement, met: Option<&Meeting>) -> bool {
+        let is_index = self.other.is_some_and(|other| other.role == Role::Indexes);
+        !is_index || !statement.is_query() || met.is_some_and(|met| !met.in_the_way.is_empty())
     }
 }
 

@@ -18,12 +18,15 @@ pub(super) const AX: LockMode = LockMode::AccessExclusive;
 pub(super) const BELOW: &[Also] = &[Also::same(Role::Below)];
 pub(super) const PARTITIONS: &[Also] = &[Also::same(Role::Partitions)];
 const READ: &[Also] = &[Also::same(Role::Below), Also::same(Role::Base)];
+/// The planner opens every index of a table (`get_relation_info` in `src/backend/optimizer/util/plancat.c`).
+const QUERIED: &[Also] = &[Also::same(Role::Below), Also::same(Role::Base), Also::same(Role::Indexes)];
 const CHANGED: &[Also] = &[
     Also::same(Role::Below),
     Also::same(Role::Base),
     Also::of(Role::Referenced, RS),
     Also::of(Role::Referencing, RS),
     Also::of(Role::Cascading, RX),
+    Also::same(Role::Indexes),
 ];
 pub(super) const SEQUENCES: &[Also] = &[Also::of(Role::Sequences, AX)];
 
@@ -51,11 +54,11 @@ const fn form(
 
 // Locks of queries are found by reading their text.
 pub(super) static SELECT: Form =
-    form("SELECT", "", &[], "SELECT * FROM t").work(Work::Rows).also(READ).note(FUNCTIONS);
+    form("SELECT", "", &[], "SELECT * FROM t").work(Work::Rows).also(QUERIED).note(FUNCTIONS);
 pub(super) static SELECT_FOR_UPDATE: Form =
     form("SELECT … FOR UPDATE/SHARE", "", &[], "SELECT * FROM t FOR UPDATE")
         .work(Work::Rows)
-        .also(READ)
+        .also(QUERIED)
         .note(FUNCTIONS);
 pub(super) static INSERT: Form = form("INSERT", "", &[], "INSERT INTO t (id) SELECT id + 1000 FROM u")
     .work(Work::Rows)
@@ -64,6 +67,7 @@ pub(super) static INSERT: Form = form("INSERT", "", &[], "INSERT INTO t (id) SEL
         Also::same(Role::Base),
         Also::of(Role::Referenced, RS),
         Also::of(Role::Sequences, RX),
+        Also::same(Role::Indexes),
     ])
     .note(PARENTS);
 pub(super) static UPDATE: Form = form("UPDATE", "", &[], "UPDATE t SET n = 1 FROM u WHERE u.id = t.id")
@@ -77,6 +81,7 @@ pub(super) static DELETE: Form = form("DELETE", "", &[], "DELETE FROM t USING u 
         Also::same(Role::Base),
         Also::of(Role::Referencing, RS),
         Also::of(Role::Cascading, RX),
+        Also::same(Role::Indexes),
     ])
     .note("foreign keys: the check locks rows that refer to a deleted row, and with ON DELETE CASCADE deletes them; triggers can take more locks: not known");
 pub(super) static MERGE: Form =

@@ -153,7 +153,7 @@ fn lock(report: &Report, statement: &Statement, take: &Take, met: Option<&Meetin
             rows = relation.and_then(|relation| relation.rows),
             bytes = relation.map(|relation| relation.bytes),
             below = relation.map_or(0, |relation| relation.below),
-            also[] = report.wants(statement, take).into_iter().filter_map(|want| {
+            also[] = report.wants(statement, take).into_iter().filter(|want| want.is_listed(statement, Some(met))).filter_map(|want| {
                 let name = &want.other?.name;
                 Some(object!(want; name = name, mode))
             }),

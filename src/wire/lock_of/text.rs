@@ -223,7 +223,7 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
             page.put(label, &format!("{}: {words}", now.target));
             label = "";
         }
-        also(page, report, statement, take);
+        also(page, report, (statement, take), met.as_ref());
         if let Some(met) = met {
             meets(page, &now.view, take, met);
             let conflicts = take.on_table_of_index.unwrap_or(take.mode) >= LockMode::Share;
@@ -273,10 +273,11 @@ fn place(report: &Report, now: &Now, number: usize, take: &Take) -> Option<Strin
     }
 }
 
-fn also(page: &mut Page, report: &Report, statement: &Statement, take: &Take) {
+fn also(page: &mut Page, report: &Report, (statement, take): (&Statement, &Take), met: Option<&Meeting>) {
     let wants = report.wants(statement, take);
     let mut others: Vec<String> = wants
         .iter()
+        .filter(|want| want.is_listed(statement, met))
         .filter_map(|want| Some(format!("{} on {}", want.mode.short(), want.other?.name)))
         .collect();
     others.sort_unstable();
