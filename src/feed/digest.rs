@@ -167,7 +167,7 @@ impl Digest {
         }
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
         let leases = lease::Board::of(&snapshot);
-        let standbys = Standbys::of(&graph, &leases, &snapshot, &index);
+        let standbys = Standbys::of(&graph, (&leases, &before.lock_names), &snapshot, &index);
         if snapshot.locks.is_known() {
             standbys.hold_back(Arc::make_mut(&mut graph));
         }

@@ -290,7 +290,7 @@ fn of_kind(verb: Verb, backend: &Backend, statement: Statement) -> Option<Conseq
         "client backend" | "parallel worker" => return None,
         "autovacuum worker" if backend.prevents_wraparound() => (
             Effect::Restarts,
-            "it prevents wraparound and starts again at once; without it the server will stop accepting writes".to_owned(),
+            "it prevents wraparound, and the server starts it again; without it the server will stop accepting writes".to_owned(),
         ),
         "autovacuum worker" => {
             (Effect::Restarts, "autovacuum starts it again later; until then dead rows stay".to_owned())

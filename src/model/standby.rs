@@ -4,14 +4,12 @@
 use rustc_hash::FxHashMap;
 
 use super::Text;
-use super::lease::{Board, LeaseRow};
+use super::lease::Board;
 use super::lock_key::LockKey;
-use super::lock_name::{Waited, waited};
+use super::lock_name::{LockNames, Waited};
 use super::snapshot::Snapshot;
 use super::snapshot_index::SnapshotIndex;
-use super::view::View;
 use super::wait_graph::{Party, Queue, Release, WaitGraph};
-use crate::text;
 
 /// What a party is that such sessions wait for.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +27,12 @@ pub enum Standby {
 pub struct Standbys(FxHashMap<Party, Standby>);
 
 impl Standbys {
-    pub fn of(graph: &WaitGraph, leases: &Board, snapshot: &Snapshot, index: &SnapshotIndex) -> Self {
+    pub fn of(
+        graph: &WaitGraph,
+        (leases, names): (&Board, &LockNames),
+        snapshot: &Snapshot,
+        index: &SnapshotIndex,
+    ) -> Self {
         let rows = leases.rows.iter().enumerate();
         let keys: FxHashMap<LockKey, usize> = rows.filter_map(|(at, row)| Some((row.queue?, at))).collect();
         let datid = snapshot.server().map(|server| server.datid);
@@ -37,7 +40,7 @@ impl Standbys {
         for queue in &graph.queues {
             let key = queue.tag.advisory_key();
             let lease = || Some(Standby::Lease(*keys.get(&key.filter(|_| queue.tag.database() == datid)?)?));
-            let by_name = || by_statements(queue, key?, snapshot, index);
+            let by_name = || by_statements(queue, key?, names, (snapshot, index));
             let standby = lease().or_else(by_name);
             for holder in &queue.holders {
                 let entry = found.entry(holder.party).or_insert_with(|| standby.clone());
@@ -50,7 +53,7 @@ impl Standbys {
     }
 
     fn is_first(&self, party: Party) -> bool {
-        matches!(self.0.get(&party), Some(Standby::Lease(_) | Standby::Permit(_)))
+        matches!(self.get(party), Some(Standby::Lease(_) | Standby::Permit(_)))
     }
 
     /// The end of a session that is first in a queue frees no session: the next one waits for the same.
@@ -72,10 +75,15 @@ impl Standbys {
 }
 
 /// By the statements of all who wait: each names what it waits for.
-fn by_statements(queue: &Queue, key: LockKey, snapshot: &Snapshot, index: &SnapshotIndex) -> Option<Standby> {
+fn by_statements(
+    queue: &Queue,
+    key: LockKey,
+    names: &LockNames,
+    (snapshot, index): (&Snapshot, &SnapshotIndex),
+) -> Option<Standby> {
     let mut all = queue.waiters.iter().map(|waiter| {
         let query = index.backend(snapshot, waiter.pid)?.query.as_ref()?;
-        waited(key, query.unredacted())
+        names.waited(key, query)
     });
     let first = all.next()??;
     all.all(|other| other.as_ref() == Some(&first)).then(|| match first {
@@ -84,42 +92,8 @@ fn by_statements(queue: &Queue, key: LockKey, snapshot: &Snapshot, index: &Snaps
     })
 }
 
-impl View {
-    pub fn standby(&self, party: Party) -> Option<&Standby> {
-        self.standbys.0.get(&party)
-    }
-
-    /// Whether all who wait in it do so by design.
-    pub fn is_by_design(&self, queue: &Queue) -> bool {
-        !queue.holders.is_empty() && queue.holders.iter().all(|holder| self.standby(holder.party).is_some())
-    }
-
-    fn lease_of(&self, standby: &Standby) -> Option<&LeaseRow> {
-        if let Standby::Lease(at) = standby { self.leases.rows.get(*at) } else { None }
-    }
-
-    /// `first in the queue for lease report`, `leader of scheduler`; safe to show.
-    pub fn standby_words(&self, party: Party) -> Option<String> {
-        let standby = self.standby(party)?;
-        let words = match standby {
-            Standby::Lease(_) => format!("first in the queue for lease {}", self.lease_of(standby)?.name),
-            Standby::Permit(name) => format!("first in the queue for a permit of {name}"),
-            Standby::Leader(name) => format!("leader of {name}"),
-        };
-        Some(text::one_line(&words).into_owned())
-    }
-
-    /// What the first in a queue waits for itself: `lease report of node1`, `a permit of exports`.
-    pub fn waits_for(&self, party: Party) -> Option<String> {
-        let standby = self.standby(party)?;
-        let words = match standby {
-            Standby::Lease(_) => {
-                let row = self.lease_of(standby)?;
-                format!("lease {} of {}", row.name, row.owner.as_deref().unwrap_or("no owner"))
-            }
-            Standby::Permit(name) => format!("a permit of {name}"),
-            Standby::Leader(_) => return None,
-        };
-        Some(text::one_line(&words).into_owned())
+impl Standbys {
+    pub fn get(&self, party: Party) -> Option<&Standby> {
+        self.0.get(&party)
     }
 }

@@ -6,8 +6,9 @@ use super::finding::{Finding, Subject};
 use super::lease::{LeaseId, LeaseRow};
 use super::lock::{Prepared, VirtualTransaction};
 use super::snapshot::Snapshot;
+use super::standby::Standby;
 use super::task::{TaskId, TaskRow};
-use super::wait_graph::{Party, WaitGraph};
+use super::wait_graph::{Party, Queue, WaitGraph};
 use super::words;
 use super::work_queue::{ItemId, ItemRow};
 use crate::text;
@@ -119,6 +120,46 @@ impl View {
 
     pub fn lease(&self, id: LeaseId) -> Option<&LeaseRow> {
         self.leases.rows.iter().find(|row| row.id == id)
+    }
+}
+
+impl View {
+    pub fn standby(&self, party: Party) -> Option<&Standby> {
+        self.standbys.get(party)
+    }
+
+    /// Whether all who wait in it do so by design.
+    pub fn is_by_design(&self, queue: &Queue) -> bool {
+        !queue.holders.is_empty() && queue.holders.iter().all(|holder| self.standby(holder.party).is_some())
+    }
+
+    fn lease_of(&self, standby: &Standby) -> Option<&LeaseRow> {
+        if let Standby::Lease(at) = standby { self.leases.rows.get(*at) } else { None }
+    }
+
+    /// `first in the queue for lease report`, `leader of scheduler`; safe to show.
+    pub fn standby_words(&self, party: Party) -> Option<String> {
+        let standby = self.standby(party)?;
+        let words = match standby {
+            Standby::Lease(_) => format!("first in the queue for lease {}", self.lease_of(standby)?.name),
+            Standby::Permit(name) => format!("first in the queue for a permit of {name}"),
+            Standby::Leader(name) => format!("leader of {name}"),
+        };
+        Some(text::one_line(&words).into_owned())
+    }
+
+    /// What the first in a queue waits for itself: `lease report of node1`, `a permit of exports`.
+    pub fn waits_for(&self, party: Party) -> Option<String> {
+        let standby = self.standby(party)?;
+        let words = match standby {
+            Standby::Lease(_) => {
+                let row = self.lease_of(standby)?;
+                format!("lease {} of {}", row.name, row.owner.as_deref().unwrap_or("no owner"))
+            }
+            Standby::Permit(name) => format!("a permit of {name}"),
+            Standby::Leader(_) => return None,
+        };
+        Some(text::one_line(&words).into_owned())
     }
 }
 

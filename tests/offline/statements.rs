@@ -85,7 +85,7 @@ const READERS: [(&str, usize); 20] = [
     ("model/blame/counter.rs", 1),
     ("model/consequence.rs", 1),
     ("model/finding/blockers.rs", 1),
-    ("model/lock_name/mod.rs", 1),
+    ("model/lock_name/mod.rs", 2),
     ("model/lock_of/mod.rs", 1),
     ("model/output.rs", 1),
     ("model/session_facts.rs", 1),

@@ -66,10 +66,10 @@ static COLUMNS: Columns<Lines> = Columns {
             |(event, count), _, _| Cell::toned(kind(event, count), line_tone(event, count)),
             |(event, count), _| Value::text(Some(kind(event, count))),
         )
-        .rank(1),
+        .rank(2),
         Column::cell(
             ("EVENT", "event", "the event; similar events at the same time are one line"),
-            (45, 0),
+            (42, 0),
             |(event, count), context, _| {
                 let stands_out = event.kind.is_action() || is_routine(event, count);
                 let tone = if stands_out { line_tone(event, count) } else { Tone::Plain };
@@ -82,7 +82,8 @@ static COLUMNS: Columns<Lines> = Columns {
             |(event, count), context, _| length_cell(context, event, count),
             |(event, count), context| Value::number(length(context, event, count).map(Length::seconds)),
         )
-        .right(),
+        .right()
+        .rank(1),
     ],
     others: &[],
 };

@@ -74,7 +74,7 @@ fn who_blocks_nobody_is_said_to() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2jjI");
     let said = app.notice.as_ref().unwrap().text.clone();
-    assert!(said.contains("marks a blocker as expected") || said.contains("blocks no session"), "{said}");
+    assert!(said.contains("marks a blocker as expected") || said.contains("is no root blocker"), "{said}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ mod statement;
 mod tests;
 
 pub(crate) use hash::{flyway, golang_migrate, hashtext, hashtextextended};
-pub use statement::{Waited, waited};
+pub use statement::Waited;
 
 use std::fmt;
 use std::sync::Arc;
@@ -175,6 +175,12 @@ impl LockNames {
     pub fn in_statement(&self, key: LockKey, statement: &QueryText) -> Option<LockName> {
         let statement = Some(statement.unredacted()).filter(|_| !self.without_statements)?;
         statement::resolve(key, statement).filter(|_| !speaks_of_secret(statement))
+    }
+
+    /// What a session waits for by design, by its statement.
+    pub fn waited(&self, key: LockKey, statement: &QueryText) -> Option<Waited> {
+        let statement = Some(statement.unredacted()).filter(|_| !self.without_statements)?;
+        statement::waited(key, statement).filter(|_| !speaks_of_secret(statement))
     }
 
     /// The same names, but none from statements: such a name is a literal of the statement.

@@ -60,7 +60,7 @@ pub enum Waited {
 }
 
 /// By the statement of a session that waits for this key.
-pub fn waited(key: LockKey, statement: &str) -> Option<Waited> {
+pub(super) fn waited(key: LockKey, statement: &str) -> Option<Waited> {
     let (word, name) = tagged_calls(statement).find(|(_, name)| Key::named(name).number() == key)?;
     match (word, name.strip_suffix(" #queue")) {
         ("lead", _) => Some(Waited::Leader(name.to_owned())),

@@ -190,10 +190,12 @@ fn longest_wait(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
         let waiters = queues.flat_map(|queue| &queue.waiters);
         let first =
             waiters.filter(|waiter| waiter.wait_start.is_some()).min_by_key(|waiter| waiter.wait_start);
-        let about = match (about(view, &["long_wait"]), first) {
-            (about, Some(first)) if about.is_empty() => first.pid.to_string(),
-            (about, _) => about,
-        };
+        let about = first.map(|first| {
+            let mut findings = view.findings.iter().filter(|finding| finding.check == "long_wait");
+            let own = findings.find(|finding| finding.is_about(first.party));
+            own.map_or_else(|| party_name(view, first.party), words)
+        });
+        let about = about.unwrap_or_default();
         // A wait that has just begun can have no start time yet; it is younger than any other.
         measured(first.and_then(|first| age(snapshot, first.wait_start)).unwrap_or(0.0), about)
     })
@@ -255,7 +257,24 @@ fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     unserved.and_then(|counted| unless_unread(counted, snapshot.adapters.iter().enumerate().find_map(unseen)))
 }
 
-/// The maximum over all roots except those that the config expects, and the worst finding about a root.
+/// The finding about this root, or the request at the head of its queue.
+fn about_root(view: &View, party: Party) -> String {
+    let mut findings = view.findings.iter().filter(|finding| ROOTS.contains(&finding.check));
+    let own = findings.clone().find(|finding| finding.is_about(party));
+    let behind = || {
+        findings.find(|finding| {
+            finding.pid().is_some_and(|pid| view.graph.roots_above(Party::Backend(pid)).contains(&party))
+        })
+    };
+    own.or_else(behind).map_or_else(|| party_name(view, party), words)
+}
+
+fn party_name(view: &View, party: Party) -> String {
+    let name = view.with_snapshot().map(|look| look.party(party)).unwrap_or_default();
+    crate::text::one_line(&name).into_owned()
+}
+
+/// The maximum over all roots except those that the config expects, with the finding about that root.
 fn root(view: &View, snapshot: &Snapshot, read: impl Fn(&Root) -> Option<f64>) -> Observed<Measured> {
     locks(snapshot).map(|_| {
         let expected = |party: Party| {
@@ -264,8 +283,9 @@ fn root(view: &View, snapshot: &Snapshot, read: impl Fn(&Root) -> Option<f64>) -
         };
         let is_one = |party: Party| !expected(party) && view.standby(party).is_none();
         let roots = view.graph.roots.iter().filter(|root| is_one(root.party));
-        let most = roots.filter_map(read).fold(0.0, f64::max);
-        measured(most, about(view, &ROOTS))
+        let values = roots.filter_map(|root| Some((read(root)?, root.party)));
+        let most = values.max_by(|one, other| one.0.total_cmp(&other.0));
+        most.map_or_else(|| measured(0.0, ""), |(value, party)| measured(value, about_root(view, party)))
     })
 }
 

@@ -224,7 +224,8 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
             label = "";
         }
         also(page, report, (statement, take), met.as_ref());
-        if let Some(met) = met {
+        let is_missing = matches!(now.place(&take.target), Some(Place::Missing(_)));
+        if let Some(met) = met.as_ref().filter(|_| !is_missing) {
             meets(page, &now.view, take, met);
             let conflicts = take.on_table_of_index.unwrap_or(take.mode) >= LockMode::Share;
             if !met.in_the_way.is_empty()

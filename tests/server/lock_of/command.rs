@@ -22,7 +22,7 @@ async fn who_is_in_the_way_now() {
     let busy = support::open(&info).await.client;
     busy.batch_execute(
         "CREATE SCHEMA shop; CREATE SCHEMA staging; CREATE FUNCTION shop.f() RETURNS int LANGUAGE sql AS 'SELECT 1';
-         CREATE FUNCTION shop.f(int) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE TABLE shop.orders (id int PRIMARY KEY, x int); CREATE TABLE public.calm (id int); CREATE INDEX orders_x ON shop.orders (x);
+         CREATE FUNCTION shop.f(int) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE TABLE shop.orders (id int PRIMARY KEY, x int); CREATE TABLE public.calm (id int); CREATE TABLE keyed (id int PRIMARY KEY); CREATE INDEX orders_x ON shop.orders (x);
          CREATE TABLE p (a int) PARTITION BY LIST (a); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
          SET application_name = 'billing'",
     )
@@ -34,6 +34,9 @@ async fn who_is_in_the_way_now() {
     )
     .await
     .unwrap();
+    // Queries open every index of a table.
+    let rebuilds = support::open(&info).await.client;
+    rebuilds.batch_execute("BEGIN; REINDEX INDEX keyed_pkey").await.unwrap();
     for (statement, status, words) in [
         ("ALTER TABLE shop.orders ADD y int", 1, "postgres@billing holds RowExclusive: idle in transaction"),
         (
@@ -43,6 +46,9 @@ async fn who_is_in_the_way_now() {
         ),
         ("DROP INDEX shop.orders_x", 1, "shop.orders_x is an index"),
         ("REINDEX INDEX shop.orders_x", 1, "holds RowExclusive: idle in transaction"),
+        ("SELECT * FROM keyed", 1, "AccessShare on public.keyed_pkey"),
+        ("UPDATE keyed SET id = 1", 1, "it would wait"),
+        ("LOCK TABLE keyed IN ACCESS SHARE MODE", 0, "no session blocks it"),
         (
             "SELECT * FROM shop.orders FOR UPDATE",
             0,

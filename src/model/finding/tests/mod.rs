@@ -272,6 +272,29 @@ fn a_root_that_does_nothing_is_a_warning() {
     }
 }
 
+/// The startup process has no statement: how long it has waited is not known.
+#[test]
+fn a_conflict_of_recovery_has_the_age_of_the_last_replayed_transaction() {
+    for (replayed, severity, end) in [
+        (None, Severity::Info, "(RecoveryConflictTablespace)"),
+        (ago(5), Severity::Info, "; the last transaction was replayed 5.0s ago"),
+        (ago(61), Severity::Warning, "; the last transaction was replayed 1m01s ago"),
+    ] {
+        let startup = Backend {
+            backend_type: Some("startup".into()),
+            backend_start: ago(9000),
+            query_start: None,
+            state_change: None,
+            wait_event: Some("RecoveryConflictTablespace".into()),
+            ..backend(11, State::Active)
+        };
+        let found =
+            Stage::new().backends(vec![startup]).server(|server| server.replayed_at = replayed).find();
+        let found = found.iter().find(|finding| finding.check == "wait_event").unwrap();
+        assert!(found.severity == severity && found.summary.ends_with(end), "{found:?}");
+    }
+}
+
 #[test]
 fn a_check_lists_a_hundred_and_counts_the_rest() {
     let mut stage = Stage::new();

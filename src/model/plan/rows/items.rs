@@ -40,6 +40,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<P
     let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Item(row.id);
     let refused = |reason: String| Refused::new(name.clone(), subject, reason);
+    let runs_again = verb != Verb::SetAside;
     let Some(verb) = verb.definition().item else { return Err(refused("is an item".to_owned())) };
     let table = index.snapshot.systems.items.get(row.table);
     let (Some(table), Some(item)) = (table, row.item(index.snapshot)) else {
@@ -56,7 +57,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<P
         return Err(refused("its table has no status, so nothing can be compared".to_owned()));
     }
     let mut cautions: Vec<Caution> = old(index, &table.section).into_iter().collect();
-    if matches!(row.state, JobState::Lost | JobState::MaybeLost) {
+    if runs_again && matches!(row.state, JobState::Lost | JobState::MaybeLost) {
         let words = "the worker may still be running; unfenced work may run twice";
         cautions.push(Caution::new(CautionKind::Owner, words));
     }

@@ -92,6 +92,7 @@ fn the_effect_on_data_follows_from_kind_statement_and_wait_together() {
         (query("SELECT * FROM t", ("Client", "ClientWrite")), E::NoneYet, E::RollsBack),
         (query("COPY t FROM STDIN", ("Client", "ClientRead")), E::NoneYet, E::RollsBack),
         (query("DROP DATABASE d", ("IPC", "ProcSignalBarrier")), E::InvalidDatabase, E::InvalidDatabase),
+        (query("DROP DATABASE d", cpu), E::InvalidDatabase, E::InvalidDatabase),
         (query("DROP DATABASE d", ("Lock", "object")), E::RollsBack, E::RollsBack),
         (
             query("/* nightly */ create  unique index -- now\n CONCURRENTLY i ON t (a)", list),
@@ -120,9 +121,11 @@ fn the_effect_on_data_follows_from_kind_statement_and_wait_together() {
         assert_eq!((told.0.0, told.1.0), (cancel, terminate), "{:?} {:?}", row.query, told);
         assert!(!told.0.1.is_empty() && !told.1.1.is_empty(), "{told:?}");
     }
+    let drop = does(&query("DROP DATABASE d", cpu), Verb::Terminate).1;
+    assert!(drop.starts_with("unless it still waits, up to 5 s, for the sessions there: "), "{drop}");
     let vacuum = "autovacuum: VACUUM public.t (to prevent wraparound)";
     let (effect, words) = does(&kind("autovacuum worker", vacuum, cpu), Verb::Cancel);
-    assert!(effect == E::Restarts && words.contains("starts again at once"), "{words}");
+    assert!(effect == E::Restarts && words.contains("the server starts it again"), "{words}");
     for (state, cancel, terminate) in [
         (State::IdleInTransaction, E::Refused, E::RollsBack),
         (State::IdleInTransactionAborted, E::Refused, E::Failed),

@@ -68,6 +68,13 @@ pub(super) const CASES: &[Case] = &[
         ..IDLE
     },
     Case {
+        name: "a statement after a savepoint has failed",
+        before: "BEGIN; INSERT INTO t VALUES (99, 0); SAVEPOINT s; SELECT 1 / 0",
+        state: "idle in transaction (aborted)",
+        terminate: Effect::RollsBack,
+        ..IDLE
+    },
+    Case {
         name: "one statement",
         then: "INSERT INTO t SELECT 99, 0 FROM pg_sleep(600)",
         state: "active",
