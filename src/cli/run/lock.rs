@@ -75,7 +75,7 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
                 return Ok(Leading::Lease(request.term, lease(&info, request, Wait::Forever).await?));
             }
             let locks = known.get().cloned().unwrap_or_else(|| Locks::new(info));
-            let guard = locks.lock(arguments.name.as_str()).await?;
+            let guard = locks.elect(arguments.name.as_str()).await?;
             let _ = known.set(locks);
             Ok::<Leading, Error>(Leading::Lock(guard))
         };

@@ -44,12 +44,18 @@ impl<S: Source> Locks<S> {
         stop: impl Future<Output = ()>,
         mut work: impl FnMut() -> F,
     ) -> Result<(), Error> {
-        let lock = || async {
-            let mut session = self.session().await?;
-            session.leads = true;
-            self.wait(name.into(), session).await
-        };
-        lead::lead(stop, lock, |_| work(), Guard::release).await
+        lead::lead(stop, || self.elect(name), |_| work(), Guard::release).await
+    }
+
+    /// Waits to be the leader `name`, as [`Self::lead`] does before the work. It is the lock of that name; locktop shows its holder
+    /// as the leader, and those who wait as no problem.
+    ///
+    /// # Errors
+    /// As for [`Self::lock`].
+    pub async fn elect(&self, name: &str) -> Result<Guard, Error> {
+        let mut session = self.session().await?;
+        session.leads = true;
+        self.wait(name.into(), session).await
     }
 
     /// The session that holds the lock exclusively, read once a second on one connection until the receiver is dropped; `None`
