@@ -148,14 +148,18 @@ impl App {
         }
     }
 
-    /// Goes to the row of an event in the snapshot that saw it, or for an end, in the snapshot before. Without history, goes to
-    /// the row in the current view.
+    /// Goes to the row of an event in the snapshot that saw it, or for an end, in the snapshot before. Goes to the row in the current
+    /// view without history, and for an action: what it did is there.
     pub(super) fn go_to_event(&mut self, number: u64, count: u32) -> Update {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
         let shown = self.view.as_ref().and_then(|view| view.snapshot.as_ref());
-        let step = event.and_then(|event| match (event.kind.is_end(), event.seen) {
-            (true, seen) => Some(Step::Before(seen)),
-            (false, seen) => shown.is_some_and(|shown| shown.taken_at != seen).then_some(Step::Seen(seen)),
+        let step = event.filter(|event| !event.kind.is_action()).and_then(|event| {
+            match (event.kind.is_end(), event.seen) {
+                (true, seen) => Some(Step::Before(seen)),
+                (false, seen) => {
+                    shown.is_some_and(|shown| shown.taken_at != seen).then_some(Step::Seen(seen))
+                }
+            }
         });
         match step {
             Some(step) if self.settings.history && self.going.is_none() => {
