@@ -12,12 +12,12 @@ use crate::model::blame::{Blame, Counter};
 use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::finding::{self, CheckInput, Deadlocks, Severity, Subject, server};
 use crate::model::lock_name::LockNames;
+use crate::model::normal_wait::NormalWaits;
 use crate::model::past::{GraphFrom, KeptLook, Look, Past};
 use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::standby::Standbys;
 use crate::model::systems::Systems;
 use crate::model::thresholds::{ExpectedBlocker, Thresholds};
 use crate::model::view::{Link, Slowed, TargetId, View};
@@ -167,9 +167,9 @@ impl Digest {
         }
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
         let leases = lease::Board::of(&snapshot);
-        let standbys = Standbys::of(&graph, (&leases, &before.lock_names), &snapshot, &index);
-        if snapshot.locks.is_known() {
-            standbys.hold_back(Arc::make_mut(&mut graph));
+        let normal_waits = NormalWaits::of(&graph, &leases, &snapshot, &index);
+        if normal_waits.holds_back(&graph) {
+            normal_waits.hold_back(Arc::make_mut(&mut graph));
         }
         let past = &mut self.past;
         past.series = Arc::clone(&series);
@@ -184,7 +184,7 @@ impl Digest {
             runs_since: Arc::new(held::runs(&tasks, &snapshot)),
             tasks: Arc::new(tasks),
             leases: Arc::new(leases),
-            standbys: Arc::new(standbys),
+            normal_waits: Arc::new(normal_waits),
             queue: Arc::new(work_queue::Board::of(&snapshot, &self.thresholds)),
             adapters: Arc::new(adapters),
             graph,

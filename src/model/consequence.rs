@@ -176,7 +176,7 @@ impl SnapshotView<'_> {
                     .to_owned(),
             ),
             Effect::InvalidDatabase => Err(
-                "DROP DATABASE waits up to 5 s for the sessions in that database, then fails; once it removes files, terminating it leaves the database invalid"
+                "DROP DATABASE may still wait for the sessions in that database, up to 5 s; if it removes files already, terminating it leaves the database invalid"
                     .to_owned(),
             ),
             Effect::Refused | Effect::NoneYet => Ok(Verb::Terminate),

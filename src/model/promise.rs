@@ -61,7 +61,7 @@ impl From<&Release> for Promise {
 
 impl SnapshotView<'_> {
     pub fn release(self, verb: Verb, parties: &[Party]) -> Release {
-        self.standbys.held_back(parties, self.release_of_locks(verb, parties))
+        self.normal_waits.held_back(&self.graph, parties, self.release_of_locks(verb, parties))
     }
 
     fn release_of_locks(self, verb: Verb, parties: &[Party]) -> Release {
@@ -92,7 +92,7 @@ impl SnapshotView<'_> {
         let is_hidden = parties.iter().any(|party| self.hides(self.backend(party.pid())));
         let promise = Promise::from(&self.release(verb, parties));
         let is_open = verb == Verb::Cancel && promise.unsure > 0 && promise.unsure == promise.blocked;
-        let whole = is_open.then(|| Promise::from(&self.graph.release(parties, End::Session)));
+        let whole = is_open.then(|| Promise::from(&self.release(Verb::Terminate, parties)));
         let perhaps = whole.filter(|whole| whole.now + whole.in_turn == promise.blocked);
         let perhaps = perhaps.map(|whole| (whole.now, whole.in_turn));
         Promise { is_hidden, perhaps, ..promise }

@@ -40,7 +40,7 @@ impl SnapshotView<'_> {
 
     /// The session-level lock that a party keeps and that most sessions wait for.
     pub fn kept_key(self, party: Party) -> Option<(LockTag, LockMode)> {
-        let is_one = matches!(party, Party::Backend(_)) && self.standby(party).is_none();
+        let is_one = matches!(party, Party::Backend(_)) && self.normal_wait(party).is_none();
         let backend = self.backend(party.pid()).filter(|_| is_one)?;
         self.awaited_key(party).filter(|key| self.keeps(backend, *key))
     }

@@ -5,10 +5,10 @@ use super::backend::{Backend, BackendId};
 use super::finding::{Finding, Subject};
 use super::lease::{LeaseId, LeaseRow};
 use super::lock::{Prepared, VirtualTransaction};
+use super::normal_wait::NormalWait;
 use super::snapshot::Snapshot;
-use super::standby::Standby;
 use super::task::{TaskId, TaskRow};
-use super::wait_graph::{Party, Queue, WaitGraph};
+use super::wait_graph::{Party, Queue, Root, WaitGraph, Waiter};
 use super::words;
 use super::work_queue::{ItemId, ItemRow};
 use crate::text;
@@ -78,7 +78,7 @@ pub struct View {
     pub index: Arc<super::snapshot_index::SnapshotIndex>,
     pub tasks: Arc<super::task::Board>,
     pub leases: Arc<super::lease::Board>,
-    pub standbys: Arc<super::standby::Standbys>,
+    pub normal_waits: Arc<super::normal_wait::NormalWaits>,
     pub queue: Arc<super::work_queue::Board>,
     pub adapters: Arc<super::adapter::Board>,
     /// Worst first; empty if nothing is wrong.
@@ -121,43 +121,49 @@ impl View {
     pub fn lease(&self, id: LeaseId) -> Option<&LeaseRow> {
         self.leases.rows.iter().find(|row| row.id == id)
     }
-}
 
-impl View {
-    pub fn standby(&self, party: Party) -> Option<&Standby> {
-        self.standbys.get(party)
+    /// What the sessions behind this party wait for in normal operation; None if it is an ordinary blocker.
+    pub fn normal_wait(&self, party: Party) -> Option<&NormalWait> {
+        self.normal_waits.get(party)
     }
 
-    /// Whether all who wait in it do so by design.
-    pub fn is_by_design(&self, queue: &Queue) -> bool {
-        !queue.holders.is_empty() && queue.holders.iter().all(|holder| self.standby(holder.party).is_some())
+    /// Whether all waits in the queue are normal operation.
+    pub fn is_normal(&self, queue: &Queue) -> bool {
+        !queue.holders.is_empty()
+            && queue.holders.iter().all(|holder| self.normal_wait(holder.party).is_some())
     }
 
-    fn lease_of(&self, standby: &Standby) -> Option<&LeaseRow> {
-        if let Standby::Lease(at) = standby { self.leases.rows.get(*at) } else { None }
+    /// The roots except those behind which sessions wait in normal operation, worst first.
+    pub fn blocking_roots(&self) -> impl DoubleEndedIterator<Item = &Root> + Clone {
+        self.graph.roots.iter().filter(|root| self.normal_wait(root.party).is_none())
     }
 
-    /// `first in the queue for lease report`, `leader of scheduler`; safe to show.
-    pub fn standby_words(&self, party: Party) -> Option<String> {
-        let standby = self.standby(party)?;
-        let words = match standby {
-            Standby::Lease(_) => format!("first in the queue for lease {}", self.lease_of(standby)?.name),
-            Standby::Permit(name) => format!("first in the queue for a permit of {name}"),
-            Standby::Leader(name) => format!("leader of {name}"),
+    /// The request that has waited longest, except in normal operation.
+    pub fn longest_waiter(&self) -> Option<&Waiter> {
+        let queues = self.graph.queues.iter().filter(|queue| !self.is_normal(queue));
+        let waiters = queues.flat_map(|queue| &queue.waiters);
+        waiters.filter(|waiter| waiter.wait_start.is_some()).min_by_key(|waiter| waiter.wait_start)
+    }
+
+    /// `first in the queue for lease report of node1`, `leader of scheduler`; safe to show.
+    pub fn normal_wait_words(&self, party: Party) -> Option<String> {
+        let words = match self.normal_wait(party)? {
+            NormalWait::Leader(name) => format!("leader of {name}"),
+            _ => format!("first in the queue for {}", self.awaited_words(party)?),
         };
         Some(text::one_line(&words).into_owned())
     }
 
-    /// What the first in a queue waits for itself: `lease report of node1`, `a permit of exports`.
-    pub fn waits_for(&self, party: Party) -> Option<String> {
-        let standby = self.standby(party)?;
-        let words = match standby {
-            Standby::Lease(_) => {
-                let row = self.lease_of(standby)?;
-                format!("lease {} of {}", row.name, row.owner.as_deref().unwrap_or("no owner"))
+    /// What the first session in a queue polls for: `lease report of node1`, `a permit of exports`; safe to show.
+    pub fn awaited_words(&self, party: Party) -> Option<String> {
+        let words = match self.normal_wait(party)? {
+            NormalWait::Lease(at) => {
+                let row = self.leases.rows.get(*at)?;
+                let owner = row.owner.as_ref().map(|owner| format!(" of {owner}")).unwrap_or_default();
+                format!("lease {}{owner}", row.name)
             }
-            Standby::Permit(name) => format!("a permit of {name}"),
-            Standby::Leader(_) => return None,
+            NormalWait::Permit(name) => format!("a permit of {name}"),
+            NormalWait::Leader(_) => return None,
         };
         Some(text::one_line(&words).into_owned())
     }

@@ -17,10 +17,8 @@ pub fn look(view: &View) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
     let has_locks = snapshot.locks.is_known();
     let graph = Some(&view.graph).filter(|_| has_locks);
-    let worst = graph.and_then(|graph| graph.roots.first());
-    let longest = graph.and_then(|graph| {
-        graph.queues.iter().flat_map(|queue| &queue.waiters).filter_map(|waiter| waiter.wait_start).min()
-    });
+    let worst = graph.and_then(|_| view.blocking_roots().next());
+    let longest = graph.and_then(|_| view.longest_waiter()?.wait_start);
     let backend = worst.and_then(|root| match root.party {
         Party::Backend(pid) => view.index.backend(snapshot, pid),
         Party::Prepared(_) => None,
@@ -35,7 +33,7 @@ pub fn look(view: &View) -> Option<String> {
     for cell in [
         number(graph.map(|graph| graph.waiting)),
         seconds.unwrap_or_default(),
-        graph.map(|graph| graph.roots.len().to_string()).unwrap_or_default(),
+        graph.map(|_| view.blocking_roots().count().to_string()).unwrap_or_default(),
         worst.map(|root| root.party.pid().to_string()).unwrap_or_default(),
         backend.map(words::who).unwrap_or_default(),
         backend.and_then(|backend| backend.state).map(|state| state.as_str().to_owned()).unwrap_or_default(),

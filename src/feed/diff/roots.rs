@@ -32,8 +32,7 @@ impl Roots {
         self.looks += 1;
         let look = self.looks;
         let mut drafts = Vec::new();
-        let is_one = |root: &&Root| change.after.standby(root.party).is_none();
-        for root in change.after.graph.roots.iter().filter(is_one) {
+        for root in change.after.blocking_roots() {
             let subject = change.after.subject(root.party);
             match self.roots.get_mut(&root.party) {
                 Some(seen) if !is_another(&seen.subject, &subject) => {

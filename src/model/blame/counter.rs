@@ -129,9 +129,9 @@ impl Counter {
         let mut costs = Costs { seconds, ..Costs::default() };
         let mut waits = FxHashMap::default();
         let mut episodes: FxHashMap<(Cause, usize), u64> = FxHashMap::default();
-        let is_by_design =
-            |party: Party| view.graph.wait_of(party).is_some_and(|(queue, _)| view.is_by_design(queue));
-        for (party, causes) in causes(&view.graph).into_iter().filter(|(party, _)| !is_by_design(*party)) {
+        let is_normal =
+            |party: Party| view.graph.wait_of(party).is_some_and(|(queue, _)| view.is_normal(queue));
+        for (party, causes) in causes(&view.graph).into_iter().filter(|(party, _)| !is_normal(*party)) {
             let (tag, start) = awaited(&view.graph, party);
             let same = |wait: &Wait| {
                 wait.tag == tag && (start.is_none() || wait.start.is_none() || wait.start == start)

@@ -8,12 +8,13 @@ use crate::model::awaited_locks::held_up;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::KEPT;
 use crate::model::lock::{LockTag, LockType};
+use crate::model::normal_wait::NormalWait;
 use crate::model::plan::Verb;
-use crate::model::standby::Standby;
 use crate::model::wait_graph::{Party, Queue, Root, WaitGraph, Waiter};
 use crate::model::{Timestamp, statement, words};
 
 const ROOT_BLOCKER: &str = "root_blocker";
+const LEADER: &str = "leader";
 
 /// The words for a root that keeps a session-level lock: its current statement shows nothing about the lock.
 const KEEPS: &str = " runs other statements";
@@ -21,40 +22,44 @@ const KEEPS: &str = " runs other statements";
 /// Critical if it has been idle in transaction for too long, is idle with a session-level lock, or blocks too many; a
 /// warning if it is idle in transaction, waits for what may never come, or a session has waited for too long.
 pub(super) fn root_blockers(look: &CheckInput<'_>) -> Vec<Finding> {
-    let roots = &look.graph.roots;
     let held = held_locks(look);
-    let is_one =
-        |root: &&Root| matches!(root.party, Party::Backend(_)) && look.view.standby(root.party).is_none();
-    let backends = || roots.iter().filter(is_one);
+    let backends = || look.blocking_roots().filter(|root| matches!(root.party, Party::Backend(_)));
     let listed = backends().take(LIMIT).map(|root| root_finding(look, root, held.get(&root.party).copied()));
     let left_out = backends().count().saturating_sub(LIMIT);
     listed.chain(Finding::more(ROOT_BLOCKER, left_out)).collect()
 }
 
-/// `4312 leads scheduler, 2 sessions wait to lead`, `3 sessions wait for a permit of exports`: no problems. A lease has a finding of
-/// its own.
-pub(super) fn standbys(look: &CheckInput<'_>) -> Vec<Finding> {
-    let roots = look.graph.roots.iter();
+/// `4312 leads scheduler, 2 sessions wait to lead`, `3 sessions wait for a permit of exports`. A lease has its own finding.
+pub(super) fn normal_waits(look: &CheckInput<'_>) -> Vec<Finding> {
     let finding = |root: &Root| {
         let pid = party_text(root.party);
-        let sessions = |count: u32| match count {
-            1 => "1 session waits".to_owned(),
-            many => format!("{} sessions wait", crate::text::count(many.into())),
-        };
-        let (check, summary) = match look.view.standby(root.party)? {
-            Standby::Lease(_) => return None,
-            Standby::Leader(name) => {
-                ("leader", format!("{pid} leads {name}, {} to lead", sessions(root.blocked)))
+        // The first session in a queue waits, too.
+        let (check, summary) = match look.normal_wait(root.party)? {
+            NormalWait::Leader(name) => {
+                (LEADER, format!("{pid} leads {name}, {} to lead", wait_words(root.blocked)))
             }
-            // The first in the queue waits, too.
-            Standby::Permit(name) => {
-                ("permit_queue", format!("{} for a permit of {name}", sessions(root.blocked + 1)))
+            NormalWait::Permit(name) => {
+                ("permit_queue", format!("{} for a permit of {name}", wait_words(root.blocked + 1)))
             }
+            NormalWait::Lease(_) => return None,
         };
         let finding = Finding::new(check, Severity::Info, summary, look.subject(root.party));
         Some(Finding { since: root.longest_wait, ..finding.about(look.about(root.party.pid(), None)) })
     };
-    roots.filter_map(finding).take(LIMIT).collect()
+    let mut findings: Vec<Finding> = look.graph.roots.iter().filter_map(finding).collect();
+    let left_out = findings.len().saturating_sub(LIMIT);
+    findings.truncate(LIMIT);
+    findings.extend(Finding::more(LEADER, left_out));
+    findings
+}
+
+/// `1 session waits`, `3 sessions wait`
+pub(super) fn wait_words(number: u32) -> String {
+    if number == 1 {
+        "1 session waits".to_owned()
+    } else {
+        format!("{} sessions wait", crate::text::count(number.into()))
+    }
 }
 
 fn held_locks<'a>(look: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {

@@ -1,5 +1,6 @@
 //! Leases, locks in Redis, rate limits and id generators.
 
+use super::blockers::wait_words;
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::id_generator;
@@ -59,7 +60,7 @@ fn many_expired<'a>(
     first.map(finding).into_iter().collect()
 }
 
-/// `lease report is held by node1 for 1m12s, 3 sessions wait for it`: no problem while its owner renews it.
+/// `lease report is held by node1 for 1m12s, 3 sessions wait for it`
 fn queues(look: &CheckInput<'_>) -> Vec<Finding> {
     let is_awaited = |row: &&LeaseRow| row.state == LeaseState::Held && row.waiting > 0;
     let rows = || look.leases.rows.iter().filter(is_awaited);
@@ -67,14 +68,10 @@ fn queues(look: &CheckInput<'_>) -> Vec<Finding> {
         let (name, owner) = (text::one_line(&row.name), owner_words(row));
         let age =
             row.acquired_at.map(|_| format!(" for{}", look.age_text(row.acquired_at))).unwrap_or_default();
-        let (waiting, verb) = match row.waiting {
-            1 => ("1 session".to_owned(), "waits"),
-            many => (format!("{} sessions", text::count(many.into())), "wait"),
-        };
-        let summary = format!("lease {name} is held by {owner}{age}, {waiting} {verb} for it");
-        let finding = Finding::new("lease_queue", Severity::Info, &summary, Subject::Lease(row.id));
-        let short = format!("lease {name} held by {owner}{age}, {} {verb}", text::count(row.waiting.into()));
-        Finding { since: row.acquired_at, ..finding.short(short) }
+        let head = format!("lease {name} is held by {owner}{age}, {}", wait_words(row.waiting));
+        let finding =
+            Finding::new("lease_queue", Severity::Info, format!("{head} for it"), Subject::Lease(row.id));
+        Finding { since: row.acquired_at, ..finding.short(head) }
     };
     let more = Finding::more("lease_queue", rows().count().saturating_sub(LIMIT));
     rows().take(LIMIT).map(finding).chain(more).collect()

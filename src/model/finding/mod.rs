@@ -135,7 +135,7 @@ const CHECKS: &[(Check, bool)] = &[
     (leases::generators_ahead, false),
     (leases::full_limits, false),
     (server::stale_sections, false),
-    (blockers::standbys, true),
+    (blockers::normal_waits, true),
     (locks::idle_locks, true),
     (transactions::forgotten, true),
     (transactions::long_running, true),

@@ -20,7 +20,7 @@ pub(super) const LONG_WAIT: &str = "long_wait";
 /// lock wait too long themselves, it is part of a chain, whose first such wait is reported: usually the one for a lock of
 /// the root.
 pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
-    let queues = look.graph.queues.iter().filter(|queue| !look.is_by_design(queue));
+    let queues = look.graph.queues.iter().filter(|queue| !look.is_normal(queue));
     let mut waits: Vec<_> = queues.filter_map(|queue| longest_wait(look, queue)).collect();
     waits.sort_by_key(|wait| (wait.since, wait.waiter.pid));
     let left_out = waits.len().saturating_sub(LIMIT);
@@ -177,8 +177,8 @@ fn event_since(row: &Backend) -> Option<crate::model::Timestamp> {
 
 fn event_finding(look: &CheckInput<'_>, row: &Backend, event: &Event) -> Finding {
     let who = perhaps(look.snapshot, row, event);
-    let replayed =
-        look.snapshot.server().and_then(|server| server.replayed_at).filter(|_| event_since(row).is_none());
+    let replayed = look.snapshot.server().and_then(|server| server.replayed_at);
+    let replayed = replayed.filter(|_| row.backend_type.as_deref() == Some("startup"));
     let since = match (event_since(row), replayed) {
         (Some(since), _) => format!("; its statement began{} ago", look.age_text(Some(since))),
         (None, Some(at)) => format!("; the last transaction was replayed{} ago", look.age_text(Some(at))),

@@ -107,6 +107,18 @@ pub struct LockNames {
     computed: known::Cache,
 }
 
+/// Shown instead of a name that resembles a secret.
+const HIDDEN: &str = "(name hidden)";
+
+/// What sessions wait for with this key, by their statements; None if one is missing or differs.
+pub fn waited<'a>(key: LockKey, statements: impl Iterator<Item = Option<&'a QueryText>>) -> Option<Waited> {
+    let mut statements = statements.map(|statement| statement.map(|statement| &**statement.unredacted()));
+    let first = statements.next()??;
+    let (found, tag) = statement::waited(key, first)?;
+    let found = if speaks_of_secret(first) { found.named(HIDDEN) } else { found };
+    statements.all(|other| other.is_some_and(|other| other.starts_with(tag))).then_some(found)
+}
+
 impl LockNames {
     pub(crate) fn restored(configured: Layer, learned: Layer) -> Self {
         Self { configured: Arc::new(configured), learned: Arc::new(learned), ..Self::default() }
@@ -175,12 +187,6 @@ impl LockNames {
     pub fn in_statement(&self, key: LockKey, statement: &QueryText) -> Option<LockName> {
         let statement = Some(statement.unredacted()).filter(|_| !self.without_statements)?;
         statement::resolve(key, statement).filter(|_| !speaks_of_secret(statement))
-    }
-
-    /// What a session waits for by design, by its statement.
-    pub fn waited(&self, key: LockKey, statement: &QueryText) -> Option<Waited> {
-        let statement = Some(statement.unredacted()).filter(|_| !self.without_statements)?;
-        statement::waited(key, statement).filter(|_| !speaks_of_secret(statement))
     }
 
     /// The same names, but none from statements: such a name is a literal of the statement.

@@ -50,7 +50,7 @@ fn tagged_calls(mut statement: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// What a session waits for by design.
+/// What a session waits for that calls [`locktop_locks`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
     /// One of the permits of this semaphore.
@@ -59,13 +59,24 @@ pub enum Waited {
     Leader(String),
 }
 
-/// By the statement of a session that waits for this key.
-pub(super) fn waited(key: LockKey, statement: &str) -> Option<Waited> {
-    let (word, name) = tagged_calls(statement).find(|(_, name)| Key::named(name).number() == key)?;
-    match (word, name.strip_suffix(" #queue")) {
-        ("lead", _) => Some(Waited::Leader(name.to_owned())),
-        (_, semaphore) => semaphore.map(|name| Waited::Permit(name.to_owned())),
+impl Waited {
+    pub(super) fn named(self, name: &str) -> Self {
+        match self {
+            Self::Permit(_) => Self::Permit(name.to_owned()),
+            Self::Leader(_) => Self::Leader(name.to_owned()),
+        }
     }
+}
+
+/// By the comment that the statement begins with, which is returned too.
+pub(super) fn waited(key: LockKey, statement: &str) -> Option<(Waited, &str)> {
+    let (word, name) = tagged_calls(statement).next().filter(|(_, name)| Key::named(name).number() == key)?;
+    let tag = statement.split_inclusive(" */ ").next()?;
+    let waited = match (word, name.strip_suffix(" #queue")) {
+        ("lead", _) => Waited::Leader(name.to_owned()),
+        (_, semaphore) => Waited::Permit(semaphore?.to_owned()),
+    };
+    Some((waited, tag))
 }
 
 /// The name whose hash the key is. The first that stands for several permits, `exports #1-3`, is one of them: `exports #2 of 3`.
@@ -159,6 +170,7 @@ mod tests {
             (Key::named("b").number(), "/* lock b", None),
             (Key::named("a/b #2").number(), "/* lock a/b #1-3 */ SELECT 1", Some("a/b #2 of 3")),
             (Key::named("a/b #4").number(), "/* lock a/b #1-3 */ SELECT 1", None),
+            (Key::named("a").number(), "/* lead a */ SELECT 1", Some("a")),
             (Key::named("a #1").number(), "/* lock a #1-4000000000 */ SELECT 1", None),
             (Key::named("a #1-b #3").number(), "/* lock a #1-b #1-3 */ SELECT 1", Some("a #1-b #3 of 3")),
             (Key::named("a #3").number(), "/* lock a #1-3 */ /* lock a #3 */ SELECT 1", Some("a #3 of 3")),

@@ -232,3 +232,24 @@ proptest::proptest! {
         proptest::prop_assert_eq!(name, Some(word + "?"));
     }
 }
+
+#[test]
+fn sessions_wait_for_the_same_by_their_statements_or_nothing_is_known() {
+    use locktop_locks::advisory::Key;
+    let of = |key: &str, statements: &[&str]| {
+        let statements: Vec<_> =
+            statements.iter().map(|text| (!text.is_empty()).then(|| (*text).into())).collect();
+        waited(Key::named(key).number(), statements.iter().map(Option::as_ref))
+    };
+    let lead = "/* lead a */ SELECT pg_advisory_lock(1)";
+    let leader = |name: &str| Some(Waited::Leader(name.to_owned()));
+    assert_eq!(of("a", &[lead, lead]), leader("a"));
+    assert_eq!(of("a", &["/* lead token-refresh */ SELECT 1"]), None, "another key");
+    assert_eq!(of("token-refresh", &["/* lead token-refresh */ SELECT 1"]), leader("(name hidden)"));
+    assert_eq!(of("a #queue", &["/* lock a #queue */ SELECT 1"]), Some(Waited::Permit("a".to_owned())));
+    for others in [&["/* lock a */ SELECT 1"][..], &["SELECT 1"], &[""], &["/* lead a"]] {
+        assert_eq!(of("a", others), None, "{others:?}");
+        assert_eq!(of("a", &[&[lead], others].concat()), None, "{others:?}");
+    }
+    assert_eq!(of("a", &[]), None);
+}

@@ -66,7 +66,7 @@ impl Known {
         for party in parties {
             let name = name(view, snapshot, party);
             match about(view, party) {
-                None if !is_root(view, party) => known.refused.push(format!("{name} is no root blocker")),
+                None if !is_root(view, party) || view.normal_wait(party).is_some() => known.refused.push(format!("{name} is no root blocker")),
                 Some(Finding { expected: Some(entry), .. }) => {
                     expected.push((name, ExpectedBlocker::clone(entry)));
                 }

@@ -317,8 +317,11 @@ fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
         }
         Party::Backend(_) => "It holds that until it calls pg_advisory_unlock or its session ends; with pg_advisory_xact_lock, until its transaction ends.".to_owned(),
     };
-    if let (Some(first), Some(what)) = (look.standby_words(party), look.waits_for(party)) {
-        return vec![asks, format!("{} is {first}, and waits itself, for {what}.", look.who(party))];
+    if let Some(what) = look.awaited_words(party) {
+        return vec![
+            asks,
+            format!("{} is the first session in the queue, and polls for {what}.", look.who(party)),
+        ];
     }
     vec![asks, format!("{} holds it {}.", look.who(party), how(mode)), until]
 }

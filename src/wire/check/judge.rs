@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::measure::{MEASURES, Measured};
+use super::measure::MEASURES;
+use super::measured::Measured;
 use super::range::Range;
 use crate::model::section::Observed;
 use crate::model::sections::SectionRead;

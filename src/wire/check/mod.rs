@@ -2,14 +2,17 @@
 //!
 //! Source: <https://www.monitoring-plugins.org/doc/guidelines.html>
 
+mod blockers;
 mod judge;
 mod measure;
+mod measured;
 mod range;
 mod render;
 #[cfg(test)]
 mod tests;
 
 pub use judge::{Judged, Limits, Report, Status, names};
-pub use measure::{MEASURES, Measure, Measured, measured_parts};
+pub use measure::{MEASURES, Measure, measured_parts};
+pub use measured::Measured;
 pub use range::{Range, RangeError};
 pub use render::{CheckFormat, render};

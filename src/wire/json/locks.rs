@@ -8,6 +8,7 @@ use super::readable;
 use crate::model::Timestamp;
 use crate::model::blame::{self, Group, Span};
 use crate::model::lock::{Lock, LockTag, LockType};
+use crate::model::normal_wait::NormalWait;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::wait_graph::{Edge, EdgeKind, Party, WaitGraph};
@@ -99,7 +100,11 @@ pub(super) fn edge(edge: &Edge, locks: &Locks<'_>, gids: &Gids<'_>) -> impl Json
     )
 }
 
-pub(super) fn roots(graph: &WaitGraph, gids: &Gids<'_>, now: Timestamp) -> impl Iterator<Item = impl Json> {
+pub(super) fn roots(
+    (view, graph): (&View, &WaitGraph),
+    gids: &Gids<'_>,
+    now: Timestamp,
+) -> impl Iterator<Item = impl Json> {
     graph.roots.iter().map(move |root| {
         object!(
             root;
@@ -107,6 +112,7 @@ pub(super) fn roots(graph: &WaitGraph, gids: &Gids<'_>, now: Timestamp) -> impl 
             gid = gids.gid(root.party),
             blocked, frees, in_turn, still_blocked, may_stay_blocked, others_must_end,
             longest_wait = root.longest_wait.map(|since| (now - since).as_seconds_f64().max(0.0)),
+            normal_wait = view.normal_wait(root.party).map(NormalWait::as_str),
         )
     })
 }

@@ -85,7 +85,7 @@ fn document(view: &View, snapshot: &Snapshot) -> Object<impl Fn(&mut Writer) -> 
             queues[] = locks::queues(graph, locks),
             edges[] = edges.iter().map(|edge| locks::edge(edge, locks, gids)),
             edges_omitted = edges_omitted,
-            roots[] = locks::roots(graph, gids, snapshot.taken_at),
+            roots[] = locks::roots((view, graph), gids, snapshot.taken_at),
             cycles[] = graph.cycles.iter().map(|cycle| cycle.iter().map(|party| party.pid()).collect::<Vec<_>>()),
             tasks[] = tasks::tasks(view, snapshot),
             executions[] = tasks::executions(view, snapshot),

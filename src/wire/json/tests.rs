@@ -147,7 +147,7 @@ fn queues_edges_and_roots_point_at_the_locks() {
         roots[0],
         json!({
             "pid": 1, "gid": null, "blocked": 2, "frees": 1, "in_turn": 1, "still_blocked": 0, "may_stay_blocked": 0,
-            "others_must_end": 0, "longest_wait": 60.0
+            "others_must_end": 0, "longest_wait": 60.0, "normal_wait": null
         })
     );
     assert_eq!((&roots[1]["pid"], &roots[1]["gid"]), (&json!(0), &json!("order 7")));

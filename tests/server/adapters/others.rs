@@ -11,7 +11,7 @@ const JOBRUNR: &str = include_str!("tables/jobrunr.sql");
 const SPRING_BATCH: &str = include_str!("tables/spring_batch.sql");
 const DELAYED_JOB: &str = include_str!("tables/delayed_job.sql");
 
-/// What failed can keep its owner and a time of expiry, and what is suspended is not run again: neither is lost.
+/// A failed job can keep its owner and a time of expiry, and a suspended one is not run again: neither is lost.
 #[tokio::test]
 async fn camunda() {
     let (now, ahead, past) = ("now()", "now() + interval '5 min'", "now() - interval '1 s'");

@@ -3,11 +3,11 @@
 
 mod leases;
 mod limits;
+mod normal_waits;
 mod queue;
 mod refusals;
 #[path = "../tasks/stage.rs"]
 mod stage;
-mod standby;
 #[path = "../../support/suite.rs"]
 mod support;
 mod uncommitted;

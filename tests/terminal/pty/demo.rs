@@ -198,17 +198,15 @@ fn a_person_ends_a_live_lease_of_the_demo() {
     screen.keys("/held<enter>");
     within_three(&mut screen, |screen| {
         select(screen, "g", "held");
-        let lease = screen
-            .contents()
-            .lines()
-            .find(|line| line.starts_with('>'))
-            .and_then(|line| line.split_whitespace().nth(2).map(str::to_owned));
         screen.keys("U");
         if !screen.answers("to confirm", &["has ended", "it is not held", "released"]) {
             screen.keys("<enter>");
             return false;
         }
-        screen.keys(&format!("{}<enter>", lease.unwrap_or_default()));
+        // From the question: the key `g` may have been read after the row was.
+        let text = screen.contents();
+        let lease = text.split_once("End lease ").and_then(|(_, rest)| rest.split_whitespace().next());
+        screen.keys(&format!("{}<enter>", lease.expect("the question names its lease")));
         screen.answers("has ended", &["nothing was done", "has changed"])
     });
     screen.keys("q");

@@ -16,7 +16,8 @@ const SHOWN: usize = 200;
 /// ```
 ///
 /// A statement that locks a name has it in a comment, so it is in `pg_stat_activity.query` of the holder and of those who
-/// wait, and in the server's log of a long wait; locktop shows it. There is no comment for a name of more than 200 bytes, or with
+/// wait, and in the server's log of a long wait; locktop shows it. The comment of [`Locks::elect`](super::Locks::elect) begins with
+/// `lead` instead of `lock`, by which locktop recognizes an election. There is no comment for a name of more than 200 bytes, or with
 /// `/*`, `*/` or a control character. A name must not be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

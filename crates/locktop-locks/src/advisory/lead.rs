@@ -47,8 +47,8 @@ impl<S: Source> Locks<S> {
         lead::lead(stop, || self.elect(name), |_| work(), Guard::release).await
     }
 
-    /// Waits to be the leader `name`, as [`Self::lead`] does before the work. It is the lock of that name; locktop shows its holder
-    /// as the leader, and those who wait as no problem.
+    /// Waits for the lock `name`, as [`Self::lead`] does before its work. locktop shows its holder as the leader, and does not
+    /// report the sessions that wait for it as blocked.
     ///
     /// # Errors
     /// As for [`Self::lock`].

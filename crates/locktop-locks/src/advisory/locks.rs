@@ -105,6 +105,8 @@ impl<S: Source> Locks<S> {
         wait: Wait,
     ) -> Result<Option<Guard>, Error> {
         if let Some(pid) = session.lock_or_none(&locks, wait).await? {
+            // Locks that the guard acquires later elect no leader.
+            session.leads = false;
             return Ok(Some(Guard::new(session, pid, locks)));
         }
         session.give_back();

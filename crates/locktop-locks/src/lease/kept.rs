@@ -37,8 +37,9 @@ impl Kept {
         let is_old = clock::since_boot().saturating_sub(idle.since) >= KEPT;
         let connection = idle.stopped();
         // The timer does not count the time of a suspended process.
-        let answer = timeout(ANSWER, connection.client.check_connection()).await;
-        if !is_old && matches!(answer, Ok(Ok(()))) {
+        let answer =
+            if is_old { None } else { timeout(ANSWER, connection.client.check_connection()).await.ok() };
+        if matches!(answer, Some(Ok(()))) {
             return Some(connection);
         }
         tokio::spawn(connection.close(GOODBYE));

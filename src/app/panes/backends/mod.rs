@@ -267,7 +267,7 @@ fn wait_classes(context: &Context<'_>) -> Line {
 }
 
 pub(super) fn root_state(context: &Context<'_>, party: Party, room: usize) -> Cell {
-    if let Some(words) = context.view.standby_words(party) {
+    if let Some(words) = context.view.normal_wait_words(party) {
         return Cell::plain(words);
     }
     match party {

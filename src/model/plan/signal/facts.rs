@@ -167,7 +167,10 @@ fn named(
     if release.standby {
         lines.push(("by", "a synchronous standby: each of them waits for it when it commits".to_owned()));
     }
-    if let Some(what) = parties.first().and_then(|party| index.waits_for(*party)) {
+    if let [party] = parties
+        && let Some(what) = index.awaited_words(*party)
+        && !release.still.is_empty()
+    {
         lines.push(("by", format!("{what}: each of them waits for it")));
     }
     if verb == Verb::Cancel && !release.unsure.is_empty() && release.possible.is_empty() && !release.standby {

@@ -1,16 +1,19 @@
-//! Waits by design: for a lease, for a permit, and to lead.
+//! Waits that are normal operation: for a lease, for a permit, and to be elected leader.
 
 use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::locks::advisory::{Locks, Wait};
+use locktop::locks::advisory::{Key, Locks, Wait};
 use locktop::locks::lease::{Lease, Request};
-use locktop::model::finding::Severity;
+use locktop::model::finding::{Finding, Severity};
+use locktop::model::lock_key::LockKey;
 use locktop::model::view::View;
+use locktop::model::wait_graph::Party;
 use locktop::model::why::why;
 
 use tokio::task::JoinSet;
 
+use super::super::binary::{locktop, run_beside};
 use super::own;
 use super::stage::Stage;
 use super::support;
@@ -30,16 +33,17 @@ fn checks(view: &View) -> Vec<(&'static str, String)> {
     view.findings.iter().map(|finding| (finding.check, finding.summary.to_string())).collect()
 }
 
-/// On a server of their own, whose locks are all theirs.
+/// On a server without other locks.
 #[tokio::test]
-async fn those_who_wait_by_design_are_no_problem() {
+async fn normal_waits_are_no_problem_and_a_real_blocker_is_one() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     lease(&server).await;
     leader(&server).await;
     permit(&server).await;
+    impostor(&server).await;
 }
 
-/// The first in the queue for a lease holds the lock that the others wait for, and waits for the lease itself.
+/// The first session in the queue holds the lock that the others wait for, and polls for the lease.
 async fn lease(server: &EmbeddedServer) {
     let mut stage = Stage::on(server, &own()).await;
     let request = |owner: &str| Request::new("report", owner, Duration::from_secs(3600));
@@ -55,7 +59,10 @@ async fn lease(server: &EmbeddedServer) {
     }
     let view = stage.look().await;
     let (findings, root) = (&view.findings, &view.graph.roots[0]);
-    assert_eq!(view.standby_words(root.party).as_deref(), Some("first in the queue for lease report"));
+    assert_eq!(
+        view.normal_wait_words(root.party).as_deref(),
+        Some("first in the queue for lease report of node1")
+    );
     assert_eq!((root.blocked, root.frees, root.in_turn, root.still_blocked), (2, 0, 0, 2));
     assert_eq!(checks(&view).len(), 1);
     let text = &*findings[0].summary;
@@ -66,13 +73,16 @@ async fn lease(server: &EmbeddedServer) {
     let second = view.graph.queues[0].waiters[0].party;
     let why = why(&view, second);
     assert!(
-        why[1].ends_with(
-            "is first in the queue for lease report, and waits itself, for lease report of node1."
-        ),
+        why[1].ends_with("is the first session in the queue, and polls for lease report of node1."),
         "{why:?}"
     );
-    // As promised: without the first, the second is the first, and nobody has the lease.
+    let json = stage.json();
+    assert_eq!((&json["roots"][0]["normal_wait"], &json["roots"][0]["frees"]), (&"lease".into(), &0.into()));
+    // A session that has sent nothing for a minute does not poll: it blocks the queue.
     let pid = root.party.pid();
+    stage.later(61);
+    assert!(is_root_blocker(stage.view(), pid), "{:?}", stage.view().findings);
+    // As promised: when the first session has ended, the second one is the first, and node1 still has the lease.
     stage.client().await.execute("SELECT pg_terminate_backend($1, 5000)", &[&pid]).await.unwrap();
     let view = stage.look().await;
     assert!(view.graph.roots.iter().all(|root| root.frees == 0 && root.party.pid() != pid));
@@ -82,7 +92,7 @@ async fn lease(server: &EmbeddedServer) {
     stage.look_until("no wait", |view| view.graph.queues.is_empty()).await;
 }
 
-/// When a leader ends, the next one leads.
+/// If a leader ends, the next session leads.
 async fn leader(server: &EmbeddedServer) {
     let mut stage = Stage::on(server, "").await;
     let mut tasks = JoinSet::new();
@@ -101,13 +111,18 @@ async fn leader(server: &EmbeddedServer) {
     assert_eq!((root.blocked, root.frees, root.in_turn), (2, 1, 1));
     assert_eq!(checks(view), [("leader", format!("{pid} leads scheduler, 2 sessions wait to lead"))]);
     stage.client().await.execute("SELECT pg_terminate_backend($1, 5000)", &[&pid]).await.unwrap();
+    let target = stage.info().to_key_value();
+    let said = run_beside(locktop(&["check", &target])).await;
+    for value in ["longest_wait=0s", "worst_root=0;", "root_age=0s", "idle_root=0s"] {
+        assert!(said.out.contains(value), "{value}: {}", said.out);
+    }
     let is_another = |view: &View| view.graph.roots.first().is_some_and(|root| root.party.pid() != pid);
     stage.look_until("another leader", is_another).await;
     tasks.shutdown().await;
     stage.look_until("no wait", |view| view.graph.queues.is_empty()).await;
 }
 
-/// The first in the queue for a permit holds the lock that the others wait for.
+/// The first session in the queue holds the lock that the others wait for.
 async fn permit(server: &EmbeddedServer) {
     let mut stage = Stage::on(server, "").await;
     let locks =
@@ -125,4 +140,38 @@ async fn permit(server: &EmbeddedServer) {
     assert_eq!(checks(&view), [("permit_queue", "3 sessions wait for a permit of exports".to_owned())]);
     tasks.shutdown().await;
     drop(held);
+}
+
+/// A session that holds the lock of an election but was not elected, and a leader with sessions behind a session that waits to lead.
+async fn impostor(server: &EmbeddedServer) {
+    let mut stage = Stage::on(server, "CREATE TABLE t (id int)").await;
+    let session = stage.client().await;
+    let pid = support::pid(&session).await;
+    let LockKey::Bigint(key) = Key::named("scheduler").number() else { panic!("a name has one number") };
+    session.batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({key})")).await.unwrap();
+    let mut tasks = JoinSet::new();
+    let locks = Locks::new(stage.info().clone().with_application_name("one")).without_pooler_test();
+    tasks.spawn(async move { drop(locks.elect("scheduler").await.unwrap()) });
+    queued(&stage, "one").await;
+    assert!(is_root_blocker(&*stage.look().await, pid), "it is in a transaction");
+    session.batch_execute(&format!("SELECT pg_advisory_lock({key}); COMMIT")).await.unwrap();
+    assert!(is_root_blocker(&*stage.look().await, pid), "it was not elected");
+    session.batch_execute(&format!("/* lead scheduler */ SELECT pg_advisory_lock({key})")).await.unwrap();
+    assert!(!is_root_blocker(&*stage.look().await, pid));
+    let waits = stage.client().await;
+    waits.batch_execute("BEGIN; LOCK TABLE t").await.unwrap();
+    let elects = format!("/* lead scheduler */ SELECT pg_advisory_lock({key})");
+    tasks.spawn(async move { waits.batch_execute(&elects).await.unwrap() });
+    let reads = stage.client().await;
+    tasks.spawn(async move { reads.batch_execute("TABLE t").await.unwrap() });
+    stage.look_until("three sessions wait", |view| view.graph.waiting == 3).await;
+    assert!(is_root_blocker(stage.view(), pid), "one session does not wait to lead");
+    tasks.shutdown().await;
+}
+
+fn is_root_blocker(view: &View, pid: i32) -> bool {
+    let is_it = |finding: &Finding| finding.check == "root_blocker" && finding.is_about(Party::Backend(pid));
+    let is_one = view.findings.iter().any(is_it);
+    assert_eq!(is_one, view.normal_wait(Party::Backend(pid)).is_none());
+    is_one
 }
