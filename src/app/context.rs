@@ -13,7 +13,7 @@ use crate::model::promise::Promise;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskId, TaskRow};
 use crate::model::view::{SnapshotView, View};
-use crate::model::wait_graph::{End, Party, Queue, Release, Root, TreeNode};
+use crate::model::wait_graph::{Party, Queue, Release, Root, TreeNode};
 use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Timestamp, words};
 
@@ -136,7 +136,7 @@ impl<'a> Context<'a> {
     }
 
     pub fn released(&self, party: Party) -> Release {
-        self.view.graph.release(&[party], End::Session)
+        self.snapshot_view().release(Verb::Terminate, &[party])
     }
 
     pub fn snapshot_view(&self) -> SnapshotView<'a> {

@@ -167,10 +167,13 @@ impl Digest {
         }
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
         let leases = lease::Board::of(&snapshot);
-        let normal_waits = NormalWaits::of(&graph, &leases, &snapshot, &index);
-        if normal_waits.holds_back(&graph) {
-            normal_waits.hold_back(Arc::make_mut(&mut graph));
-        }
+        let normal_waits = if snapshot.locks.is_known() {
+            let waits = NormalWaits::of(&graph, &leases, &snapshot, &index);
+            waits.hold_back(&mut graph);
+            Arc::new(waits)
+        } else {
+            Arc::clone(&before.normal_waits)
+        };
         let past = &mut self.past;
         past.series = Arc::clone(&series);
         past.deadlocks.look(&snapshot, &graph, &index);
@@ -184,7 +187,7 @@ impl Digest {
             runs_since: Arc::new(held::runs(&tasks, &snapshot)),
             tasks: Arc::new(tasks),
             leases: Arc::new(leases),
-            normal_waits: Arc::new(normal_waits),
+            normal_waits,
             queue: Arc::new(work_queue::Board::of(&snapshot, &self.thresholds)),
             adapters: Arc::new(adapters),
             graph,

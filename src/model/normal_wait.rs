@@ -2,23 +2,25 @@
 //! advisory lock. Its holder is the leader, or the first session in the queue, which polls for the lease or the permit; `pg_locks` does
 //! not show that.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::backend::{Backend, State};
-use super::lease::Board;
+use super::lease::{Board, LeaseId};
 use super::lock::LockMode;
 use super::lock_key::LockKey;
-use super::lock_name::{Waited, waited};
+use super::lock_name::{Waited, asks_for_permit, waited};
 use super::snapshot::Snapshot;
 use super::snapshot_index::SnapshotIndex;
-use super::wait_graph::{Holder, Party, Queue, Release, WaitGraph};
+use super::wait_graph::{End, Party, Queue, Release, Root, WaitGraph};
 use super::{Text, Timestamp};
 
 /// What the sessions behind a party wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NormalWait {
-    /// The lease at this place of the board; the party is the first session in its queue.
-    Lease(usize),
+    /// This lease; the party is the first session in its queue.
+    Lease(LeaseId),
     /// A permit of this semaphore; the party is the first session in its queue.
     Permit(Text),
     /// To be elected under this name; the party is the leader.
@@ -40,18 +42,28 @@ impl NormalWait {
 /// second, unless its program sets a longer `retry`.
 const SILENT: f64 = 60.0;
 
-/// The parties behind which all sessions wait for the same of these.
+/// Seconds in which the statement that made it the first in a queue for permits may still be its last one.
+const ENTERED: f64 = 2.0;
+
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct NormalWaits(FxHashMap<Party, NormalWait>);
+pub struct NormalWaits {
+    /// The parties behind which all sessions wait for the same of these.
+    waits: FxHashMap<Party, NormalWait>,
+    /// First sessions in the queue for a lease that wait for a lock themselves.
+    waiting: Vec<Party>,
+}
 
 impl NormalWaits {
     /// Any doubt makes a party an ordinary blocker: another lock, sessions behind its waiters, an open transaction, a statement
     /// that is not known.
     pub fn of(graph: &WaitGraph, leases: &Board, snapshot: &Snapshot, index: &SnapshotIndex) -> Self {
-        let rows = leases.rows.iter().enumerate();
-        let keys: FxHashMap<LockKey, usize> = rows.filter_map(|(at, row)| Some((row.queue?, at))).collect();
+        if !snapshot.backends.is_known() {
+            return Self::default();
+        }
+        let keys: FxHashMap<LockKey, &LeaseId> =
+            leases.rows.iter().filter_map(|row| Some((row.queue?, &row.id))).collect();
         let datid = snapshot.server().map(|server| server.datid);
-        let mut found: FxHashMap<Party, Option<(NormalWait, u32)>> = FxHashMap::default();
+        let mut found: FxHashMap<Party, Option<(NormalWait, LockKey, u32)>> = FxHashMap::default();
         for queue in &graph.queues {
             let key = queue.tag.advisory_key();
             let lease = || keys.get(&key.filter(|_| queue.tag.database() == datid)?).copied();
@@ -60,54 +72,88 @@ impl NormalWaits {
                 Waited::Permit(name) => Some(NormalWait::Permit(name.into())),
                 Waited::Leader(name) => Some(NormalWait::Leader(name.into())),
             };
-            let wait = lease().map(NormalWait::Lease).or_else(by_statements);
+            let wait = lease().map(|id| NormalWait::Lease(*id)).or_else(by_statements);
             for holder in &queue.holders {
-                let fits = |wait: &NormalWait| is_at_work(wait, key, holder, (snapshot, index));
-                let own = wait.clone().filter(fits).map(|wait| (wait, parties(queue)));
+                let is_whole = holder.modes.iter().any(|mode| mode == LockMode::Exclusive);
+                let own =
+                    wait.clone().zip(key).filter(|_| is_whole).map(|(wait, key)| (wait, key, parties(queue)));
                 // A session that holds several awaited locks is an ordinary blocker.
                 found.entry(holder.party).and_modify(|known| *known = None).or_insert(own);
             }
         }
-        let alone = |(party, own): (Party, Option<(NormalWait, u32)>)| {
-            let (wait, waiters) = own?;
-            let root = index.root(graph, party)?;
-            (root.blocked == waiters).then_some((party, wait))
-        };
-        Self(found.into_iter().filter_map(alone).collect())
+        let mut all = Self::default();
+        for (party, own) in found {
+            let Some((wait, key, waiters)) = own else { continue };
+            let Some(backend) = index.backend(snapshot, party.pid()) else { continue };
+            match index.root(graph, party) {
+                Some(root)
+                    if root.blocked == waiters && is_at_work(&wait, key, backend, snapshot.taken_at) =>
+                {
+                    all.waits.insert(party, wait);
+                }
+                None if matches!(wait, NormalWait::Lease(_)) && graph.blocks(party) == waiters => {
+                    all.waiting.push(party);
+                }
+                _ => {}
+            }
+        }
+        all
     }
 
     pub fn get(&self, party: Party) -> Option<&NormalWait> {
-        self.0.get(&party)
+        self.waits.get(&party)
     }
 
-    fn is_first(&self, party: Party) -> bool {
-        matches!(self.get(party), Some(NormalWait::Lease(_) | NormalWait::Permit(_)))
+    /// The sessions that are first in a queue for a lease or a permit.
+    fn firsts(&self) -> Vec<Party> {
+        let roots = self.waits.iter().filter(|(_, wait)| !matches!(wait, NormalWait::Leader(_)));
+        roots.map(|(party, _)| *party).chain(self.waiting.iter().copied()).collect()
     }
 
-    /// Whether [`Self::hold_back`] would change the graph.
-    pub fn holds_back(&self, graph: &WaitGraph) -> bool {
-        graph.roots.iter().any(|root| root.frees + root.in_turn > 0 && self.is_first(root.party))
-    }
-
-    /// If the first session in a queue ends, the next one becomes the first: none gets the lease or the permit by that.
-    pub fn hold_back(&self, graph: &mut WaitGraph) {
-        for root in graph.roots.iter_mut().filter(|root| self.is_first(root.party)) {
-            root.still_blocked += root.frees + root.in_turn;
-            (root.frees, root.in_turn, root.others_must_end) = (0, 0, None);
+    /// Corrects the numbers of the roots, and of the parties of deadlocks, as [`Self::held_back`] does.
+    pub fn hold_back(&self, graph: &mut Arc<WaitGraph>) {
+        let firsts = self.firsts();
+        let above: Vec<Party> =
+            firsts.iter().flat_map(|first| [graph.roots_above(*first), vec![*first]].concat()).collect();
+        let held = |root: &Root| {
+            let release = self.held_back(graph, graph.release(&[root.party], End::Session));
+            let number = |parties: &[Party]| u32::try_from(parties.len()).unwrap_or(u32::MAX);
+            let changed = Root {
+                frees: number(&release.now),
+                in_turn: number(&release.in_turn),
+                still_blocked: number(&release.still),
+                others_must_end: release.others_must_end(),
+                ..*root
+            };
+            (changed != *root).then_some(changed)
+        };
+        let all = graph.roots.iter().chain(&graph.in_cycles).filter(|root| above.contains(&root.party));
+        let changed: Vec<Root> = all.filter_map(held).collect();
+        if changed.is_empty() {
+            return;
+        }
+        let graph = Arc::make_mut(graph);
+        for root in graph.roots.iter_mut().chain(&mut graph.in_cycles) {
+            if let Some(changed) = changed.iter().find(|changed| changed.party == root.party) {
+                *root = changed.clone();
+            }
         }
     }
 
-    /// The same for the end of several parties.
-    pub fn held_back(&self, graph: &WaitGraph, parties: &[Party], release: Release) -> Release {
-        let first: Vec<Party> = parties.iter().copied().filter(|party| self.is_first(*party)).collect();
-        if first.is_empty() {
+    /// If the first session in a queue ends or continues, the one that is first then polls: none gets the lease or the permit by
+    /// that.
+    pub fn held_back(&self, graph: &WaitGraph, release: Release) -> Release {
+        let firsts = self.firsts();
+        if firsts.is_empty() {
             return release;
         }
-        let behind = graph.blocked_by_all(&first);
+        let behind = graph.blocked_by_all(&firsts);
         let is_behind = |party: &Party| behind.contains(party);
         let (held, now) = release.now.into_iter().partition::<Vec<_>, _>(is_behind);
         let (more, in_turn) = release.in_turn.into_iter().partition::<Vec<_>, _>(is_behind);
-        let others = if held.is_empty() && more.is_empty() { release.others } else { Vec::new() };
+        let is_known =
+            held.is_empty() && more.is_empty() && !release.others.iter().any(|other| firsts.contains(other));
+        let others = if is_known { release.others } else { Vec::new() };
         Release { still: [release.still, held, more].concat(), now, in_turn, others, ..release }
     }
 }
@@ -120,31 +166,23 @@ fn parties(queue: &Queue) -> u32 {
     u32::try_from(parties.len()).unwrap_or(u32::MAX)
 }
 
-/// Whether the holder does what it must: the first in a queue has polled a moment ago, and the last statement of a leader is its election.
-fn is_at_work(
-    wait: &NormalWait,
-    key: Option<LockKey>,
-    holder: &Holder,
-    (snapshot, index): (&Snapshot, &SnapshotIndex),
-) -> bool {
-    let Party::Backend(pid) = holder.party else { return false };
-    let Some(backend) = index.backend(snapshot, pid) else { return false };
-    if !holder.modes.iter().any(|mode| mode == LockMode::Exclusive) {
-        return false;
-    }
+/// Whether it does what it must: the first in a queue has polled a moment ago, and the last statement of a leader is its election.
+fn is_at_work(wait: &NormalWait, key: LockKey, backend: &Backend, now: Timestamp) -> bool {
+    let Some(query) = &backend.query else { return false };
+    let within = |seconds: f64| {
+        let last = backend.state_change.max(backend.query_start);
+        last.is_some_and(|at| (now - at).as_seconds_f64() < seconds)
+    };
+    let is_open = backend.state.is_none_or(State::is_idle_in_transaction);
+    let own = || waited(key, std::iter::once(Some(query)));
     match wait {
-        NormalWait::Lease(_) | NormalWait::Permit(_) => {
-            !backend.state.is_none_or(State::is_idle_in_transaction)
-                && last_action(backend).is_some_and(|at| (snapshot.taken_at - at).as_seconds_f64() < SILENT)
+        NormalWait::Lease(_) => !is_open && within(SILENT),
+        NormalWait::Permit(_) => {
+            !is_open && (within(SILENT) && asks_for_permit(key, query) || within(ENTERED) && own().is_some())
         }
-        NormalWait::Leader(name) => {
-            let elected = key.and_then(|key| waited(key, std::iter::once(backend.query.as_ref())));
-            let is_elected = elected.is_some_and(|elected| elected == Waited::Leader(name.to_string()));
+        NormalWait::Leader(_) => {
+            let is_elected = matches!(own(), Some(Waited::Leader(_)));
             backend.state == Some(State::Idle) && backend.xact_start.is_none() && is_elected
         }
     }
-}
-
-fn last_action(backend: &Backend) -> Option<Timestamp> {
-    backend.state_change.max(backend.query_start)
 }

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::statement::redacted::{redacted_pieces, speaks_of_secret, without_userinfo};
+use super::statement::tags::numbered;
 use super::{QueryText, Text, fingerprint};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
@@ -101,10 +102,14 @@ pub fn shown_text(channel: Channel, statement: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same, to be stored; the original is reused if nothing is removed.
+/// The same, to be stored, with the tags of locktop's library as numbers; the original is reused if nothing is removed.
 pub fn kept(channel: Channel, statement: &Text) -> Text {
     match shown_text(channel, statement) {
         Cow::Borrowed(left) if left.len() == statement.len() => Text::clone(statement),
+        left if matches!(channel.left(), Left::NoSecrets | Left::NoLiterals) => {
+            let (tags, rest) = numbered(statement);
+            if tags.is_empty() { left.into() } else { format!("{tags}{}", without_literals(rest)).into() }
+        }
         left => left.into(),
     }
 }

@@ -61,7 +61,7 @@ impl From<&Release> for Promise {
 
 impl SnapshotView<'_> {
     pub fn release(self, verb: Verb, parties: &[Party]) -> Release {
-        self.normal_waits.held_back(&self.graph, parties, self.release_of_locks(verb, parties))
+        self.normal_waits.held_back(&self.graph, self.release_of_locks(verb, parties))
     }
 
     fn release_of_locks(self, verb: Verb, parties: &[Party]) -> Release {

@@ -157,8 +157,8 @@ impl View {
     /// What the first session in a queue polls for: `lease report of node1`, `a permit of exports`; safe to show.
     pub fn awaited_words(&self, party: Party) -> Option<String> {
         let words = match self.normal_wait(party)? {
-            NormalWait::Lease(at) => {
-                let row = self.leases.rows.get(*at)?;
+            NormalWait::Lease(id) => {
+                let row = self.lease(*id)?;
                 let owner = row.owner.as_ref().map(|owner| format!(" of {owner}")).unwrap_or_default();
                 format!("lease {}{owner}", row.name)
             }

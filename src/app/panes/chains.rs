@@ -240,7 +240,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if !graph.cycles.is_empty() {
         facts.push((count(graph.cycles.len(), "deadlock", "deadlocks"), Tone::Critical));
     }
-    facts.push((count(graph.roots.len(), "root", "roots"), Tone::Plain));
+    facts.push((count(context.view.blocking_roots().count(), "root", "roots"), Tone::Plain));
     facts.push((format!("{} blocked", crate::text::count(graph.waiting.into())), Tone::Plain));
     facts
 }

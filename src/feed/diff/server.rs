@@ -30,7 +30,7 @@ fn first(change: &Change<'_>) -> Draft {
     let waiting = match graph.waiting {
         0 => "no session waits for a lock".to_owned(),
         waiting => {
-            let roots = count(graph.roots.len() as u64);
+            let roots = count(change.after.blocking_roots().count() as u64);
             format!("{} wait for a lock, roots: {roots}", count(waiting.into()))
         }
     };

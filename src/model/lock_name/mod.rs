@@ -8,12 +8,13 @@
 mod hash;
 mod known;
 mod statement;
+mod waited;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use hash::{flyway, golang_migrate, hashtext, hashtextextended};
-pub use statement::Waited;
+pub use waited::{Waited, asks_for_permit, waited};
 
 use std::fmt;
 use std::sync::Arc;
@@ -105,18 +106,6 @@ pub struct LockNames {
     running: Arc<Running>,
     without_statements: bool,
     computed: known::Cache,
-}
-
-/// Shown instead of a name that resembles a secret.
-const HIDDEN: &str = "(name hidden)";
-
-/// What sessions wait for with this key, by their statements; None if one is missing or differs.
-pub fn waited<'a>(key: LockKey, statements: impl Iterator<Item = Option<&'a QueryText>>) -> Option<Waited> {
-    let mut statements = statements.map(|statement| statement.map(|statement| &**statement.unredacted()));
-    let first = statements.next()??;
-    let (found, tag) = statement::waited(key, first)?;
-    let found = if speaks_of_secret(first) { found.named(HIDDEN) } else { found };
-    statements.all(|other| other.is_some_and(|other| other.starts_with(tag))).then_some(found)
 }
 
 impl LockNames {

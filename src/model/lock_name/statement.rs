@@ -3,6 +3,7 @@
 use super::LockName;
 use super::hash::{hashtext, hashtextextended};
 use crate::model::lock_key::LockKey;
+use crate::model::statement::tags::calls;
 use locktop_locks::advisory::{Key, NAMED};
 
 /// Bytes of a statement that are read.
@@ -36,58 +37,22 @@ pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
     }
 }
 
-/// The names in the comments that [`locktop_locks::advisory`] sends before a statement: `/* lock invoice:7 */ SELECT …`.
-fn tags(statement: &str) -> impl Iterator<Item = &str> {
-    tagged_calls(statement).map(|(_, name)| name)
-}
-
-/// With the word before each: `lock`, or `lead` for the election of a leader.
-fn tagged_calls(mut statement: &str) -> impl Iterator<Item = (&str, &str)> {
-    std::iter::from_fn(move || {
-        let (call, rest) = statement.strip_prefix("/* ")?.split_once(" */ ")?;
-        statement = rest;
-        call.split_once(' ').filter(|(word, _)| ["lock", "lead"].contains(word))
+/// The names in the tags of a statement, as they are written.
+fn names(statement: &str) -> impl Iterator<Item = &str> {
+    calls(statement).filter_map(|(call, _)| {
+        call.split_once(' ').filter(|(word, _)| ["lock", "lead"].contains(word)).map(|(_, name)| name)
     })
-}
-
-/// What a session waits for that calls [`locktop_locks`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Waited {
-    /// One of the permits of this semaphore.
-    Permit(String),
-    /// To be elected under this name.
-    Leader(String),
-}
-
-impl Waited {
-    pub(super) fn named(self, name: &str) -> Self {
-        match self {
-            Self::Permit(_) => Self::Permit(name.to_owned()),
-            Self::Leader(_) => Self::Leader(name.to_owned()),
-        }
-    }
-}
-
-/// By the comment that the statement begins with, which is returned too.
-pub(super) fn waited(key: LockKey, statement: &str) -> Option<(Waited, &str)> {
-    let (word, name) = tagged_calls(statement).next().filter(|(_, name)| Key::named(name).number() == key)?;
-    let tag = statement.split_inclusive(" */ ").next()?;
-    let waited = match (word, name.strip_suffix(" #queue")) {
-        ("lead", _) => Waited::Leader(name.to_owned()),
-        (_, semaphore) => Waited::Permit(semaphore?.to_owned()),
-    };
-    Some((waited, tag))
 }
 
 /// The name whose hash the key is. The first that stands for several permits, `exports #1-3`, is one of them: `exports #2 of 3`.
 fn tagged(key: LockKey, statement: &str) -> Option<String> {
     let permit = || {
-        let (name, count) = tags(statement).find_map(|name| name.rsplit_once(" #1-"))?;
+        let (name, count) = names(statement).find_map(|name| name.rsplit_once(" #1-"))?;
         let count = count.parse().ok().filter(|count| (1..=NAMED).contains(count))?;
         let one = (1..=count).find(|at| Key::named(&format!("{name} #{at}")).number() == key)?;
         Some(format!("{name} #{one} of {count}"))
     };
-    let exact = || tags(statement).find(|name| Key::named(name).number() == key).map(str::to_owned);
+    let exact = || names(statement).find(|name| Key::named(name).number() == key).map(str::to_owned);
     permit().or_else(exact)
 }
 

@@ -126,7 +126,7 @@ fn met(view: &View, snapshot: &Snapshot, rows: &[(String, ExpectedBlocker)]) -> 
     let is_met = |blocker: Blocker<'_>| rows.iter().any(|(_, entry)| entry.is_met(blocker, |_| true));
     let sessions = snapshot.backends.last_rows().iter().filter(|backend| is_met(Blocker::of(backend)));
     let prepared = snapshot.prepared.last_rows().iter().filter(|row| is_met(Blocker::of_prepared(row)));
-    let roots = view.graph.roots.iter().filter(|root| match root.party {
+    let roots = view.blocking_roots().filter(|root| match root.party {
         Party::Backend(pid) => {
             view.index.backend(snapshot, pid).is_some_and(|backend| is_met(Blocker::of(backend)))
         }

@@ -14,6 +14,7 @@ mod read;
 pub mod redacted;
 pub mod scan;
 pub mod script;
+pub mod tags;
 #[cfg(test)]
 mod tests;
 pub mod token;

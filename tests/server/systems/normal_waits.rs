@@ -7,6 +7,7 @@ use locktop::locks::advisory::{Key, Locks, Wait};
 use locktop::locks::lease::{Lease, Request};
 use locktop::model::finding::{Finding, Severity};
 use locktop::model::lock_key::LockKey;
+use locktop::model::plan::Verb;
 use locktop::model::view::View;
 use locktop::model::wait_graph::Party;
 use locktop::model::why::why;
@@ -78,6 +79,9 @@ async fn lease(server: &EmbeddedServer) {
     );
     let json = stage.json();
     assert_eq!((&json["roots"][0]["normal_wait"], &json["roots"][0]["frees"]), (&"lease".into(), &0.into()));
+    let promise = view.with_snapshot().unwrap().promise_of(Verb::Terminate, &[second]);
+    assert_eq!((promise.still, promise.others), (1, None), "the first session ends only with the lease");
+    behind_the_table(&mut stage, root.party).await;
     // A session that has sent nothing for a minute does not poll: it blocks the queue.
     let pid = root.party.pid();
     stage.later(61);
@@ -90,6 +94,23 @@ async fn lease(server: &EmbeddedServer) {
     tasks.shutdown().await;
     drop(lease);
     stage.look_until("no wait", |view| view.graph.queues.is_empty()).await;
+}
+
+/// The first session waits for the table of leases. When it gets it, it polls again, and the others stay behind it.
+async fn behind_the_table(stage: &mut Stage, first: Party) {
+    let mut client = stage.client().await;
+    let all = client.transaction().await.unwrap();
+    let pid = support::pid(all.client()).await;
+    all.execute("LOCK TABLE locktop.distlock", &[]).await.unwrap();
+    let blocks = |view: &View| view.graph.roots.first().is_some_and(|root| root.party.pid() == pid);
+    stage.look_until("the table is waited for", blocks).await;
+    let root = &stage.view().graph.roots[0];
+    assert_eq!((root.blocked, root.frees, root.in_turn, root.still_blocked), (3, 1, 0, 2));
+    assert!(is_root_blocker(stage.view(), pid));
+    all.rollback().await.unwrap();
+    let polls = |view: &View| view.graph.roots.first().is_some_and(|root| root.party == first);
+    stage.look_until("the first session polls", polls).await;
+    assert_eq!(stage.view().graph.roots[0].blocked, 2);
 }
 
 /// If a leader ends, the next session leads.

@@ -102,8 +102,8 @@ async fn closed(client: &Client) -> String {
                     return "the connection was closed".to_owned();
                 }
             }
-            _ = ping.tick() => match tokio::time::timeout(PING, client.simple_query("")).await {
-                Ok(Ok(_)) => {}
+            _ = ping.tick() => match tokio::time::timeout(PING, client.check_connection()).await {
+                Ok(Ok(())) => {}
                 Ok(Err(error)) => return message(&error),
                 Err(_) => return format!("the server has not answered for {} s", PING.as_secs()),
             },
