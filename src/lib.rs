@@ -113,7 +113,7 @@ extern crate self as locktop;
 #[path = "../benches/support/sample.rs"]
 mod sample;
 
-pub use locktop_base::{clock, text};
+pub use locktop_base::{clock, order, text};
 pub use locktop_lab as demo;
 pub use locktop_tasks::{self as tasks, schema, worker};
 

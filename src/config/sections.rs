@@ -12,6 +12,7 @@ use crate::keys::Key;
 use crate::model::finding::AlertWays;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::{Limit, Thresholds};
+use crate::order::Order;
 use crate::ui::theme::Base;
 use clap::ValueEnum;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
@@ -175,7 +176,7 @@ fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
 
 fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, thresholds: &mut Thresholds) {
     let mut limits = thresholds.limits();
-    limits.sort_by_key(|(_, limit)| match limit {
+    limits.order_by_key(|(_, limit)| match limit {
         Limit::Seconds(_) => 0,
         Limit::Count(_) => 1,
         Limit::Share(_) => 2,

@@ -22,6 +22,7 @@ use crate::model::snapshot::Server;
 use crate::model::view::{TargetId, View};
 use crate::model::wait_graph::Party;
 use crate::model::why::why;
+use crate::order::Order;
 use crate::text::one_line;
 use crate::wire::report::{Column, Hole, Mark, Report, Tree, Why, Worst};
 use ddl::Ddl;
@@ -149,7 +150,7 @@ pub fn of(
         }
     }
     report.tasks = tasks.end(view(recording, places.end.saturating_sub(1)).as_deref());
-    report.actions.sort_by_key(|action| action.at);
+    report.actions.order_by_key(|action| action.at);
     report.is_counted_anew = reader.anew.is_some();
     report.blame = redaction.apply_to_blame(&window.blame());
     report.blame.before = at_first.map(|view| Before::of(&view.graph, first.at)).unwrap_or_default();
@@ -287,9 +288,9 @@ fn in_words(view: &View) -> Vec<Why> {
             Some((queue, place, node.below, node.party))
         })
         .collect();
-    firsts.sort_by_key(|(queue, place, ..)| (*queue, *place));
+    firsts.order_by_key(|(queue, place, ..)| (*queue, *place));
     firsts.dedup_by_key(|(queue, ..)| *queue);
-    firsts.sort_by_key(|(_, _, below, _)| std::cmp::Reverse(*below));
+    firsts.order_by_key(|(_, _, below, _)| std::cmp::Reverse(*below));
     let said = firsts.into_iter().take(WHY).map(|(.., party)| Why {
         who: one_line(&who(view, party)).into_owned(),
         said: why(view, party).iter().map(|sentence| one_line(sentence).into_owned()).collect(),

@@ -7,6 +7,7 @@ use super::statement::token::tokens;
 use super::statement::{Act, Nowait, beginning, first};
 use super::view::SnapshotView;
 use super::{QueryText, Timestamp};
+use crate::order::Order;
 use crate::text;
 
 /// A statement counts if it began at most this many seconds before the snapshot.
@@ -40,7 +41,7 @@ pub fn seen(view: SnapshotView<'_>) -> Option<String> {
         }
     }
     let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.order_by_key(|(_, count)| std::cmp::Reverse(*count));
     let parts: Vec<String> =
         counts.iter().take(3).map(|(what, count)| format!("{what} ≥{}", text::count(*count))).collect();
     (!parts.is_empty()).then(|| format!("{}: requests in 1m that never wait", parts.join(", ")))

@@ -11,6 +11,8 @@ use super::lock::{LockMode, LockModes, LockTag, LockType};
 use super::snapshot::Snapshot;
 use super::wait_graph::{Holder, Party, Queue, WaitGraph, Waiter};
 
+use crate::order::Order;
+
 #[derive(Debug, Clone)]
 pub struct AwaitedLock {
     /// The locked object; for a row, its tuple lock.
@@ -59,7 +61,7 @@ impl AwaitedLock {
     }
 
     fn finish(&mut self, graph: &WaitGraph) {
-        self.modes.sort_by_key(|(mode, count)| (Reverse(*count), *mode));
+        self.modes.order_by_key(|(mode, count)| (Reverse(*count), *mode));
         let of_transactions = |queue: &&Queue| queue.tag.locktype() == LockType::TransactionId;
         let mut queues: Vec<usize> = self.waiters.iter().map(|(queue, _)| *queue).collect();
         queues.dedup();
@@ -76,7 +78,7 @@ impl AwaitedLock {
         };
         let pairs = queues.into_iter().flat_map(|queue| queue.holders.iter().map(move |one| (queue, one)));
         let mut holders: Vec<Hold> = pairs.filter_map(|(queue, holder)| hold(queue, holder)).collect();
-        holders.sort_by_key(|holder| holder.party);
+        holders.order_by_key(|holder| holder.party);
         holders.dedup_by_key(|holder| holder.party);
         self.holders = holders;
     }
@@ -105,7 +107,7 @@ impl AwaitedLocks {
         for lock in &mut all.locks {
             lock.finish(graph);
         }
-        all.locks.sort_by_key(|lock| (Reverse(lock.queued()), lock.since.is_none(), lock.since, lock.tag));
+        all.locks.order_by_key(|lock| (Reverse(lock.queued()), lock.since.is_none(), lock.since, lock.tag));
         all.places = all.locks.iter().enumerate().map(|(at, lock)| (lock.tag, at)).collect();
         all
     }

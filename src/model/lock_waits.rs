@@ -16,6 +16,8 @@ use super::snapshot_index::SnapshotIndex;
 use super::wait_graph::{WaitGraph, Waiter};
 use super::{Text, Timestamp, words};
 
+use crate::order::Order;
+
 /// Maximum number of locks kept. Beyond it, the locks with the least total wait time are dropped.
 const MOST: usize = 1000;
 
@@ -251,7 +253,7 @@ pub fn name(snapshot: &Snapshot, names: &LockNames, holder: Option<&Backend>, aw
 /// Drops a tenth of the locks: those with the least total wait time, and none that a session waits for now.
 fn forget(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>) {
     let mut quiet: Vec<&WaitedLock> = waits.locks.iter().filter(|lock| lock.waiting == 0).collect();
-    quiet.sort_by(|a, b| a.total.total_cmp(&b.total));
+    quiet.order_by(|a, b| a.total.total_cmp(&b.total));
     let gone: FxHashSet<LockTag> = quiet.into_iter().take(MOST / 10).map(|lock| lock.tag).collect();
     waits.forgotten += gone.len() as u64;
     waits.locks.retain(|lock| !gone.contains(&lock.tag));

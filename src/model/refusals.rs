@@ -3,6 +3,8 @@
 pub use super::table_rows::Refusals;
 use crate::text;
 
+use crate::order::Order;
+
 /// Seconds that the line of a quiet server looks back.
 pub const WINDOW: f64 = 60.0;
 
@@ -50,7 +52,7 @@ pub fn line(samples: &[Refusals]) -> Option<String> {
         .into_iter()
         .filter_map(|(name, count)| Some((name, u64::try_from(count?).ok().filter(|count| *count > 0)?)))
         .collect();
-    parts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    parts.order_by_key(|(_, count)| std::cmp::Reverse(*count));
     let parts: Vec<String> =
         parts.iter().map(|(name, count)| format!("{name} {}", text::count(*count))).collect();
     (!parts.is_empty()).then(|| format!("refused in 1m: {}", parts.join(", ")))

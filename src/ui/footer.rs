@@ -13,6 +13,7 @@ use crate::app::panes::{Pane, RowId};
 use crate::app::screens::Screen;
 use crate::app::{App, Notice, dialog};
 use crate::keys::Key;
+use crate::order::Order;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     if let Some(prompt) = &app.prompt {
@@ -157,7 +158,7 @@ fn own(app: &App) -> Vec<Action> {
 /// As many keys as fit: the lowest ranks first, in display order.
 fn fitting(pieces: Vec<(usize, Line)>, room: usize) -> Line {
     let mut order: Vec<usize> = (0..pieces.len()).collect();
-    order.sort_by_key(|at| pieces.get(*at).map(|(rank, _)| *rank));
+    order.order_by_key(|at| pieces.get(*at).map(|(rank, _)| *rank));
     let (mut shown, mut used) = (vec![false; pieces.len()], 0);
     for at in order {
         let width = pieces.get(at).map_or(0, |(_, line)| between(line) + line.width());

@@ -6,6 +6,7 @@ pub mod encoding;
 #[cfg(feature = "files")]
 pub mod file;
 pub mod namespace;
+pub mod order;
 mod query_text;
 pub mod text;
 

@@ -16,6 +16,7 @@ use super::line::{Line, Who};
 use super::{AuditError, Unfinished, json};
 use crate::clock;
 use crate::model::plan::Outcome;
+use crate::order::Order;
 
 pub(super) const FILE: &str = "audit.jsonl";
 /// Locked by the process that writes. Unlike the other files, it is never renamed.
@@ -279,7 +280,7 @@ fn open_of(runs: &BTreeSet<&str>, store: &Store) -> Result<Vec<Line<'static>>, A
         }
     }
     let mut open: Vec<Line<'static>> = open.into_values().collect();
-    open.sort_by_key(|head| head.at);
+    open.order_by_key(|head| head.at);
     Ok(open)
 }
 

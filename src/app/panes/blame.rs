@@ -16,6 +16,7 @@ use crate::app::detail::{field, fields, heading};
 use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
 use crate::model::blame::{self, Blame, Ending, Episode, Group, Ran, Row, Span, Sums};
+use crate::order::Order;
 use crate::text;
 
 pane_rows! {
@@ -202,7 +203,7 @@ fn root(context: &Context<'_>, row: &Row) -> Vec<Line> {
     let blame = &context.view.blame;
     let episodes = blame.episodes_in(context.index.blame.span).filter(|episode| row.has(episode));
     let mut episodes: Vec<&Episode> = episodes.collect();
-    episodes.sort_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds));
+    episodes.order_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds));
     if let Some(worst) = episodes.first() {
         lines.extend([Line::new(), heading(title(episodes.len()))]);
         lines.extend(episodes.iter().take(LISTED).map(|episode| listed(context, episode)));

@@ -16,6 +16,7 @@ use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::blame::{Ending, Episode};
+use crate::order::Order;
 use crate::text;
 
 pane_rows! {
@@ -71,7 +72,7 @@ static COLUMNS: Columns<Episodes> = Columns {
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
         let number = |row: &Row| Episodes::get(context, *row).map(|episode| episode.number);
-        rows.sort_by_key(|row| std::cmp::Reverse(number(row)));
+        rows.order_by_key(|row| std::cmp::Reverse(number(row)));
     },
     empty: "none",
     facts: |context, _| facts(context),

@@ -15,6 +15,7 @@ use crate::app::context::Context;
 use crate::app::detail::{field, fields, number};
 use crate::app::line::{Line, Tone};
 use crate::model::id_generator::{self, GeneratorRow};
+use crate::order::Order;
 use crate::text;
 
 pane_rows! {
@@ -67,7 +68,7 @@ static COLUMNS: Columns<Generators> = Columns {
 
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
-        rows.sort_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)));
+        rows.order_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)));
     },
     is_there: Some(|_, snapshot| !snapshot.systems.generators.is_empty()),
     search: Some(|snapshot| &snapshot.detection.tables),

@@ -16,6 +16,7 @@ use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::namespace::WORKERS;
 use crate::model::wait_graph::Party;
+use crate::order::Order;
 
 pub(super) struct Held;
 
@@ -209,7 +210,7 @@ pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
     rows.truncate(keys.len());
     keys.sort_unstable();
     let mut queues: Vec<_> = context.view.graph.queues.iter().collect();
-    queues.sort_by_key(|queue| (Reverse(queue.waiters.len()), queue.tag));
+    queues.order_by_key(|queue| (Reverse(queue.waiters.len()), queue.tag));
     let mut awaited = vec![false; keys.len()];
     // Overwrites the rows: there is one for each key.
     let mut places = rows.iter_mut();

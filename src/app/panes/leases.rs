@@ -20,6 +20,7 @@ use crate::app::detail::{ago, end_label, field, fields, heading, in_or_ago, part
 use crate::app::line::{Line, Tone};
 use crate::model::lease::{LeaseRow, LeaseState};
 use crate::model::wait_graph::Party;
+use crate::order::Order;
 use crate::text;
 
 pane_rows! {
@@ -113,7 +114,7 @@ static COLUMNS: Columns<Leases> = Columns {
 };
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
-    order: |context, rows| rows.sort_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
+    order: |context, rows| rows.order_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
     is_there: Some(|view, snapshot| {
         let systems = &snapshot.systems;
         let is_empty = systems.leases.is_empty() && systems.redis.servers.is_empty();

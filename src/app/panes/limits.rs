@@ -16,6 +16,7 @@ use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, in_or_ago, of, state};
 use crate::app::line::{Line, Tone};
 use crate::model::rate_limit::{self, LimitRow, LimitState};
+use crate::order::Order;
 use crate::text;
 
 pane_rows! {
@@ -79,7 +80,7 @@ static COLUMNS: Columns<Limits> = Columns {
 };
 
 pub(super) static PANE: Definition = Definition {
-    order: |context, rows| rows.sort_by_cached_key(|row| Limits::get(context, *row).map(urgency)),
+    order: |context, rows| rows.order_by_cached_key(|row| Limits::get(context, *row).map(urgency)),
     is_there: Some(|_, snapshot| !snapshot.systems.limits.is_empty()),
     search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no open windows",

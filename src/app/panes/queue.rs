@@ -19,6 +19,7 @@ use crate::app::line::{Line, Tone};
 use crate::model::takers::{Takers, Work};
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::{Item, ItemRow, JobState};
+use crate::order::Order;
 use crate::text;
 
 pane_rows! {
@@ -89,7 +90,7 @@ static COLUMNS: Columns<Items> = Columns {
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| {
-        rows.sort_by_cached_key(|row| {
+        rows.order_by_cached_key(|row| {
             Items::get(context, *row).map(|(row, _)| row.urgency(context.snapshot))
         });
     },

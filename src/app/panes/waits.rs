@@ -25,6 +25,7 @@ use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_waits::{self, WaitedLock, contended};
 use crate::model::systems::CountedWaits;
 use crate::model::wait_graph::{Queue, Waiter};
+use crate::order::Order;
 use crate::text;
 
 struct Waits;
@@ -178,7 +179,7 @@ static COLUMNS: Columns<Waits> = Columns {
 
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
-        rows.sort_by(|a, b| match (Waits::get(context, *a), Waits::get(context, *b)) {
+        rows.order_by(|a, b| match (Waits::get(context, *a), Waits::get(context, *b)) {
             (Some(a), Some(b)) => {
                 let ((a_seen, a_counted), (b_seen, b_counted)) = (a.cost(), b.cost());
                 let by_cost = b_seen.total_cmp(&a_seen).then(b_counted.total_cmp(&a_counted));

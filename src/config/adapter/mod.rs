@@ -19,6 +19,8 @@ use super::{ConfigError, Mistake, Position};
 use crate::model::Text;
 use crate::model::adapter::{Adapter, Setting};
 use crate::text::parse_duration;
+
+use crate::order::Order;
 pub(crate) use queries::section;
 
 const BUILT_IN: &[(&str, &str)] = &[
@@ -101,7 +103,7 @@ pub fn adapters(choices: &AdapterChoices, config: Option<&Path>) -> Result<Vec<A
         adapters.retain(|other| other.name != adapter.name);
         adapters.push(adapter);
     }
-    adapters.sort_by(|one, other| one.name.cmp(&other.name));
+    adapters.order_by(|one, other| one.name.cmp(&other.name));
     let mistakes = choices.apply(&mut adapters);
     if !mistakes.is_empty() {
         return Err(ConfigError::Mistakes { file: config.unwrap_or(Path::new("")).to_owned(), mistakes });

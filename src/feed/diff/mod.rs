@@ -21,6 +21,8 @@ use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp, event};
 
+use crate::order::Order;
+
 pub(super) struct Change<'a> {
     /// `None` at the first snapshot.
     before: Option<SnapshotView<'a>>,
@@ -115,7 +117,7 @@ fn arrange(drafts: &mut [Draft]) {
         *group = (group.0.min(draft.at), group.1, group.2 + 1);
     }
     groups.retain(|_, (_, _, count)| *count > event::FEW);
-    drafts.sort_by_cached_key(|draft| {
+    drafts.order_by_cached_key(|draft| {
         let group = groups.get(&key(draft)).filter(|_| !draft.who.is_empty());
         group.map_or((draft.at, 0, draft.at), |(first, place, _)| (*first, 1 + place, draft.at))
     });

@@ -14,6 +14,7 @@ use super::spare::Spare;
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
+use crate::order::Order;
 use crate::pg::learn::{self, LearnError, QueryNames, ROWS, SoftwareTable};
 use crate::pg::poll::{Limits, OpenError, open_plain, take_back};
 use pg_connect::connect::Connection;
@@ -189,7 +190,7 @@ impl Learner {
 
     async fn ask_software(&mut self, client: &Client, database: &Text, mut places: Vec<SoftwareTable>) {
         // Certain names have precedence over guesses.
-        places.sort_by_key(|place| !place.software.is_small());
+        places.order_by_key(|place| !place.software.is_small());
         self.known.retain(|known| match &known.source {
             Source::Software(place) => places.contains(place),
             Source::Query(_) => true,

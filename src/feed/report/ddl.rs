@@ -14,6 +14,7 @@ use crate::model::snapshot::{Server, Snapshot};
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::model::{Timestamp, fingerprint, statement, words};
+use crate::order::Order;
 use crate::text::{count, duration, one_line, one_line_prefix};
 use crate::wire::report::{Report, Setting, Tries};
 
@@ -111,7 +112,7 @@ impl Ddl {
     pub(super) fn tries(&self) -> Vec<Tries> {
         let repeated = self.seen.values().filter(|seen| seen.runs.len() >= REPEATED);
         let mut tries: Vec<Tries> = repeated.map(|seen| seen.tries.clone()).collect();
-        tries.sort_by(|a, b| b.runs.cmp(&a.runs).then(a.from.cmp(&b.from)).then_with(|| a.who.cmp(&b.who)));
+        tries.order_by(|a, b| b.runs.cmp(&a.runs).then(a.from.cmp(&b.from)).then_with(|| a.who.cmp(&b.who)));
         tries
     }
 

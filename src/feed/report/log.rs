@@ -17,6 +17,7 @@ use crate::model::output::{Channel, shown_text};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::{Timestamp, words};
+use crate::order::Order;
 use crate::pg::server_log::{Deadlock, Ended, Entry, LogError, Said, Wait, WaitKind, lock_tag, read, said};
 use crate::text::{one_line, one_line_prefix};
 use crate::wire::report::{Log, LogDeadlock, LogFile, LogWait, Report, Seen, WaitEnd, Waits};
@@ -279,7 +280,7 @@ impl Gather {
     }
 
     fn keep_longest(&mut self) {
-        self.log.waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then(a.begin.cmp(&b.begin)));
+        self.log.waits.order_by(|a, b| b.seconds.total_cmp(&a.seconds).then(a.begin.cmp(&b.begin)));
         self.log.waits.truncate(KEPT);
     }
 
@@ -365,13 +366,13 @@ impl Gather {
 
     fn end(mut self) -> Log {
         let mut open: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
-        open.sort_by_key(|(pid, _)| *pid);
+        open.order_by_key(|(pid, _)| *pid);
         for (_, open) in open {
             self.close(open, WaitEnd::NotTold);
         }
         self.keep_longest();
-        self.log.deadlocks.sort_by_key(|deadlock| deadlock.at);
-        self.log.ended.sort_by_key(|(at, _)| *at);
+        self.log.deadlocks.order_by_key(|deadlock| deadlock.at);
+        self.log.ended.order_by_key(|(at, _)| *at);
         self.log
     }
 }

@@ -6,6 +6,7 @@ use crate::model::event::{Event, Kind};
 use crate::model::finding::{Severity, Subject};
 use crate::model::task::{JobState, TaskId};
 use crate::model::view::View;
+use crate::order::Order;
 use crate::text::one_line;
 use crate::wire::report::{AT_END, TaskTrouble};
 
@@ -121,7 +122,7 @@ impl Tasks {
                 }
             }
         }
-        self.rows.sort_by_key(|row| row.at);
+        self.rows.order_by_key(|row| row.at);
         self.rows
     }
 }

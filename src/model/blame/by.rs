@@ -4,6 +4,7 @@ use std::sync::Arc;
 use super::table::minute;
 use super::{Blame, Episode, Key, Sums};
 use crate::model::{Text, Timestamp};
+use crate::order::Order;
 use rustc_hash::{FxHashMap, FxHasher};
 
 words! {
@@ -181,7 +182,7 @@ impl Blame {
             row_of.insert(&cost.key, place);
         }
         self.count_episodes(span, &row_of, &mut rows);
-        rows.sort_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds).then_with(|| a.name.cmp(&b.name)));
+        rows.order_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds).then_with(|| a.name.cmp(&b.name)));
         let other = self.table.other.since(from);
         if other != Sums::default() {
             let name = format!("{} others, each with less waiting time", self.table.other_keys);

@@ -14,6 +14,7 @@ use crate::model::lock_waits::contended;
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp};
+use crate::order::Order;
 
 /// An episode is over after this many polls without a waiter behind it.
 const GAP: u64 = 3;
@@ -271,7 +272,7 @@ impl Counter {
         tick.costs.sort_unstable_by_key(|cost| cost.episode);
         tick.ended.sort_unstable_by_key(|ended| ended.episode);
         // A stable sort: those of one episode are already in order.
-        tick.ran.sort_by_key(|ran| ran.episode);
+        tick.ran.order_by_key(|ran| ran.episode);
         if self.acted.is_empty() {
             return;
         }

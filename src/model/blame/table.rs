@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Begun, Blame, Cost, Ending, Episode, Key, Ran, Sums, Tick};
 use crate::model::Timestamp;
+use crate::order::Order;
 
 pub(crate) const KEYS: usize = 2_000;
 
@@ -42,7 +43,7 @@ impl Trail {
         self.before.add(other.before);
         let (mut own, mut others) = (std::mem::take(&mut self.minutes), other.minutes.clone());
         own.append(&mut others);
-        own.sort_by_key(|(minute, _)| *minute);
+        own.order_by_key(|(minute, _)| *minute);
         for (minute, sums) in own {
             self.add(minute, sums);
         }
@@ -139,7 +140,7 @@ impl Table {
     fn make_room(&mut self) {
         if self.keys.len() > KEYS {
             let mut costs: Vec<f64> = self.keys.iter().map(|key| key.trail.since(None).seconds).collect();
-            costs.sort_by(f64::total_cmp);
+            costs.order_by(f64::total_cmp);
             let most = costs.get(KEYS / 10).copied().unwrap_or_default();
             let mut room = KEYS / 10;
             let (other, number) = (&mut self.other, &mut self.other_keys);
@@ -157,7 +158,7 @@ impl Table {
             let is_over = |episode: &Episode| episode.ending != Ending::GoesOn;
             let over = self.episodes.iter().filter(|episode| is_over(episode));
             let mut costs: Vec<f64> = over.map(|episode| episode.sums.seconds).collect();
-            costs.sort_by(f64::total_cmp);
+            costs.order_by(f64::total_cmp);
             let most = costs.get(EPISODES / 10).copied().unwrap_or(f64::INFINITY);
             let mut room = EPISODES / 10;
             let (number, seconds) = &mut self.forgotten;
@@ -260,7 +261,7 @@ impl Window {
         let new: Vec<_> = new.collect();
         let table = Arc::make_mut(&mut self.blame.table);
         table.episodes.extend(new);
-        table.episodes.sort_by_key(|episode| episode.number);
+        table.episodes.order_by_key(|episode| episode.number);
     }
 
     fn renumber(&self, tick: &mut Tick) {

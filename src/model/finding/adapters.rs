@@ -11,6 +11,7 @@ use crate::model::adapter::{
 };
 use crate::model::section::Observed;
 use crate::model::{Text, Timestamp, adapter};
+use crate::order::Order;
 use crate::text;
 
 /// One finding for each installation that has lost jobs, for each that is not served or is behind, for each that is not
@@ -362,7 +363,7 @@ pub(super) fn adapter_limits(look: &CheckInput<'_>) -> Vec<Finding> {
 fn close_to_limit(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<Finding> {
     let its = look.adapters.rows.iter().filter(|row| row.place == place && row.part == Part::Running);
     let mut all: Vec<(&JobRow, f64, f64)> = its.filter_map(|row| run_and_limit(rows, row)).collect();
-    all.sort_by(|(_, ran, limit), (_, other, its_limit)| (other / its_limit).total_cmp(&(ran / limit)));
+    all.order_by(|(_, ran, limit), (_, other, its_limit)| (other / its_limit).total_cmp(&(ran / limit)));
     let (first, ran, limit) = *all.first()?;
     let (source, job) = (source_name(rows), job_name(first));
     let time = format!("{} of {}", text::duration(ran), text::duration(limit));

@@ -12,6 +12,7 @@ use crate::model::normal_wait::NormalWait;
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{Party, Queue, Root, WaitGraph, Waiter};
 use crate::model::{Timestamp, statement, words};
+use crate::order::Order;
 
 const ROOT_BLOCKER: &str = "root_blocker";
 const LEADER: &str = "leader";
@@ -268,7 +269,7 @@ pub(super) fn convoys(look: &CheckInput<'_>) -> Vec<Finding> {
                 .extend(found.filter_map(|(place, behind)| Some((behind, queue, queue.waiters.get(place)?))));
         }
     }
-    convoys.sort_by_key(|(behind, _, waiter)| (std::cmp::Reverse(*behind), waiter.wait_start, waiter.pid));
+    convoys.order_by_key(|(behind, _, waiter)| (std::cmp::Reverse(*behind), waiter.wait_start, waiter.pid));
     let left_out = convoys.len().saturating_sub(LIMIT);
     let listed = convoys.into_iter().take(LIMIT).map(|(behind, queue, waiter)| {
         let who = party_text(waiter.party);

@@ -13,6 +13,7 @@ use crate::model::task::{JobState, TaskRow};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
 use crate::model::{Timestamp, namespace, words};
+use crate::order::Order;
 use crate::text::count;
 
 const IDLE_SESSION_LOCK: &str = "idle_session_lock";
@@ -44,7 +45,7 @@ pub(super) fn idle_locks(look: &CheckInput<'_>) -> Vec<Finding> {
         }
     }
     let mut holders: Vec<_> = idle.into_values().filter(|holder| holder.locks > 0).collect();
-    holders.sort_by_key(|holder| (holder.since, holder.backend.pid));
+    holders.order_by_key(|holder| (holder.since, holder.backend.pid));
     let left_out = holders.len().saturating_sub(LIMIT);
     let listed = holders.into_iter().take(LIMIT).filter_map(|holder| holder.finding(look));
     listed.chain(Finding::more(IDLE_SESSION_LOCK, left_out)).collect()

@@ -35,6 +35,8 @@ use super::wait_graph::Party;
 use super::work_queue::ItemId;
 use super::{QueryText, Text, Timestamp};
 
+use crate::order::Order;
+
 pub use blockers::NewRoots;
 pub use check_input::CheckInput;
 pub(crate) use check_input::{parties_text, party_text};
@@ -155,7 +157,7 @@ pub fn find(look: &CheckInput<'_>) -> Vec<Finding> {
     let checks = CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks);
     let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(look)).collect();
     blockers::one_for_each(&mut findings, look);
-    findings.sort_by(|a, b| {
+    findings.order_by(|a, b| {
         let worst = b.severity.cmp(&a.severity).then(b.blocked.cmp(&a.blocked));
         // An earlier start is longer; an unknown one is shorter than any.
         worst.then(a.since.is_none().cmp(&b.since.is_none())).then(a.since.cmp(&b.since))

@@ -6,6 +6,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::lock::Prepared;
 use crate::model::section::Observed;
 use crate::model::wait_graph::Party;
+use crate::order::Order;
 use crate::text;
 
 /// Columns for a gid in the short form; a gid may have 200 characters.
@@ -142,7 +143,7 @@ pub(super) fn long_running(look: &CheckInput<'_>) -> Vec<Finding> {
         })
         .filter(|row| !blocks(row))
         .collect();
-    long.sort_by_key(|row| (row.xact_start, row.pid));
+    long.order_by_key(|row| (row.xact_start, row.pid));
     let Some(oldest) = long.first() else { return Vec::new() };
     let more = match long.len() - 1 {
         0 => String::new(),

@@ -12,6 +12,7 @@ use crate::model::section::Observed;
 use crate::model::snapshot::Snapshot;
 use crate::model::wait_graph::{Holder, Party, Queue, Waiter};
 use crate::model::{Timestamp, words};
+use crate::order::Order;
 use crate::text::count;
 
 pub(super) const LONG_WAIT: &str = "long_wait";
@@ -22,7 +23,7 @@ pub(super) const LONG_WAIT: &str = "long_wait";
 pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
     let queues = look.graph.queues.iter().filter(|queue| !look.is_normal(queue));
     let mut waits: Vec<_> = queues.filter_map(|queue| longest_wait(look, queue)).collect();
-    waits.sort_by_key(|wait| (wait.since, wait.waiter.pid));
+    waits.order_by_key(|wait| (wait.since, wait.waiter.pid));
     let left_out = waits.len().saturating_sub(LIMIT);
     let listed = waits.into_iter().take(LIMIT).map(|Wait { since, queue, waiter, others }| {
         let who = party_text(waiter.party);
@@ -163,7 +164,7 @@ pub(super) fn wait_events(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut waits: Vec<_> = waits
         .filter(|(row, _)| event_since(row).is_none_or(|since| look.age(since) >= look.thresholds.wait))
         .collect();
-    waits.sort_by_key(|(row, _)| (event_since(row), row.pid));
+    waits.order_by_key(|(row, _)| (event_since(row), row.pid));
     let left_out = waits.len().saturating_sub(LIMIT);
     let listed = waits.into_iter().take(LIMIT).map(|(row, event)| event_finding(look, row, event));
     listed.chain(Finding::more(WAIT_EVENT, left_out)).collect()
@@ -227,7 +228,7 @@ fn open_snapshots(snapshot: &Snapshot, waiter: &Backend) -> Vec<Party> {
                 && row.state.is_some_and(State::is_idle_in_transaction)
         })
         .collect();
-    open.sort_by_key(|row| (row.state_change, row.pid));
+    open.order_by_key(|row| (row.state_change, row.pid));
     open.into_iter().map(|row| Party::Backend(row.pid)).collect()
 }
 

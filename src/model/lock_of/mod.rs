@@ -15,6 +15,8 @@ use super::view::View;
 use super::wait_graph::Party;
 use super::{QueryText, Text, Timestamp};
 
+use crate::order::Order;
+
 /// The search path does not lead to any object of this name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Elsewhere {
@@ -316,7 +318,7 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
     let order = |one: &Obstacle| {
         (one.how == How::Ahead, !one.roots.is_empty(), one.how, one.since.is_none(), one.since, one.party)
     };
-    found.in_the_way.sort_by_key(order);
+    found.in_the_way.order_by_key(order);
     found
 }
 

@@ -10,6 +10,7 @@ use crate::model::task::TaskId;
 use crate::model::view::TargetId;
 use crate::model::wait_graph::Release;
 use crate::model::work_queue::ItemId;
+use crate::order::Order;
 
 /// The plan of an action. It is valid while every target stays as seen; the statement that acts compares them on the
 /// server.
@@ -169,7 +170,7 @@ impl PlannedTarget {
     pub(super) fn new(target: Target, does: &str, facts: Vec<String>, mut cautions: Vec<Caution>) -> Self {
         let does = crate::text::one_line(does).into_owned();
         let facts = facts.into_iter().map(|fact| crate::text::one_line(&fact).into_owned()).collect();
-        cautions.sort_by_key(|caution| caution.kind);
+        cautions.order_by_key(|caution| caution.kind);
         Self {
             target,
             does,

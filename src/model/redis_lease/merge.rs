@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
 use crate::model::{Text, Timestamp};
+use crate::order::Order;
 
 words! {
     pub enum Standing {
@@ -129,7 +130,7 @@ pub fn merge_sets(readings: &[ServerReading], sets: &[usize]) -> RedisLeases {
         first = end;
     }
     // Two sets may have the same key; the stable sort keeps their order.
-    rows.sort_by(|a, b| a.key.cmp(&b.key));
+    rows.order_by(|a, b| a.key.cmp(&b.key));
     RedisLeases { rows, servers, sets: sets.to_vec(), read_at: None, cut: false }
 }
 
@@ -166,7 +167,7 @@ fn lease(key: &Bytes, places: Vec<ServerKey>, servers: u32, down: u32) -> Option
     }
     let votes = |group: &Vec<&ServerKey>| u32::try_from(group.len()).unwrap_or(u32::MAX);
     let name = |group: &Vec<&ServerKey>| group.iter().map(|place| place.value.shown()).min();
-    candidates.sort_by(|a, b| votes(b).cmp(&votes(a)).then_with(|| name(a).cmp(&name(b))));
+    candidates.order_by(|a, b| votes(b).cmp(&votes(a)).then_with(|| name(a).cmp(&name(b))));
     let mut candidates = candidates.into_iter();
     let best = candidates.next()?;
     let first = best.iter().min_by_key(|place| place.value.shown())?;
@@ -203,7 +204,7 @@ fn lease(key: &Bytes, places: Vec<ServerKey>, servers: u32, down: u32) -> Option
 /// quorum needs. Without a majority, when the last key expires.
 fn expiry(group: &[&ServerKey], quorum: u32) -> Expiry {
     let mut all: Vec<Expiry> = group.iter().map(|place| place.expiry).collect();
-    all.sort_by_key(|expiry| std::cmp::Reverse(expiry.order()));
+    all.order_by_key(|expiry| std::cmp::Reverse(expiry.order()));
     let deciding = usize::try_from(quorum).unwrap_or(usize::MAX).saturating_sub(1);
     all.get(deciding).or(all.first()).copied().unwrap_or(Expiry::Never)
 }

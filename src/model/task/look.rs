@@ -16,6 +16,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 use crate::model::work_locks::WorkLocks;
 use crate::model::work_queue::Item;
+use crate::order::Order;
 
 impl Watch {
     /// Evaluates the tasks of the next snapshot, and remembers its free and leaked keys.
@@ -141,7 +142,7 @@ impl BoardBuilder<'_> {
         }
         for executions in running.values_mut() {
             let id = |at: &usize| set.executions.last_rows().get(*at).map(|execution| execution.id);
-            executions.sort_by_key(|at| std::cmp::Reverse(id(at)));
+            executions.order_by_key(|at| std::cmp::Reverse(id(at)));
         }
         let about = About {
             place,
@@ -156,7 +157,7 @@ impl BoardBuilder<'_> {
             }
         }
         let mut strangers: Vec<_> = running.into_iter().collect();
-        strangers.sort_by_key(|(id, _)| *id);
+        strangers.order_by_key(|(id, _)| *id);
         for (id, executions) in strangers {
             self.executions(&about, (None, id), &executions, rows);
         }

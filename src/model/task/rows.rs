@@ -8,6 +8,7 @@ use crate::model::judge::KeyProof;
 use crate::model::snapshot::Section;
 use crate::model::table::{Growth, Owner};
 pub use crate::model::table_rows::{Execution, Schedule};
+use crate::order::Order;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {
@@ -114,7 +115,7 @@ impl TaskSet {
         let rows = executions.last_rows();
         let running = rows.iter().filter(|execution| execution.is_running());
         let mut newest: Vec<&Execution> = rows.iter().collect();
-        newest.sort_by_key(|execution| (execution.started_at, execution.id));
+        newest.order_by_key(|execution| (execution.started_at, execution.id));
         let last_locks = newest.iter().map(|execution| (execution.task_id, execution.lock_id)).collect();
         let by_lock = running.filter_map(|execution| Some((execution.lock_id?, execution.task_id))).collect();
         Self { tables, tasks, executions, by_id, by_lock, last_locks, ..Self::default() }

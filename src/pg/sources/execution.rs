@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::source::{ANY, INT, Needed, Reads, Source, TEXT, filled};
 use crate::model::task::{Execution, Schedule};
 use crate::model::{Text, Timestamp};
+use crate::order::Order;
 use crate::pg::tables::{Table, every};
 
 const RUNNING_ONES: &str = include_str!("../../../assets/sql/tasks_running.sql");
@@ -71,7 +72,7 @@ impl Source for Execution {
     /// Each execution once, newest first, with only the last few of each task in addition to the running ones; and whether
     /// more may be running.
     fn tidy(mut rows: Vec<Self>, reads: Reads) -> (Vec<Self>, bool) {
-        rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
+        rows.order_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
         let mut seen = FxHashSet::default();
         let mut finished: FxHashMap<i64, usize> = FxHashMap::default();
         rows.retain(|row| {
@@ -120,7 +121,7 @@ impl Source for Schedule {
     }
 
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
-        rows.sort_by_key(|row| row.id);
+        rows.order_by_key(|row| row.id);
         rows
     }
 

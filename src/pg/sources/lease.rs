@@ -1,6 +1,7 @@
 use super::source::{INT_OR_TEXT, Needed, Source, TEXT, TIME, filled};
 use crate::model::lease::{Lease, RowPosition};
 use crate::model::{Text, Timestamp};
+use crate::order::Order;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Values;
 use crate::pg::decode::rows::{DecodedRow, optional};
@@ -53,7 +54,7 @@ impl Source for Lease {
 
     /// Sorts numeric ids as numbers. A copy has no row position, and the end is computed here.
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
-        rows.sort_by(|one, other| {
+        rows.order_by(|one, other| {
             let number = |lease: &Self| lease.id.parse::<i64>().ok();
             number(one).cmp(&number(other)).then_with(|| one.id.cmp(&other.id))
         });

@@ -9,6 +9,7 @@ use crate::model::id_generator::IdGenerator;
 use crate::model::rate_limit::RateLimit;
 use crate::model::refusals::Refusals;
 use crate::model::{Text, Timestamp};
+use crate::order::Order;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Values;
 use crate::pg::decode::rows::{DecodedRow, optional};
@@ -39,7 +40,7 @@ impl Source for RateLimit {
 
     fn choose(mut rows: Vec<Self>, now: Timestamp) -> Vec<Self> {
         rows.retain(|row| row.expires_at.is_none_or(|end| end > now));
-        rows.sort_by(|one, other| {
+        rows.order_by(|one, other| {
             let time = |row: &Self| (row.expires_at, row.window_start);
             time(other).cmp(&time(one)).then_with(|| one.key.cmp(&other.key))
         });
@@ -61,7 +62,7 @@ impl Source for IdGenerator {
     }
 
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
-        rows.sort_by_key(|row| row.worker);
+        rows.order_by_key(|row| row.worker);
         rows
     }
 }

@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 use super::source::{INT, Needed, Reads, Source, TEXT, filled};
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
+use crate::order::Order;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::{self, Values};
 use crate::pg::decode::rows::{DecodedRow, optional};
@@ -232,8 +233,8 @@ impl Source for Item {
 
     /// In the order of the queries, so that the limits cut off the same items.
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
-        rows.sort_by_key(|row| row.due_at.or(row.created_at));
-        rows.sort_by_key(|row| match row.status.as_deref() {
+        rows.order_by_key(|row| row.due_at.or(row.created_at));
+        rows.order_by_key(|row| match row.status.as_deref() {
             Some("failed") => std::cmp::Reverse(row.completed_at),
             _ => std::cmp::Reverse(None),
         });

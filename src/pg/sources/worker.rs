@@ -5,6 +5,7 @@ use crate::model::lock::{LockMode, LockType};
 use crate::model::systems::{CountedWaits, tag};
 use crate::model::task_worker::TaskWorker;
 use crate::model::{Text, Timestamp};
+use crate::order::Order;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Values;
 use crate::pg::decode::rows::{DecodedRow, optional};
@@ -57,7 +58,7 @@ impl Source for TaskWorker {
     }
 
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
-        rows.sort_by_key(|row| row.pid);
+        rows.order_by_key(|row| row.pid);
         rows
     }
 
@@ -123,7 +124,7 @@ impl Source for CountedWaits {
     }
 
     fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
-        rows.sort_by(|a, b| b.total.total_cmp(&a.total));
+        rows.order_by(|a, b| b.total.total_cmp(&a.total));
         rows
     }
 

@@ -10,6 +10,7 @@ use crate::model::Text;
 use crate::model::table::Growth;
 use crate::model::table::Owner;
 use crate::model::task::KeyRule;
+use crate::order::Order;
 use crate::pg::decode::copy::CHARACTERS;
 use crate::pg::decode::value::text;
 use crate::pg::poll::raw;
@@ -199,7 +200,7 @@ impl Table {
 /// before it. An untrusted table hides no other: any role that may create a schema could put one in front.
 pub(in crate::pg) fn meant<'a>(tables: impl Iterator<Item = &'a Table>) -> Vec<&'a Table> {
     let mut tables: Vec<_> = tables.filter(|table| table.path.is_some()).collect();
-    tables.sort_by_key(|table| table.path);
+    tables.order_by_key(|table| table.path);
     let trusted = tables.iter().position(|table| table.stranger.is_none());
     tables.truncate(trusted.map_or(tables.len(), |first| first + 1));
     tables

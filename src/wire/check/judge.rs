@@ -8,6 +8,7 @@ use crate::model::section::Observed;
 use crate::model::sections::SectionRead;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
+use crate::order::Order;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
@@ -115,7 +116,7 @@ impl Report {
         }
         let is_asked_for = |judged: &Judged| limits.wants(judged.name);
         let mut checks: Vec<_> = checks.into_iter().flatten().filter(is_asked_for).collect();
-        checks.sort_by_key(|judged| std::cmp::Reverse(judged.status.rank()));
+        checks.order_by_key(|judged| std::cmp::Reverse(judged.status.rank()));
         Self { checks, server: String::new(), database: String::new() }
     }
 

@@ -13,6 +13,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::wait_graph::{Edge, EdgeKind, Party, WaitGraph};
 use crate::model::words;
+use crate::order::Order;
 use crate::wire::words::Gids;
 
 pub(super) struct Locks<'a> {
@@ -192,13 +193,13 @@ pub(in crate::wire) fn blame(blame: &blame::Blame) -> Option<impl Json> {
     let told = rows.iter().filter(|row| !row.keys.is_empty()).count();
     let mut episodes: Vec<&blame::Episode> = blame.episodes_in(Span::All).collect();
     let count = episodes.len();
-    episodes.sort_by(|a, b| {
+    episodes.order_by(|a, b| {
         let rank = |one| (blame.goes_on(one), one.sums.seconds);
         let ((a_on, a_cost), (b_on, b_cost)) = (rank(a), rank(b));
         b_on.cmp(&a_on).then(b_cost.total_cmp(&a_cost))
     });
     episodes.truncate(EPISODES);
-    episodes.sort_by_key(|episode| episode.number);
+    episodes.order_by_key(|episode| episode.number);
     Some(object!(
         total;
         span = (until - since).as_seconds_f64(),

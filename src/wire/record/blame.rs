@@ -11,6 +11,7 @@ use crate::model::blame::{
 };
 use crate::model::output::{Channel, Mode, kept as left};
 use crate::model::{Text, Timestamp};
+use crate::order::Order;
 use crate::text::one_line;
 
 codes! {
@@ -192,7 +193,7 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
         })
     });
     let mut episodes: Vec<_> = episodes.take(EPISODES).collect();
-    episodes.sort_by_key(|episode| episode.number);
+    episodes.order_by_key(|episode| episode.number);
     let table = Table {
         total: trail(&head.total),
         keys: costs.take(KEYS).collect(),

@@ -12,6 +12,7 @@ use crate::model::lock_name::{Layer, LockNames, Named};
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
 use crate::model::thresholds::{self, ExpectedBlocker, Thresholds};
+use crate::order::Order;
 use crate::text::{one_line, one_line_prefix};
 
 columns! {
@@ -88,7 +89,7 @@ pub(super) fn of_known(
             KeyName { learned, database: database.cloned(), is_pair, key, name, origin, uncertain }
         }));
     }
-    keys.sort_by(|a, b| {
+    keys.order_by(|a, b| {
         let key = |name: &KeyName| (name.learned, name.is_pair, name.key);
         key(a).cmp(&key(b)).then_with(|| a.database.cmp(&b.database))
     });

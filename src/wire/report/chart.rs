@@ -12,6 +12,7 @@ use super::episodes::{ended, party};
 use super::series::Stack;
 use super::{Column, Mark, Report, Style};
 use crate::model::Timestamp;
+use crate::order::Order;
 use crate::text::{count, duration, one_line_prefix};
 
 /// Units of the picture: width of a column, and total height.
@@ -209,7 +210,7 @@ fn title(column: &Column, stack: &Stack, parts: &[f64]) -> String {
         .filter(|(_, part)| **part > 0.0)
         .map(|(series, part)| (&*series.name, *part))
         .collect();
-    named.sort_by(|a, b| b.1.total_cmp(&a.1));
+    named.order_by(|a, b| b.1.total_cmp(&a.1));
     let each = named.iter().take(NAMED).map(|(name, part)| {
         let name = one_line_prefix(name, NAME);
         // A session behind two roots counts half for each.

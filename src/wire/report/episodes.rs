@@ -3,6 +3,7 @@ use chrono::TimeDelta;
 use super::block::{Block, fit, time};
 use super::{Report, Style};
 use crate::model::blame::{Ending, Episode, GONE, Span};
+use crate::order::Order;
 use crate::text::{count, duration};
 
 /// Maximum seconds until the server counts a deadlock.
@@ -11,7 +12,7 @@ const COUNTED: i64 = 60;
 pub(super) fn ranked(report: &Report) -> Vec<&Episode> {
     let mut episodes: Vec<&Episode> =
         report.blame.episodes_in(Span::All).filter(|episode| episode.sums.most > 0).collect();
-    episodes.sort_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds).then(a.number.cmp(&b.number)));
+    episodes.order_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds).then(a.number.cmp(&b.number)));
     episodes
 }
 
@@ -51,7 +52,7 @@ pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
         return Vec::new();
     }
     let mut shown: Vec<&Episode> = ranked.iter().copied().take(style.top).collect();
-    shown.sort_by_key(|episode| (episode.begin, episode.number));
+    shown.order_by_key(|episode| (episode.begin, episode.number));
     let about = "An episode is the time during which one root blocker blocked others on one lock. It ends when three \
                  snapshots in a row show no session behind it.";
     let mut blocks = vec![

@@ -3,6 +3,7 @@ use rustc_hash::FxHashMap;
 use super::episodes::party;
 use super::{Column, Report};
 use crate::model::blame::{Episode, Span};
+use crate::order::Order;
 
 const LETTERS: [char; 6] = ['A', 'B', 'C', 'D', 'E', 'F'];
 
@@ -40,7 +41,7 @@ impl Stack {
             *most = (*most).max(episode.sums.most);
         }
         let mut ranked: Vec<(String, (f64, u32))> = costs.into_iter().collect();
-        ranked.sort_by(|(a, (x, _)), (b, (y, _))| y.total_cmp(x).then_with(|| a.cmp(b)));
+        ranked.order_by(|(a, (x, _)), (b, (y, _))| y.total_cmp(x).then_with(|| a.cmp(b)));
         let places: FxHashMap<String, usize> = ranked
             .iter()
             .enumerate()

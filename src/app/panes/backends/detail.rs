@@ -8,6 +8,7 @@ use crate::model::plan::Verb;
 use crate::model::session_facts::{Written, written};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::{EdgeKind, Party};
+use crate::order::Order;
 
 pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
     let backend = context.backend(id.pid).filter(|backend| backend.id() == id)?;
@@ -245,7 +246,7 @@ fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec
         return vec![heading("Holds no locks")];
     }
     let waiters = |lock: &Lock| context.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
-    locks.sort_by_key(|lock| (usize::MAX - waiters(lock), lock.tag));
+    locks.order_by_key(|lock| (usize::MAX - waiters(lock), lock.tag));
     let mut lines = vec![heading(match locks.len() {
         1 => "Holds one lock".to_owned(),
         count => format!("Holds {count} locks"),

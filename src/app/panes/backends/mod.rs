@@ -15,6 +15,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::lock::LockTag;
 use crate::model::session_facts::{Written, written};
 use crate::model::wait_graph::{Party, Waiter};
+use crate::order::Order;
 
 pane_rows! {
     Backends<'a> = &'a Backend,
@@ -87,7 +88,7 @@ static COLUMNS: Columns<Backends> = Columns {
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| {
-        rows.sort_by_cached_key(|row| Backends::get(context, *row).map(|backend| urgency(context, backend)));
+        rows.order_by_cached_key(|row| Backends::get(context, *row).map(|backend| urgency(context, backend)));
     },
     empty: "no backends",
     facts: |context, total| {

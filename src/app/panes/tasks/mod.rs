@@ -19,6 +19,7 @@ use crate::app::panes::definition::{Definition, Read};
 use crate::app::panes::facts::{Fact, is_unsearched, stale};
 use crate::app::panes::{Cell, Rows, Value};
 use crate::model::task::{Execution, JobState, Schedule, TaskId, TaskRow};
+use crate::order::Order;
 use crate::text;
 
 pane_rows! {
@@ -112,7 +113,7 @@ static COLUMNS: Columns<Tasks> = Columns {
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| {
-        rows.sort_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)));
+        rows.order_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)));
     },
     is_there: Some(|_, snapshot| is_unsearched(snapshot) || !snapshot.task_sets.is_empty()),
     search: Some(|snapshot| &snapshot.detection.tables),

@@ -24,6 +24,8 @@ use crate::model::systems::TextId;
 use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp};
 
+use crate::order::Order;
+
 /// A backend may have started this many seconds after the recorded start of its job.
 const STARTING: f64 = 10.0;
 
@@ -62,15 +64,15 @@ impl Board {
 
     fn sort(&mut self) {
         let since = |row: &JobRow| row.job.started_at.or(row.job.due_at);
-        self.rows.sort_by(|one, other| {
+        self.rows.order_by(|one, other| {
             let order = |row: &JobRow| (row.judged.state, since(row).is_none(), since(row));
             order(one).cmp(&order(other)).then_with(|| one.job.id.cmp(&other.job.id))
         });
         // Within a state by `place`: the installation, and the order of its query.
-        self.workers.sort_by_key(|row| (row.state, row.place));
-        self.queues.sort_by_key(|row| row.state);
-        self.leases.sort_by_key(|row| (row.state, row.place));
-        self.schedules.sort_by_key(|row| (row.state, row.place));
+        self.workers.order_by_key(|row| (row.state, row.place));
+        self.queues.order_by_key(|row| row.state);
+        self.leases.order_by_key(|row| (row.state, row.place));
+        self.schedules.order_by_key(|row| (row.state, row.place));
     }
 
     /// Key, name and origin of the advisory locks of running jobs, workers and leases.

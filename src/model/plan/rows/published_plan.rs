@@ -8,6 +8,7 @@ use crate::model::plan::{
 use crate::model::row_id::RowId;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{JobState, TaskKey, TaskRow};
+use crate::order::Order;
 
 /// `None` if this schema has no published tables.
 pub fn published_plan(
@@ -46,7 +47,7 @@ pub fn published_plan(
             plan.others.add(seen.state);
         }
     }
-    plan.rows.sort_by_key(|row| (row.seen.started_at, row.seen.execution_id));
+    plan.rows.order_by_key(|row| (row.seen.started_at, row.seen.execution_id));
     for at in 0..plan.rows.len() {
         let also =
             plan.rows.get(at).map_or_else(Vec::new, |row| also_ended(row, &plan.rows, runs(), snapshot));

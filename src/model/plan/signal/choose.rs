@@ -10,6 +10,7 @@ use crate::model::plan::{Ask, Refused, Scope, Verb};
 use crate::model::row_id::{Owner, RowId};
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
+use crate::order::Order;
 
 #[derive(Debug, Default)]
 pub(super) struct SessionSelection {
@@ -46,7 +47,7 @@ pub(super) fn meant(index: &PlanIndex<'_>, ask: &Ask) -> SessionSelection {
     if ask.is_of_chains() {
         let place =
             |pick: &SelectedSession| index.node(Party::Backend(pick.pid)).map_or(usize::MAX, |(at, _)| at);
-        meant.picks.sort_by_key(place);
+        meant.picks.order_by_key(place);
     }
     meant
 }

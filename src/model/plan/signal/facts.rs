@@ -7,6 +7,7 @@ use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Effect, Verb};
 use crate::model::wait_graph::{Party, Queue, Release};
 use crate::model::words;
+use crate::order::Order;
 use crate::text::{self, count};
 
 /// Maximum width of a query in a fact, in columns.
@@ -42,7 +43,7 @@ impl<'a> Held<'a> {
         if locks.is_empty() {
             return format!("holds {most}no lock");
         }
-        locks.sort_by_key(|lock| {
+        locks.order_by_key(|lock| {
             let (awaited, _) = self.awaited.get(&lock.tag).copied().unwrap_or_default();
             let is_id = lock.tag.locktype() == LockType::TransactionId;
             (std::cmp::Reverse(awaited), is_id, std::cmp::Reverse(lock.mode), lock.tag)

@@ -16,6 +16,7 @@ use crate::model::backend::Backend;
 use crate::model::consequence::Consequence;
 use crate::model::finding::Subject;
 use crate::model::wait_graph::Party;
+use crate::order::Order;
 use work::SelectedSession;
 
 pub(super) use caution::of_execution;
@@ -160,6 +161,6 @@ fn cautions(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession, before: V
             && !kinds.contains(&caution.kind)
     };
     cautions.extend(before.into_iter().filter(stays));
-    cautions.sort_by_key(|caution| caution.kind);
+    cautions.order_by_key(|caution| caution.kind);
     cautions
 }

@@ -11,6 +11,7 @@ use crate::model::adapter::{
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
 use crate::model::view::View;
+use crate::order::Order;
 
 pub(in crate::wire::json) fn installations(
     view: &View,
@@ -53,7 +54,7 @@ fn in_order<'a, T, R>(
 ) -> impl Iterator<Item = &'a T> {
     let its = rows.iter().filter(|row| place(row).0 == installation && read.section.is_known());
     let mut its: Vec<&T> = its.collect();
-    its.sort_by_key(|row| place(row).1);
+    its.order_by_key(|row| place(row).1);
     its.into_iter()
 }
 
