@@ -262,6 +262,17 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
 }
 
 #[test]
+fn a_time_before_the_first_look_is_told() {
+    let mut app = keeping();
+    for (typed, said) in [("t-30s<enter>", None), ("t-90s<enter>", Some("the history begins here"))] {
+        drive(&mut app, typed);
+        answer(&mut app, Some(look(70)));
+        assert_eq!(app.notice.as_ref().map(|notice| &*notice.text), said, "{typed}");
+        drive(&mut app, "<esc>");
+    }
+}
+
+#[test]
 fn the_help_is_that_of_a_recording() {
     let text = |app: &App| {
         let lines = crate::app::help::lines(app, 200, "").into_iter();

@@ -13,6 +13,8 @@ pub(in crate::app) struct Going {
     open: Option<(u64, u32)>,
     /// Whether to show what the trouble of that snapshot was.
     tells: bool,
+    /// The time that was typed.
+    asked: Option<Timestamp>,
     is_off: bool,
 }
 
@@ -63,19 +65,25 @@ impl App {
         };
         let from = view.id;
         let tells = matches!(step, Step::TroubleBefore | Step::NextTrouble);
-        self.going = Some(Going { tells, ..going });
+        let asked = if let Step::Time(at) = step { Some(at) } else { None };
+        self.going = Some(Going { tells, asked, ..going });
         Update { effects: vec![Effect::Go { from, step }], redraw: false }
     }
 
     /// A requested snapshot has arrived; `None` if it is the newest one.
     pub(super) fn arrived(&mut self, answer: Result<Option<Arc<PastView>>, String>) -> Update {
-        let Going { then, open, tells, is_off } = self.going.take().unwrap_or_default();
+        let Going { then, open, tells, asked, is_off } = self.going.take().unwrap_or_default();
         let mut update = match answer {
             _ if is_off => Update::none(),
             Ok(Some(past)) => {
-                let trouble = tells.then(|| trouble_of(&past)).flatten();
+                let taken_at = past.view.snapshot.as_ref().map(|snapshot| snapshot.taken_at);
+                let is_first = asked.zip(taken_at).is_some_and(|(asked, taken_at)| asked < taken_at);
+                let is_replay = self.replay.is_some();
+                let begins = if is_replay { "the recording begins here" } else { "the history begins here" };
+                let said = is_first.then(|| begins.to_owned());
+                let said = said.or_else(|| tells.then(|| trouble_of(&past)).flatten());
                 self.show_past(past);
-                trouble.map_or_else(Update::redraw, |trouble| self.say(trouble))
+                said.map_or_else(Update::redraw, |said| self.say(said))
             }
             // An event of the newest snapshot is opened where it is.
             Ok(None) if open.is_none() && self.replay.is_some() => self.say("the recording ends here"),

@@ -20,6 +20,9 @@ pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
     for (literal, rest) in literals(statement, "hashtextextended") {
         let seed: i64 = rest.strip_prefix(',')?.split([')', ':']).next()?.trim().parse().unwrap_or_default();
         if is_hash(key, hashtextextended(literal.as_bytes(), seed)) {
+            if let Some(queue) = queue_of_lease(&literal) {
+                return Some(named(queue, false, "the queue for a lease, of locktop's library"));
+            }
             return Some(named(literal, false, "hashtextextended of a literal in the statement"));
         }
     }
@@ -54,6 +57,15 @@ fn tagged(key: LockKey, statement: &str) -> Option<String> {
     };
     let exact = || names(statement).find(|name| Key::named(name).number() == key).map(str::to_owned);
     permit().or_else(exact)
+}
+
+/// `locktop lease "locktop" 'report'` ([`locktop_locks::lease`]) as `queue of lease report`.
+fn queue_of_lease(literal: &str) -> Option<String> {
+    let (schema, lease) = literal.strip_prefix("locktop lease \"")?.split_once("\" ")?;
+    let name = lease.strip_prefix('\'').and_then(|name| name.strip_suffix('\''));
+    let name = name.map_or_else(|| lease.to_owned(), |name| name.replace("''", "'"));
+    let place = if schema == "locktop" { String::new() } else { format!(" in {schema}") };
+    Some(format!("queue of lease {name}{place}"))
 }
 
 fn named(literal: String, uncertain: bool, origin: &str) -> LockName {
@@ -128,6 +140,16 @@ mod tests {
                 LockKey::Bigint(extended),
                 "SELECT pg_advisory_lock(hashtextextended('invoice:7', 0))",
                 Some("invoice:7"),
+            ),
+            (
+                LockKey::Bigint(hashtextextended(b"locktop lease \"my\" 'it''s'", 0)),
+                "SELECT key FROM hashtextextended('locktop lease \"my\" ''it''''s''', 0) k (key)",
+                Some("queue of lease it's in my"),
+            ),
+            (
+                LockKey::Bigint(hashtextextended(b"locktop lease \"locktop\" 7", 0)),
+                "SELECT key FROM hashtextextended('locktop lease \"locktop\" 7', 0) k (key)",
+                Some("queue of lease 7"),
             ),
             (LockKey::Bigint(5), "SELECT pg_advisory_lock(hashtext('invoice:7'))", None),
             (Key::named("b").number(), "/* lock a */ /* lock b */ SELECT 1", Some("b")),

@@ -194,12 +194,11 @@ pub(super) static STATEMENTS: &[Form] = &[
     form("REINDEX TABLE", "REINDEX [()] TABLE @", &[S], "REINDEX TABLE t")
         .work(Work::BuildsIndex)
         .also(&[Also::of(Role::Indexes, AX)])
-        .note("its indexes are locked in AccessExclusive: most queries of the table wait, too; of a partitioned table each partition in a transaction of its own")
+        .note("its indexes are locked in AccessExclusive; of a partitioned table each partition in a transaction of its own")
         .advice(REINDEX_CONCURRENTLY),
     form("REINDEX INDEX", "REINDEX [()] INDEX @", &[AX], "REINDEX INDEX t_v")
         .on_table_of_index(S)
         .work(Work::BuildsIndex)
-        .note("most queries of the table open all its indexes, and wait, too")
         .advice(REINDEX_CONCURRENTLY),
     form("REINDEX SCHEMA, DATABASE, SYSTEM", "REINDEX [()] {SCHEMA|DATABASE|SYSTEM} *", &[], "REINDEX SCHEMA other")
         .alone()

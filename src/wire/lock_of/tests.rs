@@ -71,6 +71,22 @@ ALTER TABLE … ADD COLUMN … DEFAULT, volatile
     assert_eq!(report.verdict(), Verdict::Free);
 }
 
+/// Documentation, "REINDEX": it blocks nearly all queries of the table, since the planner locks each index.
+#[test]
+fn queries_wait_for_a_locked_index() {
+    for (statement, waits) in [
+        ("REINDEX INDEX orders_v", true),
+        ("REINDEX TABLE orders", true),
+        ("REINDEX INDEX CONCURRENTLY orders_v", false),
+        ("ALTER INDEX orders_v RENAME TO v", false),
+        ("CREATE INDEX ON orders (v)", false),
+    ] {
+        let text = text(&report(statement, None), None);
+        assert_eq!(text.contains("meanwhile    most queries of the table wait"), waits, "{text}");
+        assert_eq!(text.contains("meanwhile    others can "), !waits, "{text}");
+    }
+}
+
 #[test]
 fn sessions_in_the_way() {
     let report = report("CREATE INDEX ON orders (x)", Some(busy()));

@@ -3,7 +3,7 @@ use crate::model::lock::LockMode;
 use crate::model::lock_of::{CatalogRelation, Elsewhere, Place};
 use crate::model::lock_words::{beside, beside_object, beside_rows, beside_sequence};
 use crate::model::statement::script::{End, Held, Problem, Transaction};
-use crate::model::statement::{Act, Advisory, Form, Statement, Take, Target, Work};
+use crate::model::statement::{Act, Advisory, Also, Form, Role, Statement, Take, Target, Work};
 use crate::text::count;
 
 const NAMED: usize = 10;
@@ -96,7 +96,15 @@ pub(super) fn kind(target: &Target) -> String {
 
 pub(super) fn meanwhile(statement: &Statement, take: &Take, is_sequence: bool) -> String {
     let mode = take.on_table_of_index.unwrap_or(take.mode);
+    let is_whole = |also: &Also| also.role == Role::Indexes && also.mode == Some(LockMode::AccessExclusive);
+    let locks_index = take.on_table_of_index.is_some() && take.mode == LockMode::AccessExclusive
+        || statement.forms.iter().any(|form| form.also.iter().any(is_whole));
     match &take.target {
+        // Documentation, "REINDEX": the planner locks all indexes of the table.
+        Target::Relation(_) if locks_index && mode < LockMode::AccessExclusive => {
+            "most queries of the table wait, since they open all its indexes; changes of its rows wait, too"
+                .to_owned()
+        }
         Target::Relation(_) if is_sequence => beside_sequence(mode).to_owned(),
         Target::Relation(_) if statement.is_query() => beside_rows(mode),
         Target::Relation(_) => beside(mode),
