@@ -104,17 +104,18 @@ impl NormalWaits {
         self.waits.get(&party)
     }
 
-    /// The sessions that are first in a queue for a lease or a permit.
-    fn firsts(&self) -> Vec<Party> {
-        let roots = self.waits.iter().filter(|(_, wait)| !matches!(wait, NormalWait::Leader(_)));
-        roots.map(|(party, _)| *party).chain(self.waiting.iter().copied()).collect()
+    /// The sessions that are first in a queue for a lease or a permit, and the leaders.
+    fn firsts_and_leaders(&self) -> (Vec<Party>, Vec<Party>) {
+        let is_leader = |party: &Party| matches!(self.get(*party), Some(NormalWait::Leader(_)));
+        let (leaders, firsts) = self.waits.keys().partition::<Vec<Party>, _>(|party| is_leader(party));
+        ([firsts, self.waiting.clone()].concat(), leaders)
     }
 
     /// Corrects the numbers of the roots, and of the parties of deadlocks, as [`Self::held_back`] does.
     pub fn hold_back(&self, graph: &mut Arc<WaitGraph>) {
-        let firsts = self.firsts();
-        let above: Vec<Party> =
-            firsts.iter().flat_map(|first| [graph.roots_above(*first), vec![*first]].concat()).collect();
+        let (firsts, leaders) = self.firsts_and_leaders();
+        let above = firsts.iter().flat_map(|first| graph.roots_above(*first));
+        let above: Vec<Party> = above.chain(firsts.iter().copied()).chain(leaders).collect();
         let held = |root: &Root| {
             let release = self.held_back(graph, graph.release(&[root.party], End::Session));
             let number = |parties: &[Party]| u32::try_from(parties.len()).unwrap_or(u32::MAX);
@@ -141,16 +142,17 @@ impl NormalWaits {
     }
 
     /// If the first session in a queue ends or continues, the one that is first then polls: none gets the lease or the permit by
-    /// that.
+    /// that. If a leader ends, the next session leads until it ends.
     pub fn held_back(&self, graph: &WaitGraph, release: Release) -> Release {
-        let firsts = self.firsts();
-        if firsts.is_empty() {
+        let (firsts, leaders) = self.firsts_and_leaders();
+        if firsts.is_empty() && leaders.is_empty() {
             return release;
         }
-        let behind = graph.blocked_by_all(&firsts);
+        let (behind, led) = (graph.blocked_by_all(&firsts), graph.blocked_by_all(&leaders));
         let is_behind = |party: &Party| behind.contains(party);
         let (held, now) = release.now.into_iter().partition::<Vec<_>, _>(is_behind);
-        let (more, in_turn) = release.in_turn.into_iter().partition::<Vec<_>, _>(is_behind);
+        let stays = |party: &Party| is_behind(party) || led.contains(party);
+        let (more, in_turn) = release.in_turn.into_iter().partition::<Vec<_>, _>(stays);
         let is_known =
             held.is_empty() && more.is_empty() && !release.others.iter().any(|other| firsts.contains(other));
         let others = if is_known { release.others } else { Vec::new() };

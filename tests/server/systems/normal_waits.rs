@@ -129,7 +129,8 @@ async fn leader(server: &EmbeddedServer) {
     let view = stage.view();
     let root = &view.graph.roots[0];
     let pid = root.party.pid();
-    assert_eq!((root.blocked, root.frees, root.in_turn), (2, 1, 1));
+    let last = view.graph.queues[0].waiters[1].party;
+    assert_eq!((root.blocked, root.frees, root.in_turn, root.still_blocked), (2, 1, 0, 1));
     assert_eq!(checks(view), [("leader", format!("{pid} leads scheduler, 2 sessions wait to lead"))]);
     stage.client().await.execute("SELECT pg_terminate_backend($1, 5000)", &[&pid]).await.unwrap();
     let target = stage.info().to_key_value();
@@ -137,8 +138,10 @@ async fn leader(server: &EmbeddedServer) {
     for value in ["longest_wait=0s", "worst_root=0;", "root_age=0s", "idle_root=0s"] {
         assert!(said.out.contains(value), "{value}: {}", said.out);
     }
+    // As promised: one session continues, and the last one still waits.
     let is_another = |view: &View| view.graph.roots.first().is_some_and(|root| root.party.pid() != pid);
     stage.look_until("another leader", is_another).await;
+    assert!(stage.view().graph.wait_of(last).is_some());
     tasks.shutdown().await;
     stage.look_until("no wait", |view| view.graph.queues.is_empty()).await;
 }
