@@ -21,7 +21,8 @@ pub enum Error {
     /// No connection to the server could be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The pool did not provide a connection; the message is the pool's.
+    /// The pool did not provide a connection; the message is the pool's. If the server refused a new one, it is
+    /// [`Error::Server`].
     #[error("no connection from the pool: {0}")]
     Pool(String),
     /// An invalid request, such as a semaphore without permits or a lease whose term is too short.
@@ -43,7 +44,7 @@ pub enum Error {
     /// The server refused, and did nothing: a deadlock, a cancelled statement, no room in its lock table.
     #[error("{what} failed: {message} (SQLSTATE {sqlstate})")]
     Server {
-        /// The text of the statement, or the name of the function.
+        /// The lock, by the comment of the statement: `lock invoice:7`; or the call in it, or the name of the function.
         what: String,
         /// Its SQLSTATE, five characters (appendix "PostgreSQL Error Codes").
         sqlstate: String,
@@ -53,7 +54,7 @@ pub enum Error {
     /// The connection failed. It is not known whether the request was executed; the advisory locks of the session are released.
     #[error("the connection failed in {what}: {reason}")]
     Disconnected {
-        /// The text of the statement, or the name of the function.
+        /// As for [`Error::Server`].
         what: String,
         /// The client library's description of the broken connection.
         reason: String,
@@ -69,7 +70,7 @@ pub enum Error {
     /// No answer in time; the request may have been executed all the same.
     #[error("no answer to {what} within {}", shown(*.limit))]
     Silent {
-        /// The text of the statement, or the name of the function.
+        /// As for [`Error::Server`].
         what: String,
         /// How long it waited for an answer; for an advisory lock 10 s beyond the wait for the lock.
         limit: Duration,
@@ -117,13 +118,31 @@ impl Error {
         Self::Request(what.into())
     }
 
+    /// What a pool was asked for.
+    #[cfg(any(feature = "bb8", feature = "deadpool", feature = "sqlx"))]
+    pub(crate) const POOL: &str = "a connection for the pool";
+
+    /// Why a pool lends no connection, with the causes, which its own message lacks.
+    #[cfg(any(feature = "bb8", feature = "deadpool"))]
+    pub(crate) fn pool(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut causes = std::iter::successors(Some(error), |error| error.source());
+        let driver = causes.clone().find_map(|error| error.downcast_ref::<tokio_postgres::Error>());
+        if let Some(db) = driver.and_then(refusal) {
+            return Self::refused(Self::POOL, Refusal::server(db.code().code(), db.message()));
+        }
+        let said = driver.map(message);
+        Self::Pool(
+            said.unwrap_or_else(|| causes.by_ref().map(ToString::to_string).collect::<Vec<_>>().join(": ")),
+        )
+    }
+
     pub(crate) fn silent(what: &str, limit: Duration) -> Self {
-        Self::Silent { what: one_line_prefix(what, MESSAGE).into_owned(), limit }
+        Self::Silent { what: named(what), limit }
     }
 
     /// The error of this statement.
     pub(crate) fn refused(what: &str, refusal: Refusal) -> Self {
-        let what = one_line_prefix(what, MESSAGE).into_owned();
+        let what = named(what);
         match refusal {
             Refusal::Server { sqlstate, message } => Self::Server { what, sqlstate, message },
             Refusal::Lost(reason) => Self::Disconnected { what, reason },
@@ -191,6 +210,20 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// A statement in a few words: its comment, such as `lock invoice:7`, or the first call of a function for advisory locks in it.
+fn named(statement: &str) -> String {
+    let comment =
+        statement.strip_prefix("/* ").and_then(|rest| rest.split_once(" */")).map(|(comment, _)| comment);
+    let call = || {
+        let at =
+            ["pg_advisory_", "pg_try_advisory_"].into_iter().filter_map(|name| statement.find(name)).min()?;
+        let (call, _) = statement.get(at..)?.split_once(')')?;
+        Some(format!("{call})"))
+    };
+    let words = comment.map(str::to_owned).or_else(call);
+    one_line_prefix(words.as_deref().unwrap_or(statement), MESSAGE).into_owned()
 }
 
 fn shown(limit: Duration) -> String {

@@ -1,7 +1,7 @@
 //! Work under a lock that can be lost.
 
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use crate::error::Lost;
 
@@ -22,17 +22,42 @@ pub trait Held {
     ///
     /// # Errors
     /// If the lock was, or may have been, lost before the last step.
-    fn run<F: Future>(&self, work: F) -> impl Future<Output = Result<F::Output, Lost>> {
-        async move {
-            let (mut lost, mut work) = (pin!(self.lost()), pin!(work));
-            std::future::poll_fn(|context| {
-                self.check()?;
-                if let Poll::Ready(loss) = lost.as_mut().poll(context) {
-                    return Poll::Ready(Err(loss));
-                }
-                work.as_mut().poll(context).map(Ok)
-            })
-            .await
+    fn run<F: Future>(&self, work: F) -> Run<'_, Self, F> {
+        Run { held: self, lost: Box::pin(self.lost()), work: Box::pin(work) }
+    }
+}
+
+/// [`Held::run`]
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Run<'a, H: ?Sized, F> {
+    held: &'a H,
+    lost: Pin<Box<dyn Future<Output = Lost> + Send>>,
+    work: Pin<Box<F>>,
+}
+
+impl<H: Held + ?Sized, F: Future> Future for Run<'_, H, F> {
+    type Output = Result<F::Output, Lost>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.held.check()?;
+        if let Poll::Ready(loss) = self.lost.as_mut().poll(context) {
+            return Poll::Ready(Err(loss));
         }
+        self.work.as_mut().poll(context).map(Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task of its own needs a future that is `Send`, whatever the guard.
+    #[test]
+    fn a_run_can_be_spawned_for_any_guard() {
+        fn is_send<T: Send>(_: &T) {}
+        fn spawned<G: Held + Sync>(guard: &G) {
+            is_send(&guard.run(async {}));
+        }
+        let _ = spawned::<crate::advisory::Guard>;
     }
 }

@@ -25,7 +25,7 @@ pub mod redis_lock;
 mod schema_name;
 
 pub use error::{Error, Lost, PoolerError, Refusal};
-pub use held::Held;
+pub use held::{Held, Run};
 pub use locktop_base::LockKey;
 pub use pg_connect;
 pub use schema_name::{NameError, SchemaName};

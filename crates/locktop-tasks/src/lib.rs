@@ -29,6 +29,8 @@ pub mod work_queue;
 pub mod work_session;
 pub mod worker;
 
+pub use locktop_locks::pg_connect;
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -89,11 +89,11 @@ pub struct ScheduledTasks {
 }
 
 impl ScheduledTasks {
-    /// Adds a task and returns its id. The schedule is a cron expression of five fields, in UTC; without one the task runs
+    /// Adds a task and returns its id; `None` if there is one with this name, which stays as it is. The schedule is a cron expression of five fields, in UTC; without one the task runs
     /// once, immediately.
     ///
     /// # Errors
-    /// If the payload cannot be written as JSON, the name is taken, the schedule is invalid, or the connection fails.
+    /// If the payload cannot be written as JSON, the schedule is invalid, or the connection fails.
     pub async fn add<C: GenericClient + Sync, P: Serialize + Sync>(
         &self,
         client: &C,
@@ -101,15 +101,18 @@ impl ScheduledTasks {
         kind: &str,
         schedule: Option<&str>,
         payload: &P,
-    ) -> Result<i32, Error> {
+    ) -> Result<Option<i32>, Error> {
         const WHAT: &str = "scheduled_tasks";
         let payload = serde_json::to_string(payload)
             .map_err(|error| Error::Request(format!("no payload: {error}").into()))?;
-        let sql = "INSERT INTO @schema@.scheduled_tasks (task_name, task_type, schedule_cron, payload, next_run_at)
-             VALUES ($1, $2, $3, $4::text::jsonb, CASE WHEN $3::text IS NULL THEN clock_timestamp() END) RETURNING id";
+        let sql =
+            "INSERT INTO @schema@.scheduled_tasks (task_name, task_type, schedule_cron, payload, next_run_at)
+             VALUES ($1, $2, $3, $4::text::jsonb, CASE WHEN $3::text IS NULL THEN clock_timestamp() END)
+             ON CONFLICT (task_name) DO NOTHING RETURNING id";
         let parameters: &[Parameter<'_>] =
             &[(&name, Type::TEXT), (&kind, Type::TEXT), (&schedule, Type::TEXT), (&payload, Type::TEXT)];
-        column(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, 0)
+        let added = rows(client, &self.schema, WHAT, sql, parameters).await?;
+        added.first().map(|row| column(WHAT, row, 0)).transpose()
     }
 
     /// The advisory lock key of the task with this name.

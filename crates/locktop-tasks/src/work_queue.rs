@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Each call must be a transaction of its own: claim, commit, work, end. An item belongs to the worker, the session and
-//! the attempt that claimed it. Some time after its session has ended, any client may requeue it
+//! the attempt that claimed it. After its session has ended (30 s: the setting `locktop.orphan_grace`), any client may requeue it
 //! ([`WorkQueue::requeue_lost`]), up to its last attempt, after which it is set aside as failed; a later end does not
 //! count. The end of a session is not the end of its process: a worker must stop its work when its connection ends, and a
 //! write that must happen only once belongs in the transaction that ends the item.

@@ -224,6 +224,10 @@ async fn what_cannot_be_a_lease_is_refused_in_words() {
         let error = Lease::acquire(&bare, &request).await.unwrap_err();
         assert_eq!(error.to_string(), "a lease needs an owner and a term of at least 100 ms");
     }
+    for name in ["", "a\0b", &"x".repeat(201)] {
+        let error = Lease::acquire(&bare, &Request::new(name, "node1", LONG)).await.unwrap_err();
+        assert!(matches!(&error, Error::Request(text) if text.contains("1 to 200 characters")), "{error}");
+    }
     let error = Lease::acquire(&bare, &Request::new(7, "node1", LONG)).await.unwrap_err();
     assert!(matches!(error, Error::NotInstalled { .. }), "{error}");
     assert!(error.to_string().contains("run \"locktop schema install\""), "{error}");

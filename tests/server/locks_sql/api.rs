@@ -95,8 +95,10 @@ async fn the_scheduled_tasks() {
         let (one, other) = pair(version).await;
         let (client, watcher) = (&one.connection.client, &other.connection.client);
         let tasks = ScheduledTasks::default();
-        let report = tasks.add(client, "report", "sql", None, &["a", "b"]).await.unwrap();
-        let nightly = tasks.add(client, "nightly", "mail", Some("0 3 * * *"), &()).await.unwrap();
+        let report = tasks.add(client, "report", "sql", None, &["a", "b"]).await.unwrap().unwrap();
+        let nightly = tasks.add(client, "nightly", "mail", Some("0 3 * * *"), &()).await.unwrap().unwrap();
+        let again = tasks.add(watcher, "nightly", "other", None, &()).await.unwrap();
+        assert_eq!(again, None, "the first one stays");
         let wrong = tasks.add(client, "never", "x", Some("0 25 * * *"), &()).await.unwrap_err();
         assert_eq!(wrong.sqlstate(), Some("22023"), "{version}: {wrong}");
         let key = tasks.key(client, "report").await.unwrap();

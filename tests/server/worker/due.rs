@@ -165,7 +165,7 @@ async fn what_a_session_takes_is_its_own_until_it_gives_it_back() {
         let taken = one.fetch(TASKS, 5).await.unwrap();
         let [execution] = &taken[..] else { panic!("{taken:?}") };
         assert_eq!(
-            (execution.name.as_str(), execution.payload.as_deref()),
+            (execution.name.as_str(), execution.json.as_deref()),
             ("t", Some("{\"a\": 1}")),
             "{version}"
         );

@@ -157,7 +157,7 @@ async fn what_a_session_has_of_the_queue_is_its_own_until_it_gives_it_back() {
         assert_eq!(two.next_due(QUEUE).await, Ok(Some(Duration::ZERO)));
         let taken = one.fetch(QUEUE, 5).await.unwrap();
         let [job] = &taken[..] else { panic!("{taken:?}") };
-        assert_eq!((job.kind.as_str(), job.payload.as_deref()), ("x", Some("[1]")), "{version}");
+        assert_eq!((job.kind.as_str(), job.json.as_deref()), ("x", Some("[1]")), "{version}");
         assert_eq!((job.timeout, job.lock_id), (Duration::from_secs(1800), (0x4C51 << 48) + job.id));
         assert_eq!(two.fetch(QUEUE, 5).await, Ok(vec![]));
         let own = Ours { id: job.id, attempt: Some(1) };

@@ -170,7 +170,7 @@ struct Items {
 
 impl Work for Items {
     async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
-        let payload = job.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
+        let payload = job.json.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
         let payload =
             payload.ok_or_else(|| WorkError::Refused("its payload is not one of the demo".to_owned()))?;
         let run = self.begin(job).await?;

@@ -83,7 +83,7 @@ struct DemoTasks {
 impl Work for DemoTasks {
     async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
         let task = task_of(job).map_err(WorkError::Failed)?;
-        let payload = job.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
+        let payload = job.json.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
         let payload =
             payload.ok_or_else(|| WorkError::Failed("its payload is not one of the demo".to_owned()))?;
         let payload = match payload.ends {

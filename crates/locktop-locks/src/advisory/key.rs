@@ -79,6 +79,12 @@ impl From<String> for Key {
     }
 }
 
+impl From<&String> for Key {
+    fn from(name: &String) -> Self {
+        Self::named(name)
+    }
+}
+
 impl From<i64> for Key {
     fn from(key: i64) -> Self {
         Self::Bigint(key)

@@ -31,13 +31,15 @@ impl<S: Source> Locks<S> {
     }
 
     /// Runs the work of a leader: waits for the lock `name`, runs the work while it is held, and waits again if it is lost,
-    /// until the work or `stop` completes. While the server is out of reach it tries again, after up to a minute.
+    /// until the work or `stop` completes. While the server is out of reach, or the pool lends no connection, it tries again, after
+    /// up to a minute; what it meanwhile gets is any [transient](Error::is_transient) error.
     ///
     /// The server's lock queue decides which session gets the lock next. A leader that is suspended does not detect the loss
     /// of its lock before its connection ends: writes that only a leader may make need the token of a [lease](crate::lease).
     ///
     /// # Errors
-    /// If the connection uses a pooler in transaction mode, or the server refuses the login or the lock.
+    /// If the connection uses a pooler in transaction mode, or the server refuses the login or the lock: any error that is not
+    /// transient.
     pub async fn lead<F: Future<Output = ()>>(
         &self,
         name: &str,

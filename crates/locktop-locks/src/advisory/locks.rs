@@ -9,8 +9,9 @@ use super::{Key, Mode, TIMEOUT, Wait};
 use crate::pooler;
 use crate::{Error, Held as _, PoolerError};
 
-/// The error for a pool that is too small for the test.
-const ALONE: &str = "the pool has no second connection, which the test for a pooler needs";
+/// The error for a pool that is too small, or too busy, for the test.
+const ALONE: &str =
+    "the pool gave no second connection within 10 s (a pool of one connection needs without_pooler_test())";
 
 /// Advisory locks of sessions, each on a connection of the source for as long as it is held. Clones share the source.
 #[derive(Debug, Clone)]
@@ -50,7 +51,8 @@ impl<S: Source> Locks<S> {
         }
     }
 
-    /// An exclusive lock; `None` if it is not granted in time.
+    /// An exclusive lock; `None` if it is not granted in time. The time that the pool takes to lend a connection does not count:
+    /// pools have a limit of their own for it.
     ///
     /// # Errors
     /// As for [`Self::lock`].
@@ -120,7 +122,7 @@ impl<S: Source> Locks<S> {
             // If the test fails or is cancelled, both are closed.
             let mut one = Session::new(self.source.get().await?);
             let two = tokio::time::timeout(TIMEOUT, self.source.get()).await;
-            let two = two.map_err(|_| Error::invalid(ALONE))?.map_err(second)?;
+            let two = two.map_err(|_| PoolerError::Unknown(ALONE.to_owned()))?.map_err(second)?;
             let mut two = Session::new(two);
             pooler::refuse(&mut one, &mut two).await?;
             two.give_back();

@@ -10,7 +10,7 @@
 //!
 //! use locktop_locks::Held;
 //! use locktop_locks::advisory::{Locks, Wait};
-//! use pg_connect::conninfo::ConnInfo;
+//! use locktop_locks::pg_connect::conninfo::ConnInfo;
 //!
 //! # async fn report() {}
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -91,7 +91,7 @@ pub enum Mode {
     Shared,
 }
 
-/// How long to wait for a lock that another session holds.
+/// How long to wait for a lock that another session holds, from when there is a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Until it is free, however long that takes.

@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 use super::kept::Kept;
 use super::link::Link;
 use super::standing::Standing;
-use super::{LeaseId, Request, SHORTEST, keeper, queue};
+use super::{LeaseId, NAME, Request, SHORTEST, keeper, queue};
 use crate::{Error, Held, Lost};
 use locktop_base::clock;
 use pg_connect::conninfo::ConnInfo;
@@ -182,6 +182,11 @@ impl Leases {
                 "a lease needs an owner and a term of at least {} ms",
                 SHORTEST.as_millis()
             )));
+        }
+        if let LeaseId::Name(name) = &request.id
+            && (!(1..=NAME).contains(&name.chars().count()) || name.contains('\0'))
+        {
+            return Err(Error::invalid("the name of a lease has 1 to 200 characters, and no NUL"));
         }
         let mut link = Link::new(&self.info, request);
         link.kept = Arc::downgrade(&self.kept);

@@ -10,7 +10,7 @@
 //!
 //! use locktop_locks::Held;
 //! use locktop_locks::lease::{Lease, Request};
-//! use pg_connect::conninfo::ConnInfo;
+//! use locktop_locks::pg_connect::conninfo::ConnInfo;
 //!
 //! # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let info = ConnInfo::parse("host=db.example dbname=shop")?;
@@ -34,7 +34,8 @@
 //! The server's clock decides when a lease ends. The holder does not read it: it counts nine tenths of the term by its
 //! own monotonic clock, from *before* it sent the last confirmed renewal, and then stops ([`Lost::NotRenewed`](crate::Lost::NotRenewed)). So it
 //! stops before the server lets another owner in, unless the rates of the two clocks differ by a tenth. It renews at a
-//! third of the term, and tries again, with a new connection, as long as there is time.
+//! third of the term, and tries again, with a new connection, as long as there is time. The renewals are a task of the runtime:
+//! work that blocks a thread belongs in `spawn_blocking`.
 //!
 //! [`Held::run`](crate::Held::run) reads the clock before each step of the work: a process that was suspended finds out when it resumes,
 //! before it does more. Between that check and the effect it may be suspended again; only [`Lease::fence`] protects

@@ -38,6 +38,13 @@ pub struct Contents {
 
 /// Installs the latest version, or upgrades to it. Does nothing if it is installed.
 ///
+/// ```no_run
+/// # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// locktop_tasks::schema::install(client, locktop_locks::SchemaName::default()).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// If the schema is not locktop's or newer, something in it conflicts, a lock is not granted, or the server refuses.
 /// Nothing is changed then.

@@ -49,8 +49,14 @@ impl Schema {
     }
 }
 
+impl From<SchemaName> for Schema {
+    fn from(name: SchemaName) -> Self {
+        Self { name, trusted_owners: TrustedOwners::default() }
+    }
+}
+
 impl From<&SchemaName> for Schema {
     fn from(name: &SchemaName) -> Self {
-        Self { name: name.clone(), trusted_owners: TrustedOwners::default() }
+        name.clone().into()
     }
 }

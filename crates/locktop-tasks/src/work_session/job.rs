@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -21,7 +22,7 @@ pub struct Job {
     /// The kind of work: a task's type, an item's name.
     pub kind: String,
     /// The payload as JSON text; `None` if the column is NULL.
-    pub payload: Option<String>,
+    pub json: Option<String>,
     /// The number of this attempt, from 1.
     pub attempt: i32,
     /// The maximum number of attempts.
@@ -30,6 +31,16 @@ pub struct Job {
     pub timeout: Duration,
     /// The advisory lock key that the session holds for it.
     pub lock_id: i64,
+}
+
+impl Job {
+    /// The payload; a missing one is read as null.
+    ///
+    /// # Errors
+    /// If the payload has another type.
+    pub fn payload<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.json.as_deref().unwrap_or("null"))
+    }
 }
 
 /// A job that a heartbeat found to be still held by this session.
@@ -126,7 +137,7 @@ impl Job {
             task_id: row.try_get(1).map_err(failed)?,
             name: text(2)?.unwrap_or_default(),
             kind: text(3)?.unwrap_or_default(),
-            payload: text(4)?,
+            json: text(4)?,
             attempt: row.try_get(5).map_err(failed)?,
             max_attempts: row.try_get(6).map_err(failed)?,
             timeout: Duration::try_from_secs_f64(seconds.unwrap_or(f64::MAX)).unwrap_or(Duration::MAX),

@@ -16,7 +16,7 @@
 //! let mut session = WorkSession::open(&info, &SchemaName::default(), &id, &Source::ALL).await?;
 //! session.take_name().await?; // nobody else on this schema is called so while it lasts
 //! for job in session.fetch(Source::Tasks, 2).await? {
-//!     println!("{}: {:?}", job.name, job.payload);
+//!     println!("{}: {:?}", job.name, job.json);
 //!     let counted = session.finish(&job, Finish::Completed).await?;
 //!     assert!(counted, "somebody recovered it meanwhile");
 //! }

@@ -65,7 +65,7 @@ where
     type Conn = Lent<Tls>;
 
     async fn get(&self) -> Result<Self::Conn, Error> {
-        let client = self.0.get_owned().await.map_err(|error| Error::Pool(error.to_string()))?;
+        let client = self.0.get_owned().await.map_err(|error| Error::pool(&error))?;
         Ok(Lent { client: Some(client), tls: self.1.clone(), is_discarded: false })
     }
 }

@@ -9,7 +9,7 @@ impl Source for Pool {
     type Conn = Object;
 
     async fn get(&self) -> Result<Object, Error> {
-        Self::get(self).await.map_err(|error| Error::Pool(error.to_string()))
+        Self::get(self).await.map_err(|error| Error::pool(&error))
     }
 }
 

@@ -39,7 +39,7 @@ impl Source for PgPool {
     type Conn = Pooled;
 
     async fn get(&self) -> Result<Pooled, Error> {
-        let conn = self.acquire().await.map_err(|error| Error::Pool(error.to_string()))?;
+        let conn = self.acquire().await.map_err(pool)?;
         let (pool, runtime) = (self.clone(), Handle::current());
         let mut pooled = Pooled { conn: Some(conn), session: String::new(), pool, is_busy: false, runtime };
         match super::within(Some(PING), SESSION, pooled.ask(SESSION)).await {
@@ -119,6 +119,14 @@ async fn ask(conn: &mut PgConnection, sql: &str) -> Result<Option<String>, Refus
     let Some(row) = rows.last() else { return Ok(None) };
     let value = row.try_get_raw(0).map_err(|error| Refusal::Lost(error.to_string()))?;
     Ok(value.as_str().ok().map(str::to_owned))
+}
+
+/// Why the pool lends no connection.
+fn pool(error: sqlx::Error) -> Error {
+    match error.as_database_error().and_then(|error| Some((error.code()?, error.message()))) {
+        Some((code, message)) => Error::refused(Error::POOL, Refusal::server(&code, message)),
+        None => Error::Pool(error.to_string()),
+    }
 }
 
 /// An error of severity FATAL ends the session.

@@ -93,7 +93,7 @@ impl Payload {
         };
         let (name, example) = (kind.as_str(), kind.example());
         let wrong = |what: &str| format!("the payload of {of} \"{name}\" {what}; such as {example}");
-        let Some(payload) = &job.payload else { return Err(wrong("is missing")) };
+        let Some(payload) = &job.json else { return Err(wrong("is missing")) };
         let payload: Value =
             serde_json::from_str(payload).map_err(|error| wrong(&format!("cannot be read ({error})")))?;
         let Value::Object(payload) = payload else { return Err(wrong("is not an object")) };
