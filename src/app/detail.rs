@@ -108,7 +108,7 @@ pub(super) fn reasons(context: &Context<'_>, subject: Party) -> Vec<Line> {
 pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(promise) = context.promise(subject) {
-        let tone = if promise.now == 0 { Tone::Warning } else { Tone::Good };
+        let tone = if promise.now + promise.in_turn == 0 { Tone::Warning } else { Tone::Good };
         lines.push(field("blocks", promise.words().trim_start_matches("blocks "), tone));
         let release = context.released(subject);
         let lists = [

@@ -96,7 +96,7 @@ impl Strip<'_> {
         let waits = self.context.node(party).is_some_and(|(_, node)| node.waits.is_some());
         let promise = self.context.promise(party);
         let mut lines = vec![self.who(party, backend)];
-        let is_of_use = |promise: &Promise| !waits || promise.now > 0;
+        let is_of_use = |promise: &Promise| !waits || promise.now + promise.in_turn > 0;
         if let Some(root) = self.root(party).filter(|_| waits && !promise.as_ref().is_some_and(is_of_use)) {
             lines.push(
                 Line::new().with(format!("frees no session; the root is {}", self.name(root)), Tone::Plain),

@@ -143,9 +143,13 @@ impl Promise {
         let Self { now, in_turn, still, unsure, .. } = self;
         let is_mixed = still + unsure > 0;
         let number = |number: u32| count(number.into());
-        if let Some((now, in_turn)) = self.perhaps {
-            let turn = if in_turn > 0 { format!(", {} in turn", number(in_turn)) } else { String::new() };
-            return format!("perhaps {} now{turn}", number(now));
+        if let Some(perhaps) = self.perhaps {
+            let words = match perhaps {
+                (0, in_turn) => format!("{} now or in turn", number(in_turn)),
+                (now, 0) => format!("{} now", number(now)),
+                (now, in_turn) => format!("{} now, {} in turn", number(now), number(in_turn)),
+            };
+            return format!("perhaps {words}");
         }
         if now + in_turn == 0 && is_mixed {
             return match (unsure, self.others) {
@@ -154,13 +158,20 @@ impl Promise {
                 _ => "0 for certain: others may have to end too".to_owned(),
             };
         }
-        let continues = match now {
-            _ if !is_long || is_mixed => "now",
-            1 => "continues now",
-            _ => "continue now",
+        // It is not known which of them continues at once.
+        let is_open = now == 0;
+        let (first, when) = if is_open { (in_turn, "now or in turn") } else { (now, "now") };
+        let continues = match first {
+            _ if !is_long || is_mixed => "",
+            1 => "continues ",
+            _ => "continue ",
         };
-        let mut words = format!("{} {continues}", number(now));
-        let parts = [(in_turn, "in turn"), (still, "still blocked"), (unsure, "may stay blocked")];
+        let mut words = format!("{} {continues}{when}", number(first));
+        let parts = [
+            (if is_open { 0 } else { in_turn }, "in turn"),
+            (still, "still blocked"),
+            (unsure, "may stay blocked"),
+        ];
         for (part, name) in parts.into_iter().filter(|(part, _)| *part > 0) {
             let _ = write!(words, ", {} {name}", number(part));
         }
@@ -211,7 +222,13 @@ mod tests {
                 "blocks 2: 0 for certain: others may have to end too",
                 "blocks 2: 0 for certain: others may have to end too",
             ),
-            ([0, 3, 0, 0], Some(0), "blocks 3: 0 continue now, 3 in turn", "blocks 3: 0 now, 3 in turn"),
+            ([0, 3, 0, 0], Some(0), "blocks 3: 3 continue now or in turn", "blocks 3: 3 now or in turn"),
+            (
+                [0, 3, 1, 0],
+                None,
+                "blocks 4: 3 now or in turn, 1 still blocked",
+                "blocks 4: 3 now or in turn, 1 still blocked",
+            ),
             (
                 [1, 0, 0, 1_000],
                 None,
@@ -225,6 +242,8 @@ mod tests {
         }
         let kept = Promise { perhaps: Some((1, 8)), ..promise([0, 0, 0, 9], None) };
         assert_eq!(kept.words(), "blocks 9: perhaps 1 now, 8 in turn");
+        let open = Promise { perhaps: Some((0, 8)), ..promise([0, 0, 0, 8], None) };
+        assert_eq!(open.words(), "blocks 8: perhaps 8 now or in turn");
         let hidden = Promise { is_hidden: true, ..promise([1, 16, 0, 0], Some(0)) };
         assert_eq!(hidden.words(), "blocks at least 17; the rest is not shown to this role");
     }

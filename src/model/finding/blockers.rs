@@ -321,7 +321,9 @@ pub(super) fn one_for_each(findings: &mut Vec<Finding>, look: &CheckInput<'_>) {
             continue;
         };
         let ends = graph.roots.iter().find(|one| one.party == root);
-        let (frees, blocks) = ends.map_or((0, 0), |root| (root.frees, root.blocked));
+        // One of those in turn continues at once if no other session is known to.
+        let frees = ends.map_or(0, |root| root.frees.max(root.in_turn.min(1)));
+        let blocks = ends.map_or(0, |root| root.blocked);
         let is_cheaper = works(root)
             && 2 * finding.blocked >= blocks
             && look.view.promise_of(Verb::Cancel, &[head]).now > frees;

@@ -48,10 +48,9 @@ impl Standing {
         if self.is_over || self.loss.is_some() || now < self.until {
             return false;
         }
-        let reason = self
-            .trouble
-            .clone()
-            .unwrap_or_else(|| "this process, its machine or its runtime stood still".to_owned());
+        let reason = self.trouble.clone().unwrap_or_else(|| {
+            "this process or its machine was suspended, or its runtime was blocked".to_owned()
+        });
         self.loss = Some(Lost::NotRenewed { id: self.id.clone(), reason });
         true
     }

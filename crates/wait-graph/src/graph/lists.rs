@@ -37,6 +37,8 @@ pub(super) struct List {
     pub(super) must: Vec<Party>,
     /// Possible.
     pub(super) may: Vec<Party>,
+    /// Possible: any other session in its queue. A list of them all would be too long.
+    pub(super) queue: bool,
     /// There are others, which are not known.
     pub(super) unknown: bool,
     /// It waits for a synchronous standby.
@@ -61,6 +63,13 @@ impl List {
             self.may.clear();
             self.unknown = true;
         }
+    }
+
+    /// Adds those of the others in a queue that may come first.
+    fn others_in(&mut self, queue: &Queue, waiter: Party, may: impl Fn(Party) -> bool) {
+        let others = queue.waiters.iter().map(|other| other.party).filter(|other| *other != waiter);
+        let others: Vec<Party> = others.filter(|other| may(*other)).take(MOST + 1).collect();
+        if others.len() > MOST { self.queue = true } else { self.may.extend(others) }
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Party> {
@@ -130,7 +139,7 @@ impl Lists {
                 let mut list = ground.list(queue, waiter.party, waiter.pid, waiter.mode, &lists.standby);
                 list.settle();
                 room = room.saturating_sub(list.must.len());
-                if list.all().next().is_some() || list.is_open() {
+                if list.all().next().is_some() || list.is_open() || list.queue {
                     lists.of.insert(*group, list);
                 }
             }
@@ -186,7 +195,7 @@ impl Ground<'_> {
             LockType::TransactionId => match self.held.places.get(&waiter).and_then(|places| places.last()) {
                 Some((relation, mode)) => {
                     let mut list = self.row(*relation, *mode, waiter, &holders);
-                    list.may.extend(self.versions(queue, *relation, waiter, &holders));
+                    self.versions(queue, *relation, waiter, &holders, &mut list);
                     list
                 }
                 None => self.unplaced(queue, waiter, &holders),
@@ -224,13 +233,11 @@ impl Ground<'_> {
     /// Other sessions in line for a row of the table that may be a later version of the same row: a row that is locked `FOR
     /// KEY SHARE` may be updated meanwhile, and a session that waited for the old version follows to the new one
     /// (`heap_lock_tuple` in `heapam.c`).
-    fn versions(&self, queue: &Queue, relation: Relation, waiter: Party, holders: &[Party]) -> Vec<Party> {
+    fn versions(&self, queue: &Queue, relation: Relation, waiter: Party, holders: &[Party], list: &mut List) {
         let locks = LockModes::of(LockMode::RowShare);
-        if !holders.iter().any(|holder| self.held.modes(*holder, relation).intersects(locks)) {
-            return Vec::new();
+        if holders.iter().any(|holder| self.held.modes(*holder, relation).intersects(locks)) {
+            list.others_in(queue, waiter, |other| self.has_place(other, relation));
         }
-        let others = queue.waiters.iter().map(|other| other.party).filter(|other| *other != waiter);
-        others.filter(|other| self.has_place(*other, relation)).take(MOST + 1).collect()
     }
 
     fn has_place(&self, party: Party, relation: Relation) -> bool {
@@ -272,8 +279,7 @@ impl Ground<'_> {
     fn unplaced(&self, queue: &Queue, waiter: Party, holders: &[Party]) -> List {
         let mut list = self.omitted();
         // If several insert one key, the first to continue gets it.
-        let others = queue.waiters.iter().map(|other| other.party).filter(|other| *other != waiter);
-        list.may.extend(others.filter(|other| !self.held.places.contains_key(other)).take(MOST + 1));
+        list.others_in(queue, waiter, |other| !self.held.places.contains_key(&other));
         let row_share = LockModes::of(LockMode::RowShare);
         let own = self.held.relations.keys().filter(|of| self.held.modes(waiter, **of).intersects(row_share));
         if self.held.xids.contains_key(&waiter) {

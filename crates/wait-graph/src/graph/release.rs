@@ -28,7 +28,8 @@ pub enum End {
 pub struct Release {
     /// Parties that continue at once, in the order in which the server wakes them.
     pub now: Vec<Party>,
-    /// Parties that continue after those before them have finished their transactions, longest wait first.
+    /// Parties that continue after those before them have finished their transactions, longest wait first. If none continues at
+    /// once for certain, one of these does.
     pub in_turn: Vec<Party>,
     /// Parties that stay blocked by others, longest wait first.
     pub still: Vec<Party>,
@@ -84,7 +85,8 @@ pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], en
     let is = |set: &[bool], group: usize| set.get(group).copied().unwrap_or_default();
     let hoped = hope.as_ref().unwrap_or(&sure);
     let direct = freed(queues, index, Gone { groups: ended, stays });
-    let needs_only = |list: &List| list.all().all(|party| parties.contains(party)) && !list.is_open();
+    let needs_only =
+        |list: &List| list.all().all(|party| parties.contains(party)) && !list.is_open() && !list.queue;
     let now: Vec<usize> = direct
         .into_iter()
         .filter(|group| {
@@ -104,7 +106,18 @@ pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], en
     }
     let above = Above { ground, parties: &parties, ended };
     let certain = above.of(&still, hoped, false);
-    let perhaps = above.of(&unsure, &sure, true);
+    let mut perhaps = above.of(&unsure, &sure, true);
+    // If they may wait only for each other, one of them continues first, and the others after it.
+    let is_closed = perhaps.parties.is_empty() && !perhaps.more && !perhaps.standby;
+    if end == End::Session
+        && is_closed
+        && !ended.iter().any(|group| lists.awaits_standby(*group))
+        && !has_cycle(ground, &unsure)
+    {
+        in_turn.append(&mut unsure);
+        in_turn.sort_unstable_by_key(|group| index.age(*group));
+        perhaps = Awaited::default();
+    }
     (release.others, release.more) = (certain.parties, certain.more);
     release.possible =
         perhaps.parties.into_iter().filter(|party| release.others.binary_search(party).is_err()).collect();
@@ -113,6 +126,21 @@ pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], en
     (release.now, release.in_turn) = (named(&now), named(&in_turn));
     (release.still, release.unsure) = (named(&still), named(&unsure));
     release
+}
+
+/// Most groups among which a cycle is looked for.
+const SEARCHED: usize = 1_000;
+
+/// Whether a group may wait for one that waits for it: the server would end one of them as a deadlock.
+fn has_cycle(ground: Ground<'_>, groups: &[usize]) -> bool {
+    let Ground { index, net, lists, .. } = ground;
+    let is_awaited = |group: usize| {
+        let Some(list) = lists.of(group).filter(|_| !net.backward.of(group).is_empty()) else { return false };
+        let mut behind = Search::new(net.backward.len()).beyond(&[group], &net.backward, index.len());
+        behind.sort_unstable();
+        list.all().filter_map(|party| index.number(*party)).any(|other| behind.binary_search(&other).is_ok())
+    };
+    groups.len() > SEARCHED || groups.iter().any(|group| is_awaited(*group))
 }
 
 /// The requests that were passed over, by mode: the group, and whether there is another one.
@@ -299,7 +327,7 @@ impl<'a> Fixpoint<'a> {
         };
         let passes = !list.standby
             && list.must.iter().all(ends)
-            && (self.hopes || !list.unknown && list.may.iter().all(ends));
+            && (self.hopes || !list.unknown && !list.queue && list.may.iter().all(ends));
         if !passes {
             self.deferred.push(wait.0);
         }
@@ -349,7 +377,7 @@ impl Above<'_> {
             }
             let Some(list) = lists.of(node).filter(|_| node < index.len()) else { continue };
             awaited.standby |= list.standby;
-            awaited.more |= list.unknown || !may && list.may.iter().any(is_left);
+            awaited.more |= list.unknown || !may && (list.queue || list.may.iter().any(is_left));
             for party in list.must.iter().chain(list.may.iter().filter(|_| may)) {
                 match index.number(*party) {
                     _ if self.parties.contains(party) => {}

@@ -160,7 +160,7 @@ pub(super) fn number(
 pub(super) fn now_tone(promise: Promise) -> Tone {
     match promise.now {
         now if now == promise.blocked => Tone::Good,
-        0 => Tone::Warning,
+        0 if promise.in_turn == 0 => Tone::Warning,
         _ => Tone::Plain,
     }
 }

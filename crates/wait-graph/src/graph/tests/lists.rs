@@ -57,12 +57,12 @@ fn those_in_line_for_a_row_follow_one_after_another() {
 
 /// A row that a child refers to is updated while it is locked: 11 waits with the old version, 12 with the new one.
 #[test]
-fn versions_of_one_row_are_no_promise() {
+fn of_those_with_versions_of_one_row_one_continues_first() {
     let row = |held: &str| {
         format!("10 holds xid10 X; 10 holds rel16 {held}; 11 holds rel16 RS; 11 holds tup1 AX; 11 waits xid10 S @1;
             12 holds rel16 RS; 12 holds tup4 AX; 12 waits xid10 S @2")
     };
-    assert_eq!(ends(&row("RS"), Vec::new(), &[10]), "unsure 11 12");
+    assert_eq!(ends(&row("RS"), Vec::new(), &[10]), "turn 11 12", "which of them comes first is not known");
     assert_eq!(ends(&row("RX"), Vec::new(), &[10]), "now 11 12", "what 10 has updated has no new version");
 }
 
@@ -83,7 +83,23 @@ fn a_row_that_several_may_have_locked_is_no_promise() {
 fn of_two_that_insert_one_key_one_waits_for_the_other() {
     let one = "10 holds xid10 X; 11 waits xid10 S @1";
     assert_eq!(ends(one, Vec::new(), &[10]), "now 11");
-    assert_eq!(ends(&format!("{one}; 12 waits xid10 S @2"), Vec::new(), &[10]), "unsure 11 12");
+    let two = format!("{one}; 12 waits xid10 S @2");
+    assert_eq!(ends(&two, Vec::new(), &[10]), "turn 11 12");
+    // More than a list has room for.
+    let many: String = (100..200).map(|pid| format!("; {pid} waits xid10 S @{pid}")).collect();
+    assert!(ends(&format!("{one}{many}"), Vec::new(), &[10]).starts_with("turn 11 100 101 "));
+    assert_eq!(
+        ends(
+            &format!("{two}; 12 holds xid12 X; 12 holds rel16 RS; 13 holds xid13 X; 13 holds rel16 RS"),
+            Vec::new(),
+            &[10]
+        ),
+        "unsure 11 12 by 13"
+    );
+    let cycle = format!(
+        "{two}; 11 holds rel17 AX; 13 holds xid13 X; 13 waits rel17 AX @3; 11 holds xid11 X; 11 holds rel18 RS; 13 holds rel18 RS; 13 holds rel16 RX"
+    );
+    assert_eq!(ends(&cycle, Vec::new(), &[10]), "unsure 11 12 13", "11 may wait for 13, which waits for 11");
 }
 
 #[test]
