@@ -17,6 +17,16 @@ SELECT a.number, o.role, c.oid, n.nspname, c.relname, o.names
                       JOIN pg_catalog.pg_rewrite AS r ON r.ev_class OPERATOR(pg_catalog.=) b.oid
                       JOIN pg_catalog.pg_depend AS d ON d.classid OPERATOR(pg_catalog.=) 2618 AND d.objid OPERATOR(pg_catalog.=) r.oid
                        AND d.refclassid OPERATOR(pg_catalog.=) 1259),
+                 referenced (oid, names) AS (
+                    SELECT k.confrelid, pg_catalog.array_append(
+                               ARRAY(SELECT t.attname FROM pg_catalog.pg_attribute AS t
+                                      WHERE t.attrelid OPERATOR(pg_catalog.=) k.conrelid AND t.attnum OPERATOR(pg_catalog.=) ANY (k.conkey)), k.conname)
+                      FROM pg_catalog.pg_constraint AS k
+                     WHERE k.contype OPERATOR(pg_catalog.=) 'f' AND k.conrelid OPERATOR(pg_catalog.=) a.oid
+                     UNION
+                    SELECT h.inhrelid, r.names
+                      FROM referenced AS r JOIN pg_catalog.pg_inherits AS h ON h.inhparent OPERATOR(pg_catalog.=) r.oid
+                      JOIN pg_catalog.pg_class AS p ON p.oid OPERATOR(pg_catalog.=) r.oid AND p.relkind OPERATOR(pg_catalog.=) 'p'),
                  views (oid, attname) AS (
                     SELECT a.oid, NULL::pg_catalog.name
                      UNION
@@ -43,11 +53,7 @@ SELECT a.number, o.role, c.oid, n.nspname, c.relname, o.names
               JOIN pg_catalog.pg_class AS p ON p.oid OPERATOR(pg_catalog.=) h.inhparent AND p.relkind OPERATOR(pg_catalog.=) 'p'
              WHERE h.inhrelid OPERATOR(pg_catalog.=) a.oid
              UNION ALL
-            SELECT 'referenced', k.confrelid, pg_catalog.array_append(
-                       ARRAY(SELECT t.attname FROM pg_catalog.pg_attribute AS t
-                              WHERE t.attrelid OPERATOR(pg_catalog.=) k.conrelid AND t.attnum OPERATOR(pg_catalog.=) ANY (k.conkey)), k.conname)
-              FROM pg_catalog.pg_constraint AS k
-             WHERE k.contype OPERATOR(pg_catalog.=) 'f' AND k.conrelid OPERATOR(pg_catalog.=) a.oid
+            SELECT 'referenced', r.oid, r.names FROM referenced AS r
              UNION ALL
             SELECT 'referencing', k.conrelid, pg_catalog.array_cat(
                        ARRAY(SELECT t.attname FROM pg_catalog.pg_attribute AS t
@@ -70,6 +76,12 @@ SELECT a.number, o.role, c.oid, n.nspname, c.relname, o.names
               JOIN pg_catalog.pg_class AS s ON s.oid OPERATOR(pg_catalog.=) d.objid AND s.relkind OPERATOR(pg_catalog.=) 'S'
              WHERE d.refclassid OPERATOR(pg_catalog.=) 1259 AND d.refobjid OPERATOR(pg_catalog.=) a.oid AND d.classid OPERATOR(pg_catalog.=) 1259
                AND d.deptype OPERATOR(pg_catalog.=) ANY (ARRAY['a', 'i']::"char"[])
+             UNION ALL
+            SELECT 'columns', t.oid, NULL
+              FROM pg_catalog.pg_class AS v JOIN pg_catalog.pg_class AS t ON t.reloftype OPERATOR(pg_catalog.=) v.reltype
+             WHERE v.oid OPERATOR(pg_catalog.=) a.oid AND v.relkind OPERATOR(pg_catalog.=) 'c'
+             UNION ALL
+            SELECT 'default', p.partdefid, NULL FROM pg_catalog.pg_partitioned_table AS p WHERE p.partrelid OPERATOR(pg_catalog.=) a.oid
              UNION ALL
             SELECT 'indexes', i.indexrelid, NULL FROM pg_catalog.pg_index AS i WHERE i.indrelid OPERATOR(pg_catalog.=) a.oid
              LIMIT 10000) AS o

@@ -71,6 +71,13 @@ enum Statement {
     Other,
 }
 
+/// Whether a query began its transaction, so that no savepoint can be older than it: both times are the start of the same
+/// client message (`StartTransaction` takes that of the statement).
+pub(super) fn is_one_statement(backend: &Backend) -> bool {
+    let is_first = backend.xact_start.is_some() && backend.xact_start == backend.query_start;
+    is_first && backend.state == Some(State::Active)
+}
+
 impl SnapshotView<'_> {
     pub fn consequence(self, verb: Verb, backend: &Backend) -> Consequence {
         let of = |effect: Effect, words: String| Consequence { effect, words };
@@ -114,11 +121,11 @@ impl SnapshotView<'_> {
             Statement::Vacuum if backend.state == Some(State::Active) => {
                 of(Effect::Stops, "VACUUM stops; the work it has finished is kept".to_owned())
             }
-            _ => self.of_transaction(backend),
+            _ => self.of_transaction(verb, backend),
         }
     }
 
-    fn of_transaction(self, backend: &Backend) -> Consequence {
+    fn of_transaction(self, verb: Verb, backend: &Backend) -> Consequence {
         // A transaction that has failed as a whole has neither a start nor an ID any more (`AbortTransaction` in
         // `src/backend/access/transam/xact.c`). With an ID only a subtransaction has failed.
         if backend.state == Some(State::IdleInTransactionAborted) {
@@ -140,6 +147,9 @@ impl SnapshotView<'_> {
             return Consequence { effect, words: words.to_owned() };
         };
         let age = text::duration(self.age(start));
+        // An error that a savepoint or an EXCEPTION block catches ends no more than what came after that.
+        let may_go_on = verb == Verb::Cancel && !is_one_statement(backend);
+        let unless = if may_go_on { ", unless it has a savepoint" } else { "" };
         let wrote = match written(&self.graph, backend) {
             Written::No => "it has written nothing",
             Written::Maybe => "it may have written",
@@ -149,7 +159,7 @@ impl SnapshotView<'_> {
         };
         Consequence {
             effect: Effect::RollsBack,
-            words: format!("rolls back its transaction, {age} old; {wrote}"),
+            words: format!("rolls back its transaction, {age} old{unless}; {wrote}"),
         }
     }
 

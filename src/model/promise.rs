@@ -6,8 +6,8 @@
 
 use std::fmt::Write;
 
-use super::backend::{Backend, State};
-use super::consequence::Effect;
+use super::backend::Backend;
+use super::consequence::{Effect, is_one_statement};
 use super::plan::Verb;
 use super::view::SnapshotView;
 use super::wait_graph::{End, Party, Release, Root};
@@ -107,13 +107,6 @@ impl SnapshotView<'_> {
         let is_hidden = backend.is_some_and(|row| row.state.is_none() && row.backend_start.is_none());
         is_hidden && self.snapshot.server().is_some_and(|server| !server.sees_all)
     }
-}
-
-/// Whether a query began its transaction, so that no savepoint can be older than it: both times are the start of the same
-/// client message (`StartTransaction` takes that of the statement).
-fn is_one_statement(backend: &Backend) -> bool {
-    let is_first = backend.xact_start.is_some() && backend.xact_start == backend.query_start;
-    is_first && backend.state == Some(State::Active)
 }
 
 impl Promise {

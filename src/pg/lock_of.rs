@@ -179,6 +179,7 @@ fn other(row: &SimpleQueryRow) -> Option<Other> {
         "sequences" => Role::Sequences,
         "indexes" => Role::Indexes,
         "columns" => Role::Columns,
+        "default" => Role::Default,
         _ => return None,
     };
     let names = value(row, 5).unwrap_or_default().trim_matches(['{', '}']);

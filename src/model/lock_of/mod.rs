@@ -134,7 +134,7 @@ pub fn wants<'a>(statement: &Statement, take: &Take, place: &'a Place, version: 
     }
     let is_partitioned = matches!(place, Place::Relation(relation) if matches!(relation.kind, 'p' | 'I'));
     let only = take.relation().is_some_and(|relation| relation.only);
-    for (also, by_name) in &statement.also {
+    for (also, by_name) in statement.also.iter().filter(|(also, _)| also.from <= version) {
         let leads = |other: &&Other| {
             let named = !by_name
                 || other.names.is_empty()
@@ -204,6 +204,12 @@ pub fn known(view: &View, party: Party) -> Known {
 }
 
 impl Want<'_> {
+    /// Whether the rows or the plan decide if it is locked: a partition, or a table by a foreign key.
+    pub fn is_open(&self, statement: &Statement) -> bool {
+        let is_certain = |other: &Other| matches!(other.role, Role::Base | Role::Indexes);
+        statement.is_query() && self.other.is_some_and(|other| !is_certain(other))
+    }
+
     /// Whether to list it: an index that a query opens with its table only if something is in the way.
     pub fn is_listed(&self, statement: &Statement, met: Option<&Meeting>) -> bool {
         let is_index = self.other.is_some_and(|other| other.role == Role::Indexes);
@@ -230,6 +236,8 @@ pub struct Obstacle {
     /// If several apply, the first in the order of [`How`]: a session with a conflicting lock counts as a holder.
     pub how: How,
     pub modes: LockModes,
+    /// Whether the statement may lock nothing that it blocks.
+    pub may: bool,
     /// `xact_start` of the session, or the time of PREPARE TRANSACTION; `None` if the role may not see it.
     pub since: Option<Timestamp>,
     pub roots: Vec<Party>,
@@ -256,18 +264,21 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
     let rows = snapshot.map_or(&[][..], |snapshot| snapshot.locks.last_rows());
     let server = snapshot.and_then(Snapshot::server);
     let (datid, own) = server.map_or((0, 0), |server| (server.datid, server.own_pid));
-    let mut wanted: FxHashMap<Key, (LockModes, bool)> = FxHashMap::default();
+    let mut wanted: FxHashMap<Key, (LockModes, bool, LockModes)> = FxHashMap::default();
     for want in wants {
         let one = wanted.entry(want.key).or_default();
         one.0 = one.0.union(LockModes::of(want.mode));
         one.1 |= want.is_subject;
+        if !want.is_open(statement) {
+            one.2 = one.2.union(LockModes::of(want.mode));
+        }
     }
     let mut found = Meeting::default();
     let mut users: FxHashSet<Party> = FxHashSet::default();
     let mut row_lockers: FxHashSet<Party> = FxHashSet::default();
     let mut obstacles: FxHashMap<Party, Obstacle> = FxHashMap::default();
     for lock in rows.iter().filter(|lock| lock.pid != Some(own)) {
-        let Some((modes, is_subject)) = Key::of(lock, datid).and_then(|key| wanted.get(&key)) else {
+        let Some((modes, is_subject, certain)) = Key::of(lock, datid).and_then(|key| wanted.get(&key)) else {
             continue;
         };
         let (party, since) = who(view, snapshot, lock);
@@ -284,9 +295,10 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
             row_lockers.insert(party);
         }
         let waits_for = statement.waits_for().filter(|_| *is_subject);
+        let may = how(lock, *certain, waits_for).is_none();
         let Some(how) = how(lock, *modes, waits_for) else { continue };
         let modes = LockModes::of(lock.mode);
-        put(&mut obstacles, &Obstacle { party, how, modes, since, roots: Vec::new() });
+        put(&mut obstacles, &Obstacle { party, how, modes, may, since, roots: Vec::new() });
     }
     let is_about = wants.iter().any(|want| want.is_subject);
     if let Some(snapshot) = snapshot.filter(|_| is_about && statement.waits_for_snapshots()) {
@@ -300,6 +312,7 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
                         party: Party::Backend(backend.group()),
                         how: How::Snapshot,
                         modes: LockModes::default(),
+                        may: false,
                         since: backend.xact_start,
                         roots: Vec::new(),
                     },
@@ -326,6 +339,7 @@ fn put(obstacles: &mut FxHashMap<Party, Obstacle>, new: &Obstacle) {
     let one = obstacles.entry(new.party).or_insert_with(|| new.clone());
     one.how = one.how.min(new.how);
     one.modes = one.modes.union(new.modes);
+    one.may &= new.may;
 }
 
 fn how(lock: &Lock, wanted: LockModes, waits_for: Option<LockMode>) -> Option<How> {

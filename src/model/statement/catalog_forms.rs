@@ -112,6 +112,9 @@ pub(super) static STATEMENTS: &[Form] = &[
         .alone()
         .note("it fails while any session is connected to the database"),
     form("ALTER DATABASE", "ALTER DATABASE % *", NOTHING).note(TWICE),
+    form("DROP DATABASE … FORCE", "DROP DATABASE #DATABASE [WITH] ()", &[AX])
+        .alone()
+        .note("it terminates the sessions of the database; from 15 it waits until every process of the server has accepted a barrier"),
     form("DROP DATABASE", "DROP DATABASE #DATABASE *", &[AX])
         .alone()
         .note("without FORCE it fails while any session is connected to the database; from 15 it waits until every process of the server has accepted a barrier"),

@@ -57,6 +57,8 @@ pub enum Role {
     Views,
     /// Tables with a column of the type.
     Columns,
+    /// The default partition.
+    Default,
     Indexes,
 }
 
@@ -67,19 +69,25 @@ pub struct Also {
     pub mode: Option<LockMode>,
     /// Only if the statement has this key word; empty: always.
     pub word: &'static str,
+    /// The first version that locks it.
+    pub from: u32,
 }
 
 impl Also {
     pub(super) const fn same(role: Role) -> Self {
-        Self { role, mode: None, word: "" }
+        Self { role, mode: None, word: "", from: 14 }
     }
 
     pub(super) const fn of(role: Role, mode: LockMode) -> Self {
-        Self { role, mode: Some(mode), word: "" }
+        Self { role, mode: Some(mode), word: "", from: 14 }
     }
 
     pub(super) const fn with(self, word: &'static str) -> Self {
         Self { word, ..self }
+    }
+
+    pub(super) const fn from(self, from: u32) -> Self {
+        Self { from, ..self }
     }
 }
 

@@ -20,6 +20,9 @@ pub(super) const PARTITIONS: &[Also] = &[Also::same(Role::Partitions)];
 const READ: &[Also] = &[Also::same(Role::Below), Also::same(Role::Base)];
 /// The planner opens every index of a table (`get_relation_info` in `src/backend/optimizer/util/plancat.c`).
 const QUERIED: &[Also] = &[Also::same(Role::Below), Also::same(Role::Base), Also::same(Role::Indexes)];
+/// A partition is added: the constraint of a default partition changes (`src/backend/commands/tablecmds.c`), and foreign keys
+/// to the table refer to the new one.
+const ADDED: &[Also] = &[Also::of(Role::Default, AX), Also::of(Role::Referencing, SRX).from(15)];
 const CHANGED: &[Also] = &[
     Also::same(Role::Below),
     Also::same(Role::Base),
@@ -209,8 +212,9 @@ pub(super) static STATEMENTS: &[Form] = &[
         &[AX],
         "CREATE TABLE p_new PARTITION OF p FOR VALUES IN (9)",
     )
+    .also(ADDED)
     .note("a default partition is locked in AccessExclusive and read, too")
-    .advice("CREATE TABLE … (LIKE …) first, then ATTACH PARTITION, which does not block readers and writers"),
+    .advice("CREATE TABLE … (LIKE …) first, then ATTACH PARTITION, which does not block readers and writers, except of a default partition"),
     form(
         "CREATE TABLE … INHERITS",
         "CREATE [{TEMP|TEMPORARY|UNLOGGED}] TABLE [IF NOT EXISTS] ^ () INHERITS (@+) *",
@@ -388,6 +392,7 @@ pub(super) static STATEMENTS: &[Form] = &[
         "ALTER TABLE p ATTACH PARTITION p2 FOR VALUES IN (2)",
     )
     .work(Work::Reads)
+    .also(ADDED)
     .note("it reads the new partition, unless a valid CHECK implies its bounds; a default partition is locked in AccessExclusive and read, too"),
     form(
         "ALTER TABLE … DETACH PARTITION CONCURRENTLY",
@@ -399,7 +404,8 @@ pub(super) static STATEMENTS: &[Form] = &[
     .note("the partition is locked in ShareUpdateExclusive first, and at the end in AccessExclusive"),
     form("ALTER TABLE … DETACH PARTITION FINALIZE", "ALTER TABLE [IF EXISTS] @ DETACH PARTITION @ FINALIZE", &[SUX, AX], ""),
     form("ALTER TABLE … DETACH PARTITION", "ALTER TABLE [IF EXISTS] @ DETACH PARTITION @", &[AX, AX], "ALTER TABLE p DETACH PARTITION p1")
-        .advice("DETACH PARTITION … CONCURRENTLY does not block readers and writers"),
+        .also(&[Also::of(Role::Default, AX), Also::of(Role::Referencing, AX)])
+        .advice("DETACH PARTITION … CONCURRENTLY does not block readers and writers; it fails if there is a default partition"),
     form("ALTER TABLE … SPLIT, MERGE PARTITIONS", "ALTER TABLE [IF EXISTS] @ {SPLIT PARTITION|MERGE PARTITIONS} *", &[AX], "")
         .work(Work::Rewrites)
         .also(BELOW)

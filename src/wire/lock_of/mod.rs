@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub use json::json;
 pub use text::text;
 
+use crate::model::backend::Backend;
 use crate::model::lock_of::{Meeting, Place, Want, meeting, wants};
 use crate::model::statement::script::{Problem, Script, script, with_prepared};
 use crate::model::statement::{Act, Nowait, Piece, Statement, Take, Target};
@@ -143,15 +144,20 @@ impl Report {
         if let Some(missing) = self.missing(number, statement) {
             return Judgement::Unknown(missing);
         }
-        let is_met = |take: &Take, met: &Meeting| !met.in_the_way.is_empty() && !tries(take, statement);
+        let is_met =
+            |take: &Take, met: &Meeting| met.in_the_way.iter().any(|one| !one.may) && !tries(take, statement);
         let met = || statement.takes.iter().zip(self.met.get(number).into_iter().flatten());
         if met().any(|(take, met)| met.as_ref().is_some_and(|met| is_met(take, met))) {
             return Judgement::Waits;
         }
-        if self.met(number).any(|met| !met.in_the_way.is_empty()) {
+        let mut met = self.met(number).flat_map(|met| &met.in_the_way).peekable();
+        if met.peek().is_some() {
+            if met.all(|one| one.may) {
+                return unknown("it may wait: its rows and its plan decide what it locks of these");
+            }
             return Judgement::Refused;
         }
-        match self.unseen(statement, number) {
+        match self.unseen(statement, number).or_else(|| self.connected(statement)) {
             Some(why) => Judgement::Unknown(why),
             None if statement.takes.is_empty() => Judgement::Nothing,
             None => Judgement::Free,
@@ -181,6 +187,19 @@ impl Report {
         (hidden > 0).then(|| {
             format!("the role cannot see whether {hidden} sessions have older snapshots: GRANT pg_monitor TO the role")
         })
+    }
+
+    /// Why DROP DATABASE fails although nothing blocks it (`CountOtherDBBackends` in `src/backend/storage/ipc/procarray.c`).
+    fn connected(&self, statement: &Statement) -> Option<String> {
+        let snapshot = self.now.as_ref()?.view.snapshot.as_deref()?;
+        let Target::Object(object) = &statement.takes.first()?.target else { return None };
+        if statement.name != "DROP DATABASE" {
+            return None;
+        }
+        let is_there = |backend: &&Backend| backend.database.as_deref() == Some(&*object.name);
+        let sessions = snapshot.backends.last_rows().iter().filter(is_there).count();
+        let are = if sessions == 1 { "session is" } else { "sessions are" };
+        (sessions > 0).then(|| format!("it fails: {sessions} {are} connected to the database"))
     }
 
     /// The result for all statements: a conflict takes precedence; unknown only if nothing could be judged.

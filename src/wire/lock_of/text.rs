@@ -196,7 +196,10 @@ fn takes(page: &mut Page, statement: &Statement) {
         };
         page.put("releases", &what);
     }
-    let is_plain = statement.calls.is_empty() && statement.control.is_none() && statement.unseen.is_empty();
+    let is_plain = statement.calls.is_empty()
+        && statement.control.is_none()
+        && statement.unseen.is_empty()
+        && statement.also.is_empty();
     if taken.is_empty() && is_plain && !statement.name.starts_with('\\') {
         page.put("takes", "no lock that another statement waits for");
     }
@@ -262,7 +265,11 @@ fn place(report: &Report, now: &Now, number: usize, take: &Take) -> Option<Strin
         (Place::Object(oids, _), target) if oids.len() > 1 => {
             Some(format!("{} {}s have the name {target}: each is shown", oids.len(), kind(target)))
         }
-        (Place::Object(..), target) => Some(format!("the {target} exists")),
+        (Place::Object(..), target) => {
+            let target = target.to_string();
+            let the = if target.starts_with("the ") { "" } else { "the " };
+            Some(format!("{the}{target} exists"))
+        }
         (Place::Lock, target) => Some(target.to_string()),
         (Place::Missing(_), target) => report.creator(number, take).map(|creator| {
             format!(

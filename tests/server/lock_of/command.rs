@@ -119,6 +119,39 @@ async fn a_table_that_is_locked_can_be_asked_about() {
     assert!(left.out.contains("holds AccessExclusive: idle in transaction"), "{}", left.out);
 }
 
+/// Of a partitioned table a query may lock one partition, or all.
+#[tokio::test]
+async fn what_the_plan_decides_is_not_known() {
+    let info = support::database(support::server().await).await;
+    let alone = support::open(&info).await.client;
+    alone
+        .batch_execute(
+            "CREATE TABLE p (a int) PARTITION BY LIST (a); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
+             CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2)",
+        )
+        .await
+        .unwrap();
+    alone.batch_execute("BEGIN; LOCK TABLE p2").await.unwrap();
+    for (statement, status, words) in [
+        ("SELECT * FROM p WHERE a = 1", 3, "it may wait"),
+        ("ALTER TABLE p ADD b int", 1, "it would wait"),
+        ("SELECT * FROM p1", 0, "no session blocks it"),
+    ] {
+        let left = asked(&info, &[statement]).await;
+        assert!(left.out.contains(words), "{statement}: {}", left.out);
+        assert_eq!(left.status, Some(status), "{statement}");
+    }
+    let json = asked(&info, &["SELECT * FROM p", "--format", "json"]).await;
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["would_wait"], Value::Null, "{json}");
+    let other = support::database(support::server().await).await;
+    let name = info.dbname();
+    let left = asked(&other, &[&format!("DROP DATABASE \"{name}\"")]).await;
+    assert!(left.out.contains("it fails: 1 session is connected"), "{}", left.out);
+    let left = asked(&other, &[&format!("DROP DATABASE \"{name}\" WITH (FORCE)")]).await;
+    assert!(left.out.contains("no session blocks it"), "{}", left.out);
+}
+
 #[tokio::test]
 async fn without_a_server_and_with_none_that_answers() {
     let left = run_beside(locktop(&["lock-of", "DROP TABLE a"])).await;

@@ -201,7 +201,8 @@ fn statements_of(statement: &Statement) -> Vec<Piece> {
 
 /// Whether the lock does not depend on the rows that a query meets.
 fn is_certain(statement: &Statement, want: &Want<'_>) -> bool {
-    !statement.is_query() || want.other.is_none_or(|other| other.role == Role::Base)
+    !want.is_open(statement)
+        && !want.other.is_some_and(|other| other.role == Role::Indexes && statement.is_query())
 }
 
 fn row(want: &Want<'_>) -> Option<String> {
