@@ -39,7 +39,7 @@ impl Source for PgPool {
     type Conn = Pooled;
 
     async fn get(&self) -> Result<Pooled, Error> {
-        let conn = self.acquire().await.map_err(pool)?;
+        let conn = self.acquire().await.map_err(|error| pool(&error))?;
         let (pool, runtime) = (self.clone(), Handle::current());
         let mut pooled = Pooled { conn: Some(conn), session: String::new(), pool, is_busy: false, runtime };
         match super::within(Some(PING), SESSION, pooled.ask(SESSION)).await {
@@ -122,7 +122,7 @@ async fn ask(conn: &mut PgConnection, sql: &str) -> Result<Option<String>, Refus
 }
 
 /// Why the pool lends no connection.
-fn pool(error: sqlx::Error) -> Error {
+fn pool(error: &sqlx::Error) -> Error {
     match error.as_database_error().and_then(|error| Some((error.code()?, error.message()))) {
         Some((code, message)) => Error::refused(Error::POOL, Refusal::server(&code, message)),
         None => Error::Pool(error.to_string()),

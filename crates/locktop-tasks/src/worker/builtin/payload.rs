@@ -146,7 +146,7 @@ mod tests {
             task_id: 1,
             name: "t".to_owned(),
             kind: kind.to_owned(),
-            payload: payload.map(str::to_owned),
+            json: payload.map(str::to_owned),
             attempt: 1,
             max_attempts: 3,
             timeout: Duration::from_secs(60),

@@ -86,8 +86,8 @@ fn of_two_that_insert_one_key_one_waits_for_the_other() {
     let two = format!("{one}; 12 waits xid10 S @2");
     assert_eq!(ends(&two, Vec::new(), &[10]), "turn 11 12");
     // More than a list has room for.
-    let many: String = (100..200).map(|pid| format!("; {pid} waits xid10 S @{pid}")).collect();
-    assert!(ends(&format!("{one}{many}"), Vec::new(), &[10]).starts_with("turn 11 100 101 "));
+    let many: Vec<String> = (100..200).map(|pid| format!("{pid} waits xid10 S @{pid}")).collect();
+    assert!(ends(&format!("{one}; {}", many.join("; ")), Vec::new(), &[10]).starts_with("turn 11 100 101 "));
     assert_eq!(
         ends(
             &format!("{two}; 12 holds xid12 X; 12 holds rel16 RS; 13 holds xid13 X; 13 holds rel16 RS"),

@@ -14,7 +14,7 @@ fn job() -> Job {
         task_id: 3,
         name: "night".to_owned(),
         kind: "command".to_owned(),
-        payload: None,
+        json: None,
         attempt: 2,
         max_attempts: 3,
         timeout: Duration::from_secs(60),
