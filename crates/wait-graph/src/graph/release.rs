@@ -108,7 +108,7 @@ pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], en
     let certain = above.of(&still, hoped, false);
     let mut perhaps = above.of(&unsure, &sure, true);
     // If they may wait only for each other, one of them continues first, and the others after it.
-    let is_closed = perhaps.parties.is_empty() && !perhaps.more && !perhaps.standby;
+    let is_closed = perhaps.parties.is_empty() && !perhaps.others && !perhaps.more && !perhaps.standby;
     if end == End::Session
         && is_closed
         && !ended.iter().any(|group| lists.awaits_standby(*group))
@@ -135,12 +135,35 @@ const SEARCHED: usize = 1_000;
 fn has_cycle(ground: Ground<'_>, groups: &[usize]) -> bool {
     let Ground { index, net, lists, .. } = ground;
     let is_awaited = |group: usize| {
-        let Some(list) = lists.of(group).filter(|_| !net.backward.of(group).is_empty()) else { return false };
+        if lists.of(group).is_none() || net.backward.of(group).is_empty() {
+            return false;
+        }
         let mut behind = Search::new(net.backward.len()).beyond(&[group], &net.backward, index.len());
         behind.sort_unstable();
-        list.all().filter_map(|party| index.number(*party)).any(|other| behind.binary_search(&other).is_ok())
+        let (mut seen, mut queues) = (FxHashSet::default(), FxHashSet::default());
+        let mut todo = vec![group];
+        while let Some(node) = todo.pop() {
+            if behind.binary_search(&node).is_ok() {
+                return true;
+            }
+            let listed = lists.of(node).into_iter().flat_map(List::all);
+            let next =
+                listed.filter_map(|party| index.number(*party)).chain(in_queue(ground, node, &mut queues));
+            todo.extend(next.chain(net.forward.of(node).iter().copied()).filter(|next| seen.insert(*next)));
+        }
+        false
     };
     groups.len() > SEARCHED || groups.iter().any(|group| is_awaited(*group))
+}
+
+/// The waiters in the queues of a group that may wait for any of them; of each queue once.
+fn in_queue(ground: Ground<'_>, group: usize, queues: &mut FxHashSet<usize>) -> Vec<usize> {
+    let Ground { index, lists, .. } = ground;
+    if !lists.of(group).is_some_and(|list| list.queue) {
+        return Vec::new();
+    }
+    let own = index.waits(group).iter().map(|(queue, _)| *queue).filter(|queue| queues.insert(*queue));
+    own.filter_map(|queue| index.members(queue)).flat_map(|members| members.waiters.iter().copied()).collect()
 }
 
 /// The requests that were passed over, by mode: the group, and whether there is another one.
@@ -346,6 +369,8 @@ struct Above<'a> {
 struct Awaited {
     /// Those that wait for no other session, sorted.
     parties: Vec<Party>,
+    /// Whether there are other groups in between.
+    others: bool,
     standby: bool,
     /// There may be more.
     more: bool,
@@ -358,30 +383,36 @@ impl Above<'_> {
         let mut seen: FxHashSet<usize> = groups.iter().copied().collect();
         let mut todo: Vec<usize> = groups.to_vec();
         let (mut found, mut awaited) = (FxHashSet::default(), Awaited::default());
+        let mut queues = FxHashSet::default();
         let is_left = |party: &Party| {
             let is_released = |group| released.get(group) == Some(&true);
             !self.parties.contains(party) && !index.number(*party).is_some_and(is_released)
         };
         let mut reach = |node: usize, todo: &mut Vec<usize>| {
             let is_away = self.ended.binary_search(&node).is_ok() || released.get(node) == Some(&true);
-            if !is_away && seen.insert(node) {
+            let is_new = !is_away && seen.insert(node);
+            if is_new {
                 todo.push(node);
             }
+            is_new && node < index.len()
         };
         while let Some(node) = todo.pop() {
             if node < index.len() && index.waits(node).is_empty() {
                 found.insert(index.party(node));
             }
             for next in net.forward.of(node) {
-                reach(*next, &mut todo);
+                awaited.others |= reach(*next, &mut todo);
             }
             let Some(list) = lists.of(node).filter(|_| node < index.len()) else { continue };
+            for next in if may { in_queue(self.ground, node, &mut queues) } else { Vec::new() } {
+                awaited.others |= reach(next, &mut todo);
+            }
             awaited.standby |= list.standby;
             awaited.more |= list.unknown || !may && (list.queue || list.may.iter().any(is_left));
             for party in list.must.iter().chain(list.may.iter().filter(|_| may)) {
                 match index.number(*party) {
                     _ if self.parties.contains(party) => {}
-                    Some(group) => reach(group, &mut todo),
+                    Some(group) => awaited.others |= reach(group, &mut todo),
                     None => _ = found.insert(*party),
                 }
             }

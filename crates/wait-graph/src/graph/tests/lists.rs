@@ -96,6 +96,15 @@ fn of_two_that_insert_one_key_one_waits_for_the_other() {
         ),
         "unsure 11 12 by 13"
     );
+    let deadlock = "13 holds rel20 AX; 13 waits rel21 AX @4; 14 holds rel21 AX; 14 waits rel20 AX @5";
+    let outside = format!(
+        "{two}; 12 holds xid12 X; 12 holds rel16 RS; 13 holds xid13 X; 13 holds rel16 RS; {deadlock}"
+    );
+    assert_eq!(
+        ends(&outside, Vec::new(), &[10]),
+        "unsure 11 12",
+        "12 may wait for 13, which is in a deadlock"
+    );
     let cycle = format!(
         "{two}; 11 holds rel17 AX; 13 holds xid13 X; 13 waits rel17 AX @3; 11 holds xid11 X; 11 holds rel18 RS; 13 holds rel18 RS; 13 holds rel16 RX"
     );
