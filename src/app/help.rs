@@ -49,10 +49,11 @@ const RECORDING: [(&str, &str); 4] = [
     ("[replay]", "a recording: no server is connected, and no shortcut acts"),
 ];
 
-const WORDS: [(&str, &str); 21] = [
+const WORDS: [(&str, &str); 22] = [
     ("root", "blocks others and does not wait itself: check it first"),
     ("blocks 17", "17 sessions wait behind it, directly or through others"),
     ("1 continues now, 16 in turn", "one session continues at once; the others follow one after another"),
+    ("3 now or in turn", "all three continue, at least one of them at once; the order is not known"),
     ("0 now: 3 more must end", "frees no session unless three others end, too"),
     ("convoy", "many sessions queue behind a request that is itself waiting"),
     ("orphan", "a task recorded as running, but no session holds its key: its session has ended"),

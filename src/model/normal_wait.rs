@@ -16,7 +16,7 @@ use super::snapshot_index::SnapshotIndex;
 use super::wait_graph::{End, Party, Queue, Release, Root, WaitGraph};
 use super::{Text, Timestamp};
 
-/// What the sessions behind a party wait for.
+/// The reason why the sessions behind a party wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NormalWait {
     /// This lease; the party is the first session in its queue.

@@ -20,7 +20,7 @@ pub struct Promise {
     pub blocked: u32,
     /// Continue at once.
     pub now: u32,
-    /// Continue one after another.
+    /// Continue one after another; if none continues at once for certain, at least one of these does.
     pub in_turn: u32,
     /// Stay blocked by others.
     pub still: u32,

@@ -122,7 +122,7 @@ impl View {
         self.leases.rows.iter().find(|row| row.id == id)
     }
 
-    /// What the sessions behind this party wait for in normal operation; None if it is an ordinary blocker.
+    /// The normal wait of the sessions behind this party; None if it is an ordinary blocker.
     pub fn normal_wait(&self, party: Party) -> Option<&NormalWait> {
         self.normal_waits.get(party)
     }
@@ -154,7 +154,7 @@ impl View {
         Some(text::one_line(&words).into_owned())
     }
 
-    /// What the first session in a queue polls for: `lease report of node1`, `a permit of exports`; safe to show.
+    /// The lease or permit that the first session in a queue polls for: `lease report of node1`, `a permit of exports`; safe to show.
     pub fn awaited_words(&self, party: Party) -> Option<String> {
         let words = match self.normal_wait(party)? {
             NormalWait::Lease(id) => {

@@ -38,7 +38,7 @@ fn swaps(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Ve
     for at in 0..length {
         let of = |place: usize| places.get(place).copied().unwrap_or(at);
         let mut from = of(at);
-        // What was there has been moved by an earlier swap.
+        // An earlier swap has moved that element.
         while from < at {
             from = of(from);
         }

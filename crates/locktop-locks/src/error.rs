@@ -21,7 +21,7 @@ pub enum Error {
     /// No connection to the server could be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The pool did not provide a connection; the message is the pool's. If the server refused a new one, it is
+    /// The pool did not provide a connection; the message is the pool's. If the server refused a new connection, the error is
     /// [`Error::Server`].
     #[error("no connection from the pool: {0}")]
     Pool(String),
@@ -118,11 +118,11 @@ impl Error {
         Self::Request(what.into())
     }
 
-    /// What a pool was asked for.
+    /// The request to a pool, for an error message.
     #[cfg(any(feature = "bb8", feature = "deadpool", feature = "sqlx"))]
     pub(crate) const POOL: &str = "a connection for the pool";
 
-    /// Why a pool lends no connection, with the causes, which its own message lacks.
+    /// The error of a pool that gives no connection, with its causes, which the pool's message lacks.
     #[cfg(any(feature = "bb8", feature = "deadpool"))]
     pub(crate) fn pool(error: &(dyn std::error::Error + 'static)) -> Self {
         let mut causes = std::iter::successors(Some(error), |error| error.source());

@@ -112,7 +112,7 @@ static COLUMNS: Columns<Chains> = Columns {
         .right()
         .rank(6),
         Column::sorted(
-            ("TURN", "turn", "sessions that continue after those, one after another"),
+            ("TURN", "turn", "sessions that continue after those, one after another; if NOW is 0, at least one of them at once"),
             (5, 5),
             |place, context, _| number(context, place, |promise| promise.in_turn, |_| Tone::Plain),
             |place, context| sorted(context, place, |promise| promise.in_turn),

@@ -1,4 +1,4 @@
-//! What the sessions in a queue wait for, by the tags of their statements.
+//! The purpose of the lock that sessions wait for, by the tags of their statements.
 
 use crate::model::QueryText;
 use crate::model::lock_key::LockKey;
@@ -8,7 +8,7 @@ use crate::model::statement::tags::{Tag, Use, tags};
 /// Shown instead of a name that resembles a secret or has been redacted.
 const HIDDEN: &str = "(name hidden)";
 
-/// What a session waits for that calls [`locktop_locks`].
+/// The purpose of a wait in a call of [`locktop_locks`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
     /// One of the permits of this semaphore.
@@ -17,7 +17,7 @@ pub enum Waited {
     Leader(String),
 }
 
-/// What sessions wait for with this key, by their statements; None if one is missing or differs.
+/// The purpose that the statements of all waiters state for this key; None if one is missing or differs.
 pub fn waited<'a>(
     key: LockKey,
     mut statements: impl Iterator<Item = Option<&'a QueryText>>,

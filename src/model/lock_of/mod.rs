@@ -236,7 +236,7 @@ pub struct Obstacle {
     /// If several apply, the first in the order of [`How`]: a session with a conflicting lock counts as a holder.
     pub how: How,
     pub modes: LockModes,
-    /// Whether the statement may lock nothing that it blocks.
+    /// Whether the rows or the plan of the statement decide if it blocks the statement.
     pub may: bool,
     /// `xact_start` of the session, or the time of PREPARE TRANSACTION; `None` if the role may not see it.
     pub since: Option<Timestamp>,
@@ -259,18 +259,28 @@ pub struct Meeting {
     pub hidden: usize,
 }
 
+/// What the statement requests of one key.
+#[derive(Default)]
+struct Wanted {
+    modes: LockModes,
+    /// Those of the modes that do not depend on its rows or its plan.
+    certain: LockModes,
+    is_subject: bool,
+}
+
 pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meeting {
     let snapshot = view.snapshot.as_deref();
     let rows = snapshot.map_or(&[][..], |snapshot| snapshot.locks.last_rows());
     let server = snapshot.and_then(Snapshot::server);
     let (datid, own) = server.map_or((0, 0), |server| (server.datid, server.own_pid));
-    let mut wanted: FxHashMap<Key, (LockModes, bool, LockModes)> = FxHashMap::default();
+    let mut wanted: FxHashMap<Key, Wanted> = FxHashMap::default();
     for want in wants {
         let one = wanted.entry(want.key).or_default();
-        one.0 = one.0.union(LockModes::of(want.mode));
-        one.1 |= want.is_subject;
+        let mode = LockModes::of(want.mode);
+        one.modes = one.modes.union(mode);
+        one.is_subject |= want.is_subject;
         if !want.is_open(statement) {
-            one.2 = one.2.union(LockModes::of(want.mode));
+            one.certain = one.certain.union(mode);
         }
     }
     let mut found = Meeting::default();
@@ -278,9 +288,7 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
     let mut row_lockers: FxHashSet<Party> = FxHashSet::default();
     let mut obstacles: FxHashMap<Party, Obstacle> = FxHashMap::default();
     for lock in rows.iter().filter(|lock| lock.pid != Some(own)) {
-        let Some((modes, is_subject, certain)) = Key::of(lock, datid).and_then(|key| wanted.get(&key)) else {
-            continue;
-        };
+        let Some(wanted) = Key::of(lock, datid).and_then(|key| wanted.get(&key)) else { continue };
         let (party, since) = who(view, snapshot, lock);
         if lock.granted && users.insert(party) {
             found.using += 1;
@@ -291,12 +299,12 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
         }
         found.waiting += usize::from(!lock.granted);
         let locks_rows = |mode: LockMode| matches!(mode, LockMode::RowShare | LockMode::RowExclusive);
-        if lock.granted && locks_rows(lock.mode) && modes.iter().any(locks_rows) {
+        if lock.granted && locks_rows(lock.mode) && wanted.modes.iter().any(locks_rows) {
             row_lockers.insert(party);
         }
-        let waits_for = statement.waits_for().filter(|_| *is_subject);
-        let may = how(lock, *certain, waits_for).is_none();
-        let Some(how) = how(lock, *modes, waits_for) else { continue };
+        let waits_for = statement.waits_for().filter(|_| wanted.is_subject);
+        let may = how(lock, wanted.certain, waits_for).is_none();
+        let Some(how) = how(lock, wanted.modes, waits_for) else { continue };
         let modes = LockModes::of(lock.mode);
         put(&mut obstacles, &Obstacle { party, how, modes, may, since, roots: Vec::new() });
     }

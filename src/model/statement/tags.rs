@@ -19,7 +19,7 @@ pub enum Use {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag<'a> {
     pub purpose: Use,
-    /// Of the lock or the semaphore; None if the statement is redacted.
+    /// The name of the lock or the semaphore; None if the statement is redacted.
     pub name: Option<&'a str>,
     pub number: LockKey,
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub use json::json;
 pub use text::text;
 
+use crate::model::Text;
 use crate::model::backend::Backend;
 use crate::model::lock_of::{Meeting, Place, Want, meeting, wants};
 use crate::model::statement::script::{Problem, Script, script, with_prepared};
@@ -144,18 +145,21 @@ impl Report {
         if let Some(missing) = self.missing(number, statement) {
             return Judgement::Unknown(missing);
         }
-        let is_met =
-            |take: &Take, met: &Meeting| met.in_the_way.iter().any(|one| !one.may) && !tries(take, statement);
-        let met = || statement.takes.iter().zip(self.met.get(number).into_iter().flatten());
-        if met().any(|(take, met)| met.as_ref().is_some_and(|met| is_met(take, met))) {
-            return Judgement::Waits;
-        }
-        let mut met = self.met(number).flat_map(|met| &met.in_the_way).peekable();
-        if met.peek().is_some() {
-            if met.all(|one| one.may) {
-                return unknown("it may wait: its rows and its plan decide what it locks of these");
+        let takes = statement.takes.iter().zip(self.met.get(number).into_iter().flatten());
+        let met = takes.flat_map(|(take, met)| {
+            let tries = tries(take, statement);
+            met.iter().flat_map(|met| &met.in_the_way).map(move |one| (tries, one.may))
+        });
+        let met: Vec<(bool, bool)> = met.collect();
+        for (found, judgement) in [
+            ((false, false), Judgement::Waits),
+            ((true, false), Judgement::Refused),
+            ((false, true), unknown("it may wait: which of these it locks depends on its rows and its plan")),
+            ((true, true), unknown("it may fail: which of these it locks depends on its rows and its plan")),
+        ] {
+            if met.contains(&found) {
+                return judgement;
             }
-            return Judgement::Refused;
         }
         match self.unseen(statement, number).or_else(|| self.connected(statement)) {
             Some(why) => Judgement::Unknown(why),
@@ -196,10 +200,24 @@ impl Report {
         if statement.name != "DROP DATABASE" {
             return None;
         }
-        let is_there = |backend: &&Backend| backend.database.as_deref() == Some(&*object.name);
+        if !snapshot.backends.is_known() {
+            return Some("pg_stat_activity was not read: sessions of the database are not known".to_owned());
+        }
+        let is_it = |database: Option<&Text>| database.is_some_and(|database| **database == *object.name);
+        // It terminates autovacuum workers itself.
+        let is_there = |backend: &&Backend| {
+            is_it(backend.database.as_ref()) && backend.backend_type.as_deref() != Some("autovacuum worker")
+        };
         let sessions = snapshot.backends.last_rows().iter().filter(is_there).count();
-        let are = if sessions == 1 { "session is" } else { "sessions are" };
-        (sessions > 0).then(|| format!("it fails: {sessions} {are} connected to the database"))
+        let prepared =
+            snapshot.prepared.last_rows().iter().filter(|row| is_it(row.database.as_ref())).count();
+        let counted =
+            [(sessions, "session", "sessions"), (prepared, "prepared transaction", "prepared transactions")];
+        let counted = counted.into_iter().filter(|(number, ..)| *number > 0);
+        let parts: Vec<String> = counted
+            .map(|(number, one, many)| format!("{number} {}", if number == 1 { one } else { many }))
+            .collect();
+        (!parts.is_empty()).then(|| format!("it fails: the database has {}", parts.join(" and ")))
     }
 
     /// The result for all statements: a conflict takes precedence; unknown only if nothing could be judged.

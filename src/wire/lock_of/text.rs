@@ -1,5 +1,5 @@
-use super::words::{advice, kind, meanwhile, of_forms, size, work};
-use super::{Judgement, Now, Report};
+use super::words::{advice, meanwhile, of_forms, place, work};
+use super::{Judgement, Report};
 use crate::model::backend::Backend;
 use crate::model::lock::LockMode;
 use crate::model::lock_of::{CatalogRelation, How, Meeting, Obstacle, Place, known};
@@ -254,31 +254,6 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
         Judgement::Unknown(why) => why,
     };
     page.put("now", &words);
-}
-
-/// `shop.orders is a table, about 1,200,000 rows, 310 MB`
-fn place(report: &Report, now: &Now, number: usize, take: &Take) -> Option<String> {
-    match (now.place(&take.target)?, &take.target) {
-        (Place::Relation(place), Target::Relation(relation)) => {
-            Some(format!("{}.{} {}", place.schema, relation.name, size(place)))
-        }
-        (Place::Object(oids, _), target) if oids.len() > 1 => {
-            Some(format!("{} {}s have the name {target}: each is shown", oids.len(), kind(target)))
-        }
-        (Place::Object(..), target) => {
-            let target = target.to_string();
-            let the = if target.starts_with("the ") { "" } else { "the " };
-            Some(format!("{the}{target} exists"))
-        }
-        (Place::Lock, target) => Some(target.to_string()),
-        (Place::Missing(_), target) => report.creator(number, take).map(|creator| {
-            format!(
-                "{target} is created by {}: no other session can lock it before that transaction commits",
-                report.place_of(creator)
-            )
-        }),
-        (_, _) => None,
-    }
 }
 
 fn also(page: &mut Page, report: &Report, (statement, take): (&Statement, &Take), met: Option<&Meeting>) {

@@ -15,6 +15,31 @@ pub(super) fn problem(problem: Problem) -> &'static str {
     }
 }
 
+/// `shop.orders is a table, about 1,200,000 rows, 310 MB`
+pub(super) fn place(report: &Report, now: &Now, number: usize, take: &Take) -> Option<String> {
+    match (now.place(&take.target)?, &take.target) {
+        (Place::Relation(place), Target::Relation(relation)) => {
+            Some(format!("{}.{} {}", place.schema, relation.name, size(place)))
+        }
+        (Place::Object(oids, _), target) if oids.len() > 1 => {
+            Some(format!("{} {}s have the name {target}: each is shown", oids.len(), kind(target)))
+        }
+        (Place::Object(..), target) => {
+            let target = target.to_string();
+            let the = if target.starts_with("the ") { "" } else { "the " };
+            Some(format!("{the}{target} exists"))
+        }
+        (Place::Lock, target) => Some(target.to_string()),
+        (Place::Missing(_), target) => report.creator(number, take).map(|creator| {
+            format!(
+                "{target} is created by {}: no other session can lock it before that transaction commits",
+                report.place_of(creator)
+            )
+        }),
+        (_, _) => None,
+    }
+}
+
 /// `is a table, about 1,200,000 rows, 310 MB`
 pub(super) fn size(place: &CatalogRelation) -> String {
     let kind = match place.kind {

@@ -119,7 +119,7 @@ async fn a_table_that_is_locked_can_be_asked_about() {
     assert!(left.out.contains("holds AccessExclusive: idle in transaction"), "{}", left.out);
 }
 
-/// Of a partitioned table a query may lock one partition, or all.
+/// A query of a partitioned table may lock one partition, or all.
 #[tokio::test]
 async fn what_the_plan_decides_is_not_known() {
     let info = support::database(support::server().await).await;
@@ -147,7 +147,7 @@ async fn what_the_plan_decides_is_not_known() {
     let other = support::database(support::server().await).await;
     let name = info.dbname();
     let left = asked(&other, &[&format!("DROP DATABASE \"{name}\"")]).await;
-    assert!(left.out.contains("it fails: 1 session is connected"), "{}", left.out);
+    assert!(left.out.contains("it fails: the database has 1 session"), "{}", left.out);
     let left = asked(&other, &[&format!("DROP DATABASE \"{name}\" WITH (FORCE)")]).await;
     assert!(left.out.contains("no session blocks it"), "{}", left.out);
 }

@@ -31,15 +31,15 @@ impl<S: Source> Locks<S> {
     }
 
     /// Runs the work of a leader: waits for the lock `name`, runs the work while it is held, and waits again if it is lost,
-    /// until the work or `stop` completes. While the server is out of reach, or the pool lends no connection, it tries again, after
-    /// up to a minute; what it meanwhile gets is any [transient](Error::is_transient) error.
+    /// until the work or `stop` completes. It retries after a [transient](Error::is_transient) error, such as a server
+    /// out of reach or a busy pool, within a minute; these errors are not reported.
     ///
     /// The server's lock queue decides which session gets the lock next. A leader that is suspended does not detect the loss
     /// of its lock before its connection ends: writes that only a leader may make need the token of a [lease](crate::lease).
     ///
     /// # Errors
-    /// If the connection uses a pooler in transaction mode, or the server refuses the login or the lock: any error that is not
-    /// transient.
+    /// If the connection uses a pooler in transaction mode, or the server refuses the login or the lock: after any error
+    /// that is not transient.
     pub async fn lead<F: Future<Output = ()>>(
         &self,
         name: &str,

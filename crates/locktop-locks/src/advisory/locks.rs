@@ -9,7 +9,7 @@ use super::{Key, Mode, TIMEOUT, Wait};
 use crate::pooler;
 use crate::{Error, Held as _, PoolerError};
 
-/// The error for a pool that is too small, or too busy, for the test.
+/// The error if the pool is too small or too busy for the test.
 const ALONE: &str =
     "the pool gave no second connection within 10 s (a pool of one connection needs without_pooler_test())";
 
@@ -51,8 +51,8 @@ impl<S: Source> Locks<S> {
         }
     }
 
-    /// An exclusive lock; `None` if it is not granted in time. The time that the pool takes to lend a connection does not count:
-    /// pools have a limit of their own for it.
+    /// An exclusive lock; `None` if it is not granted in time. The limit does not include the wait for a connection of
+    /// the pool, for which the pool has its own limit.
     ///
     /// # Errors
     /// As for [`Self::lock`].

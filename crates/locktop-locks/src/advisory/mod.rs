@@ -91,7 +91,7 @@ pub enum Mode {
     Shared,
 }
 
-/// How long to wait for a lock that another session holds, from when there is a connection.
+/// How long to wait for a lock that another session holds. The time to connect does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Until it is free, however long that takes.

@@ -16,9 +16,9 @@ use crate::Error;
 /// [`Wait::AtMost`] its `lock_timeout` is replaced during the wait, and a savepoint keeps the transaction usable if the
 /// wait fails.
 ///
-/// The connection is the caller's, so a wait that is dropped is not cancelled: the statement stays on the connection until
-/// the lock is granted or the limit is over, and what is sent next waits for it, even if a pool has lent the connection to
-/// somebody else meanwhile. Give the wait a limit, rather than a timeout around it, or cancel it by a
+/// The connection is the caller's, so a wait that is dropped is not cancelled: the statement continues until the lock is
+/// granted or the limit is over. The next statement on the connection waits for it, even if a pool has given the connection
+/// to another task. Pass a limit instead of adding a timeout, or cancel the statement with a
 /// [`CancelToken`](tokio_postgres::CancelToken).
 ///
 /// ```no_run

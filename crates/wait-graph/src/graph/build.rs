@@ -1,5 +1,6 @@
 use rustc_hash::FxHashSet;
 
+use super::above::Ground;
 use super::fronts::Leaders;
 use super::index::{Index, Rows, awaited};
 use super::lists::Lists;
@@ -7,7 +8,6 @@ use super::modes::Sweep;
 use super::net::{Net, count};
 use super::queue::{Draft, Entry, infer};
 use super::reach::{in_cycles, roots};
-use super::release::Ground;
 use super::{Edge, EdgeKind, Holder, Input, Queue, WaitGraph, Waiter, reach, refine, tree};
 use crate::lock::LockModes;
 

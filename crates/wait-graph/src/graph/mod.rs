@@ -7,6 +7,7 @@
 //! Time and memory are linear in holders and waiters: the edges along a queue, half a million for 1,000 exclusive
 //! waiters, are built only on request by [`WaitGraph::edges`] or [`WaitGraph::blockers_of`].
 
+mod above;
 mod build;
 mod frees;
 mod fronts;
@@ -24,11 +25,11 @@ mod tree;
 
 use locktop_base::Timestamp;
 
+use self::above::Ground;
 pub use self::fronts::Front;
 use self::index::Index;
 use self::lists::Lists;
 use self::net::{Net, Search};
-use self::release::Ground;
 pub use self::release::{End, Release};
 use crate::backend::Backend;
 use crate::lock::{Lock, LockMode, LockModes, LockTag, VirtualTransaction};

@@ -3,10 +3,11 @@
 use rustc_hash::FxHashMap;
 
 use super::Root;
+use super::above::Ground;
 use super::frees::{Gone, freed};
 use super::index::Index;
 use super::net::{Net, Search, count};
-use super::release::{End, Ground, release};
+use super::release::{End, release};
 
 /// Ranks the groups that block others and do not wait. `blockers` is the number of blockers of each group.
 ///

@@ -3,12 +3,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Party;
+use super::above::{Above, Ground, has_cycle};
 use super::frees::{Gone, Stays, freed};
-use super::index::Index;
-use super::lists::{List, Lists};
+use super::lists::List;
 use super::modes::{PerMode, stopped_by};
-use super::net::{Net, Search, count};
-use super::{Party, Queue};
+use super::net::{Search, count};
 use crate::lock::{LockMode, LockModes, LockType};
 
 /// How groups end.
@@ -55,14 +55,6 @@ impl Release {
     }
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct Ground<'a> {
-    pub(super) queues: &'a [Queue],
-    pub(super) index: &'a Index,
-    pub(super) net: &'a Net,
-    pub(super) lists: &'a Lists,
-}
-
 /// `parties` end; `ended` has the index numbers of those that are in the index, ascending.
 pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], end: End) -> Release {
     let Ground { queues, index, net, lists } = ground;
@@ -106,64 +98,22 @@ pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], en
     }
     let above = Above { ground, parties: &parties, ended };
     let certain = above.of(&still, hoped, false);
-    let mut perhaps = above.of(&unsure, &sure, true);
+    let perhaps = above.of(&unsure, &sure, true);
+    let awaits_standby = ended.iter().any(|group| lists.awaits_standby(*group));
     // If they may wait only for each other, one of them continues first, and the others after it.
-    let is_closed = perhaps.parties.is_empty() && !perhaps.others && !perhaps.more && !perhaps.standby;
-    if end == End::Session
-        && is_closed
-        && !ended.iter().any(|group| lists.awaits_standby(*group))
-        && !has_cycle(ground, &unsure)
-    {
+    let is_closed = end == End::Session && perhaps.is_nothing() && !awaits_standby;
+    if is_closed && !unsure.is_empty() && !has_cycle(ground, &unsure) {
         in_turn.append(&mut unsure);
         in_turn.sort_unstable_by_key(|group| index.age(*group));
-        perhaps = Awaited::default();
     }
     (release.others, release.more) = (certain.parties, certain.more);
     release.possible =
         perhaps.parties.into_iter().filter(|party| release.others.binary_search(party).is_err()).collect();
-    let ends_stuck = !unsure.is_empty() && ended.iter().any(|group| lists.awaits_standby(*group));
+    let ends_stuck = !unsure.is_empty() && awaits_standby;
     release.standby = certain.standby || perhaps.standby || ends_stuck;
     (release.now, release.in_turn) = (named(&now), named(&in_turn));
     (release.still, release.unsure) = (named(&still), named(&unsure));
     release
-}
-
-/// Most groups among which a cycle is looked for.
-const SEARCHED: usize = 1_000;
-
-/// Whether a group may wait for one that waits for it: the server would end one of them as a deadlock.
-fn has_cycle(ground: Ground<'_>, groups: &[usize]) -> bool {
-    let Ground { index, net, lists, .. } = ground;
-    let is_awaited = |group: usize| {
-        if lists.of(group).is_none() || net.backward.of(group).is_empty() {
-            return false;
-        }
-        let mut behind = Search::new(net.backward.len()).beyond(&[group], &net.backward, index.len());
-        behind.sort_unstable();
-        let (mut seen, mut queues) = (FxHashSet::default(), FxHashSet::default());
-        let mut todo = vec![group];
-        while let Some(node) = todo.pop() {
-            if behind.binary_search(&node).is_ok() {
-                return true;
-            }
-            let listed = lists.of(node).into_iter().flat_map(List::all);
-            let next =
-                listed.filter_map(|party| index.number(*party)).chain(in_queue(ground, node, &mut queues));
-            todo.extend(next.chain(net.forward.of(node).iter().copied()).filter(|next| seen.insert(*next)));
-        }
-        false
-    };
-    groups.len() > SEARCHED || groups.iter().any(|group| is_awaited(*group))
-}
-
-/// The waiters in the queues of a group that may wait for any of them; of each queue once.
-fn in_queue(ground: Ground<'_>, group: usize, queues: &mut FxHashSet<usize>) -> Vec<usize> {
-    let Ground { index, lists, .. } = ground;
-    if !lists.of(group).is_some_and(|list| list.queue) {
-        return Vec::new();
-    }
-    let own = index.waits(group).iter().map(|(queue, _)| *queue).filter(|queue| queues.insert(*queue));
-    own.filter_map(|queue| index.members(queue)).flat_map(|members| members.waiters.iter().copied()).collect()
 }
 
 /// The requests that were passed over, by mode: the group, and whether there is another one.
@@ -355,70 +305,5 @@ impl<'a> Fixpoint<'a> {
             self.deferred.push(wait.0);
         }
         passes
-    }
-}
-
-/// The parties above those that stay blocked.
-struct Above<'a> {
-    ground: Ground<'a>,
-    parties: &'a FxHashSet<Party>,
-    ended: &'a [usize],
-}
-
-#[derive(Default)]
-struct Awaited {
-    /// Those that wait for no other session, sorted.
-    parties: Vec<Party>,
-    /// Whether there are other groups in between.
-    others: bool,
-    standby: bool,
-    /// There may be more.
-    more: bool,
-}
-
-impl Above<'_> {
-    /// With `may`, possible waits count too.
-    fn of(&self, groups: &[usize], released: &[bool], may: bool) -> Awaited {
-        let Ground { index, net, lists, .. } = self.ground;
-        let mut seen: FxHashSet<usize> = groups.iter().copied().collect();
-        let mut todo: Vec<usize> = groups.to_vec();
-        let (mut found, mut awaited) = (FxHashSet::default(), Awaited::default());
-        let mut queues = FxHashSet::default();
-        let is_left = |party: &Party| {
-            let is_released = |group| released.get(group) == Some(&true);
-            !self.parties.contains(party) && !index.number(*party).is_some_and(is_released)
-        };
-        let mut reach = |node: usize, todo: &mut Vec<usize>| {
-            let is_away = self.ended.binary_search(&node).is_ok() || released.get(node) == Some(&true);
-            let is_new = !is_away && seen.insert(node);
-            if is_new {
-                todo.push(node);
-            }
-            is_new && node < index.len()
-        };
-        while let Some(node) = todo.pop() {
-            if node < index.len() && index.waits(node).is_empty() {
-                found.insert(index.party(node));
-            }
-            for next in net.forward.of(node) {
-                awaited.others |= reach(*next, &mut todo);
-            }
-            let Some(list) = lists.of(node).filter(|_| node < index.len()) else { continue };
-            for next in if may { in_queue(self.ground, node, &mut queues) } else { Vec::new() } {
-                awaited.others |= reach(next, &mut todo);
-            }
-            awaited.standby |= list.standby;
-            awaited.more |= list.unknown || !may && (list.queue || list.may.iter().any(is_left));
-            for party in list.must.iter().chain(list.may.iter().filter(|_| may)) {
-                match index.number(*party) {
-                    _ if self.parties.contains(party) => {}
-                    Some(group) => awaited.others |= reach(group, &mut todo),
-                    None => _ = found.insert(*party),
-                }
-            }
-        }
-        awaited.parties = found.into_iter().collect();
-        awaited.parties.sort_unstable();
-        awaited
     }
 }

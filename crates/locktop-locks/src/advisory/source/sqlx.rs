@@ -121,7 +121,7 @@ async fn ask(conn: &mut PgConnection, sql: &str) -> Result<Option<String>, Refus
     Ok(value.as_str().ok().map(str::to_owned))
 }
 
-/// Why the pool lends no connection.
+/// The error of a pool that gives no connection.
 fn pool(error: &sqlx::Error) -> Error {
     match error.as_database_error().and_then(|error| Some((error.code()?, error.message()))) {
         Some((code, message)) => Error::refused(Error::POOL, Refusal::server(&code, message)),
