@@ -66,18 +66,23 @@ impl<'a> Stage<'a> {
 
     /// Ends it, and waits until another process has taken its place.
     async fn starts_again(&self, verb: Verb, condition: &str) {
-        let first = self.find(condition).await;
-        self.says(verb, first, Effect::Restarts).await;
         // Its statement is another even where a cancel leaves the process.
         let began = "SELECT concat(xact_start, backend_start) FROM pg_stat_activity WHERE";
         let which = |row: tokio_postgres::Row| row.get::<_, Option<String>>(0);
-        let before = self
-            .look
-            .query_one(&format!("{began} pid = $1"), &[&first])
-            .await
-            .unwrap()
-            .get::<_, Option<String>>(0);
-        assert!(self.signal(verb, first).await);
+        let mut before = None;
+        // One that ends by itself meanwhile is not the one to end.
+        wait_until(condition, async || {
+            let pid = self.find(condition).await;
+            let view = view(&self.info).await;
+            let snapshot = view.with_snapshot().unwrap();
+            let Some(row) = snapshot.backend(pid) else { return false };
+            let effect = snapshot.consequence(verb, row).effect;
+            assert_eq!(effect, Effect::Restarts, "{}: {verb:?}", self.server.version());
+            let known = self.look.query_opt(&format!("{began} pid = $1"), &[&pid]).await.unwrap();
+            before = known.and_then(which);
+            before.is_some() && self.signal(verb, pid).await
+        })
+        .await;
         wait_until(&format!("{condition} again"), async || {
             let now = self.look.query_opt(&format!("{began} {condition}"), &[]).await.unwrap();
             now.is_some_and(|row| which(row) != before)
