@@ -233,6 +233,13 @@ pub fn judge_worker(worker: &Worker, facts: &Facts<'_>) -> Option<Judged> {
     of_sign(facts.worker_key, Proof::Lock, None, facts)
         .or_else(|| of_sign(facts.worker_session, Proof::Session, None, facts))
         .or_else(|| of_beat(worker.beat_at, worker.beat_limit.or(facts.beat_limit), facts.workers_at))
+        .or_else(|| of_own_sessions(worker, facts))
+}
+
+/// A listed worker of which sessions were connected; without any it is not judged: it may be reconnecting.
+fn of_own_sessions(worker: &Worker, facts: &Facts<'_>) -> Option<Judged> {
+    let is_connected = !facts.in_recovery && worker.sessions.is_some_and(|sessions| sessions > 0);
+    is_connected.then_some(Judged::of(JobState::Running, Proof::Session))
 }
 
 /// Whether the job's row has an empty worker, or a worker that is not listed.

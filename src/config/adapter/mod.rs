@@ -44,6 +44,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("odoo_queue_job", include_str!("../../../assets/adapters/odoo_queue_job.toml")),
     ("pg_boss", include_str!("../../../assets/adapters/pg_boss.toml")),
     ("pg_cron", include_str!("../../../assets/adapters/pg_cron.toml")),
+    ("pg_timetable", include_str!("../../../assets/adapters/pg_timetable.toml")),
     ("pgmq", include_str!("../../../assets/adapters/pgmq.toml")),
     ("pgqueuer", include_str!("../../../assets/adapters/pgqueuer.toml")),
     ("procrastinate", include_str!("../../../assets/adapters/procrastinate.toml")),

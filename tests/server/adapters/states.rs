@@ -426,6 +426,42 @@ async fn pg_cron() {
 }
 
 #[tokio::test]
+async fn pg_timetable() {
+    let mut stage = stage(include_str!("tables/pg_timetable.sql")).await;
+    let client = stage.client().await;
+    client
+        .batch_execute(
+            "SET application_name = 'pg_timetable';
+             INSERT INTO timetable.chain (chain_name, run_at, live, timeout) VALUES
+                ('There', '0 3 * * *', true, 0), ('Slow', '@every 1 hour', true, 5000), ('Gone', '* * * * *', true, 0), ('Another', '* * * * *', true, 0),
+                ('Failed', '* * * * *', true, 0), ('Ignored', '* * * * *', true, 0), ('Mended', '* * * * *', NULL, 0);
+             INSERT INTO timetable.active_session VALUES (7, pg_backend_pid(), 'here', now()), (7, 2000000000, 'here', now()),
+                (8, 2000000000, 'gone', now()), (9, pg_backend_pid(), 'earlier', now() - interval '1 day');
+             INSERT INTO timetable.active_chain VALUES (1, 'here', now()), (2, 'here', now() - interval '1 minute'),
+                (3, 'gone', now() - interval '1 minute'), (4, 'earlier', now() - interval '1 minute');
+             INSERT INTO timetable.execution_log (chain_id, task_id, txid, finished, returncode, ignore_error, client_name) VALUES
+                (5, 1, 1, now() - interval '1 hour', 0, false, 'here'), (5, 2, 1, now(), 1, false, 'here'), (6, 3, 1, now(), 1, true, 'here'),
+                (7, 4, 1, now() - interval '1 hour', 1, false, 'here'), (7, 4, 2, now(), 0, false, 'here');",
+        )
+        .await
+        .unwrap();
+    let view = stage.look().await;
+    let rows = [
+        ("There", "running", "session", ""),
+        ("Slow", "slow", "session", ""),
+        ("Gone", "lost", "absent", "when"),
+        ("Another", "lost", "absent", "when"),
+        ("Failed", "failed", "none", ""),
+    ];
+    assert_eq!(told(&view), expected(&rows), "a client is there while one of its own sessions is");
+    let schedules = &stage.json()["adapters"][0]["schedules"];
+    assert_eq!(
+        [&schedules[0]["schedule"], &schedules[6]["enabled"]],
+        [&json!("0 3 * * *"), &json!(false)]
+    );
+}
+
+#[tokio::test]
 async fn quartz_clustered_and_alone() {
     let tables = include_str!("tables/quartz.sql");
     let rows = "
