@@ -63,6 +63,7 @@ impl RowId {
             Subject::Job(id) => Self::Job(id),
             Subject::JobQueue(id) => Self::JobQueue(id),
             Subject::JobLease(id) => Self::OtherLease(id),
+            Subject::JobSchedule(id) => Self::Schedule(id),
             Subject::Limit(id) => Self::Limit(id),
             Subject::Generator(id) => Self::Generator(id),
             Subject::Queue | Subject::Server | Subject::Section(_) => return None,

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::adapter::{
-    Choice, InstallationRows, JobRow, JobState, Part, Proof, QueueRow, QueueState, TermState,
+    Choice, InstallationRows, JobRow, JobState, Part, Proof, QueueRow, QueueState, ScheduleState, TermState,
 };
 use crate::model::section::Observed;
 use crate::model::{Text, Timestamp, adapter};
@@ -226,6 +226,7 @@ pub(super) fn stuck_adapters(look: &CheckInput<'_>) -> Vec<Finding> {
         found.extend(stuck_jobs(rows, &its));
         found.extend(expired_limits(look, rows, &its));
         found.extend(not_made_due(look, place, rows, &its));
+        found.extend(not_started(look, place, rows));
         found
     });
     each.collect()
@@ -339,6 +340,31 @@ fn not_made_due(
     let finding = Finding::new("adapter_asleep", Severity::Warning, summary, Subject::Job(first.id));
     let about = leaderless(look, place, rows).unwrap_or_default();
     Some(Finding { since: first.job.due_at, ..finding.about(about) })
+}
+
+/// `PgQueuer: 3 schedules were due up to 12m4s ago, but were not started, including report`
+fn not_started(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<Finding> {
+    let read_at = rows.schedules.section.taken_at?;
+    let its = look.adapters.schedules.iter().filter(|row| row.place.0 == place);
+    let late: Vec<_> = its.filter(|row| row.state == ScheduleState::Overdue).collect();
+    let first = late.iter().min_by_key(|row| row.schedule.next_run_at)?;
+    let due = first.schedule.next_run_at?;
+    let (source, longest) = (source_name(rows), text::duration((read_at - due).as_seconds_f64()));
+    let name = first.schedule.name.as_deref().unwrap_or(&first.schedule.id);
+    let name = text::fit(&text::one_line_prefix(name, 60), 60).into_owned();
+    let summary = match late.len() {
+        1 => format!("{source}: schedule {name} was due {longest} ago, but was not started"),
+        many => {
+            let many = text::count(many as u64);
+            format!(
+                "{source}: {many} schedules were due up to {longest} ago, but were not started, including {name}"
+            )
+        }
+    };
+    let subject = Subject::JobSchedule(first.id);
+    let finding = Finding::new("adapter_schedule", Severity::Warning, summary, subject);
+    let about = leaderless(look, place, rows).unwrap_or_default();
+    Some(Finding { since: Some(due), ..finding.about(about) })
 }
 
 fn comes_back(row: &JobRow) -> String {

@@ -67,6 +67,8 @@ pub enum Subject {
     JobQueue(TextId),
     /// A lease of another system.
     JobLease(TextId),
+    /// A schedule of another system.
+    JobSchedule(TextId),
     Queue,
     Limit(LimitId),
     Generator(GeneratorId),

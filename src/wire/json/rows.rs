@@ -107,6 +107,10 @@ fn subject(subject: &Subject, view: &View, gids: &Gids<'_>) -> impl Json {
             let (adapter, schema, id) = adapters::lease_of(view, *id).unwrap_or_default();
             object!(kind = "job_lease", adapter, schema, id).keys(to)
         }
+        Subject::JobSchedule(id) => {
+            let (adapter, schema, id) = adapters::schedule_of(view, *id).unwrap_or_default();
+            object!(kind = "job_schedule", adapter, schema, id).keys(to)
+        }
         Subject::Queue => object!(kind = "queue").keys(to),
         Subject::Limit(id) => {
             let name = view.snapshot.as_deref().and_then(|snapshot| words::limit(snapshot, *id));

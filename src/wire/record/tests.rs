@@ -372,7 +372,8 @@ impl Dice {
     }
 
     fn subject(&mut self) -> Subject {
-        match self.below(8) {
+        match self.below(9) {
+            8 => Subject::JobSchedule(crate::model::systems::TextId(self.roll())),
             7 => Subject::JobLease(crate::model::systems::TextId(self.roll())),
             6 => Subject::JobQueue(crate::model::systems::TextId(self.roll())),
             5 => Subject::Job(crate::model::systems::TextId(self.roll())),

@@ -112,6 +112,7 @@ fn flat_subject(subject: Option<&Subject>) -> FlatSubject {
         Some(Subject::Job(TextId(id))) => FlatSubject { kind: 12, id: id.cast_signed(), ..none },
         Some(Subject::JobQueue(TextId(id))) => FlatSubject { kind: 13, id: id.cast_signed(), ..none },
         Some(Subject::JobLease(TextId(id))) => FlatSubject { kind: 14, id: id.cast_signed(), ..none },
+        Some(Subject::JobSchedule(TextId(id))) => FlatSubject { kind: 15, id: id.cast_signed(), ..none },
         Some(Subject::Section(name)) => FlatSubject { kind: 11, section: Some((*name).into()), ..none },
     }
 }
@@ -133,6 +134,7 @@ fn subject(flat: &FlatSubject) -> Option<Subject> {
         12 => Subject::Job(text_id()),
         13 => Subject::JobQueue(text_id()),
         14 => Subject::JobLease(text_id()),
+        15 => Subject::JobSchedule(text_id()),
         _ => return None,
     })
 }

@@ -455,10 +455,7 @@ async fn pg_timetable() {
     ];
     assert_eq!(told(&view), expected(&rows), "a client is there while one of its own sessions is");
     let schedules = &stage.json()["adapters"][0]["schedules"];
-    assert_eq!(
-        [&schedules[0]["schedule"], &schedules[6]["enabled"]],
-        [&json!("0 3 * * *"), &json!(false)]
-    );
+    assert_eq!([&schedules[0]["schedule"], &schedules[6]["enabled"]], [&json!("0 3 * * *"), &json!(false)]);
 }
 
 #[tokio::test]

@@ -22,10 +22,12 @@ async fn tells(check: &str, ddl: &str, expected: &[(&str, &str)]) {
     }
     let json = stage.json();
     let findings = json["findings"].as_array().unwrap().iter().filter(|one| one["check"] == check);
-    assert!(findings.clone().all(|finding| finding["subject"]["kind"] == "job"));
+    let kind = if check == "adapter_schedule" { "job_schedule" } else { "job" };
+    assert!(findings.clone().all(|finding| finding["subject"]["kind"] == kind));
     assert_eq!(findings.count(), expected.len());
 }
 
+const PGQUEUER: &str = include_str!("tables/pgqueuer.sql");
 const QUARTZ: &str = include_str!("tables/quartz.sql");
 const MS: &str = "CREATE FUNCTION ms(ago interval) RETURNS bigint LANGUAGE sql AS 'SELECT (extract(epoch FROM now() - ago) * 1000)::bigint';";
 
@@ -172,6 +174,22 @@ async fn scheduled_jobs_that_nobody_makes_due_are_told() {
         "River: 2 scheduled jobs were due up to 1h00m ago, but have not been put into their queues";
     tells("adapter_asleep", &river("1 minute"), &[(expected, "")]).await;
     tells("adapter_asleep", &river("-5 minutes"), &[(expected, "no leader: its lease expired 5m")]).await;
+}
+
+#[tokio::test]
+async fn schedules_that_nobody_starts_are_told() {
+    let rows = |next: &str, more: &str| {
+        format!(
+            "{PGQUEUER} INSERT INTO pgqueuer_schedules (expression, entrypoint, next_run) VALUES
+                ('0 3 * * *', 'report', now() - interval '{next}'), ('* * * * *', 'later', now() + interval '1 minute'){more};"
+        )
+    };
+    let one = "PgQueuer: schedule report was due 12m00s ago, but was not started";
+    tells("adapter_schedule", &rows("12 minutes", ""), &[(one, "")]).await;
+    tells("adapter_schedule", &rows("10 seconds", ""), &[]).await;
+    let two = "PgQueuer: 2 schedules were due up to 1h00m ago, but were not started, including hourly";
+    let more = ", ('0 * * * *', 'hourly', now() - interval '1 hour')";
+    tells("adapter_schedule", &rows("12 minutes", more), &[(two, "")]).await;
 }
 
 #[tokio::test]

@@ -29,7 +29,9 @@ impl BoardBuilder<'_> {
     }
 
     fn schedule_row(&self, place: (usize, usize), schedule: &AdapterSchedule) -> ScheduleRow {
-        let late = schedule.next_run_at.map(|next| (self.snapshot.taken_at - next).as_seconds_f64());
+        // Rows that were read some time ago may have been started since.
+        let read_at = self.rows.schedules.section.taken_at.unwrap_or(self.snapshot.taken_at);
+        let late = schedule.next_run_at.map(|next| (read_at - next).as_seconds_f64());
         let state = match late {
             _ if schedule.is_enabled == Some(false) => ScheduleState::Off,
             Some(late) if late > self.thresholds.task_overdue => ScheduleState::Overdue,

@@ -161,6 +161,12 @@ pub(in crate::wire::json) fn lease_of(view: &View, id: TextId) -> Option<(&str, 
     Some((&installation.adapter.name, &installation.schema, &row.lease.id))
 }
 
+pub(in crate::wire::json) fn schedule_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
+    let row = view.adapters.schedules.iter().find(|row| row.id == id)?;
+    let installation = &view.snapshot.as_deref()?.adapters.get(row.place.0)?.installation;
+    Some((&installation.adapter.name, &installation.schema, &row.schedule.id))
+}
+
 pub fn adapters(found: &[Installation], adapters: &[Arc<Adapter>]) -> Result<String, serde_json::Error> {
     object::text(&object!(
         adapters[] = adapters.iter().map(|adapter| object!(adapter; name, title, licence, seen, is_built_in)),
