@@ -92,6 +92,8 @@ rows! {
         16 key: Option<i64> = "",
         /// The last transaction that locked or changed its row, which may have ended; 0 if none did.
         17 locker: Option<u32> = "xmax",
+        /// Attempts that failed; one that was lost or given back is not counted.
+        18 failures: Option<i64> = "failures",
     }
 
     /// A row of `rate_limit`.

@@ -85,7 +85,12 @@ static COLUMNS: Columns<Items> = Columns {
         )
         .rank(3),
     ],
-    others: &[],
+    others: &[Column::number(
+        ("FAILURES", "failures", "attempts that failed; lost ones are not counted"),
+        (8, 8),
+        Tone::Plain,
+        |(_, item), _| item.failures,
+    )],
 };
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
@@ -200,6 +205,7 @@ fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         fields(&[
             ("worker", words(item.worker.as_ref())),
             ("attempt", of(item.attempt, item.max_attempts)),
+            ("failed", item.failures.map(|failures| failures.to_string()).unwrap_or_default()),
             ("runs", row.run(context.snapshot).map(text::duration).unwrap_or_default()),
         ]),
         fields(&[("added", ago(context, item.created_at)), ("taken", ago(context, item.started_at))]),

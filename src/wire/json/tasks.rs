@@ -111,7 +111,7 @@ pub(super) fn items(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = im
             task_name = item.name,
             status,
             worker_id = item.worker,
-            created_at, started_at, completed_at, attempt, max_attempts, heartbeat_at, due_at,
+            created_at, started_at, completed_at, attempt, max_attempts, failures, heartbeat_at, due_at,
             timeout, backend_pid, error,
             state = row.state.certain(),
         ))

@@ -133,6 +133,7 @@ async fn an_item_that_failed_rests_until_it_is_due_and_one_past_its_time_is_slow
         let json = stage.json();
         let item = json["queue_items"].as_array().unwrap().iter().find(|item| item["id"] == 1).unwrap();
         assert!(item["due_at"].is_string() && item["timeout"] == json!(3600.0), "{item}");
+        assert_eq!(item["failures"], 1);
         let screen = stage.screen_of('6', 160, 40);
         assert!(screen.contains("resting") && screen.contains("DUE"), "{screen}");
         stage.later(61);
