@@ -201,6 +201,15 @@ impl PaneState {
         hits.filter_map(|at| self.id_at(context, at))
     }
 
+    /// The direction of the order by a column; empty if the rows are not sorted by it.
+    pub fn arrow(&self, column: &str) -> &'static str {
+        match self.sort.filter(|sort| sort.column == column) {
+            Some(sort) if sort.descending => "↓",
+            Some(_) => "↑",
+            None => "",
+        }
+    }
+
     fn find_selected(&mut self, page: usize, context: &Context<'_>) {
         let Some(selected) = self.selected else {
             if !self.touched && !self.rows.is_empty() {

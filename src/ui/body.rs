@@ -1,11 +1,9 @@
 use std::borrow::Cow;
 
-use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::{Place, Viewport};
-use super::theme::Theme;
-use super::{draw_ends, draw_line, header, layout, pages, split_bottom, split_top, widgets};
+use super::layout::Place;
+use super::{Canvas, header, layout, pages, split_bottom, split_top, widgets};
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::{Fact, Pane, Total, findings};
@@ -20,40 +18,40 @@ const SHORT: usize = 24;
 /// Column at which the words of a finding and the strip begin.
 const INDENT: usize = 14;
 
-pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let app = canvas.app;
     let strip = if app.size.1 < TALL { 3 } else { 4 };
     let (area, below) = split_bottom(area, if app.has_strip_below() { strip } else { 0 });
-    draw_strip(frame, below, app, theme);
+    draw_strip(canvas, below);
     let (places, detail) = layout::places(area, app);
     for Place { pane, area, is_line } in places {
         if is_line {
-            draw_title(frame, area, (pane, facts(pane, app)), None, app, theme);
+            draw_title(canvas, area, pane, None);
         } else if pane == Pane::Findings {
-            draw_findings(frame, area, app, viewport, theme);
+            draw_findings(canvas, area);
         } else {
-            draw(frame, area, pane, app, viewport, theme);
+            draw(canvas, area, pane);
         }
     }
     if let Some(area) = detail {
-        draw_detail(frame, area, app, theme);
+        draw_detail(canvas, area);
     }
 }
 
-fn draw_detail(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+fn draw_detail(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let app = canvas.app;
     let Some((context, row)) = app.context().zip(app.pane(app.focus).selected) else { return };
     let row = subject::subject_of(&context, row).unwrap_or(row);
     let lines = app.detail_lines(row, usize::from(area.width)).unwrap_or_default();
-    pages::scrolled(frame, area, &crate::app::detail::title(&context, row), &lines, 0, theme);
+    pages::scrolled(canvas, area, &crate::app::detail::title(&context, row), &lines, 0);
 }
 
-fn draw_strip(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let Some((title, lines)) = strip_below(app).filter(|_| area.height > 0) else { return };
+fn draw_strip(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let Some((title, lines)) = strip_below(canvas.app).filter(|_| area.height > 0) else { return };
     let mut head = Line::new().with("─ ", Tone::Dim).with(title, Tone::Title).with(" ", Tone::Plain);
     head.push("─".repeat(usize::from(area.width).saturating_sub(head.width())), Tone::Dim);
     let indented = lines.into_iter().map(|line| indented(line, 2));
-    for (y, line) in (area.y..area.bottom()).zip(std::iter::once(head).chain(indented)) {
-        draw_line(frame, Rect { y, height: 1, ..area }, &line, theme);
-    }
+    canvas.lines(area, std::iter::once(head).chain(indented));
 }
 
 fn indented(line: Line, columns: usize) -> Line {
@@ -62,7 +60,8 @@ fn indented(line: Line, columns: usize) -> Line {
     shown
 }
 
-fn draw_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+fn draw_findings(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let app = canvas.app;
     let about = match app.shows_detail() {
         true => 0,
         false if app.size.1 >= TALL => 3,
@@ -72,22 +71,18 @@ fn draw_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Vi
     let down = down(app, above);
     if app.context().is_none() || !down.is_empty() {
         let (title, rest) = split_top(above, 1);
-        draw_title(frame, title, (Pane::Findings, facts(Pane::Findings, app)), None, app, theme);
-        for (y, line) in (rest.y..rest.bottom()).zip(&down) {
-            draw_line(frame, Rect { y, height: 1, ..rest }, line, theme);
-        }
+        draw_title(canvas, title, Pane::Findings, None);
+        canvas.lines(rest, &down);
         let used = u16::try_from(down.len()).unwrap_or(u16::MAX).min(rest.height);
         (_, above) = split_top(rest, used);
         if app.context().is_some() && above.height > 0 {
-            let offset = widgets::offset(above, Pane::Findings, app, viewport);
-            widgets::render(frame, above, (Pane::Findings, offset), app, viewport, theme);
+            let offset = widgets::offset(canvas, above, Pane::Findings);
+            widgets::render(canvas, above, Pane::Findings, offset);
         }
     } else {
-        draw(frame, above, Pane::Findings, app, viewport, theme);
+        draw(canvas, above, Pane::Findings);
     }
-    for (y, line) in (below.y..below.bottom()).zip(strip(app)) {
-        draw_line(frame, Rect { y, height: 1, ..below }, &indented(line, INDENT), theme);
-    }
+    canvas.lines(below, strip(app).into_iter().map(|line| indented(line, INDENT)));
 }
 
 fn down(app: &App, area: Rect) -> Vec<Line> {
@@ -103,39 +98,36 @@ fn down(app: &App, area: Rect) -> Vec<Line> {
     }
 }
 
-fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut Viewport, theme: &Theme) {
+fn draw(canvas: &mut Canvas<'_, '_>, area: Rect, pane: Pane) {
+    let app = canvas.app;
     let (title, mut rest) = split_top(area, 1);
-    let Some(context) = app.context() else {
-        return draw_title(frame, title, (pane, facts(pane, app)), None, app, theme);
-    };
+    let Some(context) = app.context() else { return draw_title(canvas, title, pane, None) };
     if let Some(above) = pane.definition().above {
         let (line, below) = split_top(rest, 1);
-        draw_line(frame, line, &above(&context), theme);
+        canvas.line(line, &above(&context));
         rest = below;
     }
-    let offset = widgets::offset(rest, pane, app, viewport);
+    let offset = widgets::offset(canvas, rest, pane);
     let out = scrolled_out(&context, (pane, offset), usize::from(rest.height), app);
-    draw_title(frame, title, (pane, facts(pane, app)), out, app, theme);
+    draw_title(canvas, title, pane, out);
     let is_quiet = pane == Pane::Findings && app.pane(pane).filter.is_empty();
     if is_quiet {
         let rows = u16::try_from(app.pane(pane).rows.len()).unwrap_or(u16::MAX);
-        for (y, line) in (rest.y.saturating_add(rows)..rest.bottom()).zip(findings::quiet(&context)) {
-            draw_line(frame, Rect { y, height: 1, ..rest }, &line, theme);
-        }
+        canvas.lines(split_top(rest, rows).1, findings::quiet(&context));
     }
     if app.pane(pane).rows.is_empty() {
         if !is_quiet {
             let room = usize::from(rest.width).saturating_sub(2);
             let line = Line::new().with(format!("  {}", nothing(pane, app, &context, room)), Tone::Dim);
             let skipped = u16::from(!pane.definition().is_headless);
-            draw_line(frame, split_top(rest, skipped).1, &line, theme);
+            canvas.line(split_top(rest, skipped).1, &line);
         }
         if app.focus == pane {
-            viewport.page_rows = usize::from(rest.height);
+            canvas.viewport.page_rows = usize::from(rest.height);
         }
         return;
     }
-    widgets::render(frame, rest, (pane, offset), app, viewport, theme);
+    widgets::render(canvas, rest, pane, offset);
 }
 
 fn nothing(pane: Pane, app: &App, context: &Context<'_>, room: usize) -> Cow<'static, str> {
@@ -174,22 +166,17 @@ fn scrolled_out(
     let worst = [Tone::Critical, Tone::Warning].into_iter().find(|tone| has(*tone));
     Some((words, worst.unwrap_or(if pane == Pane::Findings { Tone::Dim } else { Tone::Warning })))
 }
+
 /// `─ Chains · 2 roots · 19 blocked ───── ↑ 12 above ─`
-fn draw_title(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    (pane, facts): (Pane, Vec<Fact>),
-    out: Option<Fact>,
-    app: &App,
-    theme: &Theme,
-) {
+fn draw_title(canvas: &mut Canvas<'_, '_>, area: Rect, pane: Pane, out: Option<Fact>) {
+    let app = canvas.app;
     let focused = app.focus == pane && app.visible_panes().len() > 1;
     let right = out.map_or_else(Line::new, |(text, tone)| Line::new().with(text, tone).with(" ─", Tone::Dim));
     let room = usize::from(area.width).saturating_sub(right.width() + usize::from(right.width() > 0));
     let mut line = Line::new().with("─ ", Tone::Dim);
     let name = pane.definition().advisory_title.filter(|_| !app.all_locks).unwrap_or(pane.title());
     line.push(name, if focused { Tone::Key } else { Tone::Title });
-    for (text, tone) in facts {
+    for (text, tone) in facts(pane, app) {
         let width = crate::text::width(&text);
         // A truncated number reads as another number, so short facts are omitted rather than cut.
         if width < SHORT && line.width() + 3 + width > room {
@@ -200,7 +187,7 @@ fn draw_title(
     }
     line.push(" ", Tone::Plain);
     line.push("─".repeat(room.saturating_sub(line.width())), Tone::Dim);
-    draw_ends(frame, area, &line, &right, theme);
+    canvas.ends(area, &line, &right);
 }
 
 fn facts(pane: Pane, app: &App) -> Vec<Fact> {
@@ -233,11 +220,8 @@ fn row_facts(app: &App, pane: Pane) -> Vec<Fact> {
     if let Some(sort) = state.sort {
         let headings = pane.table().headings();
         let heading = headings.iter().find(|heading| heading.name == sort.column);
-        let arrow = if sort.descending { "↓" } else { "↑" };
-        facts.push((
-            format!("by {} {arrow}", heading.map_or(sort.column, |heading| heading.title)),
-            Tone::Key,
-        ));
+        let title = heading.map_or(sort.column, |heading| heading.title);
+        facts.push((format!("by {title} {}", state.arrow(sort.column)), Tone::Key));
     }
     if !state.marks.is_empty() {
         facts.push((format!("{} marked", state.marks.len()), Tone::Key));

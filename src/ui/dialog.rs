@@ -12,13 +12,10 @@
 //! └────────────────────────────────────────────────────────────────────────┘
 //! ```
 
-use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::Viewport;
 use super::pages::boxed;
-use super::theme::Theme;
-use super::{draw_line, split_bottom};
+use super::{Canvas, split_bottom, split_top};
 use crate::app::App;
 use crate::app::dialog::{self, Dialog};
 use crate::app::line::{Line, Tone};
@@ -32,9 +29,10 @@ const FINDINGS: u16 = 9;
 /// Rows that the question can use in any case.
 const LEAST: u16 = 15;
 
-pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let app = canvas.app;
     let Some(dialog) = &app.dialog else {
-        viewport.dialog_rows = 0;
+        canvas.viewport.dialog_rows = 0;
         return;
     };
     let width = dialog::width(area.width);
@@ -48,36 +46,28 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     // Below the findings and their strip, if there is room.
     let most = area.height.saturating_sub(FINDINGS).max(LEAST).min(area.height);
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(bottom);
-    let height = height.max(viewport.dialog_rows).min(most);
-    viewport.dialog_rows = height;
+    let height = height.max(canvas.viewport.dialog_rows).min(most);
+    canvas.viewport.dialog_rows = height;
     let popup = Rect { x: area.x + (area.width - width) / 2, y: area.bottom() - height, width, height };
-    let inner = boxed(frame, popup, &dialog.title(), theme);
+    let inner = boxed(canvas, popup, &dialog.title());
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     let (body, below) = split_bottom(inner, bottom - 2);
     let room = usize::from(body.height);
-    viewport.page_rows = room.max(1);
+    canvas.viewport.page_rows = room.max(1);
     let scroll = dialog.scroll.min(lines.len().saturating_sub(room));
-    for (y, line) in (body.y..body.bottom()).zip(lines.iter().skip(scroll)) {
-        draw_line(frame, Rect { y, height: 1, ..body }, line, theme);
-    }
+    canvas.lines(body, lines.iter().skip(scroll));
     if lines.len() > room {
-        place(frame, popup, (scroll, room, lines.len()), theme);
+        // In the border, if not all lines are visible.
+        let text = format!(" {}-{} of {} ", scroll + 1, (scroll + room).min(lines.len()), lines.len());
+        let width = u16::try_from(text.len()).unwrap_or(0);
+        let x = popup.right().saturating_sub(width + 2).max(popup.x);
+        let place = Rect { x, y: popup.bottom().saturating_sub(1), width, height: 1 };
+        canvas.line(place, &Line::new().with(text, Tone::Warning));
     }
     let (above, answer) = split_bottom(below, 1);
-    for (y, line) in (above.y + 1..above.bottom()).zip(&options) {
-        draw_line(frame, Rect { y, height: 1, ..above }, line, theme);
-    }
-    answers(frame, answer, app, dialog, theme);
-    viewport.dialog = Some(dialog.revision);
-}
-
-/// `1-12 of 40` in the border, if not all lines are visible.
-fn place(frame: &mut Frame<'_>, popup: Rect, (scroll, room, count): (usize, usize, usize), theme: &Theme) {
-    let text = format!(" {}-{} of {count} ", scroll + 1, (scroll + room).min(count));
-    let width = u16::try_from(text.len()).unwrap_or(0);
-    let x = popup.right().saturating_sub(width + 2).max(popup.x);
-    let line = Line::new().with(text, Tone::Warning);
-    draw_line(frame, Rect { x, y: popup.bottom().saturating_sub(1), width, height: 1 }, &line, theme);
+    canvas.lines(split_top(above, 1).1, &options);
+    answers(canvas, answer, dialog);
+    canvas.viewport.dialog = Some(dialog.revision);
 }
 
 fn choices(choices: &[Choice], room: usize) -> Vec<Line> {
@@ -114,10 +104,10 @@ fn asked(app: &App, dialog: &Dialog) -> Option<Line> {
 }
 
 /// The possible answers: Back, which has the focus, and the one that confirms. "Cancel" is reserved for canceling a query.
-fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme: &Theme) {
+fn answers(canvas: &mut Canvas<'_, '_>, area: Rect, dialog: &Dialog) {
     let (label, verb) = ("[Back]", dialog.plan.verb.does());
     let mut line = Line::new().with(label, Tone::Title).with(" Enter   ", Tone::Dim);
-    match (&dialog.plan.confirm, app.cannot_ask()) {
+    match (&dialog.plan.confirm, canvas.app.cannot_ask()) {
         _ if dialog.over.is_some() => {}
         (_, Some(why)) => line.push(why, Tone::Critical),
         (Confirm::Nothing, _) => line.push(dialog.word.clone().unwrap_or_default(), Tone::Warning),
@@ -132,7 +122,7 @@ fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme:
             line.push(format!("{}_", crate::text::fit(&typed, 42)), Tone::Key);
         }
     }
-    draw_line(frame, area, &line, theme);
+    canvas.line(area, &line);
     let button = u16::try_from(label.len()).unwrap_or(0).min(area.width);
-    frame.buffer_mut().set_style(Rect { width: button, ..area }, theme.selected);
+    canvas.frame.buffer_mut().set_style(Rect { width: button, ..area }, canvas.theme.selected);
 }

@@ -1,29 +1,29 @@
-use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::widgets::Clear;
 
-use super::layout::Viewport;
-use super::theme::Theme;
-use super::{draw_ends, draw_line};
+use super::{Canvas, split_bottom};
+use crate::app::App;
+use crate::app::dialog::{self, Dialog};
 use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::{Page, Prompt, Typing};
 use crate::app::panes::{Pane, RowId};
 use crate::app::screens::Screen;
-use crate::app::{App, Notice, dialog};
 use crate::keys::Key;
 use crate::order::Order;
 
-pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let app = canvas.app;
     if let Some(prompt) = &app.prompt {
-        return render_prompt(frame, area, prompt, theme);
+        return render_prompt(canvas, area, prompt);
     }
-    if app.dialog.is_some() {
-        return render_dialog_keys(frame, area, app, theme);
+    if let Some(dialog) = &app.dialog {
+        return canvas.line(area, &dialog_keys(dialog));
     }
     if let Some(notice) = &app.notice {
-        return render_notice(frame, area, notice, theme);
+        let above = Rect { height: area.y + area.height, y: 0, ..area };
+        return render_lowest(canvas, above, &notice.text, Tone::Warning);
     }
     let right = keys(app, &[Action::Help, Action::Quit]);
     let mut left = Line::new();
@@ -37,13 +37,13 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     for span in fitting(pieces(app), room).spans {
         left.push(span.text, span.tone);
     }
-    draw_ends(frame, area, &left, &right, theme);
+    canvas.ends(area, &left, &right);
     let width = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
-    spots(app, Rect { width: area.width.saturating_sub(width + 1), ..area }, &left, viewport);
-    spots(app, Rect { x: area.right() - width, width, ..area }, &right, viewport);
+    spots(canvas, Rect { width: area.width.saturating_sub(width + 1), ..area }, &left);
+    spots(canvas, Rect { x: area.right() - width, width, ..area }, &right);
 }
 
-fn spots(app: &App, area: Rect, line: &Line, viewport: &mut Viewport) {
+fn spots(canvas: &mut Canvas<'_, '_>, area: Rect, line: &Line) {
     let mut x = area.x;
     let mut last = None;
     for span in &line.spans {
@@ -51,48 +51,35 @@ fn spots(app: &App, area: Rect, line: &Line, viewport: &mut Viewport) {
         let end = x.saturating_add(width).min(area.right());
         let key = Key::parse(&span.text).ok().filter(|_| span.tone == Tone::Key);
         let blank = span.text.trim().is_empty();
-        last = if blank { None } else { key.and_then(|key| app.settings.keymap.action(key)).or(last) };
+        let keymap = &canvas.app.settings.keymap;
+        last = if blank { None } else { key.and_then(|key| keymap.action(key)).or(last) };
         // A misplaced click must not quit.
         if let Some(action) = last.filter(|action| *action != Action::Quit) {
-            viewport.spot(Rect { x, width: end.saturating_sub(x), ..area }, Spot::Key(action));
+            canvas.viewport.spot(Rect { x, width: end.saturating_sub(x), ..area }, Spot::Key(action));
         }
         x = end;
     }
 }
 
-fn render_dialog_keys(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+fn dialog_keys(dialog: &Dialog) -> Line {
     let mut line = Line::new().with("Esc", Tone::Key).with(" back", Tone::Plain);
-    if app.dialog.as_ref().is_some_and(|dialog| dialog.choices().len() > 1) {
-        line.push("  Tab", Tone::Key);
-        line.push(" other choice", Tone::Plain);
+    if dialog.choices().len() > 1 {
+        line = line.with("  Tab", Tone::Key).with(" other choice", Tone::Plain);
     }
-    line.push("  PgDn PgUp", Tone::Key);
-    line.push(" scroll", Tone::Plain);
-    draw_line(frame, area, &line, theme);
+    line.with("  PgDn PgUp", Tone::Key).with(" scroll", Tone::Plain)
 }
 
 const NOTICE_ROWS: u16 = 3;
 
-fn render_notice(frame: &mut Frame<'_>, area: Rect, notice: &Notice, theme: &Theme) {
-    let above = Rect { height: area.y + area.height, y: 0, ..area };
-    render_lowest(frame, above, (&notice.text, Tone::Warning), theme);
-}
-
-fn render_lowest(frame: &mut Frame<'_>, area: Rect, (text, tone): (&str, Tone), theme: &Theme) {
-    let lines = crate::text::lines(text, usize::from(area.width));
-    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).clamp(1, NOTICE_ROWS).min(area.height);
-    let place = Rect { y: area.bottom().saturating_sub(rows), height: rows, ..area };
-    frame.render_widget(Clear, place.intersection(frame.area()));
-    let last = usize::from(rows).saturating_sub(1);
-    for (at, y) in (place.y..place.bottom()).enumerate() {
-        let text = match lines.get(at) {
-            // Text that does not fit is cut at the end of the last row, where the cut is visible.
-            Some(_) if at == last => lines.get(at..).map(|rest| rest.join(" ")).unwrap_or_default(),
-            Some(text) => text.clone(),
-            None => String::new(),
-        };
-        draw_line(frame, Rect { y, height: 1, ..area }, &Line::new().with(text, tone), theme);
-    }
+fn render_lowest(canvas: &mut Canvas<'_, '_>, area: Rect, text: &str, tone: Tone) {
+    let mut lines = crate::text::lines(text, usize::from(area.width));
+    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).clamp(1, NOTICE_ROWS);
+    let (_, place) = split_bottom(area, rows);
+    canvas.frame.render_widget(Clear, place.intersection(canvas.frame.area()));
+    // Text that does not fit is cut at the end of the last row, where the cut is visible.
+    let last = usize::from(place.height).saturating_sub(1).min(lines.len());
+    let rest = lines.split_off(last).join(" ");
+    canvas.lines(place, lines.into_iter().chain([rest]).map(|text| Line::new().with(text, tone)));
 }
 
 /// The keys that work here, in display order, each with its rank; the highest ranks are omitted first.
@@ -216,11 +203,11 @@ fn keys(app: &App, actions: &[Action]) -> Line {
     line
 }
 
-fn render_prompt(frame: &mut Frame<'_>, area: Rect, prompt: &Prompt, theme: &Theme) {
+fn render_prompt(canvas: &mut Canvas<'_, '_>, area: Rect, prompt: &Prompt) {
     let width = usize::from(area.width);
     if let Some(error) = &prompt.error {
         let above = Rect { height: area.y, y: 0, ..area };
-        render_lowest(frame, above, (error, Tone::Critical), theme);
+        render_lowest(canvas, above, error, Tone::Critical);
     }
     let (label, keys) = match prompt.typing {
         Typing::Filter | Typing::Search => ("/", "Enter keep  Esc undo"),
@@ -233,8 +220,8 @@ fn render_prompt(frame: &mut Frame<'_>, area: Rect, prompt: &Prompt, theme: &The
     let scroll = prompt.input.visual_scroll(room);
     let shown: String = prompt.input.value().chars().skip(scroll).collect();
     let line = Line::new().with(label, Tone::Key).with(shown, Tone::Plain);
-    draw_ends(frame, area, &line, &right, theme);
+    canvas.ends(area, &line, &right);
     let column = prompt.input.visual_cursor().saturating_sub(scroll).min(room);
     let x = area.x + u16::try_from(label.len() + column).unwrap_or(0);
-    frame.set_cursor_position(Position { x: x.min(area.right().saturating_sub(1)), y: area.y });
+    canvas.frame.set_cursor_position(Position { x: x.min(area.right().saturating_sub(1)), y: area.y });
 }

@@ -5,11 +5,9 @@
 //! waiting ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▅▇█     17 · since 13:59:40 · longest 2m51s
 //! ```
 
-use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::theme::Theme;
-use super::{draw_ends, draw_line, widgets};
+use super::{Canvas, split_top, widgets};
 use crate::app::App;
 use crate::app::context::Context;
 use crate::app::keymap::Action;
@@ -20,18 +18,19 @@ use crate::model::past::{Moment, PastView};
 use crate::model::snapshot::{Following, Server};
 use crate::model::view::Link;
 
-pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let row = |at: u16| Rect { y: area.y + at, height: 1, ..area };
+pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let app = canvas.app;
+    let (first, second) = split_top(area, 1);
     let right = link_line(app, area.width >= 100);
     let room = usize::from(area.width).saturating_sub(right.width() + 1);
-    draw_ends(frame, row(0), &server_line(app, room), &right, theme);
+    canvas.ends(first, &server_line(app, room), &right);
     if let Some(past) = app.past.as_deref() {
-        return time_line(frame, row(1), app, past, theme);
+        return time_line(canvas, second, past);
     }
     // The reason for a lost connection is more important than old data. The Overview shows it below.
     let down = if app.screen == Screen::Overview { Vec::new() } else { why_down(app, area.width, 1) };
     let line = down.into_iter().next().unwrap_or_else(|| waiting_line(app, area.width));
-    draw_line(frame, row(1), &line, theme);
+    canvas.line(second, &line);
 }
 
 /// The name of the server, with notes on the connection. That no action is possible must be visible on every screen.
@@ -300,15 +299,16 @@ const SHORT: i64 = 10;
 /// ```text
 /// 13:47 ···▁▁··▂▂▁··!▃▅▆█▲▇▇▅·a·▁·· 14:02  ▲ 631 of 900   ( ) trouble  Esc now
 /// ```
-fn time_line(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastView, theme: &Theme) {
+fn time_line(canvas: &mut Canvas<'_, '_>, area: Rect, past: &PastView) {
     let (Some(first), Some(last)) = (past.moments.first(), past.moments.last()) else { return };
     // Both ends of a short past would show the same minute, or nearly.
     let is_short = (last.at - first.at).num_minutes() < SHORT;
     let format = if is_short { "%H:%M:%S" } else { "%H:%M" };
-    let time = |moment: &Moment| moment.at.with_timezone(&app.settings.zone).format(format).to_string();
+    let time =
+        |moment: &Moment| moment.at.with_timezone(&canvas.app.settings.zone).format(format).to_string();
     let (begin, end) = (format!("{} ", time(first)), format!(" {}", time(last)));
     let place = format!("▲ {} of {}", past.place + 1, past.moments.len());
-    let keys = keys(app);
+    let keys = keys(canvas.app);
     let beside = crate::text::width(&place) + keys.width() + 4;
     let room = usize::from(area.width).saturating_sub(begin.len() + end.len() + beside);
     let (bars, at) = bars(past, room.max(10));
@@ -324,7 +324,7 @@ fn time_line(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastView, them
     line.push(end, Tone::Dim);
     line.push("  ", Tone::Plain);
     line.push(place, Tone::Key);
-    draw_ends(frame, area, &line, &keys, theme);
+    canvas.ends(area, &line, &keys);
 }
 
 fn keys(app: &App) -> Line {

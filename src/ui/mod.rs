@@ -13,6 +13,8 @@ mod tests;
 pub mod theme;
 mod widgets;
 
+use std::borrow::Borrow;
+
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -26,25 +28,73 @@ use theme::Theme;
 pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let area = frame.area();
     viewport.begin();
+    let mut canvas = Canvas { app, theme, frame, viewport };
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        too_small(frame, area, theme);
+        too_small(&mut canvas, area);
     } else {
         let (header, rest) = split_top(area, crate::app::HEADER);
         let (body, footer) = split_bottom(rest, 1);
-        header::render(frame, header, app, theme);
-        if !pages::render_full(frame, body, app, viewport, theme) {
-            body::render(frame, body, app, viewport, theme);
+        header::render(&mut canvas, header);
+        if !pages::render_full(&mut canvas, body) {
+            body::render(&mut canvas, body);
         }
-        pages::render_popup(frame, body, app, viewport, theme);
-        footer::render(frame, footer, app, viewport, theme);
-        dialog::render(frame, body, app, viewport, theme);
+        pages::render_popup(&mut canvas, body);
+        footer::render(&mut canvas, footer);
+        dialog::render(&mut canvas, body);
     }
     if theme.ascii {
-        replace(frame.buffer_mut());
+        replace(canvas.frame.buffer_mut());
     }
 }
 
-fn too_small(frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+/// What one frame is drawn from, and what it is drawn to.
+struct Canvas<'a, 'b> {
+    app: &'a App,
+    theme: &'a Theme,
+    frame: &'a mut Frame<'b>,
+    viewport: &'a mut Viewport,
+}
+
+impl Canvas<'_, '_> {
+    /// Draws a line at the top left of an area, truncated with an ellipsis if it is too long. Never writes outside the
+    /// frame.
+    fn line(&mut self, area: Rect, line: &Line) {
+        let area = area.intersection(self.frame.area());
+        if area.is_empty() {
+            return;
+        }
+        let mut left = area.width;
+        let whole = line.width() <= usize::from(area.width);
+        for span in &line.spans {
+            let room = usize::from(left);
+            // The span at the edge ends in an ellipsis, even if only later spans are cut.
+            let text = if whole { span.text.as_str().into() } else { crate::text::fit(&span.text, room) };
+            let x = area.x + (area.width - left);
+            let style = self.theme.style(span.tone);
+            let (end, _) = self.frame.buffer_mut().set_stringn(x, area.y, &text, room, style);
+            left = area.right().saturating_sub(end);
+            if left == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Draws as many lines as there are rows.
+    fn lines(&mut self, area: Rect, lines: impl IntoIterator<Item = impl Borrow<Line>>) {
+        for (y, line) in (area.y..area.bottom()).zip(lines) {
+            self.line(Rect { y, height: 1, ..area }, line.borrow());
+        }
+    }
+
+    fn ends(&mut self, area: Rect, left: &Line, right: &Line) {
+        let width = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
+        let gap = u16::from(width > 0);
+        self.line(Rect { width: area.width.saturating_sub(width + gap), ..area }, left);
+        self.line(Rect { x: area.right() - width, width, ..area }, right);
+    }
+}
+
+fn too_small(canvas: &mut Canvas<'_, '_>, area: Rect) {
     let words = [
         format!("locktop needs {}x{}", SMALLEST.0, SMALLEST.1),
         format!("this is {}x{}", area.width, area.height),
@@ -54,37 +104,8 @@ fn too_small(frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     for (at, text) in (0u16..).zip(&words) {
         let line = Line::new().with(text.as_str(), Tone::Plain);
         let left = area.width.saturating_sub(u16::try_from(line.width()).unwrap_or(0)) / 2;
-        draw_line(frame, Rect { x: left, y: top + at, width: area.width, height: 1 }, &line, theme);
+        canvas.line(Rect { x: left, y: top + at, width: area.width, height: 1 }, &line);
     }
-}
-
-/// Draws a line at the top left of an area, truncated with an ellipsis if it is too long. Never writes outside the frame.
-fn draw_line(frame: &mut Frame<'_>, area: Rect, line: &Line, theme: &Theme) {
-    let area = area.intersection(frame.area());
-    if area.is_empty() {
-        return;
-    }
-    let mut left = area.width;
-    let whole = line.width() <= usize::from(area.width);
-    for span in &line.spans {
-        let room = usize::from(left);
-        // The span at the edge ends in an ellipsis, even if only later spans are cut.
-        let text = if whole { span.text.as_str().into() } else { crate::text::fit(&span.text, room) };
-        let x = area.x + (area.width - left);
-        let (end, _) = frame.buffer_mut().set_stringn(x, area.y, &text, room, theme.style(span.tone));
-        left = area.right().saturating_sub(end);
-        if left == 0 {
-            break;
-        }
-    }
-}
-
-fn draw_ends(frame: &mut Frame<'_>, area: Rect, left: &Line, right: &Line, theme: &Theme) {
-    let width = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
-    let gap = u16::from(width > 0);
-    let start = Rect { width: area.width.saturating_sub(width + gap), ..area };
-    draw_line(frame, start, left, theme);
-    draw_line(frame, Rect { x: area.right() - width, width, ..area }, right, theme);
 }
 
 fn split_top(area: Rect, height: u16) -> (Rect, Rect) {

@@ -1,16 +1,13 @@
 //! A table that builds only the visible rows, and a sparkline.
 
-use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::Viewport;
+use super::Canvas;
 use crate::app::App;
 use crate::app::line::Tone;
 use crate::app::message::Spot;
-use crate::app::pane::PaneState;
 use crate::app::panes::{Cell, Heading, Pane, fitted};
 use crate::text::Align;
-use crate::ui::theme::Theme;
 
 /// Columns for the cursor and the mark, before the first column.
 const MARKER: u16 = 2;
@@ -21,40 +18,31 @@ fn headings_of(pane: Pane) -> u16 {
 
 /// The first row to draw. The worst rows are at the top, so a table is scrolled away from them only if it has the focus or
 /// a row is followed.
-pub(in crate::ui) fn offset(area: Rect, pane: Pane, app: &App, viewport: &mut Viewport) -> usize {
+pub(in crate::ui) fn offset(canvas: &mut Canvas<'_, '_>, area: Rect, pane: Pane) -> usize {
+    let app = canvas.app;
     let state = app.pane(pane);
     let is_followed = app.follow.is_some() && app.follow == state.selected;
     let cursor = match app.marked(pane) {
         _ if app.focus == pane || is_followed => state.cursor,
         marked => marked.unwrap_or(0),
     };
-    viewport.offset(
-        pane,
-        cursor,
-        state.rows.len(),
-        usize::from(area.height.saturating_sub(headings_of(pane))),
-    )
+    let height = usize::from(area.height.saturating_sub(headings_of(pane)));
+    canvas.viewport.offset(pane, cursor, state.rows.len(), height)
 }
 
-pub(in crate::ui) fn render(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    (pane, offset): (Pane, usize),
-    app: &App,
-    viewport: &mut Viewport,
-    theme: &Theme,
-) {
+pub(in crate::ui) fn render(canvas: &mut Canvas<'_, '_>, area: Rect, pane: Pane, offset: usize) {
+    let (app, theme) = (canvas.app, canvas.theme);
     let state = app.pane(pane);
     let columns = fitted(pane, shown(pane, app), state.column_offset, area.width.saturating_sub(MARKER));
     let above = headings_of(pane);
     if above > 0 {
-        headings(frame, area, (pane, state), &columns, viewport, theme);
+        headings(canvas, area, pane, &columns);
     }
     let body = Rect { y: area.y + above, height: area.height.saturating_sub(above), ..area };
-    viewport.place(pane, body, offset);
+    canvas.viewport.place(pane, body, offset);
     if app.focus == pane {
-        viewport.page_rows = usize::from(body.height);
-        viewport.table_rows = viewport.page_rows;
+        canvas.viewport.page_rows = usize::from(body.height);
+        canvas.viewport.table_rows = usize::from(body.height);
     }
     let Some(context) = app.context() else { return };
     let table = pane.table();
@@ -67,7 +55,7 @@ pub(in crate::ui) fn render(
         let id = table.id(&context, row);
         let selected = id.is_some() && id == state.selected;
         let marked = id.is_some_and(|id| state.marks.contains(&id));
-        let followed = matches!((id, app.follow), (Some(id), Some(followed)) if id == followed);
+        let followed = id.is_some() && id == app.follow;
         let pointer = match (selected && app.focus == pane, marked) {
             (true, true) => ">*",
             (true, false) => "> ",
@@ -75,12 +63,11 @@ pub(in crate::ui) fn render(
             _ if of_finding == Some(at) => "· ",
             (false, false) => "  ",
         };
-        let buffer = frame.buffer_mut();
+        let buffer = canvas.frame.buffer_mut();
         buffer.set_stringn(area.x, y, pointer, usize::from(area.width), theme.style(Tone::Key));
         let mut x = area.x + MARKER;
-        for (first, (position, column, width)) in
-            columns.iter().enumerate().map(|(at, column)| (at == 0, column))
-        {
+        for (nth, (position, column, width)) in columns.iter().enumerate() {
+            let first = nth == 0;
             let cell = table.cell(&context, row, *position, *width);
             // Old rows must be recognizable without colours, too.
             let dim_from = dim_from(&cell, *width, column.align());
@@ -111,31 +98,18 @@ fn dim_from(cell: &Cell, width: u16, align: Align) -> u16 {
     u16::try_from(at).ok().filter(|_| cell.dim_from > 0).unwrap_or(width)
 }
 
-fn headings(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    (pane, state): (Pane, &PaneState),
-    columns: &[(Heading, u16)],
-    viewport: &mut Viewport,
-    theme: &Theme,
-) {
+fn headings(canvas: &mut Canvas<'_, '_>, area: Rect, pane: Pane, columns: &[(Heading, u16)]) {
+    let state = canvas.app.pane(pane);
+    let style = canvas.theme.style(Tone::Dim);
     let mut x = area.x + MARKER;
     for (column, width) in columns {
-        let arrow = match state.sort {
-            Some(sort) if sort.column == column.name => {
-                if sort.descending {
-                    "↓"
-                } else {
-                    "↑"
-                }
-            }
-            _ => "",
-        };
-        let title = format!("{}{arrow}", column.title);
+        let title = format!("{}{}", column.title, state.arrow(column.name));
         let text = crate::text::fit_pad(&title, usize::from(*width), column.align());
         let room = usize::from(area.right().saturating_sub(x));
-        frame.buffer_mut().set_stringn(x, area.y, text, room, theme.style(Tone::Dim));
-        viewport.spot(Rect { x, y: area.y, width: *width, height: 1 }, Spot::Heading(pane, column.name));
+        canvas.frame.buffer_mut().set_stringn(x, area.y, text, room, style);
+        canvas
+            .viewport
+            .spot(Rect { x, y: area.y, width: *width, height: 1 }, Spot::Heading(pane, column.name));
         x = x.saturating_add(width + 1);
     }
 }
