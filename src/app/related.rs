@@ -1,10 +1,9 @@
 //! Related rows: from any row to its session, the root that it waits behind, the locks, the task, the item and the lease.
 
 use super::context::Context;
-use super::panes::{Pane, RowId};
+use super::panes::RowId;
 use super::screens::Screen;
-use super::subject;
-use super::subject::Place;
+use super::subject::{self, Place};
 use crate::model::awaited_locks::AwaitedLock;
 use crate::model::backend::Backend;
 use crate::model::blame::{Episode, Span};
@@ -66,10 +65,8 @@ fn parties(context: &Context<'_>, row: RowId) -> Vec<Party> {
         RowId::Blamed(id) => {
             let row = context.index.blame.row(id);
             let is_its = |episode: &&Episode| row.is_some_and(|row| row.has(episode));
-            roots_of(
-                context,
-                blame.episodes_in(Span::All).filter(|episode| blame.goes_on(episode)).filter(is_its),
-            )
+            let current = blame.episodes_in(Span::All).filter(|episode| blame.goes_on(episode));
+            roots_of(context, current.filter(is_its))
         }
         _ => subject::party_of(context, row).into_iter().collect(),
     }
@@ -161,8 +158,7 @@ fn awaited_tag(context: &Context<'_>, queue: &Queue) -> LockTag {
 /// The lock for the key of a task or an item, or the lock whose waits are counted.
 fn tag_of(context: &Context<'_>, row: RowId) -> Option<LockTag> {
     match row {
-        RowId::Task(task, again) => context.task(task, again)?.tag,
-        RowId::Item(id) => context.item(id)?.tag,
+        RowId::Task(..) | RowId::Item(_) => subject::key_of(context, row)?.0,
         RowId::Waits(tag) | RowId::Group(_, tag, _) => Some(tag),
         _ => None,
     }
@@ -177,20 +173,17 @@ fn lock(context: &Context<'_>, tag: LockTag) -> Option<Related> {
 
 fn work(context: &Context<'_>, rows: &[RowId]) -> Vec<Related> {
     let belongs = |id: RowId| rows.iter().any(|row| *row != id && subject::same_subject(context, id, *row));
-    let link = |what, pane: Pane, id: RowId| {
-        let name = (pane.definition().name)(context, id);
-        let place = Place::Row(id);
-        Some(Related { what, label: name, place, screen: Screen::with(pane).next()? })
+    let links = |what, ids: &mut dyn Iterator<Item = RowId>| -> Vec<Related> {
+        let link = |id: RowId| {
+            let (label, place) = ((id.home().definition().name)(context, id), Place::Row(id));
+            Some(Related { what, label, place, screen: Screen::with(id.home()).next()? })
+        };
+        ids.filter(|id| belongs(*id)).take(MOST).filter_map(link).collect()
     };
-    let tasks = context.view.tasks.rows.iter().map(|row| RowId::Task(row.task, row.again));
-    let items = context.view.queue.rows.iter().map(|row| RowId::Item(row.id));
-    let leases = context.view.leases.rows.iter().map(|row| RowId::Lease(row.id));
-    let mut found: Vec<Related> = Vec::new();
-    found.extend(tasks.filter(|id| belongs(*id)).take(MOST).filter_map(|id| link("task", Pane::Tasks, id)));
-    found.extend(items.filter(|id| belongs(*id)).take(MOST).filter_map(|id| link("item", Pane::Queue, id)));
-    found
-        .extend(leases.filter(|id| belongs(*id)).take(MOST).filter_map(|id| link("lease", Pane::Leases, id)));
-    found
+    let mut tasks = context.view.tasks.rows.iter().map(|row| RowId::Task(row.task, row.again));
+    let mut items = context.view.queue.rows.iter().map(|row| RowId::Item(row.id));
+    let mut leases = context.view.leases.rows.iter().map(|row| RowId::Lease(row.id));
+    [links("task", &mut tasks), links("item", &mut items), links("lease", &mut leases)].concat()
 }
 
 /// `4312 app@web`, or the gid of a prepared transaction.

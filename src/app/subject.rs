@@ -4,7 +4,6 @@ use super::screens::Screen;
 use crate::model::awaited_locks::{AwaitedLock, Hold};
 use crate::model::finding::Subject;
 use crate::model::lock::LockTag;
-use crate::model::task::TaskRow;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
 
@@ -38,8 +37,7 @@ pub fn pid_of(id: RowId) -> Option<i32> {
 /// Like `pid_of`, and for a task the process that holds its advisory lock key.
 pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
     match id {
-        RowId::Task(task, again) => context.task(task, again)?.holder,
-        RowId::Item(id) => context.item(id)?.pid,
+        RowId::Task(..) | RowId::Item(_) => key_of(context, id)?.1,
         RowId::Event(..) | RowId::Finding(..) => holder_of(context, subject_of(context, id)?),
         RowId::Lease(id) => context.lease(id).filter(|row| row.owner_alive == Some(true))?.owner_pid,
         RowId::Awaited(tag) => match context.awaited_lock(&tag)?.only_holder()?.party {
@@ -47,6 +45,15 @@ pub fn holder_of(context: &Context<'_>, id: RowId) -> Option<i32> {
             Party::Prepared(_) => None,
         },
         _ => pid_of(id),
+    }
+}
+
+/// The advisory lock for the key of a task or an item, and the process that holds it.
+pub fn key_of(context: &Context<'_>, id: RowId) -> Option<(Option<LockTag>, Option<i32>)> {
+    match id {
+        RowId::Task(task, again) => context.task(task, again).map(|row| (row.tag, row.holder)),
+        RowId::Item(id) => context.item(id).map(|row| (row.tag, row.pid)),
+        _ => None,
     }
 }
 
@@ -101,27 +108,17 @@ pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool 
         | (RowId::Prepared(xact), RowId::Lock(_, Owner::Prepared(other), ..)) => xact == other,
         (RowId::Lock(_, Owner::Backend(id), ..), RowId::Backend(other))
         | (RowId::Backend(id), RowId::Lock(_, Owner::Backend(other), ..)) => id == other,
-        (RowId::Task(task, again), other) | (other, RowId::Task(task, again)) => {
-            context.task(task, again).is_some_and(|row| is_about(row, other))
-        }
-        (RowId::Item(id), other) | (other, RowId::Item(id)) => {
-            context.item(id).is_some_and(|row| match other {
-                RowId::Lock(tag, ..) | RowId::Group(_, tag, _) | RowId::Awaited(tag) => row.tag == Some(tag),
-                RowId::Backend(backend) => row.pid == Some(backend.pid),
+        (work @ (RowId::Task(..) | RowId::Item(_)), other)
+        | (other, work @ (RowId::Task(..) | RowId::Item(_))) => {
+            key_of(context, work).is_some_and(|(key, holder)| match other {
+                RowId::Lock(tag, ..) | RowId::Group(_, tag, _) | RowId::Awaited(tag) => key == Some(tag),
+                RowId::Backend(backend) => holder == Some(backend.pid),
                 _ => false,
             })
         }
         (RowId::Lease(id), RowId::Backend(other)) | (RowId::Backend(other), RowId::Lease(id)) => {
             holder_of(context, RowId::Lease(id)) == Some(other.pid)
         }
-        _ => false,
-    }
-}
-
-fn is_about(row: &TaskRow, other: RowId) -> bool {
-    match other {
-        RowId::Lock(tag, ..) | RowId::Group(_, tag, _) | RowId::Awaited(tag) => row.tag == Some(tag),
-        RowId::Backend(id) => row.holder == Some(id.pid),
         _ => false,
     }
 }
