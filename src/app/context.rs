@@ -1,3 +1,4 @@
+use std::hash::Hash;
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
@@ -204,25 +205,19 @@ pub struct ViewIndex {
     pub(super) other_database: bool,
 }
 
-fn position(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
+fn positions<Id: Eq + Hash>(ids: impl Iterator<Item = Id>) -> FxHashMap<Id, u32> {
+    ids.zip(0..).collect()
 }
 
 impl ViewIndex {
     pub fn of(view: &View) -> Self {
-        let mut index = Self::default();
-        for (at, row) in view.tasks.rows.iter().enumerate() {
-            index.tasks.insert((row.task, row.again), position(at));
+        Self {
+            tasks: positions(view.tasks.rows.iter().map(|row| (row.task, row.again))),
+            leases: positions(view.leases.rows.iter().map(|row| row.id)),
+            items: positions(view.queue.rows.iter().map(|row| row.id)),
+            other_database: view.snapshot.as_deref().is_some_and(has_other_database),
+            ..Self::default()
         }
-        for (at, row) in view.queue.rows.iter().enumerate() {
-            index.items.insert(row.id, position(at));
-        }
-        for (at, row) in view.leases.rows.iter().enumerate() {
-            index.leases.insert(row.id, position(at));
-        }
-        let Some(snapshot) = view.snapshot.as_deref() else { return index };
-        index.other_database = has_other_database(snapshot);
-        index
     }
 }
 

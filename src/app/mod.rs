@@ -50,6 +50,7 @@ use crate::model::backend::BackendId;
 use crate::model::blame::{Group, Span};
 use crate::model::plan::PlanContext;
 use crate::model::view::{Link, Slowed, View};
+use crate::model::zone::Zone;
 
 /// The smallest terminal with a layout; a smaller one shows only how to exit. All panes of a screen fit from 80x24 on;
 /// a smaller terminal shows as many as fit.
@@ -201,7 +202,7 @@ impl App {
     }
 
     pub fn context(&self) -> Option<Context<'_>> {
-        context(&self.settings, self.view.as_deref(), &self.index)
+        Context::of(self.view.as_deref()?, &self.index, self.settings.zone)
     }
 
     /// The panes that fit on the screen, which include the one with the focus.
@@ -304,7 +305,7 @@ impl App {
 
     fn with_pane<T>(&mut self, pane: Pane, act: impl FnOnce(&mut PaneState, &Context<'_>) -> T) -> Option<T> {
         let state = self.panes.get_mut(pane);
-        let context = context(&self.settings, self.view.as_deref(), &self.index)?;
+        let context = Context::of(self.view.as_deref()?, &self.index, self.settings.zone)?;
         Some(act(state, &context))
     }
 
@@ -368,8 +369,9 @@ impl App {
     }
 }
 
-fn context<'a>(settings: &'a Settings, view: Option<&'a View>, index: &'a ViewIndex) -> Option<Context<'a>> {
-    let view = view?;
-    let snapshot = view.snapshot.as_deref()?;
-    Some(Context { view, snapshot, index, names: &view.lock_names, zone: settings.zone })
+impl<'a> Context<'a> {
+    /// `None` before the first snapshot.
+    pub(in crate::app) fn of(view: &'a View, index: &'a ViewIndex, zone: Zone) -> Option<Self> {
+        Some(Self { view, snapshot: view.snapshot.as_deref()?, index, names: &view.lock_names, zone })
+    }
 }

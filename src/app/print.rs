@@ -1,7 +1,5 @@
 //! The panes in print: the output of `locktop snapshot`, and the chains of a report.
 
-use chrono::{Offset as _, Utc};
-
 use super::context::{Context, ViewIndex};
 use super::line::Tone;
 use super::panes::{Heading, Pane, Row, Total, Wanted, fitted};
@@ -57,7 +55,7 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
 
 fn panes(view: &View, width: Option<usize>) -> Vec<Printed> {
     let index = ViewIndex::of(view);
-    let Some(context) = context(view, &index) else { return Vec::new() };
+    let Some(context) = Context::of(view, &index, Zone::default()) else { return Vec::new() };
     let has = Has::of(view);
     // If locks could not be read, it is not known that there are none.
     let is_known =
@@ -68,7 +66,7 @@ fn panes(view: &View, width: Option<usize>) -> Vec<Printed> {
 
 pub fn tree(view: &View) -> Tree {
     let index = ViewIndex::of(view);
-    context(view, &index).map_or_else(Tree::default, |context| {
+    Context::of(view, &index, Zone::default()).map_or_else(Tree::default, |context| {
         let rows = rows(&context, Pane::Chains);
         let shown = rows.get(..CHAINS).unwrap_or(&rows);
         let lines = table(&context, Pane::Chains, shown, None);
@@ -104,11 +102,6 @@ fn branch(context: &Context<'_>, row: Row) -> Option<Branch> {
     let promise = context.promise(node.party).filter(|_| chain.folded == 0);
     let blocks = promise.filter(|promise| promise.blocked > 0).map(Promise::words);
     Some(Branch { depth: chain.depth, who, does, blocks: blocks.unwrap_or_default(), statement })
-}
-
-fn context<'a>(view: &'a View, index: &'a ViewIndex) -> Option<Context<'a>> {
-    let snapshot = view.snapshot.as_deref()?;
-    Some(Context { view, snapshot, index, names: &view.lock_names, zone: Zone::Fixed(Utc.fix()) })
 }
 
 fn rows(context: &Context<'_>, pane: Pane) -> Vec<Row> {

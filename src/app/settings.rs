@@ -13,7 +13,7 @@ use crate::model::finding::AlertWays;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::zone::Zone;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The name of the server in the header: the name from the config, or the host.
     pub target: String,
@@ -29,21 +29,6 @@ pub struct Settings {
     pub history: bool,
     pub notify: AlertWays,
     pub expected: Arc<[ExpectedBlocker]>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            target: String::new(),
-            keymap: KeyMap::default(),
-            zone: chrono::Offset::fix(&chrono::Utc).into(),
-            note: None,
-            read_only: false,
-            history: false,
-            notify: AlertWays::default(),
-            expected: Arc::default(),
-        }
-    }
 }
 
 /// Filters and marks are not saved: they apply only to the moment.

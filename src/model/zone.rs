@@ -14,6 +14,13 @@ pub enum Zone {
     Named(&'static tz::TimeZone),
 }
 
+/// UTC.
+impl Default for Zone {
+    fn default() -> Self {
+        Self::Fixed(Utc.fix())
+    }
+}
+
 impl Zone {
     /// Parses a file below `/usr/share/zoneinfo`; None if it is not such a file.
     pub fn of_file(bytes: &[u8]) -> Option<Self> {
