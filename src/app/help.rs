@@ -227,12 +227,7 @@ fn role(app: &App) -> Vec<Line> {
         if server.sees_all { "all sessions" } else { "only its own sessions; pg_read_all_stats shows all" };
     let user = crate::text::one_line(&server.user).into_owned();
     if app.replay.is_some() {
-        let saw = if server.sees_all {
-            "all sessions"
-        } else {
-            "only its own sessions; pg_read_all_stats shows all"
-        };
-        return vec![entry("recorded as", format!("{user}, which saw {saw}"), Tone::Warning)];
+        return vec![entry("recorded as", format!("{user}, which saw {sees}"), Tone::Warning)];
     }
     let mut lines = vec![heading("This role")];
     if app.settings.read_only {

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::screens::Screen;
+use super::line::{Line, Tone};
+use super::screens::{self, Screen};
 use crate::keys::{Code, Key};
 use crate::model::past::Step;
 use crate::model::plan::{Command, CommandId};
@@ -134,27 +135,17 @@ const ACT: &str = "Actions: each asks first";
 /// The keys of the screens come from [`crate::app::screens`], those of actions from [`crate::model::plan::CommandId`].
 pub static BINDINGS: LazyLock<Vec<Binding>> = LazyLock::new(|| {
     let listed = |bindings: &'static [Binding]| bindings.iter().copied();
-    let screens = Screen::ALL.into_iter().map(go);
-    let commands = CommandId::ALL.into_iter().map(act);
+    let screens = Screen::ALL.into_iter().map(|screen| {
+        let screens::Definition { key, name, help, .. } = screen.definition();
+        let (action, keys) = (Action::Go(screen), std::slice::from_ref(key));
+        Binding { action, name, keys, short: name, help, group: "Screens" }
+    });
+    let commands = CommandId::ALL.into_iter().map(|command| {
+        let Command { name, keys, short, help, .. } = *command.definition();
+        Binding { action: Action::Command(command), name, keys, short, help, group: ACT }
+    });
     listed(MOVE).chain(screens).chain(listed(ROWS)).chain(commands).chain(listed(TIME_AND_PROGRAM)).collect()
 });
-
-fn go(screen: Screen) -> Binding {
-    let what = screen.definition();
-    Binding {
-        action: Action::Go(screen),
-        name: what.name,
-        keys: std::slice::from_ref(&what.key),
-        short: what.name,
-        help: what.help,
-        group: "Screens",
-    }
-}
-
-fn act(command: CommandId) -> Binding {
-    let Command { name, keys, short, help, .. } = *command.definition();
-    Binding { action: Action::Command(command), name, keys, short, help, group: ACT }
-}
 
 impl Binding {
     /// The binding in a recording, which has no live state and is not polled.
@@ -191,10 +182,9 @@ pub struct BoundTwice {
 
 #[derive(Debug, Clone)]
 pub struct KeyMap {
-    by_key: BTreeMap<Key, Action>,
-    /// Keys of actions that are not bound in this map.
-    unbound: BTreeMap<Key, Action>,
     keys: BTreeMap<Action, Vec<Key>>,
+    /// Keys of actions that are not bound in this map.
+    unbound: BTreeMap<Action, Vec<Key>>,
 }
 
 impl Default for KeyMap {
@@ -223,18 +213,14 @@ impl KeyMap {
     }
 
     fn of(mut chosen: BTreeMap<Action, Vec<Key>>, taken: &BTreeMap<Key, &'static Binding>) -> Self {
-        let mut map = Self { by_key: BTreeMap::new(), unbound: BTreeMap::new(), keys: BTreeMap::new() };
-        for binding in BINDINGS.iter() {
+        let keys = BINDINGS.iter().map(|binding| {
             let keys = chosen.remove(&binding.action).unwrap_or_else(|| {
                 let keys = binding.keys.iter().filter_map(|key| Key::parse(key).ok());
                 keys.filter(|key| !taken.contains_key(key)).collect()
             });
-            for key in &keys {
-                map.by_key.insert(*key, binding.action);
-            }
-            map.keys.insert(binding.action, keys);
-        }
-        map
+            (binding.action, keys)
+        });
+        Self { keys: keys.collect(), unbound: BTreeMap::new() }
     }
 
     /// The actions that lost a default key to a change, each with the key and the action it has now.
@@ -256,20 +242,18 @@ impl KeyMap {
     }
 
     fn without(mut self, is_out: impl Fn(Action) -> bool) -> Self {
-        let out = self.by_key.iter().filter(|(_, action)| is_out(**action));
-        self.unbound.extend(out.map(|(key, action)| (*key, *action)));
-        self.by_key.retain(|_, action| !is_out(*action));
-        self.keys.retain(|action, _| !is_out(*action));
-        self
+        let (out, kept) = self.keys.into_iter().partition(|(action, _)| is_out(*action));
+        self.unbound.extend::<BTreeMap<_, _>>(out);
+        Self { keys: kept, ..self }
     }
 
     /// The action that a key of the table would have if it were bound in this map.
     pub fn unbound(&self, key: Key) -> Option<Action> {
-        self.unbound.get(&key).copied()
+        action_of(&self.unbound, key)
     }
 
     pub fn action(&self, key: Key) -> Option<Action> {
-        self.by_key.get(&key).copied()
+        action_of(&self.keys, key)
     }
 
     /// The first key of an action, for the footer.
@@ -277,9 +261,19 @@ impl KeyMap {
         self.keys.get(&action)?.first().copied()
     }
 
+    /// `K terminate`: the key of an action and what it does; `None` if it is not bound.
+    pub fn hint(&self, action: Action, does: &str) -> Option<Line> {
+        let key = Line::new().with(self.key(action)?.to_string(), Tone::Key);
+        Some(key.with(format!(" {does}"), Tone::Plain))
+    }
+
     pub fn keys(&self, action: Action) -> &[Key] {
         self.keys.get(&action).map_or(&[], Vec::as_slice)
     }
+}
+
+fn action_of(keys: &BTreeMap<Action, Vec<Key>>, key: Key) -> Option<Action> {
+    keys.iter().find(|(_, keys)| keys.contains(&key)).map(|(action, _)| *action)
 }
 
 /// Whether a key types a character into a prompt.

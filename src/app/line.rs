@@ -52,6 +52,15 @@ impl Line {
         }
     }
 
+    /// Several next to each other, with two spaces between.
+    pub fn joined(lines: impl IntoIterator<Item = Self>) -> Self {
+        lines.into_iter().fold(Self::new(), |mut all, line| {
+            all.push(if all.spans.is_empty() { "" } else { "  " }, Tone::Plain);
+            all.spans.extend(line.spans);
+            all
+        })
+    }
+
     /// Width in columns of the terminal.
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| crate::text::width(&span.text)).sum()

@@ -39,7 +39,7 @@ pub struct PaneState {
     /// The target of an action key when the rows were last filled.
     target: Option<RowId>,
     pub column_offset: usize,
-    is_unfolded: bool,
+    pub is_unfolded: bool,
     /// A row was selected at some time: from then on nothing is selected automatically.
     touched: bool,
     /// The user selected the row, or acted on rows while it was selected.
@@ -110,10 +110,6 @@ impl PaneState {
     fn wanted(&self, all_locks: bool) -> Wanted {
         let folded = self.filter.is_empty();
         Wanted { all_locks, folded, runs: folded && !self.is_unfolded }
-    }
-
-    pub fn is_unfolded(&self) -> bool {
-        self.is_unfolded
     }
 
     fn hides_selected(&self, context: &Context<'_>, rows: &[Row]) -> bool {
@@ -324,13 +320,11 @@ impl PaneState {
             let back = count - step % count.max(1);
             (self.cursor + if forward { step } else { back }) % count.max(1)
         });
-        match places.into_iter().find(|at| self.is_hit(*at)) {
-            Some(at) => {
-                self.select(context, at);
-                true
-            }
-            None => false,
+        let found = places.into_iter().find(|at| self.is_hit(*at));
+        if let Some(at) = found {
+            self.select(context, at);
         }
+        found.is_some()
     }
 
     pub fn toggle_mark(&mut self) {

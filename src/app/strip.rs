@@ -74,21 +74,19 @@ fn is_session(row: RowId, finding: Option<&Finding>) -> bool {
 
 impl Strip<'_> {
     /// `K terminate`, or why the shortcut is not offered.
-    fn shortcut(&self, command: CommandId, backend: Option<&Backend>) -> Result<Line, String> {
-        let (app, action) = (self.app, Action::Command(command));
-        let verb = if command == CommandId::Cancel { Verb::Cancel } else { Verb::Terminate };
+    fn shortcut(&self, verb: Verb, backend: &Backend) -> Result<Line, String> {
+        let app = self.app;
+        let command = if verb == Verb::Cancel { CommandId::Cancel } else { CommandId::Terminate };
+        let does = command.definition().short;
         if app.is_stale() || app.past.is_some() {
             return Err("the data is not current".to_owned());
         }
-        let Some(key) = app.settings.keymap.key(action) else { return Err("read-only".to_owned()) };
-        let lacks = backend.zip(self.context.view.rights.as_deref()).and_then(|(backend, rights)| {
-            rights.lacks(verb, backend.user.as_deref(), backend.backend_type.as_deref())
-        });
-        if lacks.is_some() {
-            return Err(format!("this role is not permitted to {}", command.definition().short));
+        let shortcut = app.settings.keymap.hint(Action::Command(command), does).ok_or("read-only")?;
+        let (user, backend_type) = (backend.user.as_deref(), backend.backend_type.as_deref());
+        match self.context.view.rights.as_deref().and_then(|rights| rights.lacks(verb, user, backend_type)) {
+            Some(_) => Err(format!("this role is not permitted to {does}")),
+            None => Ok(shortcut),
         }
-        let does = command.definition().short;
-        Ok(Line::new().with(key.to_string(), Tone::Key).with(format!(" {does}"), Tone::Plain))
     }
 
     fn session(&self, party: Party, backend: &Backend, finding: Option<&Finding>) -> Vec<Line> {
@@ -98,9 +96,8 @@ impl Strip<'_> {
         let mut lines = vec![self.who(party, backend)];
         let is_of_use = |promise: &Promise| !waits || promise.now + promise.in_turn > 0;
         if let Some(root) = self.root(party).filter(|_| waits && !promise.as_ref().is_some_and(is_of_use)) {
-            lines.push(
-                Line::new().with(format!("frees no session; the root is {}", self.name(root)), Tone::Plain),
-            );
+            let text = format!("frees no session; the root is {}", self.name(root));
+            lines.push(Line::new().with(text, Tone::Plain));
             lines.extend(self.other_remedy(root));
             return lines;
         }
@@ -186,10 +183,8 @@ impl Strip<'_> {
             Written::Maybe => facts.push("may have written".to_owned()),
             Written::No | Written::ForLock => {}
         }
-        let query = backend.query.as_ref().filter(|query| !query.is_blank()).map(|query| {
-            let query = cell::clean(&shown(Channel::Screen, query), u16::MAX);
-            if backend.state == Some(State::Idle) { format!("last query: {query}") } else { query }
-        });
+        let is_last = backend.state == Some(State::Idle);
+        let query = query(backend).map(|query| if is_last { format!("last query: {query}") } else { query });
         (facts, query)
     }
 
@@ -201,8 +196,7 @@ impl Strip<'_> {
         keeps: Option<String>,
         waits: bool,
     ) -> Line {
-        let command = if verb == Verb::Cancel { CommandId::Cancel } else { CommandId::Terminate };
-        let mut line = match self.shortcut(command, Some(backend)) {
+        let mut line = match self.shortcut(verb, backend) {
             Ok(line) => line,
             Err(why) => return no_shortcut(&why),
         };
@@ -211,10 +205,8 @@ impl Strip<'_> {
         let statement = || {
             let query = backend.query.as_ref();
             let found = query.and_then(|query| statement::first(query.unredacted(), STATEMENT));
-            found.map_or_else(
-                || "statement".to_owned(),
-                |found| found.name.split(' ').next().unwrap_or_default().to_owned(),
-            )
+            let name = found.map_or_else(|| "statement".to_owned(), |found| found.name);
+            name.split(' ').next().unwrap_or_default().to_owned()
         };
         let effect = match (verb, consequence.effect, keeps) {
             (Verb::Cancel, Effect::RollsBack, _) if waits && self.is_wide => {
@@ -237,10 +229,8 @@ impl Strip<'_> {
         line.push("; ", Tone::Plain);
         line.push(self.continues(verb, party), Tone::Plain);
         if waits && !self.is_wide {
-            line.push(
-                self.root(party).map(|root| format!(" · root: {}", self.name(root))).unwrap_or_default(),
-                Tone::Plain,
-            );
+            let root = self.root(party).map(|root| format!(" · root: {}", self.name(root)));
+            line.push(root.unwrap_or_default(), Tone::Plain);
         } else if waits {
             line.push(". Run it again with lock_timeout", Tone::Plain);
         }
@@ -284,15 +274,12 @@ impl Strip<'_> {
     fn other_remedy(&self, root: Party) -> Option<Line> {
         let backend = self.context.backend(root.pid()).filter(|_| self.is_wide)?;
         let verb = self.context.snapshot_view().remedy(backend, self.key_held(root).is_some()).ok()?;
-        let command = if verb == Verb::Cancel { CommandId::Cancel } else { CommandId::Terminate };
-        self.shortcut(command, Some(backend)).ok()?;
-        let key = self.app.settings.keymap.key(Action::Command(command))?.to_string();
-        let query = backend.query.as_ref().filter(|query| !query.is_blank());
-        let query = query.map(|query| cell::clean(&shown(Channel::Screen, query), u16::MAX));
+        let shortcut = self.shortcut(verb, backend).ok()?;
         let state = backend.state.map_or("", State::as_str);
         let since = self.context.age(backend.state_change).map(text::age).unwrap_or_default();
-        let query = query.map(|query| format!("{}, ", text::fit(&query, 24))).unwrap_or_default();
-        let mut line = Line::new().with("other remedy: ", Tone::Dim).with(key, Tone::Key);
+        let query = query(backend).map(|query| format!("{}, ", text::fit(&query, 24))).unwrap_or_default();
+        let mut line = Line::new().with("other remedy: ", Tone::Dim);
+        line.spans.extend(shortcut.spans.into_iter().take(1));
         line.push(format!(" on {} {} ", party_text(root), self.context.who(backend)), Tone::Plain);
         line.push(format!("({query}{state} {since}): "), Tone::Plain);
         let promise = self.context.snapshot_view().promise_of(verb, &[root]);
@@ -321,13 +308,8 @@ impl Strip<'_> {
             Some(finding) => dialog::help(finding).into_iter().collect(),
             None => dialog::here(self.app),
         };
-        let mut line = Line::new();
-        for (action, does) in acts {
-            let Some(key) = self.app.settings.keymap.key(action) else { continue };
-            line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
-            line.push(key.to_string(), Tone::Key);
-            line.push(format!(" {does}"), Tone::Plain);
-        }
+        let keymap = &self.app.settings.keymap;
+        let mut line = Line::joined(acts.into_iter().filter_map(|(action, does)| keymap.hint(action, does)));
         if line.spans.is_empty() || self.app.is_stale() || self.app.past.is_some() {
             let is_expired = |id| self.context.lease(id).is_some_and(|row| row.state == LeaseState::Expired);
             line = match subject::subject_of(&self.context, row).unwrap_or(row) {
@@ -374,6 +356,11 @@ impl Strip<'_> {
         };
         format!("{} {who}", party_text(party)).trim_end().to_owned()
     }
+}
+
+fn query(backend: &Backend) -> Option<String> {
+    let query = backend.query.as_ref().filter(|query| !query.is_blank())?;
+    Some(cell::clean(&shown(Channel::Screen, query), u16::MAX))
 }
 
 fn no_shortcut(why: &str) -> Line {

@@ -25,7 +25,7 @@ pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
         let above = Rect { height: area.y + area.height, y: 0, ..area };
         return render_lowest(canvas, above, &notice.text, Tone::Warning);
     }
-    let right = keys(app, &[Action::Help, Action::Quit]);
+    let right = Line::joined([Action::Help, Action::Quit].into_iter().filter_map(|action| key(app, action)));
     let mut left = Line::new();
     if let Some(flight) = app.flights.first() {
         left.push(format!("{}  ", flight.words()), Tone::Warning);
@@ -34,9 +34,7 @@ pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
         left.push(format!("following {}  ", followed_name(app, followed)), Tone::Key);
     }
     let room = usize::from(area.width).saturating_sub(right.width() + left.width() + 2);
-    for span in fitting(pieces(app), room).spans {
-        left.push(span.text, span.tone);
-    }
+    left.spans.extend(fitting(pieces(app), room).spans);
     canvas.ends(area, &left, &right);
     let width = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
     spots(canvas, Rect { width: area.width.saturating_sub(width + 1), ..area }, &left);
@@ -85,27 +83,14 @@ fn render_lowest(canvas: &mut Canvas<'_, '_>, area: Rect, text: &str, tone: Tone
 /// The keys that work here, in display order, each with its rank; the highest ranks are omitted first.
 fn pieces(app: &App) -> Vec<(usize, Line)> {
     let here = if app.past.is_some() { Vec::new() } else { dialog::here(app) };
-    let mut pieces: Vec<(usize, Line)> =
-        here.into_iter().map(|(action, does)| (0, named(app, action, does))).collect();
+    let here = here.into_iter().map(|(action, does)| (0, app.settings.keymap.hint(action, does)));
     let on_page = !app.pages.is_empty();
     let is_alone = |action: Action| !on_page && matches!(action, Action::NextPane) && app.panes().len() < 2;
-    let actions = actions(app);
-    for (rank, action) in actions.into_iter().filter(|(_, action)| !is_alone(*action)) {
-        pieces.push((rank, keys(app, &[action])));
-    }
-    if !on_page {
-        pieces.push((3, screens(app)));
-        pieces.push((6, Line::new().with(" screen", Tone::Plain)));
-    }
-    pieces.retain(|(_, line)| !line.spans.is_empty());
-    pieces
-}
-
-fn named(app: &App, action: Action, does: &str) -> Line {
-    match app.settings.keymap.key(action) {
-        Some(key) => Line::new().with(key.to_string(), Tone::Key).with(format!(" {does}"), Tone::Plain),
-        None => Line::new(),
-    }
+    let actions = actions(app).into_iter().filter(|(_, action)| !is_alone(*action));
+    let keys = here.chain(actions.map(|(rank, action)| (rank, key(app, action))));
+    let screens = [(3, screens(app)), (6, Some(Line::new().with(" screen", Tone::Plain)))];
+    let all = keys.chain(screens.into_iter().filter(|_| !on_page));
+    all.filter_map(|(rank, line)| Some((rank, line?))).collect()
 }
 
 fn actions(app: &App) -> Vec<(usize, Action)> {
@@ -121,25 +106,14 @@ fn actions(app: &App) -> Vec<(usize, Action)> {
         None => {
             let times = [LookBack, LookOn, MinuteBack, MinuteOn, GoToTime].map(|action| (1, action));
             let mut actions = if app.past.is_some() { times.to_vec() } else { Vec::new() };
-            let own = own(app).into_iter().map(|action| (4, action));
+            let panes = app.panes().into_iter();
             actions.extend([(1, Open), (2, Filter)]);
-            actions.extend(own);
-            actions.extend([
-                (5, Sort),
-                (9, Mark),
-                (10, Follow),
-                (2, NextPane),
-                (12, Zoom),
-                (8, Pause),
-                (13, Copy),
-            ]);
+            actions.extend(panes.flat_map(|pane| pane.definition().keys).map(|action| (4, *action)));
+            actions.extend([(5, Sort), (9, Mark), (10, Follow), (2, NextPane), (12, Zoom), (8, Pause)]);
+            actions.push((13, Copy));
             actions
         }
     }
-}
-
-fn own(app: &App) -> Vec<Action> {
-    app.panes().iter().flat_map(|pane| pane.definition().keys).copied().collect()
 }
 
 /// As many keys as fit: the lowest ranks first, in display order.
@@ -173,34 +147,22 @@ fn followed_name(app: &App, followed: RowId) -> String {
 }
 
 /// `1-9`: the keys of the first and the last screen.
-fn screens(app: &App) -> Line {
-    let key = |screen: &Screen| app.settings.keymap.key(Action::Go(*screen)).map(|key| key.to_string());
-    match Screen::ALL.first().and_then(key).zip(Screen::ALL.last().and_then(key)) {
-        Some((first, last)) => Line::new().with(format!("{first}-{last}"), Tone::Key),
-        None => Line::new(),
-    }
+fn screens(app: &App) -> Option<Line> {
+    let key = |screen: &Screen| app.settings.keymap.key(Action::Go(*screen));
+    let (first, last) = (key(Screen::ALL.first()?)?, key(Screen::ALL.last()?)?);
+    Some(Line::new().with(format!("{first}-{last}"), Tone::Key))
 }
 
-fn keys(app: &App, actions: &[Action]) -> Line {
-    let mut line = Line::new();
-    for action in actions {
-        let (Some(key), Some(binding)) = (app.settings.keymap.key(*action), keymap::binding(*action)) else {
-            continue;
-        };
-        let binding = if app.replay.is_some() { binding.in_recording() } else { *binding };
-        line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
-        line.push(key.to_string(), Tone::Key);
+fn key(app: &App, action: Action) -> Option<Line> {
+    let binding = keymap::binding(action)?;
+    let does = match action {
         // A page has parts instead of panes.
-        let is_part = *action == Action::NextPane && !app.pages.is_empty();
-        let is_queue = *action == Action::Open && app.focus == Pane::Locks && app.pages.is_empty();
-        let does = match () {
-            () if is_part => "next part",
-            () if is_queue => "queue",
-            () => binding.short,
-        };
-        line.push(format!(" {does}"), Tone::Plain);
-    }
-    line
+        Action::NextPane if !app.pages.is_empty() => "next part",
+        Action::Open if app.focus == Pane::Locks && app.pages.is_empty() => "queue",
+        _ if app.replay.is_some() => binding.in_recording().short,
+        _ => binding.short,
+    };
+    app.settings.keymap.hint(action, does)
 }
 
 fn render_prompt(canvas: &mut Canvas<'_, '_>, area: Rect, prompt: &Prompt) {

@@ -36,7 +36,9 @@ pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
 /// The name of the server, with notes on the connection. That no action is possible must be visible on every screen.
 fn name(app: &App, server: Option<&Server>, most: usize) -> String {
     let target = crate::text::one_line_prefix(&app.settings.target, 500);
-    let target = match (several(&target), server) {
+    // The number of further hosts in a target that is known by its first host: `app@one:5432 +2`.
+    let several = target.rsplit_once(" +").and_then(|(_, more)| more.parse::<u32>().ok());
+    let target = match (several, server) {
         // Shows which of the hosts answers.
         (Some(more), Some(server)) => format!("{} +{more}", crate::text::one_line(&server.place())).into(),
         _ => target,
@@ -50,11 +52,6 @@ fn name(app: &App, server: Option<&Server>, most: usize) -> String {
         name = format!("{name} [read-only]");
     }
     name
-}
-
-/// Number of further hosts in a target that is known by its first host: `app@one:5432 +2`.
-fn several(target: &str) -> Option<u32> {
-    target.rsplit_once(" +")?.1.parse().ok()
 }
 
 /// Pieces of the first line; those with higher numbers are omitted first.
@@ -81,15 +78,8 @@ fn server_line(app: &App, room: usize) -> Line {
     let tone = if full { Tone::Critical } else { Tone::Plain };
     let least = if context.hidden() > 0 { "≥" } else { "" };
     let count = |number: usize| crate::text::count(number as u64);
-    pieces.push((
-        2,
-        format!(
-            "{}/{} connections",
-            count(server.connections as usize),
-            count(server.max_connections as usize)
-        ),
-        tone,
-    ));
+    let (used, most) = (count(server.connections as usize), count(server.max_connections as usize));
+    pieces.push((2, format!("{used}/{most} connections"), tone));
     let (active, idle) = states(&context);
     // Sessions that the role cannot see can be in either state.
     pieces.push((5, format!("{least}{} active", count(active)), Tone::Plain));
@@ -162,9 +152,13 @@ fn link_line(app: &App, wide: bool) -> Line {
         None => context.time_of_day(context.snapshot.taken_at),
     });
     let old = crate::text::duration(app.silence.floor());
-    match app.link() {
-        _ if app.replay.is_some() => {
-            let replay = app.replay.unwrap_or(crate::app::Replay { speed: 1.0, plays: false });
+    // Seconds from the snapshot that is shown to the newest.
+    let behind = || {
+        let newest = app.latest.as_ref()?.snapshot.as_ref()?.taken_at;
+        Some((newest - app.context()?.snapshot.taken_at).as_seconds_f64().floor())
+    };
+    match (app.replay, app.link()) {
+        (Some(replay), _) => {
             let is_last = app.past.as_ref().is_some_and(|past| past.place + 1 >= past.moments.len());
             let word = match (replay.plays, is_last) {
                 (true, false) => "PLAYS",
@@ -174,30 +168,23 @@ fn link_line(app: &App, wide: bool) -> Line {
             };
             line.push(format!("{word} ×{}", replay.speed), Tone::Past);
         }
-        state if app.past.is_some() => {
+        (None, state) if app.past.is_some() => {
             // Newer snapshots do not arrive at the moment.
             if matches!(state, Link::Down { .. }) {
                 line.push("DOWN · ", Tone::Critical);
             }
-            let newest = app.latest.as_ref().and_then(|latest| latest.snapshot.as_ref());
-            let age = newest
-                .zip(app.context())
-                .map(|(newest, context)| (newest.taken_at - context.snapshot.taken_at).as_seconds_f64());
-            line.push(format!("PAST {}", crate::text::duration(age.unwrap_or_default().floor())), Tone::Past);
+            line.push(format!("PAST {}", crate::text::duration(behind().unwrap_or_default())), Tone::Past);
         }
-        _ if app.paused => {
-            let behind = app.latest.as_ref().and_then(|latest| {
-                let newest = latest.snapshot.as_ref()?.taken_at;
-                Some((newest - app.context()?.snapshot.taken_at).as_seconds_f64())
-            });
-            let behind =
-                behind.map_or_else(String::new, |s| format!(" {} behind", crate::text::duration(s.floor())));
-            line.push(format!("PAUSED{behind}"), Tone::Past);
+        (None, _) if app.paused => {
+            let behind = behind().map(|behind| format!(" {} behind", crate::text::duration(behind)));
+            line.push(format!("PAUSED{}", behind.unwrap_or_default()), Tone::Past);
         }
-        Link::Connecting => line.push("CONNECTING", Tone::Warning),
-        Link::Down { .. } => line.push(format!("DOWN, data {old} old"), Tone::Critical),
-        Link::Live if app.is_stale() => line.push(format!("NO ANSWER, data {old} old"), Tone::Critical),
-        Link::Live => {
+        (None, Link::Connecting) => line.push("CONNECTING", Tone::Warning),
+        (None, Link::Down { .. }) => line.push(format!("DOWN, data {old} old"), Tone::Critical),
+        (None, Link::Live) if app.is_stale() => {
+            line.push(format!("NO ANSWER, data {old} old"), Tone::Critical);
+        }
+        (None, Link::Live) => {
             line.push("LIVE ", Tone::Good);
             line.push(format!("{}s", app.interval), Tone::Plain);
             if let Some(slowed) = app.slowed() {

@@ -67,24 +67,17 @@ fn overview(area: Rect, below: &[Pane], expanded: Option<Pane>, is_split: bool) 
             let [chains, low] =
                 Layout::vertical([Constraint::Fill(1), Constraint::Length(rest.height / 2)]).areas(rest);
             let [left, right] = Layout::horizontal([Constraint::Fill(1); 2]).spacing(GAP).areas(low);
-            let rights = u32::try_from(below.len() - 2).unwrap_or(1);
-            let each = |at: u32| {
-                Constraint::Length(
-                    u16::try_from(u32::from(right.height) / rights).unwrap_or(0).max(u16::from(at == 0)),
-                )
-            };
-            let constraints =
-                (0..rights).map(|at| if at + 1 == rights { Constraint::Fill(1) } else { each(at) });
+            let rights = u16::try_from(below.len() - 2).unwrap_or(1);
+            let constraints = (0..rights).map(|at| match at {
+                at if at + 1 == rights => Constraint::Fill(1),
+                at => Constraint::Length((right.height / rights).max(u16::from(at == 0))),
+            });
             let rights = Layout::vertical(constraints).split(right).to_vec();
             [chains, left].into_iter().chain(rights).collect()
         }
         (true, [_, ..]) => {
-            // Height of a pane in sixtieths of the height below the findings.
-            let share = |pane: Pane| match pane {
-                Pane::Tasks => 10,
-                _ => 9,
-            };
-            let height = |pane: &Pane| (rest.height * share(*pane) / 60).max(3);
+            // A share is in sixtieths of the height below the findings.
+            let height = |pane: &Pane| (rest.height * Screen::Overview.share(*pane) / 60).max(3);
             let constraints = below.iter().enumerate().map(|(at, pane)| match at {
                 0 => Constraint::Fill(1),
                 _ => Constraint::Length(height(pane)),

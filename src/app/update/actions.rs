@@ -109,7 +109,7 @@ impl App {
             self.set_filter(self.focus, "");
         } else if !state.marks.is_empty() {
             state.marks.clear();
-        } else if state.is_unfolded() && self.unfold(false) {
+        } else if state.is_unfolded && self.unfold(false) {
             // `unfold` has done the step.
         } else if self.zoom {
             return self.toggle_zoom();
