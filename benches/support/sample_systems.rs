@@ -130,6 +130,7 @@ impl Builder {
             completed_at: began.filter(|_| status == "failed"),
             attempt: Some(i64::from(is_taken)),
             max_attempts: Some(3),
+            failures: None,
             backend_pid: is_taken.then_some(99),
             backend_start: is_taken.then(|| at(-3600.0)),
             heartbeat_at: began.filter(|_| is_taken),
