@@ -357,13 +357,7 @@ impl App {
     fn go_to_followed(&mut self, pane: Pane) -> bool {
         let Some(followed) = self.follow else { return false };
         let found = self.with_pane(pane, |state, context| {
-            let found = (0..state.rows.len()).find(|at| {
-                state.id_at(context, *at).is_some_and(|id| subject::same_subject(context, id, followed))
-            });
-            if let Some(at) = found {
-                state.select(context, at);
-            }
-            found.is_some()
+            state.select_where(context, |id| subject::same_subject(context, id, followed))
         });
         found.unwrap_or(false)
     }

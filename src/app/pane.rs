@@ -290,6 +290,15 @@ impl PaneState {
         self.settled = self.exchanges;
     }
 
+    /// Selects the first row with such an identity; false if there is none.
+    pub fn select_where(&mut self, context: &Context<'_>, is_wanted: impl Fn(RowId) -> bool) -> bool {
+        let found = (0..self.rows.len()).find(|at| self.id_at(context, *at).is_some_and(&is_wanted));
+        if let Some(at) = found {
+            self.select(context, at);
+        }
+        found.is_some()
+    }
+
     /// The number of the last exchange, if the row under the cursor is too new to act on.
     pub fn unsettled(&self) -> Option<u64> {
         (self.settled != self.exchanges).then_some(self.exchanges)

@@ -25,6 +25,12 @@ pub struct Related {
     pub screen: Screen,
 }
 
+impl Related {
+    fn to(what: &'static str, label: String, row: RowId, screen: Screen) -> Self {
+        Self { what, label, place: Place::Row(row), screen }
+    }
+}
+
 /// All related rows: blockers first, then what the row itself has.
 pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> {
     let row = subject::subject_of(context, row).unwrap_or(row);
@@ -109,12 +115,8 @@ fn roots(context: &Context<'_>, party: Party) -> Vec<Related> {
     }
     let root = |party: &Party| {
         let blocks = context.root(*party).map_or(0, |root| root.blocked);
-        Some(Related {
-            what: "root",
-            label: format!("{}, blocks {blocks}", name(context, *party)?),
-            place: Place::Row(row_of(context, *party)?),
-            screen: Screen::Chains,
-        })
+        let label = format!("{}, blocks {blocks}", name(context, *party)?);
+        Some(Related::to("root", label, row_of(context, *party)?, Screen::Chains))
     };
     above.iter().take(MOST).filter_map(root).collect()
 }
@@ -122,28 +124,21 @@ fn roots(context: &Context<'_>, party: Party) -> Vec<Related> {
 fn session(context: &Context<'_>, party: Party) -> Option<Related> {
     let Party::Backend(pid) = party else { return None };
     let backend = context.backend(pid)?;
-    let place = Place::Row(RowId::Backend(backend.id()));
-    Some(Related { what: "session", label: who(backend), place, screen: Screen::Backends })
+    Some(Related::to("session", who(backend), RowId::Backend(backend.id()), Screen::Backends))
 }
 
 fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
     let (queue, place) = context.view.graph.wait_of(party)?;
     let waiter = queue.waiters.get(place)?;
     let tag = context.awaited(&queue.tag, waiter.pid);
-    Some(Related {
-        what: "waits for",
-        label: words::request(waiter.mode, tag, &context.wait_label(&queue.tag, waiter.pid)),
-        place: Place::Row(RowId::Awaited(*tag)),
-        screen: Screen::Locks,
-    })
+    let label = words::request(waiter.mode, tag, &context.wait_label(&queue.tag, waiter.pid));
+    Some(Related::to("waits for", label, RowId::Awaited(*tag), Screen::Locks))
 }
 
 fn held(context: &Context<'_>, party: Party) -> Vec<Related> {
-    let link = |lock: &AwaitedLock| Related {
-        what: "holds",
-        label: format!("{}, {} waiting", context.lock_label(&lock.tag, None), lock.queued()),
-        place: Place::Row(RowId::Awaited(lock.tag)),
-        screen: Screen::Locks,
+    let link = |lock: &AwaitedLock| {
+        let label = format!("{}, {} waiting", context.lock_label(&lock.tag, None), lock.queued());
+        Related::to("holds", label, RowId::Awaited(lock.tag), Screen::Locks)
     };
     let locks = context.view.index.awaited_locks().all().iter();
     locks.filter(|lock| lock.is_held_by(party)).take(MOST).map(link).collect()
@@ -167,16 +162,15 @@ fn tag_of(context: &Context<'_>, row: RowId) -> Option<LockTag> {
 fn lock(context: &Context<'_>, tag: LockTag) -> Option<Related> {
     let tag = context.queue(&tag).map_or(tag, |queue| awaited_tag(context, queue));
     let row = context.snapshot.locks.last_rows().iter().find(|lock| lock.tag == tag)?;
-    let place = Place::Row(RowId::Awaited(tag));
-    Some(Related { what: "lock", label: context.lock_label(&tag, row.pid), place, screen: Screen::Locks })
+    Some(Related::to("lock", context.lock_label(&tag, row.pid), RowId::Awaited(tag), Screen::Locks))
 }
 
 fn work(context: &Context<'_>, rows: &[RowId]) -> Vec<Related> {
     let belongs = |id: RowId| rows.iter().any(|row| *row != id && subject::same_subject(context, id, *row));
     let links = |what, ids: &mut dyn Iterator<Item = RowId>| -> Vec<Related> {
         let link = |id: RowId| {
-            let (label, place) = ((id.home().definition().name)(context, id), Place::Row(id));
-            Some(Related { what, label, place, screen: Screen::with(id.home()).next()? })
+            let label = (id.home().definition().name)(context, id);
+            Some(Related::to(what, label, id, Screen::with(id.home()).next()?))
         };
         ids.filter(|id| belongs(*id)).take(MOST).filter_map(link).collect()
     };

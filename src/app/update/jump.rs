@@ -1,5 +1,7 @@
+use crate::app::context::Context;
 use crate::app::message::Update;
 use crate::app::page::Page;
+use crate::app::pane::PaneState;
 use crate::app::panes::{Pane, RowId};
 use crate::app::related::{self, Related};
 use crate::app::screens::Screen;
@@ -102,14 +104,8 @@ impl App {
     }
 
     fn select_place(&mut self, place: Place) -> bool {
-        let selected = self.with_pane(self.focus, |state, context| {
-            let found =
-                (0..state.rows.len()).find(|at| state.id_at(context, *at).is_some_and(|id| place.is(id)));
-            if let Some(at) = found {
-                state.select(context, at);
-            }
-            found.is_some()
-        });
-        selected.unwrap_or(false)
+        let select =
+            |state: &mut PaneState, context: &Context<'_>| state.select_where(context, |id| place.is(id));
+        self.with_pane(self.focus, select).unwrap_or(false)
     }
 }
