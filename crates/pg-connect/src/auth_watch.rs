@@ -16,39 +16,14 @@ use super::socket;
 use crate::conninfo::{AuthMethod, RequireAuth};
 use crate::socket::{Bounds, TooLarge};
 
-/// The server requests an authentication method that is not allowed.
+/// Why the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not permitted by require_auth: {}", .0.word())]
-pub(crate) struct AuthRefused(pub(crate) AuthMethod);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refused {
-    Auth(AuthRefused),
-    Size(TooLarge),
-}
-
-impl From<AuthRefused> for Refused {
-    fn from(refused: AuthRefused) -> Self {
-        Self::Auth(refused)
-    }
-}
-
-impl From<TooLarge> for Refused {
-    fn from(refused: TooLarge) -> Self {
-        Self::Size(refused)
-    }
-}
-
-impl From<Refused> for io::Error {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Auth(refused) => Self::new(io::ErrorKind::InvalidData, refused),
-            Refused::Size(refused) => {
-                socket::remember(refused);
-                Self::new(io::ErrorKind::InvalidData, refused)
-            }
-        }
-    }
+pub(crate) enum Refused {
+    /// The server requests an authentication method that is not allowed.
+    #[error("not permitted by require_auth: {}", .0.word())]
+    Auth(AuthMethod),
+    #[error(transparent)]
+    Size(#[from] TooLarge),
 }
 
 #[derive(Debug, Clone)]
@@ -119,7 +94,7 @@ impl AuthWatch {
                 // With TLS the messages are inside of it.
                 self.over = byte == b'S';
                 if first == First::Yes && !self.over {
-                    return Err(AuthRefused(AuthMethod::None).into());
+                    return Err(Refused::Auth(AuthMethod::None));
                 }
                 bytes = rest;
             } else if self.skip > 0 {
@@ -161,7 +136,7 @@ impl AuthWatch {
     }
 
     /// Checks the head of an `Authentication…` message.
-    fn request(&mut self) -> Result<(), AuthRefused> {
+    fn request(&mut self) -> Result<(), Refused> {
         let kind = self.number(TYPE_AND_LENGTH);
         self.skip = self.length().saturating_sub(8);
         self.head.clear();
@@ -182,7 +157,7 @@ impl AuthWatch {
             _ => return Ok(()),
         };
         self.asked = true;
-        if !self.compares || self.allowed.allows(method) { Ok(()) } else { Err(AuthRefused(method)) }
+        if !self.compares || self.allowed.allows(method) { Ok(()) } else { Err(Refused::Auth(method)) }
     }
 }
 
@@ -209,7 +184,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let polled = Pin::new(&mut this.inner).poll_read(context, buffer);
         if matches!(polled, Poll::Ready(Ok(()))) && !this.watch.over {
             let new = buffer.filled().get(before..).unwrap_or_default();
-            this.watch.see(new).map_err(io::Error::from)?;
+            if let Err(refused) = this.watch.see(new) {
+                if let Refused::Size(size) = refused {
+                    socket::remember(size);
+                }
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, refused)));
+            }
         }
         polled
     }
@@ -290,7 +270,7 @@ mod tests {
             ("md5", [b"N\0\0\0\x09R\0\0\0\0".to_vec(), request(3, b"")].concat(), Some(AuthMethod::Password)),
         ] {
             for step in [1, 2, 7, 1000] {
-                let expected = refused.map_or(Ok(()), |method| Err(Refused::Auth(AuthRefused(method))));
+                let expected = refused.map_or(Ok(()), |method| Err(Refused::Auth(method)));
                 assert_eq!(verdict(list, false, &bytes, step), expected, "{list} {bytes:?}");
                 let after_no = [b"N".as_slice(), &bytes].concat();
                 assert_eq!(verdict(list, true, &after_no, step), expected, "{list} {bytes:?}");

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::secret::PasswordOrigin;
 pub use crate::conninfo::settings::ConnInfoError;
+use crate::conninfo::settings::PasswordOrigin;
 
 /// A failed connection. Places are `host:port` or the path of a socket.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -345,14 +345,10 @@ impl ConnectError {
 
     /// One error for all; a single one is kept as it is.
     pub(super) fn of(mut all: Vec<Self>) -> Self {
-        match all.pop() {
-            None => Self::Other("no host to connect to".to_owned()),
-            Some(only) if all.is_empty() => only,
-            Some(last) => {
-                all.push(last);
-                Self::Several(all)
-            }
+        if all.len() > 1 {
+            return Self::Several(all);
         }
+        all.pop().unwrap_or_else(|| Self::Other("no host to connect to".to_owned()))
     }
 }
 

@@ -14,16 +14,14 @@
 #![warn(missing_docs)]
 
 mod auth_watch;
-mod backoff;
 pub mod connect;
 pub mod conninfo;
 pub mod error;
 mod message;
-mod secret;
 mod socket;
 mod tls;
 
-pub use backoff::Backoff;
+pub use connect::Backoff;
 pub use message::{message, refusal};
 
 #[cfg(doctest)]

@@ -6,11 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use tokio_postgres::error::{DbError, SqlState};
 
-use crate::auth_watch::{AuthRefused, AuthWatch};
+use crate::auth_watch::{AuthWatch, Refused};
 use crate::conninfo::{ConnInfo, Endpoint, Host, Negotiation, PasswordOrigin, SslMode, socket};
 use crate::error::ConnectError;
 use crate::socket::Address;
-use crate::socket::TooLarge;
 use crate::tls::{Stage, TlsError};
 use locktop_base::text;
 
@@ -33,7 +32,7 @@ pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgr
     match cause.as_str() {
         "password missing" => ConnectError::NoPassword {
             place,
-            user: name(&attempt.info.user),
+            user: line(&attempt.info.user),
             note: attempt.info.password_note.clone(),
         },
         "server does not support TLS" => {
@@ -45,7 +44,7 @@ pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgr
         "" => ConnectError::Other(format!("{place}: {error}")),
         cause => ConnectError::Authentication {
             place,
-            user: name(&attempt.info.user),
+            user: line(&attempt.info.user),
             reason: format!("{error}: {}", line(cause)),
         },
     }
@@ -63,12 +62,13 @@ fn tls(place: String, error: TlsError) -> ConnectError {
 fn broken(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
     let place = attempt.place.clone();
     let inner = error.get_ref();
-    if let Some(AuthRefused(method)) = inner.and_then(|inner| inner.downcast_ref()) {
-        let wanted = line(attempt.info.require_auth.text().unwrap_or_default());
-        return ConnectError::AuthNotAllowed { place, method: method.word(), wanted };
-    }
-    if let Some(refused) = inner.and_then(|inner| inner.downcast_ref::<TooLarge>()) {
-        return ConnectError::BrokenOff { place, reason: refused.to_string() };
+    match inner.and_then(|inner| inner.downcast_ref()) {
+        Some(Refused::Auth(method)) => {
+            let wanted = line(attempt.info.require_auth.text().unwrap_or_default());
+            return ConnectError::AuthNotAllowed { place, method: method.word(), wanted };
+        }
+        Some(Refused::Size(size)) => return ConnectError::BrokenOff { place, reason: size.to_string() },
+        None => {}
     }
     // With TLS 1.3 the server reports only now whether it accepts the client certificate.
     if inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() {
@@ -78,13 +78,13 @@ fn broken(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
 }
 
 fn from_server(attempt: &Attempt<'_>, error: &DbError) -> ConnectError {
-    let (place, user) = (attempt.place.clone(), name(&attempt.info.user));
+    let (place, user) = (attempt.place.clone(), line(&attempt.info.user));
     let message = line(error.message());
     let code = error.code();
     if *code == SqlState::INVALID_PASSWORD {
         ConnectError::WrongPassword { place, user, origin: origin(attempt), message }
     } else if *code == SqlState::INVALID_CATALOG_NAME {
-        ConnectError::NoDatabase { place, database: name(&attempt.info.dbname), message }
+        ConnectError::NoDatabase { place, database: line(&attempt.info.dbname), message }
     } else if *code == SqlState::TOO_MANY_CONNECTIONS {
         ConnectError::TooManyConnections { place, message }
     } else if *code == SqlState::CANNOT_CONNECT_NOW {
@@ -139,10 +139,6 @@ fn line(message: &str) -> String {
     }
 }
 
-fn name(text: &str) -> String {
-    line(text)
-}
-
 pub(super) struct Attempt<'a> {
     pub(super) info: &'a ConnInfo,
     pub(super) endpoint: &'a Endpoint,
@@ -170,7 +166,7 @@ impl Attempt<'_> {
             (Host::Unix(directory), _) => Address::Unix(socket(directory, self.endpoint.port)),
             (_, address) => {
                 let address = address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
-                Address::Tcp(SocketAddr::new(address, self.endpoint.port), self.info.keepalives)
+                Address::Tcp(SocketAddr::new(address, self.endpoint.port), self.info.keepalives.clone())
             }
         }
     }

@@ -57,7 +57,7 @@ impl Listening {
 /// # Errors
 /// As for [`super::connect`].
 pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
-    let (Raw { client, connection, canceller, .. }, _) = Box::pin(reach(info)).await?;
+    let Raw { client, connection, canceller, .. } = Box::pin(reach(info)).await?;
     let (ears, notifications) = pair();
     let (over, ended) = watch::channel(None);
     let driver = tokio::spawn(async move {

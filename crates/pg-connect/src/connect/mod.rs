@@ -22,6 +22,7 @@ use super::socket::Socket;
 use super::tls::{Connector, Stage};
 use diagnose::Attempt;
 pub use listen::{Canceller, Listening, Notification, Notifications, Received, listen};
+pub use open::Backoff;
 use open::{Failure, within};
 pub use path::{SearchPath, local_settings, pin, settings_on_own_path};
 
@@ -47,20 +48,6 @@ pub struct Place {
     pub tls: Option<&'static str>,
 }
 
-impl Place {
-    fn of(endpoint: &Endpoint, raw: &Raw) -> Self {
-        let host = match &endpoint.host {
-            Host::Local => String::new(),
-            Host::Tcp(host) => host.clone(),
-            Host::Unix(directory) => directory.display().to_string(),
-        };
-        Self { host, port: endpoint.port, tls: raw.tls }
-    }
-}
-
-/// A connection without a driver task yet, and its place.
-type Reached = (Raw, Place);
-
 type Driver = tokio_postgres::Connection<Watched<Socket>, <Connector as TlsConnect<Watched<Socket>>>::Stream>;
 
 /// A connection without a driver task yet.
@@ -68,7 +55,7 @@ struct Raw {
     client: tokio_postgres::Client,
     connection: Driver,
     canceller: Canceller,
-    tls: Option<&'static str>,
+    place: Place,
 }
 
 /// Connects.
@@ -85,7 +72,7 @@ pub async fn connect(info: &ConnInfo) -> Result<Connection, ConnectError> {
 /// If no server can be reached, answers in time, or accepts the login.
 pub async fn connect_somewhere(info: &ConnInfo) -> Result<(Connection, Place), ConnectError> {
     // The future of a handshake is large; boxed, those of the callers stay small.
-    let (Raw { client, connection, canceller, .. }, place) = Box::pin(reach(info)).await?;
+    let Raw { client, connection, canceller, place } = Box::pin(reach(info)).await?;
     Ok((Connection { client, canceller, driver: tokio::spawn(connection) }, place))
 }
 
@@ -94,7 +81,7 @@ fn shuffle<T>(places: &mut [T]) {
     places.sort_by_cached_key(|_| RandomState::new().build_hasher().finish());
 }
 
-async fn reach(info: &ConnInfo) -> Result<Reached, ConnectError> {
+async fn reach(info: &ConnInfo) -> Result<Raw, ConnectError> {
     let mut endpoints: Vec<&Endpoint> = info.endpoints.iter().collect();
     if info.shuffle {
         shuffle(&mut endpoints);
@@ -122,16 +109,16 @@ async fn to_endpoint(
     info: &ConnInfo,
     endpoint: &Endpoint,
     wanted: SessionAttrs,
-) -> Result<Reached, ConnectError> {
-    let (mut raw, place) = to_host(info, endpoint).await?;
+) -> Result<Raw, ConnectError> {
+    let mut raw = to_host(info, endpoint).await?;
     match within(info.connect_timeout, Box::pin(open::check(&mut raw, wanted))).await {
-        Ok(Ok(())) => Ok((raw, place)),
+        Ok(Ok(())) => Ok(raw),
         Ok(Err(reason)) => Err(ConnectError::WrongSession { place: endpoint.place(), reason }),
         Err(seconds) => Err(ConnectError::Silent { place: endpoint.place(), seconds }),
     }
 }
 
-async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
+async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectError> {
     match (&endpoint.host, endpoint.address) {
         (Host::Unix(directory), None) => to_socket(info, endpoint, directory).await,
         // As in libpq, an address takes precedence over a socket directory.
@@ -147,7 +134,7 @@ async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, Connec
 
 /// No host was given: the first usual directory with a socket for the port, else localhost. If any local user could
 /// listen there, no password is revealed.
-async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
+async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectError> {
     let directories = super::conninfo::SOCKET_DIRECTORIES;
     let mut found: Vec<PathBuf> = Vec::new();
     for directory in directories.map(Path::new) {
@@ -187,15 +174,13 @@ fn is_open_to_all(directory: &Path) -> bool {
     }
 }
 
-async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Result<Reached, ConnectError> {
+async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Result<Raw, ConnectError> {
     let endpoint = &Endpoint { host: Host::Unix(directory.to_owned()), ..endpoint.clone() };
     let attempt = Attempt { info, endpoint, place: endpoint.place(), host: "", address: None };
-    let raw = attempt.run(SslMode::Disable).await.map_err(|failure| failure.error)?;
-    let place = Place::of(endpoint, &raw);
-    Ok((raw, place))
+    attempt.run(SslMode::Disable).await.map_err(|failure| failure.error)
 }
 
-async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Reached, ConnectError> {
+async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Raw, ConnectError> {
     let lookup = tokio::net::lookup_host((name, endpoint.port));
     let addresses =
         within(info.connect_timeout, lookup).await.map_err(|seconds| ConnectError::UnknownHost {
@@ -218,7 +203,7 @@ async fn to_addresses(
     endpoint: &Endpoint,
     name: &str,
     addresses: &[IpAddr],
-) -> Result<Reached, ConnectError> {
+) -> Result<Raw, ConnectError> {
     // If only an address was given, there is no host name that a certificate could be for.
     let host =
         if name.is_empty() { addresses.first().map(ToString::to_string) } else { Some(name.to_owned()) };
@@ -228,10 +213,7 @@ async fn to_addresses(
         let attempt =
             Attempt { info, endpoint, place: endpoint.place(), host: name, address: Some(*address) };
         match with_tls_as_asked(&attempt).await {
-            Ok(raw) => {
-                let place = Place::of(endpoint, &raw);
-                return Ok((raw, place));
-            }
+            Ok(raw) => return Ok(raw),
             Err(failure) if failure.stage == Stage::Reaching => last = Some(failure.error),
             Err(failure) => return Err(failure.error),
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use tokio_postgres::SimpleQueryMessage;
 
-use super::Raw;
 use super::diagnose::{self, Attempt};
 use super::listen::Canceller;
+use super::{Place, Raw};
 use crate::auth_watch::Watched;
 use crate::conninfo::{SessionAttrs, SslMode};
 use crate::error::ConnectError;
@@ -52,7 +52,8 @@ impl Attempt<'_> {
             Ok(Ok((client, connection))) => match tls.certificate() {
                 Ok(()) => {
                     let tls = tls.is_encrypted().then(|| info.tls.mode.of_tls());
-                    Ok(Raw { canceller: canceller(&client), client, connection, tls })
+                    let place = Place { host: self.endpoint.host.text(), port: self.endpoint.port, tls };
+                    Ok(Raw { canceller: canceller(&client), client, connection, place })
                 }
                 Err(reason) => {
                     Err(failed(ConnectError::CertificateNotUsed { place: self.place.clone(), reason }))
@@ -80,6 +81,29 @@ pub(super) async fn within<F: Future>(limit: Option<Duration>, work: F) -> Resul
     }
 }
 
+/// Delays between connection attempts: 0.5 s, doubling up to 10 s. Up to a minute after a server that accepted the
+/// connection but did not answer, because each such attempt may leave a process there.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Backoff {
+    attempts: u32,
+}
+
+impl Backoff {
+    /// The delay before the next attempt; `silent` if the last one had no answer.
+    pub fn failed(&mut self, silent: bool) -> Duration {
+        let longest = Duration::from_secs(if silent { 60 } else { 10 });
+        let delay = Duration::from_millis(500) * 2u32.saturating_pow(self.attempts.min(7));
+        self.attempts = self.attempts.saturating_add(1);
+        delay.min(longest)
+    }
+
+    /// The number of the next attempt, from 1.
+    #[must_use]
+    pub fn attempts(self) -> u32 {
+        self.attempts
+    }
+}
+
 // Checks a server against `target_session_attrs`.
 // Since PostgreSQL 14 a server reports `in_hot_standby` and `default_transaction_read_only` at the start of a session;
 // if something in between removes them, they are queried, as in libpq (`CONNECTION_CHECK_TARGET` in
@@ -87,18 +111,14 @@ pub(super) async fn within<F: Future>(limit: Option<Duration>, work: F) -> Resul
 
 /// The error names the actual state.
 pub(super) async fn check(raw: &mut Raw, wanted: SessionAttrs) -> Result<(), String> {
-    let is = match wanted {
+    let (fits, problem) = match wanted {
         SessionAttrs::Any | SessionAttrs::PreferStandby => return Ok(()),
-        SessionAttrs::Primary | SessionAttrs::Standby => is_standby(raw).await?,
-        SessionAttrs::ReadWrite | SessionAttrs::ReadOnly => is_read_only(raw).await?,
+        SessionAttrs::Primary => (!is_standby(raw).await?, "it is a standby"),
+        SessionAttrs::Standby => (is_standby(raw).await?, "it is not a standby"),
+        SessionAttrs::ReadWrite => (!is_read_only(raw).await?, "its sessions are read-only"),
+        SessionAttrs::ReadOnly => (is_read_only(raw).await?, "its sessions are not read-only"),
     };
-    match (wanted, is) {
-        (SessionAttrs::Primary, true) => Err("it is a standby".to_owned()),
-        (SessionAttrs::Standby, false) => Err("it is not a standby".to_owned()),
-        (SessionAttrs::ReadWrite, true) => Err("its sessions are read-only".to_owned()),
-        (SessionAttrs::ReadOnly, false) => Err("its sessions are not read-only".to_owned()),
-        _ => Ok(()),
-    }
+    if fits { Ok(()) } else { Err(problem.to_owned()) }
 }
 
 async fn is_standby(raw: &mut Raw) -> Result<bool, String> {
@@ -138,4 +158,21 @@ async fn ask(raw: &mut Raw, question: &str) -> Result<String, String> {
         _ => None,
     });
     value.ok_or_else(|| "it did not report its state".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backoff_grows_to_ten_seconds_and_to_a_minute_after_silence() {
+        let mut backoff = Backoff::default();
+        let delays: Vec<u128> = (0..7).map(|_| backoff.failed(false).as_millis()).collect();
+        assert_eq!(delays, [500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
+        assert_eq!(backoff.attempts(), 7);
+        assert_eq!(backoff.failed(true).as_secs(), 60);
+        let mut backoff = Backoff::default();
+        let delays: Vec<u128> = (0..8).map(|_| backoff.failed(true).as_millis()).collect();
+        assert_eq!(delays, [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000]);
+    }
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use super::parameter;
 use super::parse::is_space;
-use super::settings::{Origin, Settings, Sources};
+use super::settings::{Origin, Secret, Settings, Sources};
 use crate::error::ConnInfoError;
-use crate::secret::Secret;
 use locktop_base::text;
 
 // The connection service file: `[name]`, then the `key=value` lines of that service.
@@ -108,14 +107,10 @@ fn setting(line: &str) -> Result<(&'static str, &str), String> {
             Err("no space is permitted before the \"=\"".to_owned())
         }
         // A text close to the name of a setting is not part of a password.
-        None => {
-            Err(match parameter::nearest(key, parameter::PARAMETERS.iter().map(|parameter| parameter.key)) {
-                Some(meant) => {
-                    format!("unknown setting \"{}\": did you mean \"{meant}\"?", text::one_line(key))
-                }
-                None => "unknown setting".to_owned(),
-            })
-        }
+        None => Err(match parameter::meant(key) {
+            Some(meant) => format!("unknown setting \"{}\": did you mean \"{meant}\"?", text::one_line(key)),
+            None => "unknown setting".to_owned(),
+        }),
     }
 }
 

@@ -12,7 +12,6 @@ pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
 mod tls_options;
-mod write;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -23,11 +22,10 @@ use crate::error::ConnInfoError;
 pub use parameter::{is_nearly, nearest};
 pub(super) use require_auth::{AuthMethod, RequireAuth};
 pub use resolve::{has_password, is_connection_string};
-pub use settings::{Flags, Sources};
+use settings::Settings;
+pub use settings::{Flags, PasswordOrigin, Secret, Sources};
 pub use tls_options::SslMode;
-pub(super) use tls_options::{CertMode, Negotiation, Roots, TlsOptions, TlsVersion};
-
-pub use super::secret::{PasswordOrigin, Secret};
+pub(super) use tls_options::{CertMode, Negotiation, TlsOptions, TlsVersion};
 
 /// The time limit for a connection if none is set.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,13 +64,12 @@ impl SessionAttrs {
     }
 }
 
-/// TCP keepalives; `None` uses the system's default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What TCP does to notice that the server is out of reach.
+#[derive(Debug, Clone)]
 pub(super) struct Keepalives {
-    pub(super) on: bool,
-    pub(super) idle: Duration,
-    pub(super) interval: Duration,
-    pub(super) count: u32,
+    /// `None` if they are off.
+    pub(super) probes: Option<socket2::TcpKeepalive>,
+    /// `None` uses the system's default.
     pub(super) user_timeout: Option<Duration>,
 }
 
@@ -96,6 +93,8 @@ pub struct ConnInfo {
     pub(super) shuffle: bool,
     pub(super) keepalives: Keepalives,
     pub(super) connect_timeout: Option<Duration>,
+    /// The settings from which the others were made, for [`Self::to_key_value`].
+    given: Settings,
 }
 
 impl ConnInfo {
@@ -187,12 +186,9 @@ impl ConnInfo {
     /// `app@db.example.com:5432`, for the header; of several places the first, and the number of others.
     #[must_use]
     pub fn target(&self) -> String {
-        let place = |endpoint: &Endpoint| match &endpoint.host {
-            Host::Local => locktop_base::text::place(&self.dbname, "[local]", endpoint.port),
-            Host::Tcp(host) => locktop_base::text::place(&self.dbname, host, endpoint.port),
-            Host::Unix(directory) => {
-                locktop_base::text::place(&self.dbname, &directory.display().to_string(), endpoint.port)
-            }
+        let place = |Endpoint { host, port, .. }: &Endpoint| {
+            let host = if *host == Host::Local { "[local]".to_owned() } else { host.text() };
+            locktop_base::text::place(&self.dbname, &host, *port)
         };
         let first = self.endpoints.first().map(place).unwrap_or_default();
         match self.endpoints.len() {
@@ -229,6 +225,17 @@ pub enum Host {
     Unix(PathBuf),
 }
 
+impl Host {
+    /// As in a connection string.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Local => String::new(),
+            Self::Tcp(name) => name.clone(),
+            Self::Unix(directory) => directory.display().to_string(),
+        }
+    }
+}
+
 /// One place to connect to, of those that a connection string names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
@@ -257,11 +264,11 @@ impl Endpoint {
     /// The host as a password file names it.
     fn password_host(&self) -> String {
         match &self.host {
-            Host::Unix(path) if !SOCKET_DIRECTORIES.iter().any(|d| Path::new(d) == path) => {
-                path.display().to_string()
+            Host::Local => "localhost".to_owned(),
+            Host::Unix(path) if SOCKET_DIRECTORIES.iter().any(|d| Path::new(d) == path) => {
+                "localhost".to_owned()
             }
-            Host::Tcp(host) => host.clone(),
-            Host::Local | Host::Unix(_) => "localhost".to_owned(),
+            host => host.text(),
         }
     }
 }

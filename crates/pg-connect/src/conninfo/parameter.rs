@@ -4,6 +4,8 @@
 
 use tokio_postgres::config::ChannelBinding;
 
+use Rule::{Harmless, Refused, Used};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     /// Supported, as in libpq.
@@ -14,81 +16,71 @@ pub(super) enum Rule {
     Refused(&'static [&'static str]),
 }
 
-#[derive(Debug)]
 pub(super) struct Parameter {
     pub(super) key: &'static str,
-    pub(super) variable: Option<&'static str>,
+    /// Its environment variable; empty if it has none.
+    pub(super) variable: &'static str,
     pub(super) rule: Rule,
 }
 
-const fn used(key: &'static str, variable: &'static str) -> Parameter {
-    Parameter { key, variable: Some(variable), rule: Rule::Used }
-}
-
-const fn plain(key: &'static str, rule: Rule) -> Parameter {
-    Parameter { key, variable: None, rule }
-}
-
-const fn with(key: &'static str, variable: &'static str, rule: Rule) -> Parameter {
-    Parameter { key, variable: Some(variable), rule }
+const fn row(key: &'static str, variable: &'static str, rule: Rule) -> Parameter {
+    Parameter { key, variable, rule }
 }
 
 /// Every parameter that libpq knows, up to PostgreSQL 18.
 pub(super) const PARAMETERS: &[Parameter] = &[
-    used("host", "PGHOST"),
-    used("hostaddr", "PGHOSTADDR"),
-    used("port", "PGPORT"),
-    used("dbname", "PGDATABASE"),
-    used("user", "PGUSER"),
-    used("password", "PGPASSWORD"),
-    used("passfile", "PGPASSFILE"),
-    used("service", "PGSERVICE"),
-    used("servicefile", "PGSERVICEFILE"),
-    used("options", "PGOPTIONS"),
-    used("application_name", "PGAPPNAME"),
-    plain("fallback_application_name", Rule::Used),
-    used("connect_timeout", "PGCONNECT_TIMEOUT"),
-    used("sslmode", "PGSSLMODE"),
-    used("sslnegotiation", "PGSSLNEGOTIATION"),
-    used("sslrootcert", "PGSSLROOTCERT"),
-    used("sslcrl", "PGSSLCRL"),
-    used("sslcrldir", "PGSSLCRLDIR"),
-    used("sslcert", "PGSSLCERT"),
-    used("sslkey", "PGSSLKEY"),
-    plain("sslpassword", Rule::Used),
-    used("sslcertmode", "PGSSLCERTMODE"),
-    used("sslsni", "PGSSLSNI"),
-    used("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
-    used("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
-    used("channel_binding", "PGCHANNELBINDING"),
-    used("require_auth", "PGREQUIREAUTH"),
-    used("target_session_attrs", "PGTARGETSESSIONATTRS"),
-    used("load_balance_hosts", "PGLOADBALANCEHOSTS"),
-    plain("keepalives", Rule::Used),
-    plain("keepalives_idle", Rule::Used),
-    plain("keepalives_interval", Rule::Used),
-    plain("keepalives_count", Rule::Used),
-    plain("tcp_user_timeout", Rule::Used),
-    used("gssencmode", "PGGSSENCMODE"),
-    with("client_encoding", "PGCLIENTENCODING", Rule::Harmless),
-    with("krbsrvname", "PGKRBSRVNAME", Rule::Harmless),
-    with("gsslib", "PGGSSLIB", Rule::Harmless),
-    with("gssdelegation", "PGGSSDELEGATION", Rule::Harmless),
-    with("sslcompression", "PGSSLCOMPRESSION", Rule::Harmless),
-    with("max_protocol_version", "PGMAXPROTOCOLVERSION", Rule::Harmless),
-    with("min_protocol_version", "PGMINPROTOCOLVERSION", Rule::Refused(&["3.0"])),
-    plain("replication", Rule::Refused(&["0", "false", "off", "no"])),
-    plain("sslkeylogfile", Rule::Refused(NONE)),
-    with("requirepeer", "PGREQUIREPEER", Rule::Refused(NONE)),
-    plain("scram_client_key", Rule::Refused(NONE)),
-    plain("scram_server_key", Rule::Refused(NONE)),
-    plain("oauth_issuer", Rule::Refused(NONE)),
-    plain("oauth_client_id", Rule::Refused(NONE)),
-    plain("oauth_client_secret", Rule::Refused(NONE)),
-    plain("oauth_scope", Rule::Refused(NONE)),
+    row("host", "PGHOST", Used),
+    row("hostaddr", "PGHOSTADDR", Used),
+    row("port", "PGPORT", Used),
+    row("dbname", "PGDATABASE", Used),
+    row("user", "PGUSER", Used),
+    row("password", "PGPASSWORD", Used),
+    row("passfile", "PGPASSFILE", Used),
+    row("service", "PGSERVICE", Used),
+    row("servicefile", "PGSERVICEFILE", Used),
+    row("options", "PGOPTIONS", Used),
+    row("application_name", "PGAPPNAME", Used),
+    row("fallback_application_name", "", Used),
+    row("connect_timeout", "PGCONNECT_TIMEOUT", Used),
+    row("sslmode", "PGSSLMODE", Used),
+    row("sslnegotiation", "PGSSLNEGOTIATION", Used),
+    row("sslrootcert", "PGSSLROOTCERT", Used),
+    row("sslcrl", "PGSSLCRL", Used),
+    row("sslcrldir", "PGSSLCRLDIR", Used),
+    row("sslcert", "PGSSLCERT", Used),
+    row("sslkey", "PGSSLKEY", Used),
+    row("sslpassword", "", Used),
+    row("sslcertmode", "PGSSLCERTMODE", Used),
+    row("sslsni", "PGSSLSNI", Used),
+    row("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION", Used),
+    row("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Used),
+    row("channel_binding", "PGCHANNELBINDING", Used),
+    row("require_auth", "PGREQUIREAUTH", Used),
+    row("target_session_attrs", "PGTARGETSESSIONATTRS", Used),
+    row("load_balance_hosts", "PGLOADBALANCEHOSTS", Used),
+    row("keepalives", "", Used),
+    row("keepalives_idle", "", Used),
+    row("keepalives_interval", "", Used),
+    row("keepalives_count", "", Used),
+    row("tcp_user_timeout", "", Used),
+    row("gssencmode", "PGGSSENCMODE", Used),
+    row("client_encoding", "PGCLIENTENCODING", Harmless),
+    row("krbsrvname", "PGKRBSRVNAME", Harmless),
+    row("gsslib", "PGGSSLIB", Harmless),
+    row("gssdelegation", "PGGSSDELEGATION", Harmless),
+    row("sslcompression", "PGSSLCOMPRESSION", Harmless),
+    row("max_protocol_version", "PGMAXPROTOCOLVERSION", Harmless),
+    row("min_protocol_version", "PGMINPROTOCOLVERSION", Refused(&["3.0"])),
+    row("replication", "", Refused(&["0", "false", "off", "no"])),
+    row("sslkeylogfile", "", Refused(&[])),
+    row("requirepeer", "PGREQUIREPEER", Refused(&[])),
+    row("scram_client_key", "", Refused(&[])),
+    row("scram_server_key", "", Refused(&[])),
+    row("oauth_issuer", "", Refused(&[])),
+    row("oauth_client_id", "", Refused(&[])),
+    row("oauth_client_secret", "", Refused(&[])),
+    row("oauth_scope", "", Refused(&[])),
 ];
-
-const NONE: &[&str] = &[];
 
 pub(super) const CHANNEL_BINDING: [(&str, ChannelBinding); 3] = [
     ("disable", ChannelBinding::Disable),
@@ -101,6 +93,11 @@ pub(super) const LOAD_BALANCE: [(&str, bool); 2] = [("disable", false), ("random
 
 pub(super) fn find(key: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.key == key)
+}
+
+/// The parameter that an unknown one was probably meant to be.
+pub(super) fn meant(key: &str) -> Option<&'static str> {
+    nearest(key, PARAMETERS.iter().map(|parameter| parameter.key))
 }
 
 /// The candidate closest to `word`, if one is close enough to be what was meant.

@@ -1,5 +1,7 @@
-//! libpq's connection strings: `host=db port=5432` and `postgresql://user@host:port/dbname?key=value`.
+//! libpq's connection strings, read and written: `host=db port=5432` and `postgresql://user@host:port/dbname?key=value`.
 
+use super::ConnInfo;
+use super::settings::Origin;
 use crate::error::ConnInfoError;
 
 // `postgresql://user:password@host:port/dbname?key=value`: libpq's URIs.
@@ -216,5 +218,108 @@ impl Scanner {
                 }
             }
         }
+    }
+}
+
+/// The defaults that do not depend on another setting or on this process: a child process may have other variables.
+const DEFAULTS: [(&str, &str); 13] = [
+    ("host", ""),
+    ("hostaddr", ""),
+    ("port", ""),
+    ("sslsni", "1"),
+    ("sslcertmode", "allow"),
+    ("channel_binding", "prefer"),
+    ("target_session_attrs", "any"),
+    ("load_balance_hosts", "disable"),
+    ("keepalives", "1"),
+    ("keepalives_idle", "30"),
+    ("keepalives_interval", "10"),
+    ("keepalives_count", "3"),
+    ("connect_timeout", "10"),
+];
+
+impl ConnInfo {
+    /// A key=value string with all settings, **passwords included**: for a pipe, never for a command line or a log.
+    /// Passwords from a password file are not included; that file is read again.
+    #[must_use]
+    pub fn to_key_value(&self) -> String {
+        let mut settings = self.given.clone();
+        for (key, value) in [
+            ("user", Some(self.user.as_str())),
+            ("dbname", Some(&self.dbname)),
+            ("application_name", Some(&self.application_name)),
+            ("sslmode", Some(self.tls.mode.word())),
+            ("password", self.password.as_ref().map(|(password, _)| password.expose())),
+            ("sslpassword", self.tls.key_password.as_ref().map(|password| password.expose())),
+            ("options", self.options.as_deref()),
+        ] {
+            if let Some(value) = value {
+                settings.set(key, value.to_owned(), Origin::Target);
+            }
+        }
+        for (key, value) in DEFAULTS {
+            settings.add(key, value.to_owned(), Origin::Target);
+        }
+        let quoted = |value: &str| value.replace('\\', "\\\\").replace('\'', "\\'");
+        // What a service set is among the others.
+        let all = settings.each().filter(|(key, _)| !key.starts_with("service"));
+        let all: Vec<_> = all.map(|(key, given)| format!("{key}='{}'", quoted(&given.value))).collect();
+        all.join(" ")
+    }
+
+    /// The same with one more server setting for the sessions.
+    #[must_use]
+    pub fn with_setting(mut self, name: &str, value: &str) -> Self {
+        // The server splits the options at spaces that no backslash escapes (pg_split_opts in postinit.c).
+        let value = value.replace('\\', "\\\\").replace(' ', "\\ ");
+        let before = self.options.take().map(|options| options + " ").unwrap_or_default();
+        self.options = Some(format!("{before}-c {name}={value}"));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ConnInfo, Flags, Sources};
+
+    fn parse(text: &str) -> ConnInfo {
+        let sources = Sources {
+            target: Some(text),
+            flags: Flags::default(),
+            flags_first: false,
+            env: &|_| None,
+            home: None,
+            os_user: Some("me".to_owned()),
+        };
+        ConnInfo::resolve(&sources).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_as_the_same() {
+        for text in [
+            "app",
+            "host=/run/postgresql port=6000 user=ops",
+            "host=a,b,/tmp hostaddr=10.0.0.1,::1, port=1,2,3 dbname='a b' connect_timeout=0 sslmode=require",
+            "host=a,b sslmode=allow channel_binding=require target_session_attrs=read-write keepalives=0",
+            "postgresql://u:p%20%27%5C@db/x?options=-c%20a%3Db&tcp_user_timeout=9&keepalives_count=7",
+            "host='' password='it\\'s \\\\ so'",
+            "host=a sslmode=verify-full sslrootcert='/a b/ca.pem' sslcert=me.crt sslkey=me.key sslpassword=x sslcrl=c sslcrldir=d",
+            "host=a,b sslrootcert=system sslsni=0 sslcertmode=require ssl_min_protocol_version=tlsv1.3 sslnegotiation=direct",
+            "host=a,b target_session_attrs=prefer-standby load_balance_hosts=random require_auth=!md5,!password",
+        ] {
+            let info = parse(text);
+            let again = parse(&info.to_key_value());
+            assert_eq!(format!("{info:?}"), format!("{again:?}"), "{text}");
+            let secret =
+                |info: &ConnInfo| info.password.as_ref().map(|(secret, _)| secret.expose().to_owned());
+            assert_eq!(secret(&info), secret(&again), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_setting_is_added_to_the_options() {
+        let info = parse("host=db options='-c x=y'").with_setting("locktop.orphan_grace", "1.5 s");
+        assert_eq!(info.options.as_deref(), Some("-c x=y -c locktop.orphan_grace=1.5\\ s"));
+        assert_eq!(parse("db").with_setting("a", "b").options.as_deref(), Some("-c a=b"));
     }
 }

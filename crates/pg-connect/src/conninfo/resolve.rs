@@ -1,16 +1,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use socket2::TcpKeepalive;
 use tokio_postgres::config::ChannelBinding;
 
 use super::files::PasswordFile;
 use super::parameter::{self, CHANNEL_BINDING, LOAD_BALANCE, PARAMETERS, Rule};
 use super::require_auth::RequireAuth;
-use super::settings::{Flags, Given, Origin, Settings, Sources, choice, invalid, unsupported};
+use super::settings::{
+    Flags, Given, Origin, PasswordOrigin, Secret, Settings, Sources, choice, invalid, unsupported,
+};
 use super::tls_options::TlsOptions;
 use super::{ConnInfo, DEFAULT_CONNECT_TIMEOUT, Endpoint, Host, Keepalives, SessionAttrs, files, parse};
 use crate::error::ConnInfoError;
-use crate::secret::{PasswordOrigin, Secret};
 use locktop_base::text;
 
 const DEFAULT_PORT: u16 = 5432;
@@ -52,9 +54,11 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
         shuffle: choice(&settings, "load_balance_hosts", false, &LOAD_BALANCE)?,
         keepalives: keepalives(&settings)?,
         connect_timeout: connect_timeout(&settings)?,
+        given: settings,
     };
     if info.password.is_none() {
-        look_up_passwords(&mut info, text("passfile"), sources);
+        let passfile = info.given.get("passfile").map(|given| given.value.clone());
+        look_up_passwords(&mut info, passfile, sources);
     }
     Ok(info)
 }
@@ -162,17 +166,15 @@ fn connect_timeout(settings: &Settings) -> Result<Option<Duration>, ConnInfoErro
 fn keepalives(settings: &Settings) -> Result<Keepalives, ConnInfoError> {
     let seconds =
         |key, default: u64| Ok(Duration::from_secs(number(settings, key)?.map_or(default, u64::from)));
-    let on = match settings.said("keepalives") {
-        Some(_) => number(settings, "keepalives")?.is_some(),
-        None => true,
-    };
+    let probes = TcpKeepalive::new()
+        .with_time(seconds("keepalives_idle", 30)?)
+        .with_interval(seconds("keepalives_interval", 10)?)
+        .with_retries(number(settings, "keepalives_count")?.unwrap_or(3));
+    let are_off = settings.said("keepalives").is_some() && number(settings, "keepalives")?.is_none();
+    let user_timeout = number(settings, "tcp_user_timeout")?;
     Ok(Keepalives {
-        on,
-        idle: seconds("keepalives_idle", 30)?,
-        interval: seconds("keepalives_interval", 10)?,
-        count: number(settings, "keepalives_count")?.unwrap_or(3),
-        user_timeout: number(settings, "tcp_user_timeout")?
-            .map(|milliseconds| Duration::from_millis(milliseconds.into())),
+        probes: (!are_off).then_some(probes),
+        user_timeout: user_timeout.map(|milliseconds| Duration::from_millis(milliseconds.into())),
     })
 }
 
@@ -261,8 +263,7 @@ fn parse(text: &str, origin: Origin) -> Result<Settings, ConnInfoError> {
             } else {
                 ConnInfoError::Unknown {
                     key: text::one_line(&key).into_owned(),
-                    hint: super::parameter::nearest(&key, PARAMETERS.iter().map(|p| p.key))
-                        .map(str::to_owned),
+                    hint: parameter::meant(&key).map(str::to_owned),
                 }
             });
         };
@@ -295,9 +296,10 @@ fn from_flags(flags: &Flags) -> Result<(Settings, Settings), ConnInfoError> {
 fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Settings {
     let mut settings = Settings::default();
     for parameter in PARAMETERS {
-        let Some(variable) = parameter.variable else { continue };
-        if let Some(value) = env(variable) {
-            settings.set(parameter.key, value, Origin::Variable(variable));
+        if !parameter.variable.is_empty()
+            && let Some(value) = env(parameter.variable)
+        {
+            settings.set(parameter.key, value, Origin::Variable(parameter.variable));
         }
     }
     // The old spelling of PGSSLMODE=require.
@@ -314,12 +316,9 @@ fn refuse(key: &'static str, given: &Given) -> Result<(), ConnInfoError> {
         Some(Rule::Refused(accepted))
             if !given.value.is_empty() && !accepted.contains(&given.value.as_str()) =>
         {
-            let setting = if accepted.is_empty() {
-                key.to_owned()
-            } else {
-                format!("{key}={}", text::one_line(&given.value))
-            };
-            Err(ConnInfoError::Unsupported { setting, origin: given.origin.to_string() })
+            let value = text::one_line(&given.value);
+            let setting = if accepted.is_empty() { key.to_owned() } else { format!("{key}={value}") };
+            Err(unsupported(setting, &given.origin))
         }
         _ => Ok(()),
     }

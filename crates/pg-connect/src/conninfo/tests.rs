@@ -260,7 +260,7 @@ fn defaults_and_numbers() {
         "unknown setting \"ssl\" in the connection string"
     );
     assert_eq!(target("postgres://h?ssl=true").unwrap().tls.mode, SslMode::Require);
-    assert!(!target("keepalives=0").unwrap().keepalives.on);
+    assert!(target("keepalives=0").unwrap().keepalives.probes.is_none());
     let timeout = target("tcp_user_timeout=1500").unwrap().keepalives.user_timeout;
     assert_eq!(timeout, Some(Duration::from_millis(1500)));
 }

@@ -6,8 +6,7 @@
 use std::path::PathBuf;
 
 use super::super::error::ConnInfoError;
-use super::super::secret::Secret;
-use super::settings::{Settings, Sources, choice, invalid, unsupported, word_of};
+use super::settings::{Secret, Settings, Sources, choice, invalid, unsupported, word_of};
 
 /// Whether TLS is used, and how the server's certificate is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +69,7 @@ pub(crate) enum CertMode {
     Require,
 }
 
-pub(super) const CERT_MODES: [(&str, CertMode); 3] =
+const CERT_MODES: [(&str, CertMode); 3] =
     [("disable", CertMode::Disable), ("allow", CertMode::Allow), ("require", CertMode::Require)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,12 +80,6 @@ pub(crate) enum TlsVersion {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Roots {
-    System,
-    File(PathBuf),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TlsOptions {
     pub(crate) mode: SslMode,
     pub(crate) negotiation: Negotiation,
@@ -94,24 +87,29 @@ pub(crate) struct TlsOptions {
     pub(crate) sni: bool,
     pub(crate) min: Option<TlsVersion>,
     pub(crate) max: Option<TlsVersion>,
-    /// `sslrootcert`, `sslcrl`, `sslcrldir`, `sslcert` and `sslkey`, if given.
-    pub(crate) root: Option<String>,
+    /// `sslrootcert=system`: the authorities of the system are trusted, and not those of `root`.
+    pub(crate) system: bool,
+    /// The file of the trusted authorities. This and the other files may not exist; each is `None` if it was not given and
+    /// the home directory is unknown.
+    pub(crate) root: Option<PathBuf>,
+    /// The file of revoked certificates; also `None` if only a directory was given.
     pub(crate) crl: Option<PathBuf>,
+    /// The directory of files of revoked certificates; `None` if it was not given.
     pub(crate) crl_dir: Option<PathBuf>,
     pub(crate) cert: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
     pub(crate) key_password: Option<Secret>,
-    /// `~/.postgresql`, the directory of the files that were not given.
-    pub(crate) directory: Option<PathBuf>,
 }
 
 impl TlsOptions {
     pub(super) fn resolve(settings: &Settings, sources: &Sources<'_>) -> Result<Self, ConnInfoError> {
         let text = |key| settings.get(key).map(|given| given.value.clone());
-        let path = |key| text(key).map(PathBuf::from);
-        let root = text("sslrootcert");
+        let file = |key, default: &str| {
+            let directory = || sources.home.as_ref().map(|home| home.join(".postgresql"));
+            text(key).map(PathBuf::from).or_else(|| Some(directory()?.join(default)))
+        };
         // The system's authorities sign for any name: without a check of the name they prove nothing.
-        let system = root.as_deref() == Some(SYSTEM);
+        let system = text("sslrootcert").as_deref() == Some("system");
         let default = if system { SslMode::VerifyFull } else { SslMode::Prefer };
         let mode = choice(settings, "sslmode", default, &MODES)?;
         if system && mode != SslMode::VerifyFull {
@@ -131,6 +129,7 @@ impl TlsOptions {
                 "no less than ssl_min_protocol_version",
             ));
         }
+        let crl_dir = text("sslcrldir").map(PathBuf::from);
         Ok(Self {
             mode,
             negotiation,
@@ -138,52 +137,21 @@ impl TlsOptions {
             sni: settings.get("sslsni").is_none_or(|given| given.value.starts_with('1')),
             min,
             max,
-            root,
-            crl: path("sslcrl"),
-            crl_dir: path("sslcrldir"),
-            cert: path("sslcert"),
-            key: path("sslkey"),
+            system,
+            root: file("sslrootcert", "root.crt"),
+            // As in libpq, the default applies only if no directory was given.
+            crl: if crl_dir.is_some() {
+                text("sslcrl").map(PathBuf::from)
+            } else {
+                file("sslcrl", "root.crl")
+            },
+            crl_dir,
+            cert: file("sslcert", "postgresql.crt"),
+            key: file("sslkey", "postgresql.key"),
             key_password: text("sslpassword").map(Secret::new),
-            directory: sources.home.as_ref().map(|home| home.join(".postgresql")),
         })
     }
-
-    fn default_file(&self, name: &str) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join(name))
-    }
-
-    /// The trusted authorities, even if the file does not exist.
-    pub(crate) fn roots(&self) -> Option<Roots> {
-        match self.root.as_deref() {
-            Some(SYSTEM) => Some(Roots::System),
-            Some(file) => Some(Roots::File(PathBuf::from(file))),
-            None => self.default_file("root.crt").map(Roots::File),
-        }
-    }
-
-    /// The file of revoked certificates (`sslcrl`); `None` if only a directory was given, or the home directory is unknown.
-    pub(crate) fn crl_file(&self) -> Option<PathBuf> {
-        // As in libpq, the default applies only if no directory was given.
-        match (&self.crl, &self.crl_dir) {
-            (Some(file), _) => Some(file.clone()),
-            (None, Some(_)) => None,
-            (None, None) => self.default_file("root.crl"),
-        }
-    }
-
-    /// The file of the client certificate (`sslcert`); `None` if neither it nor the home directory is known.
-    pub(crate) fn cert_file(&self) -> Option<PathBuf> {
-        self.cert.clone().or_else(|| self.default_file("postgresql.crt"))
-    }
-
-    /// The key file of the client certificate (`sslkey`); `None` if neither it nor the home directory is known.
-    pub(crate) fn key_file(&self) -> Option<PathBuf> {
-        self.key.clone().or_else(|| self.default_file("postgresql.key"))
-    }
 }
-
-/// The value of `sslrootcert` for the authorities of the system.
-const SYSTEM: &str = "system";
 
 const VERSIONS: &str = "TLSv1, TLSv1.1, TLSv1.2 or TLSv1.3";
 

@@ -17,7 +17,7 @@ use super::certificate::{certificates, read};
 use super::chain::Authorities;
 use super::error::TlsError;
 use super::verify::Verifier;
-use crate::conninfo::{CertMode, Negotiation, Roots, Secret, SslMode, TlsOptions, TlsVersion};
+use crate::conninfo::{CertMode, Negotiation, Secret, SslMode, TlsOptions, TlsVersion};
 
 /// The ALPN name of PostgreSQL's protocol, for a server with direct TLS.
 const PROTOCOL: &[u8] = b"postgresql";
@@ -60,24 +60,18 @@ fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
 /// The trusted authorities; `None` if no verification is requested. As in libpq, an existing file also counts in modes
 /// that do not require it ("Protection Provided in Different Modes" in the libpq chapter).
 fn authorities(options: &TlsOptions) -> Result<Option<Authorities>, TlsError> {
-    let asked = options.mode >= SslMode::VerifyCa;
-    let roots = match options.roots() {
-        Some(Roots::System) => return Ok(Some(of_system()?)),
-        Some(Roots::File(file)) if file.exists() => file,
-        file if asked => {
-            let file = file.and_then(|roots| match roots {
-                Roots::File(file) => Some(file),
-                Roots::System => None,
-            });
-            return Err(TlsError::NoRoots { mode: options.mode.word(), file });
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(Authorities {
-        certificates: certificates(&roots)?,
-        described: format!("those in {}", roots.display()),
-        revoked: revoked(options)?,
-    }))
+    if options.system {
+        return of_system().map(Some);
+    }
+    match &options.root {
+        Some(file) if file.exists() => Ok(Some(Authorities {
+            certificates: certificates(file)?,
+            described: format!("those in {}", file.display()),
+            revoked: revoked(options)?,
+        })),
+        _ if options.mode < SslMode::VerifyCa => Ok(None),
+        file => Err(TlsError::NoRoots { mode: options.mode.word(), file: file.clone() }),
+    }
 }
 
 #[cfg(not(feature = "system-roots"))]
@@ -102,10 +96,11 @@ fn of_system() -> Result<Authorities, TlsError> {
 /// list.
 fn revoked(options: &TlsOptions) -> Result<Vec<CertRevocationList<'static>>, TlsError> {
     let mut lists = Vec::new();
-    if let Some(file) = options.crl_file().filter(|file| file.exists()) {
-        lists.extend(lists_of(&read(&file)?)?);
+    let empty = |file: &Path| TlsError::Empty { file: file.to_owned(), what: "list of revoked certificates" };
+    if let Some(file) = options.crl.as_ref().filter(|file| file.exists()) {
+        lists.extend(lists_of(&read(file)?)?);
         if lists.is_empty() {
-            return Err(TlsError::Empty { file, what: "list of revoked certificates" });
+            return Err(empty(file));
         }
     }
     let Some(directory) = &options.crl_dir else { return Ok(lists) };
@@ -117,7 +112,7 @@ fn revoked(options: &TlsOptions) -> Result<Vec<CertRevocationList<'static>>, Tls
         lists.extend(lists_of(&read(&entry.map_err(unreadable)?.path())?)?);
     }
     if lists.len() == before {
-        return Err(TlsError::Empty { file: directory.clone(), what: "list of revoked certificates" });
+        return Err(empty(directory));
     }
     Ok(lists)
 }
@@ -158,14 +153,14 @@ impl OwnCertificate {
         provider: &CryptoProvider,
         shown: &Arc<Shown>,
     ) -> Result<Self, TlsError> {
-        let file = options.cert_file().filter(|file| options.cert_mode != CertMode::Disable && file.exists());
+        let file = options.cert.clone();
+        let file = file.filter(|file| options.cert_mode != CertMode::Disable && file.exists());
         let shown = Arc::clone(shown);
         let Some(certificate) = file else { return Ok(Self { key: None, shown }) };
-        let key = options.key_file().filter(|key| key.exists());
-        let Some(file) = key else {
-            let key = options.key_file().unwrap_or_default();
-            return Err(TlsError::NoKey { certificate, key });
-        };
+        let file = options.key.clone().unwrap_or_default();
+        if !file.exists() {
+            return Err(TlsError::NoKey { certificate, key: file });
+        }
         let chain = certificates(&certificate)?;
         let bad = |error: rustls::Error| TlsError::BadKey { file: file.clone(), reason: error.to_string() };
         let key = provider.key_provider.load_private_key(private_key(&file, options.key_password.as_ref())?);
