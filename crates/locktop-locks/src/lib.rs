@@ -15,7 +15,6 @@ pub mod advisory;
 pub mod call;
 mod error;
 mod held;
-mod lead;
 pub mod lease;
 pub mod pooler;
 #[cfg(feature = "redis")]

@@ -29,8 +29,6 @@ pub(crate) enum Refused {
 #[derive(Debug, Clone)]
 pub(crate) struct AuthWatch {
     allowed: RequireAuth,
-    /// Whether the requested method is compared with the allowed ones.
-    compares: bool,
     first: First,
     /// The start of the current message.
     head: Vec<u8>,
@@ -63,7 +61,6 @@ impl AuthWatch {
     /// A watch on a stream that begins with messages, or with the answer to `SSLRequest`.
     pub(crate) fn new(allowed: &RequireAuth, answer_first: bool) -> Self {
         Self {
-            compares: allowed.text().is_some(),
             over: false,
             allowed: allowed.clone(),
             first: if answer_first { First::Answer } else { First::Message },
@@ -157,7 +154,7 @@ impl AuthWatch {
             _ => return Ok(()),
         };
         self.asked = true;
-        if !self.compares || self.allowed.allows(method) { Ok(()) } else { Err(Refused::Auth(method)) }
+        if self.allowed.allows(method) { Ok(()) } else { Err(Refused::Auth(method)) }
     }
 }
 

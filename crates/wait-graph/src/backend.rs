@@ -3,7 +3,7 @@
 //! Every column may be NULL: a role without `pg_read_all_stats` sees only `pid`, the database, the user and
 //! the application of other roles' sessions (`src/backend/utils/adt/pgstatfuncs.c`, `HAS_PGSTAT_PERMISSIONS`).
 
-use crate::words::words;
+use crate::lock::words;
 use locktop_base::{QueryText, Text, Timestamp};
 
 /// Identifies one backend for its lifetime: a process ID alone is reused.
@@ -114,7 +114,8 @@ impl Backend {
     }
 
     /// The leader of its lock group: members of a group never block each other (`src/backend/storage/lmgr/README`, "Group
-    /// Locking"). A parallel apply worker of logical replication has a leader too, but is in no lock group.
+    /// Locking"). A parallel apply worker of logical replication has a leader too, but is in no lock group: the two can block
+    /// each other (`pg_stat_get_activity` in `src/backend/utils/adt/pgstatfuncs.c`).
     #[must_use]
     pub fn group(&self) -> i32 {
         if self.backend_type.as_deref() == Some("logical replication parallel worker") {

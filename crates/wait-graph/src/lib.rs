@@ -8,7 +8,6 @@ pub mod backend;
 mod graph;
 pub mod lock;
 mod tag;
-mod words;
 
 pub use graph::*;
 

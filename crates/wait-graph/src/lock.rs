@@ -1,9 +1,45 @@
 //! A row of `pg_locks`, and the conflict rule of lock modes.
 
-use crate::words::words;
 use locktop_base::{Text, Timestamp};
 
 pub use crate::tag::{LockTag, LockType, VirtualTransaction};
+
+/// Defines an enum in which each value has a word of the server; generates `ALL`, `as_str` and `of_word` from one list.
+macro_rules! words {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident {
+            $($(#[$doc:meta])* $value:ident $(= $number:literal)? => $word:literal,)+
+        }
+    ) => {
+        $(#[$about])*
+        pub enum $name {
+            $($(#[$doc])* $value $(= $number)?,)+
+        }
+
+        impl $name {
+            /// Every value, in order of declaration.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
+
+            /// The server's word for this value; `other`, if the enum has it, for a value that this version of locktop does not know.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$value => $word,)+
+                }
+            }
+
+            fn of_word(word: &[u8]) -> Option<Self> {
+                $(if word == $word.as_bytes() {
+                    return Some(Self::$value);
+                })+
+                None
+            }
+        }
+    };
+}
+
+pub(crate) use words;
 
 words! {
     /// The mode of a lock, `pg_locks.mode`; with the statements that take it on a table ("Explicit Locking").
@@ -83,62 +119,20 @@ impl LockMode {
     /// `LockConflicts` in `src/backend/storage/lmgr/lock.c`. `SIReadLock` conflicts with none.
     #[must_use]
     pub const fn conflicts(self) -> LockModes {
-        use LockMode as M;
-        const fn set(modes: &[LockMode]) -> LockModes {
-            let mut bits = LockModes(0);
-            let mut rest = modes;
-            while let [first, tail @ ..] = rest {
-                bits = bits.union(LockModes::of(*first));
-                rest = tail;
-            }
-            bits
+        const fn from(weakest: LockMode) -> LockModes {
+            LockModes((2 << LockMode::AccessExclusive as u16) - (1 << weakest as u16))
         }
         match self {
-            M::AccessShare => set(&[M::AccessExclusive]),
-            M::RowShare => set(&[M::Exclusive, M::AccessExclusive]),
-            M::RowExclusive => set(&[M::Share, M::ShareRowExclusive, M::Exclusive, M::AccessExclusive]),
-            M::ShareUpdateExclusive => set(&[
-                M::ShareUpdateExclusive,
-                M::Share,
-                M::ShareRowExclusive,
-                M::Exclusive,
-                M::AccessExclusive,
-            ]),
-            M::Share => set(&[
-                M::RowExclusive,
-                M::ShareUpdateExclusive,
-                M::ShareRowExclusive,
-                M::Exclusive,
-                M::AccessExclusive,
-            ]),
-            M::ShareRowExclusive => set(&[
-                M::RowExclusive,
-                M::ShareUpdateExclusive,
-                M::Share,
-                M::ShareRowExclusive,
-                M::Exclusive,
-                M::AccessExclusive,
-            ]),
-            M::Exclusive => set(&[
-                M::RowShare,
-                M::RowExclusive,
-                M::ShareUpdateExclusive,
-                M::Share,
-                M::ShareRowExclusive,
-                M::Exclusive,
-                M::AccessExclusive,
-            ]),
-            M::AccessExclusive => set(&[
-                M::AccessShare,
-                M::RowShare,
-                M::RowExclusive,
-                M::ShareUpdateExclusive,
-                M::Share,
-                M::ShareRowExclusive,
-                M::Exclusive,
-                M::AccessExclusive,
-            ]),
-            M::SIRead => LockModes(0),
+            Self::AccessShare => from(Self::AccessExclusive),
+            Self::RowShare => from(Self::Exclusive),
+            Self::RowExclusive => from(Self::Share),
+            Self::ShareUpdateExclusive => from(Self::ShareUpdateExclusive),
+            // The only one that leaves out a stronger mode than its weakest: itself.
+            Self::Share => LockModes(from(Self::RowExclusive).0 & !LockModes::of(Self::Share).0),
+            Self::ShareRowExclusive => from(Self::RowExclusive),
+            Self::Exclusive => from(Self::RowShare),
+            Self::AccessExclusive => from(Self::AccessShare),
+            Self::SIRead => LockModes(0),
         }
     }
 

@@ -1,4 +1,4 @@
-use crate::words::words;
+use crate::lock::words;
 use locktop_base::LockKey;
 
 words! {

@@ -1,13 +1,14 @@
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 
-use super::guard::Guard;
 use super::session::Session;
-use super::source::Source;
-use super::{Key, Mode, TIMEOUT, Wait};
-use crate::pooler;
-use crate::{Error, Held as _, PoolerError};
+use super::source::{Conn, Source};
+use super::{Guard, Key, Mode, TIMEOUT, Wait};
+use crate::held::{self, Leader};
+use crate::{Error, Held as _, PoolerError, pooler};
+use locktop_base::clock;
 
 /// The error if the pool is too small or too busy for the test.
 const ALONE: &str =
@@ -141,5 +142,165 @@ fn second(error: Error) -> Error {
     match error {
         Error::Connect(error) => PoolerError::Second(error).into(),
         error => error,
+    }
+}
+
+/// How often the first in the queue asks for all permits.
+const TURN: Duration = Duration::from_millis(20);
+/// Each permit is a lock; a request asks for all of them in one statement.
+const MOST: u32 = 1_000;
+/// Most permits whose names are sent all together.
+pub const NAMED: u32 = 100;
+
+impl<S: Source> Locks<S> {
+    /// One of `of` permits of a semaphore; `None` if none is free in time. A permit is one of the locks `name #1`, `name #2`, …;
+    /// requests wait in order of arrival for the lock `name #queue`. A request that does not wait may overtake them.
+    ///
+    /// # Errors
+    /// As for [`Locks::lock`]; or if `of` is not 1 to 1,000.
+    pub async fn permit(&self, name: &str, of: u32, wait: Wait) -> Result<Option<Guard>, Error> {
+        if of == 0 || of > MOST {
+            return Err(Error::invalid("a semaphore has 1 to 1000 permits"));
+        }
+        // Which permit it will be is not known before. Locktop computes all the names to find the one.
+        let all = Key::named(&format!("{name} #1-{of}"));
+        let all = if of <= NAMED { vec![(all, Mode::Exclusive)] } else { Vec::new() };
+        let permits: Vec<Key> = (1..=of).map(|at| Key::named(&format!("{name} #{at}"))).collect();
+        let queue = (Key::named(&format!("{name} #queue")), Mode::Exclusive);
+        let mut session = self.session().await?;
+        let taken = if wait.lock_timeout().is_none() {
+            session.first_free(&permits, &all).await?
+        } else {
+            let start = clock::monotonic();
+            if session.lock_or_none(std::slice::from_ref(&queue), wait).await?.is_none() {
+                session.give_back();
+                return Ok(None);
+            }
+            let taken = next_free(&mut session, (&permits, &all), (wait, start)).await?;
+            let permit = taken.iter().map(|(_, permit)| (permit.clone(), Mode::Exclusive));
+            let shown: Vec<_> = all.into_iter().chain(permit).collect();
+            session.unlock(&queue, &shown).await?;
+            taken
+        };
+        let Some((pid, permit)) = taken else {
+            session.give_back();
+            return Ok(None);
+        };
+        Ok(Some(Guard::new(session, pid, vec![(permit, Mode::Exclusive)])))
+    }
+}
+
+/// The next permit that is free. Only the first in the queue asks.
+async fn next_free<C: Conn>(
+    session: &mut Session<C>,
+    (permits, all): (&[Key], &[(Key, Mode)]),
+    (wait, start): (Wait, Instant),
+) -> Result<Option<(i32, Key)>, Error> {
+    loop {
+        if let Some(taken) = session.first_free(permits, all).await? {
+            return Ok(Some(taken));
+        }
+        let left = match wait {
+            Wait::Never => Duration::ZERO,
+            Wait::AtMost(limit) => limit.saturating_sub(start.elapsed()),
+            Wait::Forever => TURN,
+        };
+        if left.is_zero() {
+            return Ok(None);
+        }
+        tokio::time::sleep(left.min(TURN)).await;
+    }
+}
+
+/// The session that holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The process id of its backend.
+    pub pid: i32,
+    /// Its `application_name`, which may be empty.
+    pub application_name: String,
+}
+
+impl<S: Source> Locks<S> {
+    /// The session that holds this lock exclusively, such as the leader of [`Self::lead`]; `None` if there is none. It may
+    /// have changed before the answer arrives.
+    ///
+    /// # Errors
+    /// If there is no connection, or the server refuses.
+    pub async fn holder(&self, key: impl Into<Key>) -> Result<Option<Holder>, Error> {
+        let mut session = Session::new(self.source.get().await?);
+        let holder = session.holder(&key.into()).await?;
+        session.give_back();
+        Ok(holder)
+    }
+
+    /// Runs the work of a leader: waits for the lock `name`, runs the work while it is held, and waits again if it is lost,
+    /// until the work or `stop` completes. It retries after a [transient](Error::is_transient) error, such as a server
+    /// out of reach or a busy pool, within a minute; these errors are not reported.
+    ///
+    /// The server's lock queue decides which session gets the lock next. A leader that is suspended does not detect the loss
+    /// of its lock before its connection ends: writes that only a leader may make need the token of a [lease](crate::lease).
+    ///
+    /// # Errors
+    /// If the connection uses a pooler in transaction mode, or the server refuses the login or the lock: after any error
+    /// that is not transient.
+    pub async fn lead<F: Future<Output = ()>>(
+        &self,
+        name: &str,
+        stop: impl Future<Output = ()>,
+        mut work: impl FnMut() -> F,
+    ) -> Result<(), Error> {
+        held::lead(stop, || self.elect(name), |_| work(), Guard::release).await
+    }
+
+    /// Waits for the lock `name`, as [`Self::lead`] does before its work. locktop shows its holder as the leader, and does not
+    /// report the sessions that wait for it as blocked.
+    ///
+    /// # Errors
+    /// As for [`Self::lock`].
+    pub async fn elect(&self, name: &str) -> Result<Guard, Error> {
+        let mut session = self.session().await?;
+        session.leads = true;
+        self.wait(name.into(), session).await
+    }
+
+    /// The session that holds the lock exclusively, read once a second on one connection until the receiver is dropped; `None`
+    /// also if that is not known.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn leader(&self, name: &str) -> watch::Receiver<Option<Holder>> {
+        held::watched(Reader { source: self.source.clone(), session: None, key: name.into() })
+    }
+}
+
+/// Reads the holder of a lock. The session is closed after an error.
+struct Reader<S: Source> {
+    source: S,
+    session: Option<Session<S::Conn>>,
+    key: Key,
+}
+
+impl<S: Source> Leader for Reader<S> {
+    type Holder = Holder;
+
+    async fn read(&mut self) -> Result<Option<Holder>, Error> {
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => Session::new(self.source.get().await?),
+        };
+        let holder = session.holder(&self.key).await?;
+        self.session = Some(session);
+        Ok(holder)
+    }
+}
+
+impl<S: Source> Drop for Reader<S> {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.give_back();
+        }
     }
 }

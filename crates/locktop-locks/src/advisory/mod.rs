@@ -61,12 +61,9 @@
 //! A server that is connected and does not answer is given up after 10 s ([`Error::Silent`](crate::Error::Silent)), or 10 s after the
 //! end of a wait; with [`Wait::Forever`] it is never given up.
 
-mod call;
 mod guard;
 mod key;
-mod lead;
 mod locks;
-mod permit;
 mod session;
 pub mod source;
 mod transaction;
@@ -75,9 +72,7 @@ use std::time::Duration;
 
 pub use guard::Guard;
 pub use key::Key;
-pub use lead::Holder;
-pub use locks::Locks;
-pub use permit::NAMED;
+pub use locks::{Holder, Locks, NAMED};
 use session::TIMEOUT;
 pub use source::{Conn, Source};
 pub use transaction::xact_lock;

@@ -1,11 +1,10 @@
 use std::time::Duration;
 
+use tokio_postgres::Transaction;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{SimpleQueryMessage, Transaction};
 
-use super::call::{Call, Level};
-use super::session::TIMEOUT;
-use super::source::{Refusal, within};
+use super::session::{Call, Level, TIMEOUT};
+use super::source::{self, within};
 use super::{Key, Mode, Wait};
 use crate::Error;
 
@@ -86,10 +85,5 @@ async fn ask(
     limit: Option<Duration>,
     sql: &str,
 ) -> Result<Option<String>, Error> {
-    let answer = async { transaction.simple_query(sql).await.map_err(|error| Refusal::from(&error)) };
-    let rows = within(limit, sql, answer).await?;
-    Ok(rows.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
-        _ => None,
-    }))
+    within(limit, sql, source::ask(transaction.client(), sql)).await
 }

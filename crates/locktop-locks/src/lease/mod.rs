@@ -73,11 +73,8 @@
 mod force;
 mod guard;
 mod keeper;
-mod kept;
-mod lead;
 mod link;
 mod queue;
-mod standing;
 
 use std::time::Duration;
 
@@ -85,8 +82,7 @@ use crate::SchemaName;
 use locktop_base::text::one_line_prefix;
 
 pub use force::{Place, Shown, force_release};
-pub use guard::{Lease, Leases};
-pub use lead::Holder;
+pub use guard::{Holder, Lease, Leases};
 
 /// Most characters of a name.
 const NAME: usize = 200;

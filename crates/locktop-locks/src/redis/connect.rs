@@ -3,10 +3,9 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, Value};
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
-use super::error::TlsTrouble;
-use super::fault::RedisFault;
+use super::error::{RedisFault, TlsTrouble};
 use super::stream::{DialError, Stream};
 use super::tls;
 use super::url::RedisUrl;
@@ -103,17 +102,8 @@ pub struct Connection {
     server: RedisUrl,
     timeout: Duration,
     inner: MultiplexedConnection,
-    _driver: Arc<Driver>,
-}
-
-#[derive(Debug)]
-struct Driver(AbortHandle);
-
-impl Drop for Driver {
-    /// A server that does not answer would keep it alive forever.
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// A set, because dropping that aborts the task: a server that does not answer would keep it alive forever.
+    _driver: Arc<JoinSet<()>>,
 }
 
 impl Connection {
@@ -139,8 +129,9 @@ impl Connection {
         };
         let made = tokio::time::timeout(timeout, connecting).await;
         let (inner, driver) = made.map_err(|_| unanswered(server, timeout))??;
-        let driver = Arc::new(Driver(tokio::spawn(driver).abort_handle()));
-        Ok(Self { server: server.clone(), timeout, inner, _driver: driver })
+        let mut tasks = JoinSet::new();
+        tasks.spawn(driver);
+        Ok(Self { server: server.clone(), timeout, inner, _driver: Arc::new(tasks) })
     }
 
     /// The server of this connection.

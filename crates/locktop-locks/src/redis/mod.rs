@@ -2,14 +2,11 @@
 
 mod connect;
 mod error;
-mod fault;
-mod listen;
 mod stream;
 mod tls;
 mod url;
 
 pub use connect::{Command, Connection, Reply};
-pub use error::{RedisUrlError, TlsTrouble};
-pub use fault::RedisFault;
-pub(crate) use listen::listen;
+pub use error::{RedisFault, RedisUrlError, TlsTrouble};
+pub(crate) use stream::listen;
 pub use url::RedisUrl;

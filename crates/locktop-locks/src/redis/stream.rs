@@ -3,13 +3,16 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use redis::aio::{PubSub, PubSubStream};
 use redis::{ConnectionAddr, ConnectionInfo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::error::TlsTrouble;
 use super::tls::TlsFiles;
+use super::url::RedisUrl;
 
 /// Limit in bytes for the answer to the last request. The driver collects a whole answer before it can be read.
 const MOST: usize = 8 << 20;
@@ -108,4 +111,16 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(context)
     }
+}
+
+/// Subscribes to a channel, over a connection of its own, which closes with the messages. `None` if that fails or takes
+/// longer than `timeout`.
+pub(crate) async fn listen(server: &RedisUrl, timeout: Duration, channel: &str) -> Option<PubSubStream> {
+    let subscribing = async {
+        let stream = Stream::dial(&server.info, &server.tls).await.ok()?;
+        let mut listener = PubSub::new(server.info.redis_settings(), stream).await.ok()?;
+        listener.subscribe(channel).await.ok()?;
+        Some(listener.into_on_message())
+    };
+    tokio::time::timeout(timeout, subscribing).await.ok().flatten()
 }

@@ -1,4 +1,6 @@
+use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
@@ -87,5 +89,48 @@ impl Drop for Armed {
             let claim = Arc::clone(&self.claim);
             runtime.spawn(async move { claim.release(true).await });
         }
+    }
+}
+
+/// `name:` and 128 random bits, or only the bits if there is no name.
+///
+/// # Errors
+/// If the system has no random bytes.
+pub(super) fn random_value(name: &str) -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    let mut value = if name.is_empty() { String::new() } else { format!("{name}:") };
+    for byte in bytes {
+        // Writing into a string does not fail.
+        let _ = write!(value, "{byte:02x}");
+    }
+    Ok(value)
+}
+
+/// A random time between zero and `longest`; half of it if there are no random bytes.
+pub(super) fn random_delay(longest: Duration) -> Duration {
+    let share = getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
+    longest.mul_f64(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_differ_and_say_whose_they_are() {
+        let (one, other) = (random_value("worker-1").unwrap(), random_value("worker-1").unwrap());
+        assert_ne!(one, other);
+        assert!(one.starts_with("worker-1:"));
+        assert_eq!(one.len(), "worker-1:".len() + 32);
+        assert_eq!(random_value("").unwrap().len(), 32);
+    }
+
+    #[test]
+    fn delays_are_within_their_bounds() {
+        let longest = Duration::from_millis(200);
+        let delays: Vec<_> = (0..100).map(|_| random_delay(longest)).collect();
+        assert!(delays.iter().all(|delay| *delay <= longest));
+        assert!(delays.iter().any(|delay| *delay != delays[0]));
     }
 }

@@ -101,9 +101,7 @@ mod guard;
 mod line;
 mod member;
 mod options;
-mod random;
 mod servers;
-mod watchdog;
 
 pub use crate::quorum;
 pub use guard::{Guard, Released};

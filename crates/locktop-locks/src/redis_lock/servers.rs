@@ -1,13 +1,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::{Armed, Claim, Votes, count};
+use super::claim::{Armed, Claim, Votes, count, random_delay, random_value};
 use super::guard::Guard;
 use super::line::Waiter;
 use super::member::Member;
 use super::options::{LockOptions, SHORTEST_TERM, validity};
 use super::quorum;
-use super::random;
 use crate::redis::RedisUrl;
 use crate::{Error, Held as _};
 use locktop_base::clock;
@@ -66,7 +65,7 @@ impl RedisLocks {
     /// # Errors
     /// If too few servers agreed in time. What was set of the lock has been removed as far as the servers answer.
     pub async fn try_acquire(&self, key: &str) -> Result<Option<Guard>, Error> {
-        let value = random::value(&self.options.name)
+        let value = random_value(&self.options.name)
             .map_err(|error| Error::invalid(format!("this machine has no random bytes: {error}")))?;
         let claim = Claim { members: Arc::clone(&self.members), key: key.to_owned(), value };
         // From here on the value is released again, even if this future is dropped.
@@ -92,7 +91,7 @@ impl RedisLocks {
             return self.try_acquire(key).await;
         }
         let started = clock::monotonic();
-        let ticket = random::value(&self.options.name).ok();
+        let ticket = random_value(&self.options.name).ok();
         let mut waiter = Waiter::new(&self.members, key, ticket, self.options.ticket());
         let mut answer = Ok(None);
         loop {
@@ -107,7 +106,7 @@ impl RedisLocks {
             if left.is_zero() {
                 return answer;
             }
-            waiter.wait(random::delay(self.options.longest_delay).min(left)).await;
+            waiter.wait(random_delay(self.options.longest_delay).min(left)).await;
         }
     }
 

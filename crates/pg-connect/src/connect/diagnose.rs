@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use tokio_postgres::error::{DbError, SqlState};
 
 use crate::auth_watch::{AuthWatch, Refused};
-use crate::conninfo::{ConnInfo, Endpoint, Host, Negotiation, PasswordOrigin, SslMode, socket};
+use crate::conninfo::{ConnInfo, Endpoint, Host, Negotiation, PasswordOrigin, Secret, SslMode, socket};
 use crate::error::ConnectError;
 use crate::socket::Address;
 use crate::tls::{Stage, TlsError};
@@ -82,7 +82,12 @@ fn from_server(attempt: &Attempt<'_>, error: &DbError) -> ConnectError {
     let message = line(error.message());
     let code = error.code();
     if *code == SqlState::INVALID_PASSWORD {
-        ConnectError::WrongPassword { place, user, origin: origin(attempt), message }
+        ConnectError::WrongPassword {
+            place,
+            user,
+            origin: attempt.password().map(|(_, origin)| origin.clone()),
+            message,
+        }
     } else if *code == SqlState::INVALID_CATALOG_NAME {
         ConnectError::NoDatabase { place, database: line(&attempt.info.dbname), message }
     } else if *code == SqlState::TOO_MANY_CONNECTIONS {
@@ -98,11 +103,6 @@ fn from_server(attempt: &Attempt<'_>, error: &DbError) -> ConnectError {
     } else {
         ConnectError::Rejected { place, sqlstate: line(code.code()), message }
     }
-}
-
-fn origin(attempt: &Attempt<'_>) -> Option<PasswordOrigin> {
-    let given = attempt.info.password.as_ref().map(|(_, origin)| origin.clone());
-    given.or_else(|| attempt.endpoint.password.as_ref().map(|(_, path)| PasswordOrigin::File(path.clone())))
 }
 
 pub(super) fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
@@ -175,8 +175,8 @@ impl Attempt<'_> {
         let info = self.info;
         let mut config = tokio_postgres::Config::new();
         config.user(&info.user).dbname(&info.dbname);
-        if let Some(password) = self.password() {
-            config.password(password);
+        if let Some((password, _)) = self.password() {
+            config.password(password.expose());
         }
         if let Some(options) = &info.options {
             config.options(options);
@@ -198,8 +198,7 @@ impl Attempt<'_> {
         config
     }
 
-    fn password(&self) -> Option<&str> {
-        let given = self.info.password.as_ref().map(|(secret, _)| secret.expose());
-        given.or_else(|| self.endpoint.password.as_ref().map(|(secret, _)| secret.expose()))
+    fn password(&self) -> Option<&(Secret, PasswordOrigin)> {
+        self.info.password.as_ref().or(self.endpoint.password.as_ref())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::{StreamExt, stream};
 use tokio::sync::{Notify, watch};
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use tokio_postgres::{AsyncMessage, CancelToken, Client};
 
 use super::{Raw, reach};
@@ -28,17 +28,8 @@ pub struct Listening {
     pub notifications: Notifications,
     /// Why the connection has ended, in one line, as soon as it has.
     pub ended: watch::Receiver<Option<String>>,
-    driver: Driver,
-}
-
-#[derive(Debug)]
-struct Driver(AbortHandle);
-
-impl Drop for Driver {
-    /// A server that does not answer would keep the task alive forever.
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// A set, because dropping that aborts the task: a server that does not answer would keep it alive forever.
+    driver: JoinSet<()>,
 }
 
 impl Listening {
@@ -60,7 +51,8 @@ pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
     let Raw { client, connection, canceller, .. } = Box::pin(reach(info)).await?;
     let (ears, notifications) = pair();
     let (over, ended) = watch::channel(None);
-    let driver = tokio::spawn(async move {
+    let mut driver = JoinSet::new();
+    driver.spawn(async move {
         let mut connection = connection;
         let mut messages = pin!(stream::poll_fn(move |context| connection.poll_message(context)));
         let mut reason = None;
@@ -79,7 +71,7 @@ pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
         }
         over.send_replace(Some(reason.unwrap_or_else(|| "it was closed".to_owned())));
     });
-    Ok(Listening { client, canceller, notifications, ended, driver: Driver(driver.abort_handle()) })
+    Ok(Listening { client, canceller, notifications, ended, driver })
 }
 
 /// Cancels the running statement of a connection, over a new connection to the same address with the same TLS.

@@ -11,6 +11,7 @@ mod path;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use tokio_postgres::tls::TlsConnect;
@@ -120,14 +121,10 @@ async fn to_endpoint(
 
 async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectError> {
     match (&endpoint.host, endpoint.address) {
-        (Host::Unix(directory), None) => to_socket(info, endpoint, directory).await,
         // As in libpq, an address takes precedence over a socket directory.
-        (Host::Unix(directory), Some(address)) => {
-            to_addresses(info, endpoint, &directory.display().to_string(), &[address]).await
-        }
+        (host, Some(address)) => to_addresses(info, endpoint, &host.text(), &[address]).await,
+        (Host::Unix(directory), None) => to_socket(info, endpoint, directory).await,
         (Host::Local, None) => to_local(info, endpoint).await,
-        (Host::Local, Some(address)) => to_addresses(info, endpoint, "", &[address]).await,
-        (Host::Tcp(name), Some(address)) => to_addresses(info, endpoint, name, &[address]).await,
         (Host::Tcp(name), None) => to_name(info, endpoint, name).await,
     }
 }
@@ -162,16 +159,7 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectEr
 /// Whether any local user may create a socket in a directory. Directories of packages (`/var/run/postgresql`) belong to
 /// the server's role; a user who may write there controls the server anyway.
 fn is_open_to_all(directory: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        directory.metadata().map_or(true, |about| about.permissions().mode() & 0o002 != 0)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = directory;
-        true
-    }
+    directory.metadata().map_or(true, |about| about.permissions().mode() & 0o002 != 0)
 }
 
 async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Result<Raw, ConnectError> {
@@ -255,10 +243,9 @@ async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Raw, Failure> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::fs::{DirBuilder, Permissions, set_permissions};
-    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 

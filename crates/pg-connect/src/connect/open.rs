@@ -1,6 +1,5 @@
 //! One attempt at one address, under one time limit.
 
-use std::io;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -27,49 +26,36 @@ impl Failure {
     }
 }
 
-enum Trouble {
-    Dial(io::Error),
-    Server(tokio_postgres::Error),
-}
-
 impl Attempt<'_> {
     pub(super) async fn run(&self, mode: SslMode) -> Result<Raw, Failure> {
         let progress = Progress::default();
         let info = self.info;
         let tls = Connector::new(&info.tls, self.host, self.address, &info.require_auth, progress.clone());
         let (address, config) = (self.to(), self.config(mode));
-        let canceller = |client: &tokio_postgres::Client| {
-            Canceller::new(client.cancel_token(), address.clone(), tls.clone())
-        };
+        let place = || self.place.clone();
         let connecting = async {
-            let stream = address.dial().await.map_err(Trouble::Dial)?;
+            let stream = address.dial().await.map_err(|error| diagnose::unreachable(self, &error))?;
             progress.set(Stage::Reached);
             let stream = Watched::new(stream, self.watch(mode));
-            config.connect_raw(stream, tls.clone()).await.map_err(Trouble::Server)
+            let (client, connection) = config
+                .connect_raw(stream, tls.clone())
+                .await
+                .map_err(|error| diagnose::diagnose(self, progress.stage(), &error))?;
+            let used = tls.certificate();
+            used.map_err(|reason| ConnectError::CertificateNotUsed { place: place(), reason })?;
+            let canceller = Canceller::new(client.cancel_token(), address.clone(), tls.clone());
+            let tls = tls.is_encrypted().then(|| info.tls.mode.of_tls());
+            let place = Place { host: self.endpoint.host.text(), port: self.endpoint.port, tls };
+            Ok(Raw { client, connection, canceller, place })
         };
-        let failed = |error| Failure { stage: progress.stage(), error };
-        match within(info.connect_timeout, Box::pin(connecting)).await {
-            Ok(Ok((client, connection))) => match tls.certificate() {
-                Ok(()) => {
-                    let tls = tls.is_encrypted().then(|| info.tls.mode.of_tls());
-                    let place = Place { host: self.endpoint.host.text(), port: self.endpoint.port, tls };
-                    Ok(Raw { canceller: canceller(&client), client, connection, place })
-                }
-                Err(reason) => {
-                    Err(failed(ConnectError::CertificateNotUsed { place: self.place.clone(), reason }))
-                }
-            },
-            Ok(Err(Trouble::Dial(error))) => Err(failed(diagnose::unreachable(self, &error))),
-            Ok(Err(Trouble::Server(error))) => {
-                Err(failed(diagnose::diagnose(self, progress.stage(), &error)))
+        let done = within(info.connect_timeout, Box::pin(connecting)).await;
+        let late = |seconds| match progress.stage() {
+            Stage::Reaching => {
+                Err(ConnectError::TimedOut { place: place(), port: self.endpoint.port, seconds })
             }
-            Err(seconds) if progress.stage() == Stage::Reaching => Err(failed(ConnectError::TimedOut {
-                place: self.place.clone(),
-                port: self.endpoint.port,
-                seconds,
-            })),
-            Err(seconds) => Err(failed(ConnectError::Silent { place: self.place.clone(), seconds })),
-        }
+            _ => Err(ConnectError::Silent { place: place(), seconds }),
+        };
+        done.unwrap_or_else(late).map_err(|error| Failure { stage: progress.stage(), error })
     }
 }
 

@@ -245,8 +245,8 @@ pub struct Endpoint {
     pub address: Option<IpAddr>,
     /// The port (`port`), 5432 by default.
     pub port: u16,
-    /// The password from the password file, and that file.
-    pub(crate) password: Option<(Secret, PathBuf)>,
+    /// The password from the password file.
+    pub(crate) password: Option<(Secret, PasswordOrigin)>,
 }
 
 impl Endpoint {

@@ -1,7 +1,7 @@
 //! libpq's connection strings, read and written: `host=db port=5432` and `postgresql://user@host:port/dbname?key=value`.
 
 use super::ConnInfo;
-use super::settings::Origin;
+use super::settings::{Origin, Secret};
 use crate::error::ConnInfoError;
 
 // `postgresql://user:password@host:port/dbname?key=value`: libpq's URIs.
@@ -250,7 +250,7 @@ impl ConnInfo {
             ("application_name", Some(&self.application_name)),
             ("sslmode", Some(self.tls.mode.word())),
             ("password", self.password.as_ref().map(|(password, _)| password.expose())),
-            ("sslpassword", self.tls.key_password.as_ref().map(|password| password.expose())),
+            ("sslpassword", self.tls.key_password.as_ref().map(Secret::expose)),
             ("options", self.options.as_deref()),
         ] {
             if let Some(value) = value {

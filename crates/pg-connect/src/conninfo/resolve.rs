@@ -20,7 +20,7 @@ const DEFAULT_PORT: u16 = 5432;
 pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> {
     let settings = gather(sources)?;
     gss_encryption(&settings)?;
-    let text = |key| settings.get(key).map(|given| given.value.clone());
+    let text = |key| settings.text(key);
     let user = text("user").or_else(|| sources.os_user.clone()).ok_or_else(|| {
         ConnInfoError::Other(
             "no user name given, and this system has no name for this user: use -U".to_owned(),
@@ -57,7 +57,7 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
         given: settings,
     };
     if info.password.is_none() {
-        let passfile = info.given.get("passfile").map(|given| given.value.clone());
+        let passfile = info.given.text("passfile");
         look_up_passwords(&mut info, passfile, sources);
     }
     Ok(info)
@@ -72,8 +72,8 @@ fn look_up_passwords(info: &mut ConnInfo, passfile: Option<String>, sources: &So
             (Host::Local, Some(address)) => address.to_string(),
             _ => endpoint.password_host(),
         };
-        endpoint.password =
-            file.find(&host, endpoint.port, &info.dbname, &info.user).map(|secret| (secret, path.clone()));
+        let found = file.find(&host, endpoint.port, &info.dbname, &info.user);
+        endpoint.password = found.map(|secret| (secret, PasswordOrigin::File(path.clone())));
     }
     info.password_note = file.complaint;
 }

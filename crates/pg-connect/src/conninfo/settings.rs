@@ -153,6 +153,10 @@ impl Settings {
         self.said(key).filter(|given| !given.value.is_empty())
     }
 
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        self.get(key).map(|given| given.value.clone())
+    }
+
     /// The same, even if empty: some settings have no default for an empty value.
     pub(super) fn said(&self, key: &str) -> Option<&Given> {
         self.0.iter().find(|(name, _)| *name == key).map(|(_, given)| given)

@@ -103,7 +103,7 @@ pub(crate) struct TlsOptions {
 
 impl TlsOptions {
     pub(super) fn resolve(settings: &Settings, sources: &Sources<'_>) -> Result<Self, ConnInfoError> {
-        let text = |key| settings.get(key).map(|given| given.value.clone());
+        let text = |key| settings.text(key);
         let file = |key, default: &str| {
             let directory = || sources.home.as_ref().map(|home| home.join(".postgresql"));
             text(key).map(PathBuf::from).or_else(|| Some(directory()?.join(default)))

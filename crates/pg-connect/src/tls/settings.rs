@@ -32,7 +32,7 @@ pub(super) fn config(options: &TlsOptions, host: &str, shown: &Arc<Shown>) -> Re
         _ => None,
     };
     let own = OwnCertificate::load(options, &provider, shown)?;
-    let verifier = Verifier::new(Arc::clone(&provider), authorities, host);
+    let verifier = Verifier { provider: Arc::clone(&provider), authorities, host };
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions(options))
         .map_err(|error| TlsError::of(&error))?

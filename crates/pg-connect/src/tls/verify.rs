@@ -23,21 +23,13 @@ use locktop_base::text;
 /// SCRAM's channel binding relies on that.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    provider: Arc<CryptoProvider>,
-    authorities: Option<Authorities>,
+    pub(super) provider: Arc<CryptoProvider>,
+    pub(super) authorities: Option<Authorities>,
     /// The host that the certificate must be for.
-    host: Option<String>,
+    pub(super) host: Option<String>,
 }
 
 impl Verifier {
-    pub(super) fn new(
-        provider: Arc<CryptoProvider>,
-        authorities: Option<Authorities>,
-        host: Option<String>,
-    ) -> Self {
-        Self { provider, authorities, host }
-    }
-
     fn verify(
         &self,
         authorities: &Authorities,

@@ -4,9 +4,8 @@ use super::above::Ground;
 use super::fronts::Leaders;
 use super::index::{Index, Rows, awaited};
 use super::lists::Lists;
-use super::modes::Sweep;
-use super::net::{Net, count};
-use super::queue::{Draft, Entry, infer};
+use super::net::{Net, count, put};
+use super::queue::{Draft, Entry, Sweep, infer};
 use super::reach::{in_cycles, roots};
 use super::{Edge, EdgeKind, Holder, Input, Queue, WaitGraph, Waiter, reach, refine, tree};
 use crate::lock::LockModes;
@@ -102,9 +101,7 @@ fn count_blockers(queues: &[Queue], index: &mut Index) -> Vec<u32> {
             if blockers == 0 && clear.last() != Some(&number) {
                 clear.push(number);
             }
-            if let Some(count) = counts.get_mut(*group) {
-                *count = blockers;
-            }
+            put(&mut counts, *group, blockers);
         }
     }
     index.clear = clear;

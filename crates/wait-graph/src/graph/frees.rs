@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Queue;
 use super::index::{Index, Members};
-use super::modes::{PerMode, stopped_by};
+use super::queue::{PerMode, stopped_by};
 use crate::lock::{LockMode, LockModes, LockType};
 
 /// The locks that groups keep when they end.
@@ -15,6 +15,17 @@ pub(super) enum Stays {
     Advisory,
     /// All locks: only the waits end.
     All,
+}
+
+impl Stays {
+    /// Whether a group that ends releases the lock of this queue.
+    pub(super) fn releases(self, queue: &Queue) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Advisory => queue.tag.locktype() != LockType::Advisory,
+            Self::All => false,
+        }
+    }
 }
 
 /// Groups that end, and the locks that they keep.
@@ -35,14 +46,6 @@ impl<'a> Gone<'a> {
         self.groups.binary_search(&group).is_ok()
     }
 
-    fn releases(self, queue: &Queue) -> bool {
-        match self.stays {
-            Stays::Nothing => true,
-            Stays::Advisory => queue.tag.locktype() != LockType::Advisory,
-            Stays::All => false,
-        }
-    }
-
     /// The queues that the server checks when they end, ascending.
     fn touches(self, queues: &[Queue], index: &Index) -> Vec<usize> {
         // The server checks a queue only if a waiter in it requests a mode that conflicts with a released one (`UnGrantLock`
@@ -50,8 +53,9 @@ impl<'a> Gone<'a> {
         let is_awaited = |(queue, modes): &&(usize, LockModes)| {
             index.members(*queue).is_some_and(|members| members.requests.intersects(stopped_by(*modes)))
         };
-        let is_released =
-            |(queue, _): &&(usize, LockModes)| queues.get(*queue).is_some_and(|queue| self.releases(queue));
+        let is_released = |(queue, _): &&(usize, LockModes)| {
+            queues.get(*queue).is_some_and(|queue| self.stays.releases(queue))
+        };
         let mut touched = Vec::new();
         for gone in self.groups {
             let held = index.holds(*gone).iter().filter(is_awaited).filter(is_released);
@@ -98,12 +102,8 @@ struct Wakeup<'a> {
 impl<'a> Wakeup<'a> {
     fn new(index: &'a Index, (number, queue): (usize, &Queue), members: &'a Members, gone: Gone<'a>) -> Self {
         let mut gone_stops = PerMode::default();
-        if gone.releases(queue) {
-            for group in gone.groups {
-                for mode in stopped_by(index.held(*group, number)).iter() {
-                    *gone_stops.slot(mode) += 1;
-                }
-            }
+        for group in gone.groups.iter().filter(|_| gone.stays.releases(queue)) {
+            gone_stops.count(&mut LockModes::default(), stopped_by(index.held(*group, number)));
         }
         let (granted, granted_stop) = (FxHashMap::default(), PerMode::default());
         Self { index, number, members, gone, gone_stops, granted, granted_stop }
@@ -139,12 +139,6 @@ impl<'a> Wakeup<'a> {
     }
 
     fn grant(&mut self, group: usize, mode: LockMode) {
-        let stops = self.granted.entry(group).or_default();
-        for stopped in mode.conflicts().iter() {
-            if !stops.intersects(LockModes::of(stopped)) {
-                *self.granted_stop.slot(stopped) += 1;
-            }
-        }
-        *stops = stops.union(mode.conflicts());
+        self.granted_stop.count(self.granted.entry(group).or_default(), mode.conflicts());
     }
 }

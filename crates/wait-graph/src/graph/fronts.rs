@@ -83,7 +83,8 @@ pub(super) struct Leaders(FxHashMap<i32, i32>);
 impl Leaders {
     /// From the backends and, if those are hidden from the connected role, from the server's answers.
     pub(super) fn new(input: Input<'_>, rows: &[Rows]) -> Self {
-        let mut leaders = Self(input.backends.iter().filter_map(led).collect());
+        let leaders = input.backends.iter().map(|backend| (backend.pid, backend.group()));
+        let mut leaders = Self(leaders.filter(|(pid, leader)| pid != leader).collect());
         if !input.answers.is_empty() && input.backends.iter().any(is_hidden) {
             Lesson::new(input, rows).learn(&mut leaders);
         }
@@ -98,15 +99,6 @@ impl Leaders {
     fn leader(&self, pid: i32) -> i32 {
         self.0.get(&pid).copied().unwrap_or(pid)
     }
-}
-
-/// A process and its leader, if it has another one. A parallel apply worker of logical replication has a leader too,
-/// but is not a member of its lock group: the two can block each other (`pg_stat_get_activity` in
-/// `src/backend/utils/adt/pgstatfuncs.c`).
-fn led(backend: &Backend) -> Option<(i32, i32)> {
-    let leader = backend.leader_pid.filter(|leader| *leader != backend.pid)?;
-    let is_group = backend.backend_type.as_deref() != Some("logical replication parallel worker");
-    is_group.then_some((backend.pid, leader))
 }
 
 /// Whether the role may not see this backend: then `leader_pid` is always NULL.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::modes::{PerMode, stopped_by};
+use super::queue::{PerMode, stopped_by};
 use super::{Party, Queue};
 use crate::lock::{Lock, LockMode, LockModes, LockTag};
 use locktop_base::Timestamp;
@@ -77,11 +77,8 @@ impl Index {
     /// The modes in which the group holds the lock of `queue`.
     pub(super) fn held(&self, group: usize, queue: usize) -> LockModes {
         let holds = self.holds(group);
-        holds
-            .binary_search_by_key(&queue, |(queue, _)| *queue)
-            .ok()
-            .and_then(|at| holds.get(at))
-            .map_or_else(LockModes::default, |(_, modes)| *modes)
+        let at = holds.binary_search_by_key(&queue, |(queue, _)| *queue).ok();
+        at.and_then(|at| holds.get(at)).map(|(_, modes)| *modes).unwrap_or_default()
     }
 
     /// `(queue, modes)` of every awaited lock that the group holds.
@@ -114,9 +111,7 @@ impl Index {
         let number = self.queues.len();
         let mut members = Members { holders, waiters, ..Members::default() };
         for holder in &queue.holders {
-            for mode in stopped_by(holder.modes).iter() {
-                *members.stopping.slot(mode) += 1;
-            }
+            members.stopping.count(&mut LockModes::default(), stopped_by(holder.modes));
         }
         for (position, (group, waiter)) in members.waiters.iter().zip(&queue.waiters).enumerate() {
             members.requests = members.requests.union(LockModes::of(waiter.mode));
@@ -179,20 +174,15 @@ impl Sieve {
 ///
 /// A second row of a process in the same queue is left out: a process waits for one lock at a time.
 pub(super) fn awaited(locks: &[Lock]) -> Vec<Rows> {
-    let waiting: Vec<usize> = locks
-        .iter()
-        .enumerate()
-        .filter(|(_, lock)| !lock.granted && lock.mode != LockMode::SIRead)
-        .map(|(index, _)| index)
-        .collect();
+    let is_waiting = |(_, lock): &(usize, &Lock)| !lock.granted && lock.mode != LockMode::SIRead;
+    let waiting: Vec<(usize, &Lock)> = locks.iter().enumerate().filter(is_waiting).collect();
     if waiting.is_empty() {
         return Vec::new();
     }
     let mut found: Vec<Rows> = Vec::new();
     let mut by_tag: FxHashMap<LockTag, usize> = FxHashMap::default();
     let mut sieve = Sieve::new(waiting.len());
-    for index in waiting {
-        let Some(lock) = locks.get(index) else { continue };
+    for (index, lock) in waiting {
         let queue = *by_tag.entry(lock.tag).or_insert_with(|| {
             sieve.add(&lock.tag);
             found.push(Rows { tag: lock.tag, granted: Vec::new(), waiting: Vec::new() });

@@ -13,7 +13,6 @@ mod frees;
 mod fronts;
 mod index;
 mod lists;
-mod modes;
 mod net;
 mod queue;
 mod reach;
@@ -249,12 +248,8 @@ impl WaitGraph {
     /// Every group that `party` blocks directly, as in `pg_blocking_pids`, longest wait first.
     #[must_use]
     pub fn directly_behind(&self, party: Party) -> Vec<Party> {
-        let mut found = self
-            .index
-            .number(party)
-            .map_or_else(Vec::new, |group| build::to(&self.queues, &self.index, group));
-        found.sort_unstable_by_key(|behind| self.index.age(*behind));
-        found.into_iter().map(|behind| self.index.party(behind)).collect()
+        let Some(group) = self.index.number(party) else { return Vec::new() };
+        self.oldest_first(build::to(&self.queues, &self.index, group))
     }
 
     /// Every group that waits behind `party`, directly or indirectly, longest wait first.
@@ -266,9 +261,12 @@ impl WaitGraph {
     /// Every group that waits behind one of `parties` and is not one of them, longest wait first.
     #[must_use]
     pub fn blocked_by_all(&self, parties: &[Party]) -> Vec<Party> {
-        let mut found = self.behind(parties);
-        found.sort_unstable_by_key(|behind| self.index.age(*behind));
-        found.into_iter().map(|behind| self.index.party(behind)).collect()
+        self.oldest_first(self.behind(parties))
+    }
+
+    fn oldest_first(&self, mut groups: Vec<usize>) -> Vec<Party> {
+        groups.sort_unstable_by_key(|group| self.index.age(*group));
+        groups.into_iter().map(|group| self.index.party(group)).collect()
     }
 
     /// The number of groups in [`WaitGraph::blocked_by`], without sorting them.
@@ -331,9 +329,7 @@ impl WaitGraph {
         let along = &self.net.forward;
         let mut above = vec![false; self.index.len()];
         for found in Search::new(along.len()).from(group, along, self.index.len()) {
-            if let Some(above) = above.get_mut(found) {
-                *above = true;
-            }
+            net::put(&mut above, found, true);
         }
         let is_above = |root: &Party| self.index.number(*root).and_then(|root| above.get(root).copied());
         self.roots.iter().map(|root| root.party).filter(|root| is_above(root) == Some(true)).collect()

@@ -7,7 +7,7 @@
 
 use super::Queue;
 use super::index::Index;
-use super::modes::PerMode;
+use super::queue::PerMode;
 
 /// The nodes: first one for each group, then those that represent several.
 #[derive(Debug, Clone, Default)]
@@ -139,6 +139,13 @@ impl Search {
             *seen = self.round;
             self.todo.push(node);
         }
+    }
+}
+
+/// Sets a value; `at` is always in range.
+pub(super) fn put<T>(values: &mut [T], at: usize, value: T) {
+    if let Some(place) = values.get_mut(at) {
+        *place = value;
     }
 }
 

@@ -1,7 +1,9 @@
-//! The order of a wait queue, which `pg_locks` does not show.
+//! The order of a wait queue, which `pg_locks` does not show, and what is counted along it for each lock mode.
+
+use rustc_hash::FxHashMap;
 
 use super::{Queue, Waiter};
-use crate::lock::LockModes;
+use crate::lock::{LockMode, LockModes};
 
 /// A process in a queue while the graph is being built.
 #[derive(Debug, Clone)]
@@ -51,4 +53,70 @@ pub(super) fn infer(mut entries: Vec<Entry>) -> Vec<Entry> {
         queue.insert(place.unwrap_or(queue.len()), newcomer);
     }
     queue
+}
+
+/// A value for each lock mode.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PerMode<T>([T; 9]);
+
+impl<T: Copy + Default> PerMode<T> {
+    pub(super) fn get(&self, mode: LockMode) -> T {
+        // The modes count from 1.
+        self.0.get(mode as usize - 1).copied().unwrap_or_default()
+    }
+
+    pub(super) fn slot(&mut self, mode: LockMode) -> &mut T {
+        let [one, two, three, four, five, six, seven, eight, nine] = &mut self.0;
+        match mode {
+            LockMode::AccessShare => one,
+            LockMode::RowShare => two,
+            LockMode::RowExclusive => three,
+            LockMode::ShareUpdateExclusive => four,
+            LockMode::Share => five,
+            LockMode::ShareRowExclusive => six,
+            LockMode::Exclusive => seven,
+            LockMode::AccessExclusive => eight,
+            LockMode::SIRead => nine,
+        }
+    }
+}
+
+impl PerMode<u32> {
+    /// Counts a group for the modes that it was not counted for yet.
+    pub(super) fn count(&mut self, counted: &mut LockModes, modes: LockModes) {
+        for mode in modes.iter().filter(|mode| !counted.intersects(LockModes::of(*mode))) {
+            *self.slot(mode) += 1;
+        }
+        *counted = counted.union(modes);
+    }
+}
+
+/// The requests that must wait while another group holds all of `held`: conflicts are symmetric.
+pub(super) fn stopped_by(held: LockModes) -> LockModes {
+    held.iter().fold(LockModes::default(), |all, mode| all.union(mode.conflicts()))
+}
+
+/// Counts, position by position along a queue, the distinct groups that block a request there.
+#[derive(Debug, Default)]
+pub(super) struct Sweep {
+    stopping: PerMode<u32>,
+    /// For each group passed, the requests for which it was already counted.
+    passed: FxHashMap<usize, LockModes>,
+}
+
+impl Sweep {
+    /// Counts the holders too: `stopping` is the number of holders that block each mode.
+    pub(super) fn with_holders(stopping: PerMode<u32>) -> Self {
+        Self { stopping, passed: FxHashMap::default() }
+    }
+
+    /// The number of other groups that block this waiter, which then counts for those behind it. `own` is the modes in
+    /// which its group holds the lock, empty if holders are not counted.
+    pub(super) fn pass(&mut self, group: usize, own: LockModes, mode: LockMode) -> u32 {
+        let passed = self.passed.entry(group).or_insert_with(|| stopped_by(own));
+        let itself = u32::from(passed.intersects(LockModes::of(mode)));
+        let blockers = self.stopping.get(mode).saturating_sub(itself);
+        self.stopping.count(passed, mode.conflicts());
+        blockers
+    }
 }

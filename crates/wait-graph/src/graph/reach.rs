@@ -6,7 +6,7 @@ use super::Root;
 use super::above::Ground;
 use super::frees::{Gone, freed};
 use super::index::Index;
-use super::net::{Net, Search, count};
+use super::net::{Net, Search, count, put};
 use super::release::{End, release};
 
 /// Ranks the groups that block others and do not wait. `blockers` is the number of blockers of each group.
@@ -57,29 +57,28 @@ impl Walk<'_> {
         let party = index.party(group);
         let blocked = count(found.len());
         let longest_wait = found.iter().filter_map(|behind| index.since(*behind)).min();
+        let unknown = Root {
+            party,
+            blocked,
+            frees: 0,
+            in_turn: 0,
+            still_blocked: 0,
+            may_stay_blocked: blocked,
+            others_must_end: None,
+            longest_wait,
+        };
         if self.room < found.len() {
-            return Root {
-                party,
-                blocked,
-                frees: 0,
-                in_turn: 0,
-                still_blocked: 0,
-                may_stay_blocked: blocked,
-                others_must_end: None,
-                longest_wait,
-            };
+            return unknown;
         }
         self.room -= found.len();
         let release = release(self.ground, &[party], &[group], End::Session);
         Root {
-            party,
-            blocked,
             frees: count(release.now.len()),
             in_turn: count(release.in_turn.len()),
             still_blocked: count(release.still.len()),
             may_stay_blocked: count(release.unsure.len()),
             others_must_end: release.others_must_end(),
-            longest_wait,
+            ..unknown
         }
     }
 }
@@ -203,8 +202,8 @@ impl Tarjan<'_> {
     }
 
     fn enter(&mut self, node: usize) {
-        set(&mut self.order, node, self.found);
-        set(&mut self.low, node, self.found);
+        put(&mut self.order, node, self.found);
+        put(&mut self.low, node, self.found);
         self.found += 1;
         self.open.push(node);
         self.path.push((node, 0));
@@ -219,7 +218,7 @@ impl Tarjan<'_> {
     fn close(&mut self, last: usize, groups: usize, cycles: &mut Vec<Vec<usize>>) {
         let mut members = Vec::new();
         while let Some(node) = self.open.pop() {
-            set(&mut self.component, node, self.components);
+            put(&mut self.component, node, self.components);
             if node < groups {
                 members.push(node);
             }
@@ -236,10 +235,4 @@ impl Tarjan<'_> {
 
 fn get(values: &[usize], at: usize) -> usize {
     values.get(at).copied().unwrap_or(UNSEEN)
-}
-
-fn set(values: &mut [usize], at: usize, to: usize) {
-    if let Some(value) = values.get_mut(at) {
-        *value = to;
-    }
 }

@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::index::Index;
+use super::net::put;
 use super::queue::{Draft, Entry};
 use super::{Answer, Party};
 use crate::lock::LockModes;
@@ -181,9 +182,7 @@ fn settle(draft: &mut Draft, claims: Vec<Claim>, index: &Index, waits: &[u32]) -
     let Some(order) = order(&statements, entries, waits) else { return Vec::new() };
     let mut places = vec![0; order.len()];
     for (place, old) in order.iter().enumerate() {
-        if let Some(at) = places.get_mut(*old) {
-            *at = place;
-        }
+        put(&mut places, *old, place);
     }
     draft.entries = order.iter().filter_map(|old| entries.get(*old)).cloned().collect();
     let (mut marks, mut counted) = (Marks::new(index.len()), Marks::new(index.len()));

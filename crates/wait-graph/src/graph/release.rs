@@ -7,9 +7,9 @@ use super::Party;
 use super::above::{Above, Ground, has_cycle};
 use super::frees::{Gone, Stays, freed};
 use super::lists::List;
-use super::modes::{PerMode, stopped_by};
-use super::net::{Search, count};
-use crate::lock::{LockMode, LockModes, LockType};
+use super::net::{Search, count, put};
+use super::queue::{PerMode, stopped_by};
+use crate::lock::{LockMode, LockModes};
 
 /// How groups end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,22 +197,19 @@ impl<'a> Fixpoint<'a> {
         for group in self.ended {
             self.leave(*group, self.stays);
         }
+        let mut before = None;
         loop {
             while let Some(queue) = self.todo.pop() {
                 self.walk(queue);
             }
-            // Another round, as long as each releases a group.
-            let mut deferred = std::mem::take(&mut self.deferred);
-            deferred.sort_unstable();
-            deferred.dedup();
-            let before = self.released.iter().filter(|released| **released).count();
-            self.todo = deferred;
-            while let Some(queue) = self.todo.pop() {
-                self.walk(queue);
-            }
-            if self.released.iter().filter(|released| **released).count() == before {
+            let released = self.released.iter().filter(|released| **released).count();
+            if before.replace(released) == Some(released) {
                 return self.released;
             }
+            // Another round, as long as each releases a group.
+            self.todo.append(&mut self.deferred);
+            self.todo.sort_unstable();
+            self.todo.dedup();
         }
     }
 
@@ -220,9 +217,7 @@ impl<'a> Fixpoint<'a> {
     fn leave(&mut self, group: usize, stays: Stays) {
         let index = self.ground.index;
         for (queue, modes) in index.holds(group) {
-            let is_advisory =
-                self.ground.queues.get(*queue).map(|queue| queue.tag.locktype()) == Some(LockType::Advisory);
-            if stays == Stays::All || stays == Stays::Advisory && is_advisory {
+            if !self.ground.queues.get(*queue).is_some_and(|queue| stays.releases(queue)) {
                 continue;
             }
             let stopping = &mut self.touched(*queue).stopping;
@@ -259,9 +254,7 @@ impl<'a> Fixpoint<'a> {
             let is_clear =
                 !ahead.stops(*group, waiter.mode) && self.touched(number).stopping.get(waiter.mode) == own;
             if is_clear && self.passes(*group, (number, position)) {
-                if let Some(released) = self.released.get_mut(*group) {
-                    *released = true;
-                }
+                put(&mut self.released, *group, true);
                 if self.finish {
                     self.leave(*group, Stays::Nothing);
                     continue;

@@ -10,8 +10,8 @@
 use std::collections::VecDeque;
 
 use super::index::{Index, Members};
-use super::modes::{PerMode, stopped_by};
-use super::net::{Net, count};
+use super::net::{Net, count, put};
+use super::queue::{PerMode, stopped_by};
 use super::reach::Components;
 use super::{EdgeKind, Party, Queue, Root, Tree, TreeNode};
 use crate::lock::{LockMode, LockModes};
@@ -67,9 +67,7 @@ pub(super) fn plant(ground: &Ground<'_>) -> Tree {
     let mut root_ranks = vec![usize::MAX; index.len()];
     let numbers: Vec<usize> = ground.roots.iter().filter_map(|root| index.number(root.party)).collect();
     for (rank, group) in numbers.iter().enumerate() {
-        if let Some(place) = root_ranks.get_mut(*group) {
-            *place = rank;
-        }
+        put(&mut root_ranks, *group, rank);
     }
     let ranks: Vec<Rank> =
         root_ranks.iter().enumerate().map(|(group, rank)| (*rank, index.age(group))).collect();
@@ -127,14 +125,11 @@ fn link_cycles(ground: &Ground<'_>, links: &mut [Option<Link>], cycle_of: &mut [
     let mut from: Vec<Option<usize>> = vec![None; component.len()];
     for (number, cycle) in ground.components.cycles.iter().enumerate() {
         for group in cycle {
-            if let Some(place) = cycle_of.get_mut(*group) {
-                *place = Some(number);
-            }
+            put(cycle_of, *group, Some(number));
         }
         let Some(top) = cycle.first().copied() else { continue };
-        if let (Some(link), Some(from)) = (links.get_mut(top), from.get_mut(top)) {
-            (*link, *from) = (None, Some(top));
-        }
+        put(links, top, None);
+        put(&mut from, top, Some(top));
         let mut todo = VecDeque::from([top]);
         while let Some(node) = todo.pop_front() {
             let Some(Some(origin)) = from.get(node).copied() else { continue };
@@ -145,8 +140,8 @@ fn link_cycles(ground: &Ground<'_>, links: &mut [Option<Link>], cycle_of: &mut [
                 }
                 let is_group = *next < ground.index.len();
                 *place = Some(if is_group { *next } else { origin });
-                if is_group && let Some(link) = links.get_mut(*next) {
-                    *link = edge(ground, *next, origin);
+                if is_group {
+                    put(links, *next, edge(ground, *next, origin));
                 }
                 todo.push_back(*next);
             }

@@ -1,19 +1,14 @@
 //! A connection for each lock.
 
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
-
-use super::{CANCEL, Client, Conn, Error, GOODBYE, Refusal, Source, ask, message, spawn};
-use pg_connect::connect::{Canceller, Connection, connect};
+use super::{CANCEL, Conn, Error, GOODBYE, Refusal, Source, ask, spawn};
+use pg_connect::connect::{Listening, listen};
 use pg_connect::conninfo::ConnInfo;
 
 /// A connection of this crate's own. Dropping it closes it.
 #[derive(Debug)]
 pub struct Direct {
-    client: Client,
-    canceller: Canceller,
-    driver: AbortHandle,
-    ended: watch::Receiver<Option<String>>,
+    /// `None` only while this is being dropped.
+    connection: Option<Listening>,
     /// A statement is in progress.
     is_busy: bool,
 }
@@ -22,18 +17,7 @@ impl Source for ConnInfo {
     type Conn = Direct;
 
     async fn get(&self) -> Result<Direct, Error> {
-        let Connection { client, canceller, driver } = connect(self).await?;
-        let (sender, ended) = watch::channel(None);
-        let handle = driver.abort_handle();
-        tokio::spawn(async move {
-            let reason = match driver.await {
-                Ok(Ok(())) => "the connection was closed".to_owned(),
-                Ok(Err(error)) => message(&error),
-                Err(_) => "its task was stopped".to_owned(),
-            };
-            let _ = sender.send(Some(reason));
-        });
-        Ok(Direct { client, canceller, driver: handle, ended, is_busy: false })
+        Ok(Direct { connection: Some(listen(self).await?), is_busy: false })
     }
 }
 
@@ -46,17 +30,20 @@ impl Conn for Direct {
          pg_catalog.set_config('tcp_user_timeout', '60s', false); ";
 
     async fn ask(&mut self, sql: &str) -> Result<Option<String>, Refusal> {
+        let Some(connection) = &self.connection else {
+            return Err(Refusal::Lost("it was closed".to_owned()));
+        };
         self.is_busy = true;
-        let answer = ask(&self.client, sql).await;
+        let answer = ask(&connection.client, sql).await;
         self.is_busy = false;
         answer
     }
 
     async fn ended(&mut self) -> String {
-        match self.ended.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().unwrap_or_default(),
-            Err(_) => "its task was stopped".to_owned(),
-        }
+        let stopped = || "its task was stopped".to_owned();
+        let Some(connection) = &mut self.connection else { return stopped() };
+        let reason = connection.ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        reason.unwrap_or_else(stopped)
     }
 
     fn discard(self) {}
@@ -64,21 +51,16 @@ impl Conn for Direct {
 
 impl Drop for Direct {
     fn drop(&mut self) {
-        let driver = self.driver.clone();
+        let Some(connection) = self.connection.take() else { return };
         if self.is_busy {
-            driver.abort();
             // A backend that waits for a lock does not notice that its client has disconnected.
-            let canceller = self.canceller.clone();
-            return spawn(async move { canceller.cancel(CANCEL).await });
+            let canceller = connection.canceller.clone();
+            drop(connection);
+            spawn(async move { canceller.cancel(CANCEL).await });
+        } else {
+            // The driver sends a Terminate message, since a server with TLS would log an error otherwise. But it first waits
+            // for the answers to all other requests on this connection.
+            spawn(connection.close(GOODBYE));
         }
-        if tokio::runtime::Handle::try_current().is_err() {
-            return driver.abort();
-        }
-        // The driver sends a Terminate message, since a server with TLS would log an error otherwise. But it first waits for
-        // the answers to all other requests on this connection.
-        spawn(async move {
-            tokio::time::sleep(GOODBYE).await;
-            driver.abort();
-        });
     }
 }

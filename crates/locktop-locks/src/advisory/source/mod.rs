@@ -19,7 +19,6 @@ pub use crate::Refusal;
 #[cfg(feature = "bb8")]
 pub use bb8::{Lent, WithTls};
 pub use direct::Direct;
-use pg_connect::message;
 
 /// Longest attempt to cancel a wait for a lock.
 pub(crate) const CANCEL: Duration = Duration::from_secs(5);
@@ -104,7 +103,7 @@ async fn closed(client: &Client) -> String {
             }
             _ = ping.tick() => match tokio::time::timeout(PING, client.check_connection()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => return message(&error),
+                Ok(Err(error)) => return pg_connect::message(&error),
                 Err(_) => return format!("the server has not answered for {} s", PING.as_secs()),
             },
         }
