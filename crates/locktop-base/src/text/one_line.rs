@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthChar;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::width::{ELLIPSIS, width};
 
@@ -86,52 +86,33 @@ struct Line {
     out: String,
     /// Pending white space, which is added when something follows it.
     blank: bool,
-    /// Zero-width characters since the last one with a width.
-    marks: u8,
+    filter: Filter,
 }
 
 impl Line {
     fn with_capacity(bytes: usize) -> Self {
-        Self { out: String::with_capacity(bytes), blank: false, marks: 0 }
+        Self { out: String::with_capacity(bytes), blank: false, filter: Filter::default() }
     }
 
     /// Adds a character and returns how many columns it takes on its own.
     fn push(&mut self, c: char) -> usize {
-        let shown = match class(c) {
-            Class::Keep if c == ' ' => {
+        match self.filter.show(c) {
+            Shown::Nothing => 0,
+            Shown::Space | Shown::Newline => {
                 self.blank = true;
-                return 0;
+                0
             }
-            Class::Space | Class::Newline => {
-                self.blank = true;
-                return 0;
-            }
-            Class::Number => {
-                self.marks = 0;
+            Shown::Number(number) => {
                 let blank = self.blank();
-                let number = number(c);
                 self.out.push_str(&number);
-                return usize::from(blank) + number.len();
+                usize::from(blank) + number.len()
             }
-            Class::Mark => {
-                if self.marks >= MAX_MARKS {
-                    return 0;
-                }
-                self.marks += 1;
-                c
+            Shown::Char(c) => {
+                let blank = self.blank();
+                self.out.push(c);
+                usize::from(blank) + c.width().unwrap_or(0)
             }
-            Class::Keep => {
-                self.marks = 0;
-                c
-            }
-            Class::Replace(other) => {
-                self.marks = 0;
-                other
-            }
-        };
-        let blank = self.blank();
-        self.out.push(shown);
-        usize::from(blank) + shown.width().unwrap_or(0)
+        }
     }
 
     fn blank(&mut self) -> bool {
@@ -153,20 +134,43 @@ impl Line {
 
 /// How many zero-width characters may follow one another. More would pile up over adjacent lines; no orthography needs as
 /// many.
-pub(super) const MAX_MARKS: u8 = 6;
+const MAX_MARKS: u8 = 6;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
-    Keep,
-    /// A combining mark or other zero-width part of a grapheme.
-    Mark,
+/// What is shown of a character.
+enum Shown {
+    Nothing,
     /// White space that does not end a line.
     Space,
     /// White space that ends a line.
     Newline,
-    /// Its code point is shown instead: see [`number`].
-    Number,
-    Replace(char),
+    /// The code point, as `<U+200B>`.
+    Number(String),
+    Char(char),
+}
+
+/// Makes the characters of a text harmless, one after another.
+#[derive(Default)]
+struct Filter {
+    /// Zero-width characters since the last one with a width.
+    marks: u8,
+}
+
+impl Filter {
+    fn show(&mut self, c: char) -> Shown {
+        let shown = class(c);
+        match shown {
+            Shown::Space | Shown::Newline => {}
+            // A combining mark or other zero-width part of a grapheme.
+            Shown::Char(c) if !c.is_ascii() && c.width() == Some(0) => {
+                if self.marks >= MAX_MARKS {
+                    return Shown::Nothing;
+                }
+                self.marks += 1;
+            }
+            _ => self.marks = 0,
+        }
+        shown
+    }
 }
 
 /// Classifies a character.
@@ -176,32 +180,26 @@ pub(super) enum Class {
 ///   and overrides, zero-width spaces, tags and all other characters that Unicode's `DerivedCoreProperties.txt` lists as
 ///   `Default_Ignorable_Code_Point`. They could make one text pass for another, and terminals disagree on the width of
 ///   some sequences that they form. For the latter reason emoji modifiers become code points, too.
-pub(super) fn class(c: char) -> Class {
+fn class(c: char) -> Shown {
     match c {
-        ' '..='~' => Class::Keep,
-        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Class::Newline,
-        '\t' => Class::Space,
-        '\0'..='\u{1f}' => Class::Replace(picture(c)),
-        '\u{7f}' => Class::Replace('␡'),
-        _ if c.is_control() || is_unseen(c) => Class::Number,
+        ' ' | '\t' => Shown::Space,
+        '!'..='~' => Shown::Char(c),
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Shown::Newline,
+        '\0'..='\u{1f}' => Shown::Char(picture(c)),
+        '\u{7f}' => Shown::Char('␡'),
+        _ if c.is_control() || is_unseen(c) => Shown::Number(format!("<U+{:04X}>", u32::from(c))),
         // Halfwidth sound marks count as no column in a grapheme but take one on a terminal; the standalone marks read the same,
         // and their width is agreed on.
-        '\u{ff9e}' => Class::Replace('\u{309b}'),
-        '\u{ff9f}' => Class::Replace('\u{309c}'),
-        _ if c.is_whitespace() => Class::Space,
-        _ if unicode_width::UnicodeWidthChar::width(c) == Some(0) => Class::Mark,
-        _ => Class::Keep,
+        '\u{ff9e}' => Shown::Char('\u{309b}'),
+        '\u{ff9f}' => Shown::Char('\u{309c}'),
+        _ if c.is_whitespace() => Shown::Space,
+        _ => Shown::Char(c),
     }
 }
 
 /// The picture of a C0 control character, `␛` for ESC.
 fn picture(c: char) -> char {
     char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER)
-}
-
-/// The code point of a character that has no picture, as `<U+200B>`.
-pub(super) fn number(c: char) -> String {
-    format!("<U+{:04X}>", u32::from(c))
 }
 
 /// Whether a character is invisible on its own.
@@ -225,4 +223,130 @@ fn is_invisible(c: char) -> bool {
         | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+const TAB: usize = 4;
+
+/// `text` in lines of at most `columns` columns: its newlines are kept, longer lines are broken between words (or within
+/// a word that is itself too long), tabs become blanks, and everything else is as in [`one_line`]. Leading and
+/// trailing empty lines are removed. With 0 columns there are no lines.
+#[must_use]
+pub fn lines(text: &str, columns: usize) -> Vec<String> {
+    let mut out = Vec::new();
+    if columns == 0 {
+        return out;
+    }
+    for line in harmless(text).split('\n') {
+        wrap(line, columns, &mut out);
+    }
+    let leading = out.iter().take_while(|line| line.is_empty()).count();
+    out.drain(..leading);
+    let trailing = out.iter().rev().take_while(|line| line.is_empty()).count();
+    out.truncate(out.len() - trailing);
+    out
+}
+
+/// All lines, with only harmless characters, blanks and `\n`.
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut column, mut filter) = (0, Filter::default());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match filter.show(c) {
+            Shown::Nothing => {}
+            Shown::Newline => {
+                if c == '\r' {
+                    rest.next_if_eq(&'\n');
+                }
+                out.push('\n');
+                column = 0;
+            }
+            Shown::Space => {
+                let blanks = if c == '\t' { TAB - column % TAB } else { 1 };
+                out.extend(std::iter::repeat_n(' ', blanks));
+                column += blanks;
+            }
+            Shown::Number(number) => {
+                column += number.len();
+                out.push_str(&number);
+            }
+            Shown::Char(c) => {
+                out.push(c);
+                column += c.width().unwrap_or(0);
+            }
+        }
+    }
+    out
+}
+
+/// Breaks one line at spaces; its indentation, limited to half of the columns, is repeated in the continuation lines.
+fn wrap(line: &str, columns: usize, out: &mut Vec<String>) {
+    let line = line.trim_end_matches(' ');
+    let body = line.trim_start_matches(' ');
+    // A deep indentation must leave room for the words.
+    let indent = (line.len() - body.len()).min(columns / 2);
+    let mut paragraph = Paragraph { out, line: " ".repeat(indent), used: indent, columns };
+    let (mut blanks, mut word, mut word_width) = (0, String::new(), 0);
+    for grapheme in body.graphemes(true) {
+        if grapheme == " " {
+            paragraph.word(std::mem::take(&mut blanks), &word, word_width);
+            word.clear();
+            word_width = 0;
+            blanks += 1;
+        } else {
+            word.push_str(grapheme);
+            word_width += grapheme.width();
+        }
+    }
+    paragraph.word(blanks, &word, word_width);
+    let last = paragraph.line;
+    out.push(last);
+}
+
+struct Paragraph<'a> {
+    out: &'a mut Vec<String>,
+    line: String,
+    used: usize,
+    columns: usize,
+}
+
+impl Paragraph<'_> {
+    fn word(&mut self, blanks: usize, word: &str, width: usize) {
+        if self.used + blanks + width <= self.columns {
+            self.line.extend(std::iter::repeat_n(' ', blanks));
+            self.line.push_str(word);
+            self.used += blanks + width;
+            return;
+        }
+        if self.used > 0 && !self.line.trim_start().is_empty() {
+            self.end_line();
+        }
+        for grapheme in word.graphemes(true) {
+            if grapheme.width() <= self.columns {
+                self.piece(grapheme);
+                continue;
+            }
+            // Some scripts join any number of letters into one grapheme.
+            for c in grapheme.chars() {
+                let c = if c.width().unwrap_or(0) > self.columns { ELLIPSIS } else { c };
+                self.piece(c.encode_utf8(&mut [0; 4]));
+            }
+        }
+    }
+
+    /// Adds a part of a word; it must not be wider than a line.
+    fn piece(&mut self, piece: &str) {
+        let columns = piece.width();
+        if self.used + columns > self.columns {
+            self.end_line();
+        }
+        self.line.push_str(piece);
+        self.used += columns;
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        self.out.push(line.trim_end_matches(' ').to_owned());
+        self.used = 0;
+    }
 }

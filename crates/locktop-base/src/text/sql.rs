@@ -9,7 +9,8 @@ pub fn literal(text: &str) -> String {
     if one_line(text) == text && !text.contains('\\') {
         return format!("'{}'", text.replace('\'', "''"));
     }
-    format!("E'{}'", escaped(text, '\''))
+    let escaped: String = text.chars().map(|character| unicode(character, '\'', "\\U", 8)).collect();
+    format!("E'{escaped}'")
 }
 
 /// A quoted identifier on one safe line that means exactly `name`.
@@ -21,10 +22,6 @@ pub fn identifier(name: &str) -> String {
     // `U&""` has no escapes other than those of Unicode: a backslash is doubled there, too.
     let text: String = name.chars().map(|character| unicode(character, '"', "\\+", 6)).collect();
     format!("U&\"{text}\"")
-}
-
-fn escaped(text: &str, quote: char) -> String {
-    text.chars().map(|character| unicode(character, quote, "\\U", 8)).collect()
 }
 
 /// Escapes a character for a quoted form in which a backslash escapes.

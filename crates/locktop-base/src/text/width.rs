@@ -37,13 +37,7 @@ pub fn fit_with(text: &str, columns: usize, ellipsis: char) -> Cow<'_, str> {
     match cut(text, columns) {
         None => Cow::Borrowed(text),
         Some(_) if columns == 0 => Cow::Borrowed(""),
-        Some(end) => {
-            let kept = text.get(..end).unwrap_or_default();
-            let mut out = String::with_capacity(kept.len() + ellipsis.len_utf8());
-            out.push_str(kept);
-            out.push(ellipsis);
-            Cow::Owned(out)
-        }
+        Some(end) => Cow::Owned(format!("{}{ellipsis}", text.get(..end).unwrap_or_default())),
     }
 }
 
@@ -74,19 +68,10 @@ pub fn fit_middle(text: &str, columns: usize) -> Cow<'_, str> {
 pub fn fit_pad(text: &str, columns: usize, align: Align) -> String {
     let fitted = fit(text, columns);
     let blanks = columns.saturating_sub(width(&fitted));
-    let mut out = String::with_capacity(fitted.len() + blanks);
-    let fill = std::iter::repeat_n(' ', blanks);
     match align {
-        Align::Left => {
-            out.push_str(&fitted);
-            out.extend(fill);
-        }
-        Align::Right => {
-            out.extend(fill);
-            out.push_str(&fitted);
-        }
+        Align::Left => format!("{fitted}{:blanks$}", ""),
+        Align::Right => format!("{:blanks$}{fitted}", ""),
     }
-    out
 }
 
 /// The position to cut at so that an ellipsis still fits; `None` if all of `text` fits. Reads no further than necessary.
