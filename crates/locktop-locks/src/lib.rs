@@ -21,13 +21,12 @@ pub mod pooler;
 pub mod redis;
 #[cfg(feature = "redis")]
 pub mod redis_lock;
-mod schema_name;
 
+pub use call::{NameError, SchemaName};
 pub use error::{Error, Lost, PoolerError, Refusal};
 pub use held::{Held, Run};
 pub use locktop_base::LockKey;
 pub use pg_connect;
-pub use schema_name::{NameError, SchemaName};
 
 /// The majority of N servers: N/2 + 1.
 #[must_use]

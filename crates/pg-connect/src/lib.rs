@@ -17,12 +17,11 @@ mod auth_watch;
 pub mod connect;
 pub mod conninfo;
 pub mod error;
-mod message;
 mod socket;
 mod tls;
 
-pub use connect::Backoff;
-pub use message::{message, refusal};
+pub use connect::diagnose::{message, refusal};
+pub use connect::open::Backoff;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -3,7 +3,7 @@
 //! Every column may be NULL: a role without `pg_read_all_stats` sees only `pid`, the database, the user and
 //! the application of other roles' sessions (`src/backend/utils/adt/pgstatfuncs.c`, `HAS_PGSTAT_PERMISSIONS`).
 
-use crate::lock::words;
+use crate::tag::words;
 use locktop_base::{QueryText, Text, Timestamp};
 
 /// Identifies one backend for its lifetime: a process ID alone is reused.

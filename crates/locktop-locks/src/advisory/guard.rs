@@ -29,7 +29,8 @@ impl Guard {
         let (calls, requests) = mpsc::channel(1);
         let (report, lost) = watch::channel(None);
         let (taken, held) = watch::channel(held);
-        tokio::spawn(keep(session, requests, taken, Report(Some(report))));
+        let stopped = Some(Lost::Ended("its task was stopped".to_owned()));
+        tokio::spawn(keep(session, requests, taken, Report { to: report, loss: stopped }));
         Self { pid, held, calls, lost }
     }
 
@@ -94,26 +95,17 @@ impl Held for Guard {
     }
 }
 
-/// Reports the loss of the lock, even if the task is stopped.
-struct Report(Option<watch::Sender<Option<Lost>>>);
-
-impl Report {
-    fn lost(mut self, why: Lost) {
-        if let Some(sender) = self.0.take() {
-            let _ = sender.send(Some(why));
-        }
-    }
-
-    /// The lock was released, or its guard dropped.
-    fn finish(mut self) {
-        self.0 = None;
-    }
+/// Reports the loss of the lock when it is dropped, even if the task is stopped.
+struct Report {
+    to: watch::Sender<Option<Lost>>,
+    /// `None` if the lock was released, or its guard dropped.
+    loss: Option<Lost>,
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
-        if let Some(sender) = self.0.take() {
-            let _ = sender.send(Some(Lost::Ended("its task was stopped".to_owned())));
+        if self.loss.is_some() {
+            self.to.send_replace(self.loss.take());
         }
     }
 }
@@ -123,7 +115,7 @@ async fn keep<C: Conn>(
     mut session: Session<C>,
     mut requests: mpsc::Receiver<Request>,
     held: watch::Sender<Vec<(Key, Mode)>>,
-    report: Report,
+    mut report: Report,
 ) {
     let why = loop {
         let request = tokio::select! {
@@ -132,14 +124,18 @@ async fn keep<C: Conn>(
             request = requests.recv() => request,
         };
         match request {
-            None => return report.finish(),
+            None => {
+                report.loss = None;
+                return;
+            }
             Some(Request::Release(reply)) => {
                 let list = held.borrow().clone();
                 let answer = session.release(&list).await;
                 if answer.is_ok() {
                     session.give_back();
                 }
-                report.finish();
+                report.loss = None;
+                drop(report);
                 let _ = reply.send(answer);
                 return;
             }
@@ -163,7 +159,7 @@ async fn keep<C: Conn>(
         }
     };
     drop(session);
-    report.lost(why);
+    report.loss = Some(why);
 }
 
 /// Takes one more lock. If a wait times out or is cancelled just as the lock is granted, the server reports an error but keeps

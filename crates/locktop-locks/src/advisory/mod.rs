@@ -62,20 +62,25 @@
 //! end of a wait; with [`Wait::Forever`] it is never given up.
 
 mod guard;
-mod key;
 mod locks;
 mod session;
 pub mod source;
-mod transaction;
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+use tokio_postgres::Transaction;
+use tokio_postgres::error::SqlState;
+
+use crate::Error;
 pub use guard::Guard;
-pub use key::Key;
 pub use locks::{Holder, Locks, NAMED};
-use session::TIMEOUT;
+use locktop_base::LockKey;
+use session::{Call, Level, TIMEOUT};
+use source::within;
 pub use source::{Conn, Source};
-pub use transaction::xact_lock;
 
 /// The mode of a lock: which other requests it blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -124,6 +129,185 @@ impl Wait {
     }
 }
 
+/// Longest name that is sent with a lock, in bytes: `pg_stat_activity` keeps 1,024 bytes of a statement.
+const SHOWN: usize = 200;
+
+/// The key of an advisory lock. All keys of a database share one lock manager.
+///
+/// A name is hashed to a 64-bit key, [`Key::named`], which SQL computes in the same way:
+///
+/// ```sql
+/// SELECT ('x' || left(encode(sha256(convert_to('locktop-lock:' || 'invoice:7', 'UTF8')), 'hex'), 16))::bit(64)::bigint
+/// ```
+///
+/// A statement that locks a name has it in a comment, so it is in `pg_stat_activity.query` of the holder and of those who
+/// wait, and in the server's log of a long wait; locktop shows it. The comment of [`Locks::elect`](super::Locks::elect) begins with
+/// `lead` instead of `lock`, by which locktop recognizes an election. There is no comment for a name of more than 200 bytes, or with
+/// `/*`, `*/` or a control character. A name must not be a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Key {
+    /// One 64-bit key.
+    Bigint(i64),
+    /// Two 32-bit keys; never in conflict with a 64-bit key.
+    Pair(i32, i32),
+    /// The 64-bit key of this name.
+    Named(i64, Arc<str>),
+}
+
+impl Key {
+    /// The key of a name: the first 8 bytes, big-endian, of the SHA-256 of `locktop-lock:` and the name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        let hash = Sha256::new_with_prefix("locktop-lock:").chain_update(name).finalize();
+        let first = hash.first_chunk().copied().unwrap_or_default();
+        Self::Named(i64::from_be_bytes(first), name.into())
+    }
+
+    /// The key as it is in `pg_locks`.
+    #[must_use]
+    pub fn number(&self) -> LockKey {
+        match *self {
+            Self::Bigint(key) | Self::Named(key, _) => LockKey::Bigint(key),
+            Self::Pair(first, second) => LockKey::Pair(first, second),
+        }
+    }
+
+    /// The name as a comment of a statement, after a word that tells what it is for; if it has a name that fits.
+    fn comment(&self, word: &str) -> Option<String> {
+        let Self::Named(_, name) = self else { return None };
+        let ends_comment = name.contains("*/") || name.contains("/*");
+        let is_safe = name.len() <= SHOWN && !ends_comment && !name.contains(char::is_control);
+        is_safe.then(|| format!("/* {word} {name} */ "))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bigint(key) => key.fmt(f),
+            Self::Pair(first, second) => write!(f, "({first}, {second})"),
+            Self::Named(_, name) => write!(f, "{name:?}"),
+        }
+    }
+}
+
+impl From<&str> for Key {
+    fn from(name: &str) -> Self {
+        Self::named(name)
+    }
+}
+
+impl From<String> for Key {
+    fn from(name: String) -> Self {
+        Self::named(&name)
+    }
+}
+
+impl From<&String> for Key {
+    fn from(name: &String) -> Self {
+        Self::named(name)
+    }
+}
+
+impl From<i64> for Key {
+    fn from(key: i64) -> Self {
+        Self::Bigint(key)
+    }
+}
+
+impl From<(i32, i32)> for Key {
+    fn from((first, second): (i32, i32)) -> Self {
+        Self::Pair(first, second)
+    }
+}
+
+impl From<&Key> for Key {
+    fn from(key: &Key) -> Self {
+        key.clone()
+    }
+}
+
+/// Acquires a lock that lasts until the transaction ends; false if it is not granted in time. It cannot be released
+/// before, except by a ROLLBACK to an earlier savepoint. Works through any pooler.
+///
+/// With [`Wait::Forever`] the transaction's own `lock_timeout` and `statement_timeout` apply, if it has any. With
+/// [`Wait::AtMost`] its `lock_timeout` is replaced during the wait, and a savepoint keeps the transaction usable if the
+/// wait fails.
+///
+/// The connection is the caller's, so a wait that is dropped is not cancelled: the statement continues until the lock is
+/// granted or the limit is over. The next statement on the connection waits for it, even if a pool has given the connection
+/// to another task. Pass a limit instead of adding a timeout, or cancel the statement with a
+/// [`CancelToken`](tokio_postgres::CancelToken).
+///
+/// ```no_run
+/// # use locktop_locks::advisory::{Key, Mode, Wait, xact_lock};
+/// # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let transaction = client.transaction().await?;
+/// if xact_lock(&transaction, Key::Pair(7, 42), Mode::Exclusive, Wait::Never).await? {
+///     transaction.batch_execute("UPDATE accounts SET balance = 0").await?;
+///     transaction.commit().await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the server refuses, does not answer in time or the connection ends. The transaction can then only be rolled back.
+pub async fn xact_lock(
+    transaction: &Transaction<'_>,
+    key: impl Into<Key>,
+    mode: Mode,
+    wait: Wait,
+) -> Result<bool, Error> {
+    let key = key.into();
+    let (comment, key) =
+        (key.comment("lock").filter(|name| name.is_ascii()).unwrap_or_default(), key.number());
+    let call = format!("{comment}SELECT {}", Call::Lock(Level::Transaction, mode, key).call());
+    match wait.lock_timeout() {
+        None => {
+            let call = format!("{comment}SELECT {}", Call::Try(Level::Transaction, mode, key).call());
+            Ok(ask(transaction, wait.timeout(), &call).await?.as_deref() == Some("t"))
+        }
+        Some(0) => ask(transaction, wait.timeout(), &call).await.map(|_| true),
+        Some(limit) => at_most(transaction, &call, limit, wait.timeout()).await,
+    }
+}
+
+/// The setting is restored in the message that changes it, so that nothing remains of it even if the caller does not wait
+/// for the answer: the server executes the whole message, or undoes all of it since the savepoint.
+async fn at_most(
+    transaction: &Transaction<'_>,
+    call: &str,
+    limit: u32,
+    timeout: Option<Duration>,
+) -> Result<bool, Error> {
+    let setting = "SELECT pg_catalog.current_setting('lock_timeout')";
+    let before = ask(transaction, Some(TIMEOUT), setting).await?.unwrap_or_default();
+    let before = before.replace('\'', "''");
+    let sql = format!(
+        "SAVEPOINT locktop_wait; SET LOCAL lock_timeout = {limit}; {call}; SET LOCAL lock_timeout = '{before}'; \
+         RELEASE SAVEPOINT locktop_wait"
+    );
+    match ask(transaction, timeout, &sql).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.sqlstate() == Some(SqlState::LOCK_NOT_AVAILABLE.code()) => {
+            let back = "ROLLBACK TO SAVEPOINT locktop_wait; RELEASE SAVEPOINT locktop_wait";
+            ask(transaction, Some(TIMEOUT), back).await?;
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn ask(
+    transaction: &Transaction<'_>,
+    limit: Option<Duration>,
+    sql: &str,
+) -> Result<Option<String>, Error> {
+    within(limit, sql, source::ask(transaction.client(), sql)).await
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +325,17 @@ mod tests {
         ] {
             assert_eq!(wait.lock_timeout(), expected, "{wait:?}");
         }
+    }
+
+    #[test]
+    fn a_name_is_in_a_comment_only_if_it_cannot_end_it() {
+        for name in ["invoice:7", "/jobs/daily", "*", "all *", "/"] {
+            assert_eq!(Key::named(name).comment("lock"), Some(format!("/* lock {name} */ ")));
+        }
+        for name in ["a*/ SELECT 1", "/*", "*/", "a\nb", &"x".repeat(201)] {
+            assert_eq!(Key::named(name).comment("lock"), None, "{name}");
+        }
+        assert_eq!(Key::Bigint(1).comment("lock"), None);
+        assert_ne!(Key::named("a").number(), Key::named("b").number());
     }
 }

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Row};
 use super::{LeaseId, Request};
 use crate::Error;
 use crate::advisory::source::{CANCEL, GOODBYE};
-use crate::schema_name::literal;
+use crate::call::literal;
 use locktop_base::clock;
 use pg_connect::connect::{Listening, listen};
 use pg_connect::conninfo::ConnInfo;
@@ -112,26 +112,15 @@ impl Link {
     /// Asks for the lease; if `in_turn`, only when no session is the first in its queue.
     pub(super) async fn acquire(&mut self, owner: &str, in_turn: bool) -> Result<Attempt, Error> {
         self.client().await?;
-        let (sent, limit) = (clock::since_boot(), self.term);
-        let answer = tokio::time::timeout(limit, self.try_acquire(owner, in_turn)).await;
-        let Ok(answer) = answer else {
+        let limit = self.term;
+        tokio::time::timeout(limit, self.try_acquire(owner, in_turn)).await.unwrap_or_else(|_| {
             self.close();
-            return Err(Error::silent("lease_acquire", limit));
-        };
-        let (token, left, key) = answer?;
-        let left = left.map(|seconds| {
-            let endless = if seconds > 0.0 { Duration::MAX } else { Duration::ZERO };
-            Duration::try_from_secs_f64(seconds).unwrap_or(endless)
-        });
-        Ok(Attempt { granted: token.map(|token| (token, sent)), left, key })
+            Err(Error::silent("lease_acquire", limit))
+        })
     }
 
-    /// The token, the seconds that were left of the term before, and the key of the queue.
-    async fn try_acquire(
-        &mut self,
-        owner: &str,
-        in_turn: bool,
-    ) -> Result<(Option<i64>, Option<f64>, i64), Error> {
+    async fn try_acquire(&mut self, owner: &str, in_turn: bool) -> Result<Attempt, Error> {
+        let sent = clock::since_boot();
         let (what, schema) = ("lease_acquire", self.schema.clone());
         let (lease, key, secs) = (self.lease.clone(), self.key.clone(), self.term.as_secs_f64());
         let (id, kind, acquire, column, row): (&(dyn ToSql + Sync), _, _, _, _) = match &lease {
@@ -158,8 +147,13 @@ impl Link {
         let failed = |error| Error::column(what, &error);
         let row = row.ok_or_else(|| Error::no_row(what))?;
         self.row = row.try_get(3).map_err(failed)?;
-        let left = row.try_get(1).map_err(failed)?;
-        Ok((row.try_get(0).map_err(failed)?, left, row.try_get(2).map_err(failed)?))
+        let token: Option<i64> = row.try_get(0).map_err(failed)?;
+        let left: Option<f64> = row.try_get(1).map_err(failed)?;
+        let left = left.map(|seconds| {
+            let endless = if seconds > 0.0 { Duration::MAX } else { Duration::ZERO };
+            Duration::try_from_secs_f64(seconds).unwrap_or(endless)
+        });
+        Ok(Attempt { granted: token.map(|token| (token, sent)), left, key: row.try_get(2).map_err(failed)? })
     }
 
     /// Whether it was renewed; `None` if the row is locked.

@@ -6,7 +6,7 @@ mod stream;
 mod tls;
 mod url;
 
-pub use connect::{Command, Connection, Reply};
-pub use error::{RedisFault, RedisUrlError, TlsTrouble};
+pub use connect::{Command, Connection, RedisFault, Reply};
+pub use error::{RedisUrlError, TlsTrouble};
 pub(crate) use stream::listen;
 pub use url::RedisUrl;

@@ -1,4 +1,3 @@
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,12 +98,8 @@ impl Drop for Armed {
 pub(super) fn random_value(name: &str) -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
-    let mut value = if name.is_empty() { String::new() } else { format!("{name}:") };
-    for byte in bytes {
-        // Writing into a string does not fail.
-        let _ = write!(value, "{byte:02x}");
-    }
-    Ok(value)
+    let bits = u128::from_be_bytes(bytes);
+    Ok(if name.is_empty() { format!("{bits:032x}") } else { format!("{name}:{bits:032x}") })
 }
 
 /// A random time between zero and `longest`; half of it if there are no random bytes.

@@ -9,11 +9,11 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_postgres::{AsyncMessage, CancelToken, Client};
 
+use super::diagnose::message;
 use super::{Raw, reach};
 use crate::auth_watch::{AuthWatch, Watched};
 use crate::conninfo::{ConnInfo, RequireAuth};
 use crate::error::ConnectError;
-use crate::message;
 use crate::socket::Address;
 use crate::tls::Connector;
 

@@ -4,9 +4,9 @@
 //! first packet to the end of the login. TLS is negotiated for each attempt as in libpq, and never used on a Unix
 //! socket.
 
-mod diagnose;
+pub(crate) mod diagnose;
 mod listen;
-mod open;
+pub(crate) mod open;
 mod path;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -23,7 +23,6 @@ use super::socket::Socket;
 use super::tls::{Connector, Stage};
 use diagnose::Attempt;
 pub use listen::{Canceller, Listening, Notification, Notifications, Received, listen};
-pub use open::Backoff;
 use open::{Failure, within};
 pub use path::{SearchPath, local_settings, pin, settings_on_own_path};
 

@@ -5,13 +5,12 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use tokio_postgres::SimpleQueryMessage;
 
-use super::diagnose::{self, Attempt};
+use super::diagnose::{self, Attempt, message};
 use super::listen::Canceller;
 use super::{Place, Raw};
 use crate::auth_watch::Watched;
 use crate::conninfo::{SessionAttrs, SslMode};
 use crate::error::ConnectError;
-use crate::message;
 use crate::tls::{Connector, Progress, Stage};
 
 pub(super) struct Failure {

@@ -15,7 +15,7 @@ use x509_cert::der::oid::AssociatedOid;
 use x509_cert::der::oid::db::rfc5280::ID_KP_SERVER_AUTH;
 use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, KeyUsage, NameConstraints, SubjectAltName};
 
-use super::error::TlsError;
+use super::TlsError;
 
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;

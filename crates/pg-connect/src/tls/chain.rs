@@ -15,8 +15,8 @@ use webpki::{
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
+use super::TlsError;
 use super::certificate;
-use super::error::TlsError;
 use locktop_base::text;
 
 /// The accepted chains, by the name constraints of their authorities.

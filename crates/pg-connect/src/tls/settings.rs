@@ -13,9 +13,9 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, SignatureScheme, SupportedProtocolVersion, version};
 use webpki::{CertRevocationList, OwnedCertRevocationList};
 
+use super::TlsError;
 use super::certificate::{certificates, read};
 use super::chain::Authorities;
-use super::error::TlsError;
 use super::verify::Verifier;
 use crate::conninfo::{CertMode, Negotiation, Secret, SslMode, TlsOptions, TlsVersion};
 

@@ -13,8 +13,8 @@ use rustls::{CertificateError, DigitallySignedStruct, PeerMisbehaved, SignatureS
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
+use super::TlsError;
 use super::chain::{self, Authorities, Names, dates, issuer, period};
-use super::error::TlsError;
 use super::name::By;
 use super::{certificate, name};
 use locktop_base::text;
