@@ -1,5 +1,6 @@
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde::Serialize;
+use serde::Serializer as _;
+use serde_json::Value;
 
 use super::event::{Event, JobEvent};
 use super::{Source, WorkerId};
@@ -24,88 +25,47 @@ pub fn line(format: Format, at: DateTime<Utc>, worker: &WorkerId, event: &Event)
     let said = event.to_string();
     let message = one_line_prefix(&said, LONGEST);
     let (time, level): (_, &str) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), event.level().into());
-    match format {
-        Format::Text => format!("{time} {level:<5} worker {worker}: {message}"),
-        Format::Json => {
-            let error = event.error().map(|error| one_line_prefix(&error, LONGEST).into_owned());
-            let record = Record {
-                time: at.to_rfc3339_opts(SecondsFormat::Micros, true),
-                level: level.to_ascii_lowercase(),
-                worker: worker.as_str(),
-                event: event.name(),
-                message: &message,
-                job: event.job().map(Job::of),
-                seconds: event.took().map(|took| took.as_secs_f64()),
-                again: match event {
-                    Event::Job(_, JobEvent::Failed { again, .. }) => Some(*again),
-                    _ => None,
-                },
-                rows: match event {
-                    Event::Purged { rows, .. } => Some(*rows),
-                    _ => None,
-                },
-                error,
-            };
-            serde_json::to_string(&record).unwrap_or_default()
-        }
+    if format == Format::Text {
+        return format!("{time} {level:<5} worker {worker}: {message}");
     }
-}
-
-/// The JSON object. Keys are added, never changed.
-#[derive(Serialize)]
-struct Record<'a> {
-    time: String,
-    level: String,
-    worker: &'a str,
-    event: &'a str,
-    message: &'a str,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    job: Option<Job<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seconds: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    again: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rows: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Job<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task_id: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    execution_id: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    item_id: Option<i64>,
-    name: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    attempt: i32,
-    max_attempts: i32,
-}
-
-impl<'a> Job<'a> {
-    fn of(name: &'a super::Name) -> Self {
-        let is_task = name.source == Source::Tasks;
-        Self {
-            task_id: is_task.then_some(name.task_id),
-            execution_id: is_task.then_some(name.id),
-            item_id: (!is_task).then_some(name.id),
-            name: &name.title,
-            kind: &name.kind,
-            attempt: name.attempt,
-            max_attempts: name.max_attempts,
-        }
-    }
+    let job = event.job();
+    let task = job.filter(|job| job.source == Source::Tasks);
+    let item = job.filter(|job| job.source == Source::Queue);
+    let (again, rows) = match event {
+        Event::Job(_, JobEvent::Failed { again, .. }) => (Some(*again), None),
+        Event::Purged { rows, .. } => (None, Some(*rows)),
+        _ => (None, None),
+    };
+    // Keys are added, never changed.
+    let fields: [(&str, Option<Value>); 16] = [
+        ("time", Some(at.to_rfc3339_opts(SecondsFormat::Micros, true).into())),
+        ("level", Some(level.to_ascii_lowercase().into())),
+        ("worker", Some(worker.as_str().into())),
+        ("event", Some(event.name().into())),
+        ("message", Some(message.into())),
+        ("task_id", task.map(|task| task.task_id.into())),
+        ("execution_id", task.map(|task| task.id.into())),
+        ("item_id", item.map(|item| item.id.into())),
+        ("name", job.map(|job| job.title.as_str().into())),
+        ("type", job.map(|job| job.kind.as_str().into())),
+        ("attempt", job.map(|job| job.attempt.into())),
+        ("max_attempts", job.map(|job| job.max_attempts.into())),
+        ("seconds", event.took().map(|took| took.as_secs_f64().into())),
+        ("again", again.map(Value::from)),
+        ("rows", rows.map(Value::from)),
+        ("error", event.error().map(|error| one_line_prefix(&error, LONGEST).into())),
+    ];
+    let mut line = Vec::new();
+    let known = fields.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    let _ = serde_json::Serializer::new(&mut line).collect_map(known);
+    String::from_utf8(line).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::super::event::Level;
     use super::super::{Name, Types};

@@ -19,18 +19,15 @@
 //! connection at different times. Only effects that are fenced in the database happen once.
 
 mod builtin;
-mod connected;
 mod event;
 mod idle;
 mod log;
-mod look;
-mod pollers;
+mod polls;
 mod purges;
 mod running;
 mod settle;
 mod stop;
 mod supervisor;
-mod upkeep;
 mod work_loop;
 
 use std::time::Duration;

@@ -1,3 +1,7 @@
+//! Removes rows past their retention, if the database has a retention set (`locktop.keep_executions` and similar): by one
+//! worker of the schema at a time, in steps of a thousand rows with a pause after each, and only while no work is due for
+//! this worker.
+
 use std::time::{Duration, Instant};
 
 use super::Options;

@@ -1,18 +1,24 @@
-//! The work loop of one connection.
+//! The work loop of one connection. Next to its jobs a worker records which types it takes, and removes rows past their
+//! retention ([`super::purges`]).
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::connected::{Connected, RETRY, Stage};
 use super::event::{Event, JobEvent};
-use super::running::{Done, RunningJobs};
-use super::stop::StopReason;
-use super::stop::Work;
+use super::idle::glance_in;
+use super::polls::Pollers;
+use super::purges::Purges;
+use super::running::RunningJobs;
+use super::settle::Unwritten;
+use super::stop::{Hold, StopReason, Work};
 use super::{Options, Summary};
-use crate::work_session::{News, SessionError, Source, WorkSession};
+use crate::work_session::{SessionError, Source, WorkSession};
 use locktop_base::clock;
 
+/// Pause before a refused request is retried.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// Counted from the request to stop: the work has half of it, and the rest is for results that the server refuses to
 /// write.
 const LAST: Duration = Duration::from_secs(10);
@@ -27,6 +33,40 @@ pub(super) enum End {
     Lost(String),
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Working,
+    /// Nothing new is taken; what still runs at this time is stopped.
+    Quitting(Instant),
+    /// All work was told to stop; results that are not written by this time are left unwritten.
+    Stopping(Instant),
+}
+
+pub(super) struct Connected<'a, W> {
+    pub(super) options: &'a Options,
+    pub(super) session: WorkSession,
+    pub(super) running_jobs: &'a mut RunningJobs<W>,
+    pub(super) summary: &'a mut Summary,
+    pub(super) hold: Hold,
+    pub(super) pollers: Pollers,
+    pub(super) heartbeat_at: Instant,
+    /// Next check of the due times, regardless of notifications.
+    pub(super) glance_at: Instant,
+    /// Next record of lock waits, if any.
+    observe_at: Option<Instant>,
+    /// Whether the types that it takes are recorded.
+    is_announced: bool,
+    purges: Purges,
+    /// Results that the server refused to record, to be retried at `retry_at`.
+    pub(super) unwritten: Vec<Unwritten>,
+    pub(super) retry_at: Instant,
+    stage: Stage,
+    /// Whether the session may hold advisory locks of tasks that it does not run.
+    pub(super) untidy: bool,
+    /// The last refusal of each kind of request, to report it once.
+    refused: HashMap<&'static str, String>,
+}
+
 /// Runs until the connection ends, or nothing is left to do after `quit`.
 pub(super) async fn work<W: Work>(
     options: &Options,
@@ -35,10 +75,27 @@ pub(super) async fn work<W: Work>(
     quit: &mut watch::Receiver<bool>,
     summary: &mut Summary,
 ) -> End {
-    let mut ended = session.ended();
-    let mut connected = Connected::new(options, session, running_jobs, summary);
+    let (now, mut ended) = (clock::monotonic(), session.ended());
+    let mut connected = Connected {
+        options,
+        session,
+        running_jobs,
+        summary,
+        hold: Hold::new(clock::since_boot(), options.heartbeat * 2),
+        pollers: Pollers::new(&options.sources, now),
+        heartbeat_at: now,
+        glance_at: now + glance_in(true),
+        observe_at: options.observe_locks.map(|_| now),
+        is_announced: false,
+        purges: Purges::new(options.purge, now),
+        unwritten: Vec::new(),
+        retry_at: now,
+        stage: Stage::Working,
+        untidy: false,
+        refused: HashMap::new(),
+    };
     let outcome = connected.run(&mut ended, quit).await;
-    for job in connected.unwritten.jobs() {
+    for Unwritten { job, .. } in &connected.unwritten {
         connected.summary.not_counted += 1;
         let reason = "the session ended before the server took it".to_owned();
         options.report.tell_of(job, JobEvent::NotWritten(reason));
@@ -53,20 +110,6 @@ pub(super) async fn work<W: Work>(
     }
 }
 
-enum Next {
-    Lost(String),
-    Quit,
-    Heartbeat,
-    Done(Box<Done>),
-    Retry,
-    Stop,
-    Observe,
-    Purge,
-    Glance,
-    Look(Source),
-    News(News),
-}
-
 impl<W: Work> Connected<'_, W> {
     /// The error always means that the session is lost.
     async fn run(
@@ -76,94 +119,132 @@ impl<W: Work> Connected<'_, W> {
     ) -> Result<(), SessionError> {
         self.announce().await?;
         loop {
-            let written = self.unwritten.is_empty() || self.is_over();
-            if self.stage != Stage::Working && self.running_jobs.running() == 0 && written {
+            let (running, unwritten) = (self.running_jobs.running(), !self.unwritten.is_empty());
+            let (works, runs) = (self.stage == Stage::Working, running > 0);
+            if !works && !runs && (!unwritten || self.is_over()) {
                 return Ok(());
             }
-            match self.next(ended, quit).await {
-                Next::Lost(reason) => return Err(SessionError::Lost(reason)),
-                Next::Quit => {
+            let stop_at = match self.stage {
+                Stage::Quitting(at) => Some(at),
+                Stage::Working | Stage::Stopping(_) => None,
+            };
+            let takes = works && self.running_jobs.free() > 0 && !self.running_jobs.is_losing();
+            tokio::select! {
+                biased;
+                reason = lost(ended) => return Err(SessionError::Lost(reason)),
+                () = quits(quit), if works => {
                     self.stage = Stage::Quitting(clock::monotonic() + self.options.grace);
-                    self.options.report.tell(&Event::ShuttingDown { running: self.running_jobs.running() });
+                    self.options.report.tell(&Event::ShuttingDown { running });
                 }
-                Next::Stop => {
+                () = at(Some(self.heartbeat_at)), if runs || unwritten => self.heartbeat().await?,
+                done = self.running_jobs.next() => self.done(done).await?,
+                () = at(Some(self.retry_at)), if unwritten => self.retry().await?,
+                () = at(stop_at) => {
                     self.stage = Stage::Stopping(clock::monotonic() + LAST);
                     self.running_jobs.stop_all(&StopReason::ShutDown);
                 }
-                Next::Heartbeat => self.heartbeat().await?,
-                Next::Done(done) => self.done(*done).await?,
-                Next::Retry => self.retry().await?,
-                Next::Observe => self.observe().await?,
-                Next::Purge => self.purge().await?,
-                Next::Glance => self.glance().await?,
-                Next::Look(source) => self.look(source).await?,
-                Next::News(news) => self.hear(news),
+                () = at(self.observe_at), if works => self.observe().await?,
+                () = at(Some(self.glance_at)), if takes => self.glance().await?,
+                // Before notifications: an endless stream of them must not prevent polls.
+                source = turn(self.pollers.next()), if takes => self.poll(source).await?,
+                // After the polls: due work comes first. Heartbeats of running jobs are not delayed by it.
+                () = at(self.purges.at), if works && !runs && !unwritten => self.purge().await?,
+                news = self.session.news() => self.hear(news),
             }
         }
     }
 
-    async fn next(
-        &mut self,
-        ended: &mut watch::Receiver<Option<String>>,
-        quit: &mut watch::Receiver<bool>,
-    ) -> Next {
-        let works = self.stage == Stage::Working;
-        let is_idle = !Source::ALL
-            .into_iter()
-            .any(|source| self.running_jobs.has(source) || self.unwritten.has(source));
-        let stop_at = match self.stage {
-            Stage::Quitting(at) => Some(at),
-            Stage::Working | Stage::Stopping(_) => None,
-        };
-        let unwritten = !self.unwritten.is_empty();
-        let (running, free) = (self.running_jobs.running() > 0, self.running_jobs.free() > 0);
-        let (look, takes) = (self.pollers.next(), works && free && !self.running_jobs.is_losing());
-        tokio::select! {
-            biased;
-            reason = lost(ended) => Next::Lost(reason),
-            () = quits(quit), if works => Next::Quit,
-            () = at(Some(self.heartbeat_at)), if running || unwritten => Next::Heartbeat,
-            done = self.running_jobs.next() => Next::Done(Box::new(done)),
-            () = at(Some(self.unwritten.at)), if unwritten => Next::Retry,
-            () = at(stop_at) => Next::Stop,
-            () = at(self.observe_at), if works => Next::Observe,
-            () = at(Some(self.glance_at)), if takes => Next::Glance,
-            // Before notifications: an endless stream of them must not prevent polls.
-            source = turn(look), if takes => Next::Look(source),
-            // After the polls: due work comes first. Heartbeats of running jobs are not delayed by it.
-            () = at(self.purges.at), if works && is_idle => Next::Purge,
-            news = self.session.news() => Next::News(news),
-        }
+    /// Whether the time for writing results is over.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Stopping(until) if until <= clock::monotonic())
     }
 
     async fn heartbeat(&mut self) -> Result<(), SessionError> {
-        let (now, asked) = (clock::monotonic(), clock::since_boot());
-        self.heartbeat_at = now + self.options.heartbeat;
-        for source in Source::ALL {
-            if !self.running_jobs.has(source) && !self.unwritten.has(source) {
-                continue;
-            }
-            match self.session.heartbeat(source).await {
-                Ok(ours) => self.running_jobs.keep(source, &ours),
-                Err(error) => {
-                    self.heartbeat_at = clock::monotonic() + RETRY.min(self.options.heartbeat);
-                    return self.refused("a heartbeat", error);
-                }
-            }
+        let asked = clock::since_boot();
+        self.heartbeat_at = clock::monotonic() + self.options.heartbeat;
+        let answer = self.beat().await;
+        if self.answered("a heartbeat", answer)?.is_none() {
+            self.heartbeat_at = clock::monotonic() + RETRY.min(self.options.heartbeat);
+            return Ok(());
         }
         // After that: a lost job must not be confirmed.
         self.hold.confirm(asked);
-        self.accepted("a heartbeat");
         self.tidy().await
     }
 
+    async fn beat(&self) -> Result<(), SessionError> {
+        for source in Source::ALL {
+            if self.running_jobs.has(source) || self.unwritten.iter().any(|end| end.job.source == source) {
+                self.running_jobs.keep(source, &self.session.heartbeat(source).await?);
+            }
+        }
+        Ok(())
+    }
+
     async fn observe(&mut self) -> Result<(), SessionError> {
-        const WHAT: &str = "observing lock waits";
         let began = clock::monotonic();
         self.observe_at = self.options.observe_locks.map(|pause| began + pause);
-        match self.session.observe_lock_waits().await {
-            Ok(_) => self.accepted(WHAT),
-            Err(error) => self.refused(WHAT, error)?,
+        let answer = self.session.observe_lock_waits().await;
+        self.answered("observing lock waits", answer).map(drop)
+    }
+
+    async fn announce(&mut self) -> Result<(), SessionError> {
+        let answer = self.session.announce(&self.options.sources).await;
+        self.is_announced = self.answered("recording which types it takes", answer)?.is_some();
+        Ok(())
+    }
+
+    /// Removes one batch of rows past their retention, and schedules the next.
+    async fn purge(&mut self) -> Result<(), SessionError> {
+        if !self.is_announced {
+            self.announce().await?;
+        }
+        let answer = self.session.purge_step().await;
+        let logs = self.answered("removing rows past their retention", answer)?;
+        let has_more = logs.is_some_and(|logs| self.purges.tell(&logs, self.options));
+        self.purges.done(clock::monotonic(), has_more);
+        Ok(())
+    }
+
+    /// Releases the advisory locks of tasks that do not run here. If the server refuses and nothing runs, the end of the
+    /// session releases them.
+    pub(super) async fn tidy(&mut self) -> Result<(), SessionError> {
+        if !self.untidy {
+            return Ok(());
+        }
+        let Err(error) = self.session.release_idle_keys(&self.running_jobs.tasks()).await else {
+            self.untidy = false;
+            return Ok(());
+        };
+        self.refused("releasing keys", error)?;
+        if self.running_jobs.running() > 0 || !self.unwritten.is_empty() {
+            return Ok(());
+        }
+        Err(SessionError::Lost("it may still hold keys of tasks that it does not run".to_owned()))
+    }
+
+    /// The answer to a request; `None` if the server refused it.
+    pub(super) fn answered<T>(
+        &mut self,
+        what: &'static str,
+        answer: Result<T, SessionError>,
+    ) -> Result<Option<T>, SessionError> {
+        match answer {
+            Ok(answer) => {
+                // Another refusal is reported again.
+                self.refused.remove(what);
+                Ok(Some(answer))
+            }
+            Err(error) => self.refused(what, error).map(|()| None),
+        }
+    }
+
+    /// Reports a refusal once; passes on the loss of the session.
+    fn refused(&mut self, what: &'static str, error: SessionError) -> Result<(), SessionError> {
+        let SessionError::Refused { message, .. } = error else { return Err(error) };
+        if self.refused.get(what) != Some(&message) {
+            self.refused.insert(what, message.clone());
+            self.options.report.tell(&Event::Refused { what, reason: message });
         }
         Ok(())
     }
@@ -188,10 +269,8 @@ async fn at(time: Option<Instant>) {
 }
 
 /// Never returns if there is no source.
-async fn turn(look: Option<(Source, Instant)>) -> Source {
-    at(look.map(|(_, time)| time)).await;
-    match look {
-        Some((source, _)) => source,
-        None => std::future::pending().await,
-    }
+async fn turn(next: Option<(Source, Instant)>) -> Source {
+    let Some((source, time)) = next else { return std::future::pending().await };
+    at(Some(time)).await;
+    source
 }

@@ -3,20 +3,20 @@
 //! The program runs in a process group of its own. The group ends with the program, at its timeout, when the work has
 //! to stop, and when the worker ends for any reason (`watch.sh`). A process that leaves the group is not stopped.
 
-mod output;
-
+use std::collections::VecDeque;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin};
+use tokio::task::JoinSet;
 
-use self::output::Output;
-use super::{Job, Source, WorkError, fields, timed_out};
-use std::os::unix::process::ExitStatusExt;
-
+use super::{Job, Source, WorkError, payload, timed_out};
 use crate::worker::stop::Stop;
+use locktop_base::text::{fit, one_line_prefix};
 
 const WATCH: &str = include_str!("watch.sh");
 
@@ -28,6 +28,12 @@ const KILLED: Duration = Duration::from_secs(1);
 
 /// Environment variables that a program inherits from the worker: none that could hold a password.
 const KEPT: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+/// Bytes of output that are kept: the end.
+const KEPT_BYTES: usize = 16 * 1024;
+/// Lines that are reported, and the length of each.
+const LINES: usize = 10;
+const WIDTH: usize = 300;
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Program {
@@ -46,13 +52,13 @@ impl Program {
         if argv.first().is_none_or(|program| program.is_empty() || program.starts_with('-')) {
             return Err(WRONG.to_owned());
         }
-        let env = fields::texts(payload, "env")?;
+        let env = payload::texts(payload, "env")?;
         let is_name = |name: &str| {
             let first = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
             first && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
         };
         if let Some((name, _)) = env.iter().find(|(name, _)| !is_name(name)) {
-            let name = locktop_base::text::one_line_prefix(name, 60);
+            let name = one_line_prefix(name, 60);
             return Err(format!("has an \"env\" with \"{name}\", which is not a name of a variable"));
         }
         Ok(Self { argv, env })
@@ -125,7 +131,7 @@ impl Running {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
         let watcher = child.stdin.take();
-        let output = Output::of(child.stdout.take(), child.stderr.take());
+        let output = Output::of(&mut child);
         Ok(Self { child, watcher, output })
     }
 
@@ -147,6 +153,64 @@ impl Running {
     async fn rest(mut self) -> String {
         self.watcher = None;
         self.output.last(KILLED).await
+    }
+}
+
+/// Standard output and standard error, in the order of arrival.
+#[derive(Debug)]
+struct Output {
+    tail: Arc<Mutex<Tail>>,
+    readers: JoinSet<()>,
+}
+
+impl Output {
+    fn of(child: &mut Child) -> Self {
+        let tail = Arc::<Mutex<Tail>>::default();
+        let mut readers = JoinSet::new();
+        if let Some(out) = child.stdout.take() {
+            readers.spawn(read(out, Arc::clone(&tail)));
+        }
+        if let Some(err) = child.stderr.take() {
+            readers.spawn(read(err, Arc::clone(&tail)));
+        }
+        Self { tail, readers }
+    }
+
+    /// The last lines, at the end of all output or after `limit`.
+    async fn last(mut self, limit: Duration) -> String {
+        let _ =
+            tokio::time::timeout(limit, async { while self.readers.join_next().await.is_some() {} }).await;
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).lines()
+    }
+}
+
+/// Reads to the end, because a program whose pipe is full would wait.
+async fn read(mut from: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
+    let mut buffer = vec![0; 8192];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let said = buffer.get(..count).unwrap_or_default();
+        tail.lock().unwrap_or_else(PoisonError::into_inner).push(said);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tail(VecDeque<u8>);
+
+impl Tail {
+    fn push(&mut self, said: &[u8]) {
+        let said = said.get(said.len().saturating_sub(KEPT_BYTES)..).unwrap_or_default();
+        let over = (self.0.len() + said.len()).saturating_sub(KEPT_BYTES);
+        self.0.drain(..over);
+        self.0.extend(said);
+    }
+
+    /// The last lines, sanitized.
+    fn lines(&mut self) -> String {
+        let text = String::from_utf8_lossy(self.0.make_contiguous());
+        let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
+        let last = last.iter().map(|line| fit(&one_line_prefix(line, WIDTH), WIDTH).into_owned());
+        last.collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -1,16 +1,14 @@
 mod command;
-mod fields;
 mod payload;
-mod place;
 mod sql;
 
 use super::event::{JobEvent, Report};
-use super::stop::Stop;
-use super::stop::{Work, WorkError};
+use super::stop::{Stop, Work, WorkError};
 use super::{Job, Source, Types, WorkerId};
 pub use payload::HTTP_REMOVED;
 use payload::{Payload, PayloadType, PayloadWork};
 use pg_connect::conninfo::ConnInfo;
+use strum::VariantArray as _;
 
 /// The built-in kinds of work, by a task's type or an item's name, each with its payload:
 ///
@@ -57,29 +55,20 @@ impl Builtin {
     /// The types that it knows and is allowed to run.
     #[must_use]
     pub fn types(&self) -> Types {
-        Types::only(PayloadType::ALL.iter().copied().filter(|kind| self.may(*kind)).map(PayloadType::as_str))
+        let allowed = PayloadType::VARIANTS.iter().filter(|kind| self.may(**kind));
+        Types::only(allowed.map(<&str>::from))
     }
 
     fn may(&self, kind: PayloadType) -> bool {
-        match kind {
-            PayloadType::Sleep | PayloadType::Sql | PayloadType::Notify => true,
-            PayloadType::Command => self.commands,
-        }
+        self.commands || kind != PayloadType::Command
     }
 
     fn read(&self, job: &Job) -> Result<Payload, String> {
         let kind = payload::kind(job)?;
         if !self.may(kind) {
-            let name = kind.as_str();
-            return Err(format!("the type \"{name}\" is not permitted here: {}", kind.allowed_by()));
+            return Err("the type \"command\" is not permitted here: --allow-commands permits it".to_owned());
         }
         Payload::read(kind, job)
-    }
-
-    fn tell(&self, job: &Job, text: String) {
-        if !text.is_empty() {
-            self.report.tell_of(job, JobEvent::Output(text));
-        }
     }
 }
 
@@ -95,11 +84,13 @@ impl Work for Builtin {
                 () = tokio::time::sleep(limit) => Err(WorkError::Failed(timed_out(limit))),
             },
             PayloadWork::Sql(statement) => {
-                sql::run(&self.info, place::key(job), &statement, limit, &stop).await
+                sql::run(&self.info, sql::key(job), &statement, limit, &stop).await
             }
             PayloadWork::Command(program) => {
                 let said = command::run(&program, job, limit, &stop).await?;
-                self.tell(job, said);
+                if !said.is_empty() {
+                    self.report.tell_of(job, JobEvent::Output(said));
+                }
                 Ok(())
             }
         }

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::command::Program;
-use super::fields::{filled, seconds};
 use super::{Job, Source};
 use locktop_base::text;
 
@@ -28,18 +27,8 @@ pub(super) enum PayloadType {
 }
 
 impl PayloadType {
-    pub(super) const ALL: &'static [Self] = Self::VARIANTS;
-
     pub(super) fn as_str(self) -> &'static str {
         self.into()
-    }
-
-    /// The remedy if the type is not allowed.
-    pub(super) fn allowed_by(self) -> &'static str {
-        match self {
-            Self::Command => "--allow-commands permits it",
-            Self::Sleep | Self::Sql | Self::Notify => "no permission is needed",
-        }
     }
 
     fn example(self) -> &'static str {
@@ -80,7 +69,7 @@ pub(super) fn kind(job: &Job) -> Result<PayloadType, String> {
         Source::Tasks => "task type",
         Source::Queue => "item's name",
     };
-    let known = PayloadType::ALL.iter().copied().map(PayloadType::as_str).collect::<Vec<_>>().join(", ");
+    let known = PayloadType::VARIANTS.iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
     Err(format!("the {what} \"{name}\" is not known: this worker runs {known}"))
 }
 
@@ -133,6 +122,37 @@ fn notification(payload: &Map<String, Value>) -> Result<String, String> {
     }
     let (channel, note) = (escape_literal(&channel), escape_literal(&note));
     Ok(format!("SELECT pg_catalog.pg_notify({channel}, {note})"))
+}
+
+// The fields of a payload. An error is the rest of a sentence that begins with the name of the payload.
+
+fn seconds(payload: &Map<String, Value>, name: &str) -> Result<Duration, String> {
+    let Some(value) = payload.get(name) else { return Err(format!("has no \"{name}\"")) };
+    let seconds = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| format!("has a \"{name}\" that is not a number of seconds from 0"))
+}
+
+/// A required text that is not empty.
+fn filled(payload: &Map<String, Value>, name: &str) -> Result<String, String> {
+    match payload.get(name) {
+        None => Err(format!("has no \"{name}\"")),
+        Some(Value::String(text)) if text.trim().is_empty() => Err(format!("has an empty \"{name}\"")),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(_) => Err(format!("has a \"{name}\" that is not a string")),
+    }
+}
+
+/// The entries of an optional object of strings.
+pub(super) fn texts(payload: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
+    let wrong = || format!("has a \"{name}\" that is not an object of strings");
+    match payload.get(name) {
+        None => Ok(Vec::new()),
+        Some(Value::Object(values)) => {
+            let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+            values.iter().map(pair).collect::<Option<_>>().ok_or_else(wrong)
+        }
+        Some(_) => Err(wrong()),
+    }
 }
 
 #[cfg(test)]

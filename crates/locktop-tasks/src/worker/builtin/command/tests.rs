@@ -134,3 +134,19 @@ async fn nobody_left_who_could_end_it_it_is_killed() {
     work.abort();
     gone(pid.trim()).await;
 }
+
+#[test]
+fn the_end_is_kept_and_harmless() {
+    let mut tail = Tail::default();
+    for number in 0..100_000 {
+        tail.push(format!("line {number}\n\n").as_bytes());
+    }
+    tail.push(b"\x1b[2Jlast\xff");
+    assert!(tail.0.len() <= KEPT_BYTES);
+    let lines = tail.lines();
+    assert_eq!(lines.lines().count(), LINES);
+    assert!(lines.starts_with("line 99991\n") && lines.ends_with("last\u{fffd}"), "{lines:?}");
+    assert!(!lines.contains('\u{1b}'));
+    tail.push(&vec![b'x'; 10 * KEPT_BYTES]);
+    assert!(tail.0.len() == KEPT_BYTES && tail.lines().chars().count() <= WIDTH);
+}

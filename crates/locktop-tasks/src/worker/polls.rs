@@ -1,47 +1,85 @@
-use super::connected::Connected;
+use std::time::{Duration, Instant};
+
 use super::event::Event;
-use super::idle::glance_in;
-use super::pollers::Poller;
+use super::idle::{Idle, glance_in, part_of};
 use super::stop::Work;
+use super::work_loop::Connected;
 use crate::work_session::{News, SessionError, Source};
 use locktop_base::clock;
+
+/// Lost items are checked for at least this often, even if the queue has other items.
+const TEND: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(super) struct Pollers {
+    all: Vec<(Source, Idle)>,
+    /// The source of the last job: the other sources come first.
+    served: Option<Source>,
+    tend_at: Instant,
+}
+
+impl Pollers {
+    pub(super) fn new(sources: &[Source], now: Instant) -> Self {
+        let all = sources.iter().map(|source| (*source, Idle::new(now))).collect();
+        Self { all, served: None, tend_at: now + part_of(TEND) }
+    }
+
+    /// `None` if the source is not polled.
+    fn of(&mut self, source: Source) -> Option<&mut Idle> {
+        self.all.iter_mut().find(|(of, _)| *of == source).map(|(_, idle)| idle)
+    }
+
+    pub(super) fn freed(&mut self, now: Instant) {
+        self.all.iter_mut().for_each(|(_, idle)| idle.freed(now));
+    }
+
+    /// The next source to poll, and when.
+    pub(super) fn next(&self) -> Option<(Source, Instant)> {
+        let now = clock::monotonic();
+        let times = self.all.iter().map(|(source, idle)| (*source, idle.at.max(now)));
+        times.min_by_key(|(source, at)| (*at, self.served == Some(*source)))
+    }
+
+    /// Whether it is time to check for lost items, even if there are other items.
+    fn tends(&mut self, now: Instant) -> bool {
+        let tends = self.tend_at <= now;
+        if tends {
+            self.tend_at = now + TEND.saturating_sub(part_of(TEND / 4));
+        }
+        tends
+    }
+}
 
 impl<W: Work> Connected<'_, W> {
     /// Checks the due times of all sources at once.
     pub(super) async fn glance(&mut self) -> Result<(), SessionError> {
-        const WHAT: &str = "reading when work is due";
         self.glance_at = clock::monotonic() + glance_in(false);
-        match self.session.glance().await {
-            Ok(due) => {
-                self.accepted(WHAT);
-                for (source, due) in Source::ALL.into_iter().zip(due) {
-                    if let Some(Poller { idle, .. }) = self.pollers.of(source) {
-                        idle.glanced(clock::monotonic(), due);
-                    }
-                }
+        let answer = self.session.glance().await;
+        let due = self.answered("reading when work is due", answer)?;
+        for (source, due) in Source::ALL.into_iter().zip(due.into_iter().flatten()) {
+            if let Some(idle) = self.pollers.of(source) {
+                idle.glanced(clock::monotonic(), due);
             }
-            Err(error) => self.refused(WHAT, error)?,
         }
         Ok(())
     }
 
-    pub(super) async fn look(&mut self, source: Source) -> Result<(), SessionError> {
+    pub(super) async fn poll(&mut self, source: Source) -> Result<(), SessionError> {
         for news in self.session.news_so_far() {
             self.hear(news);
         }
-        let what = what(source);
-        match self.pollers.of(source) {
-            Some(poller) if poller.idle.at <= clock::monotonic() => {}
-            _ => return Ok(()),
+        if self.pollers.of(source).is_none_or(|idle| idle.at > clock::monotonic()) {
+            return Ok(());
         }
-        match self.fetch(source).await {
-            Ok(()) => self.accepted(what),
-            Err(error) => {
-                self.refused(what, error)?;
-                self.untidy = true;
-                if let Some(poller) = self.pollers.of(source) {
-                    poller.idle.failed(clock::monotonic());
-                }
+        let what = match source {
+            Source::Tasks => "reading due tasks",
+            Source::Queue => "reading items of the queue",
+        };
+        let answer = self.fetch(source).await;
+        if self.answered(what, answer)?.is_none() {
+            self.untidy = true;
+            if let Some(idle) = self.pollers.of(source) {
+                idle.failed(clock::monotonic());
             }
         }
         self.tidy().await
@@ -56,7 +94,7 @@ impl<W: Work> Connected<'_, W> {
         }
         let mut heard = self.session.news_so_far();
         let told = heard.iter().any(|news| matches!(news, News::Quiet(of, _) if *of == source));
-        let Some(Poller { idle, .. }) = self.pollers.of(source) else { return Ok(()) };
+        let Some(idle) = self.pollers.of(source) else { return Ok(()) };
         let (tells, pause) = (idle.tells() && !told, idle.pause);
         if took >= free {
             idle.took_all(clock::monotonic());
@@ -72,7 +110,7 @@ impl<W: Work> Connected<'_, W> {
             self.session.next_due(source).await?
         };
         heard.extend(self.session.news_so_far());
-        if let Some(Poller { idle, .. }) = self.pollers.of(source) {
+        if let Some(idle) = self.pollers.of(source) {
             idle.looked(clock::monotonic(), took > 0, due);
         }
         self.heard_while_looking(source, heard);
@@ -85,7 +123,7 @@ impl<W: Work> Connected<'_, W> {
         let taken = self.session.fetch(source, self.running_jobs.free()).await?;
         let took = taken.len();
         if took > 0 {
-            self.pollers.served(source);
+            self.pollers.served = Some(source);
             if self.running_jobs.running() == 0 {
                 self.hold.confirm(asked);
                 self.heartbeat_at = clock::monotonic() + self.options.heartbeat;
@@ -153,15 +191,53 @@ impl<W: Work> Connected<'_, W> {
                 self.hear(news);
             }
         }
-        if let Some(Poller { idle, .. }) = self.pollers.of(source).filter(|_| news) {
+        if let Some(idle) = self.pollers.of(source).filter(|_| news) {
             idle.heard_while_looking(clock::monotonic());
+        }
+    }
+
+    pub(super) fn hear(&mut self, news: News) {
+        // Notifications about a source that is not polled are ignored.
+        if let Some(idle) = self.pollers.of(news.source()) {
+            let now = clock::monotonic();
+            match news {
+                News::Due(_) => idle.heard(now),
+                News::Quiet(_, due) => idle.quiet(now, due),
+                News::Told(_) => idle.told(),
+            }
         }
     }
 }
 
-fn what(source: Source) -> &'static str {
-    match source {
-        Source::Tasks => "reading due tasks",
-        Source::Queue => "reading items of the queue",
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_both_have_something_they_take_turns() {
+        let now = clock::monotonic();
+        let mut pollers = Pollers::new(&Source::ALL, now);
+        for source in [Source::Tasks, Source::Queue, Source::Tasks] {
+            assert_eq!(pollers.next().unwrap().0, source);
+            pollers.served = Some(source);
+            pollers.of(source).unwrap().took_all(now);
+            pollers.freed(now);
+        }
+        // A source that had nothing is not polled before its time.
+        pollers.of(Source::Queue).unwrap().looked(now, false, None);
+        pollers.freed(now);
+        assert_eq!(pollers.next().unwrap().0, Source::Tasks);
+        assert!(Pollers::new(&[], now).next().is_none());
+        assert!(Pollers::new(&[Source::Queue], now).of(Source::Tasks).is_none());
+    }
+
+    #[test]
+    fn what_was_lost_is_looked_for_now_and_then() {
+        let now = clock::monotonic();
+        let mut pollers = Pollers::new(&[Source::Queue], now);
+        assert!(pollers.tends(now + TEND), "at the latest");
+        assert!(!pollers.tends(now + TEND));
+        assert!(!pollers.tends(now + TEND + TEND / 2));
+        assert!(pollers.tends(now + TEND + TEND));
     }
 }
