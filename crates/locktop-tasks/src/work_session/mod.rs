@@ -25,19 +25,13 @@
 
 mod error;
 mod job;
-mod name;
-mod news;
 mod open;
-mod rights;
 mod session;
 mod source;
-mod types;
 mod worker_id;
 
 pub use error::{Namesake, OpenError, SessionError};
-pub use job::{Finish, Job, Ours, Purged, Requeued};
-pub use news::News;
+pub use job::{Finish, Job, Ours, Purged, Requeued, Types};
 pub use session::WorkSession;
-pub use source::Source;
-pub use types::Types;
+pub use source::{News, Source};
 pub use worker_id::{WorkerId, WorkerIdError};

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio_postgres::{Client, Statement};
+use postgres_protocol::escape::escape_identifier;
+use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::error::OpenError;
-use super::rights;
-use super::source::bytes;
 use super::source::{QUIET, Source, Statements};
 use crate::schema::{LATEST, Schema, SchemaError, State, state};
-use locktop_locks::pooler;
+use locktop_locks::{SchemaName, pooler};
 use pg_connect::connect::{Listening, listen, pin};
 use pg_connect::conninfo::ConnInfo;
 
@@ -36,37 +36,12 @@ const WISHES: [&str; 5] = [
     "SET tcp_user_timeout = '60s'",
 ];
 
-#[derive(Debug)]
-pub(super) struct All {
-    tasks: Statements,
-    queue: Statements,
-    /// For the queue only: fetching a task includes it.
-    pub(super) requeue: Statement,
-    pub(super) notify: Statement,
-    /// When each source has work, in the order of [`Source::ALL`].
-    pub(super) glance: Statement,
-    pub(super) observe: Statement,
-    pub(super) announce: Statement,
-    pub(super) purge: Statement,
-    /// For tasks only: an item's advisory lock blocks no other session.
-    pub(super) release_idle: Statement,
-}
-
-impl All {
-    pub(super) fn of(&self, source: Source) -> &Statements {
-        match source {
-            Source::Tasks => &self.tasks,
-            Source::Queue => &self.queue,
-        }
-    }
-}
-
 /// Connects, checks that session locks are safe and that the schema has the expected version, and listens.
 pub(super) async fn open(
     info: &ConnInfo,
     schema: &Schema,
     sources: &[Source],
-) -> Result<(Listening, All), OpenError> {
+) -> Result<(Listening, Statements), OpenError> {
     let mut connection = listen(info).await.map_err(OpenError::Connect)?;
     let setup = async {
         // First of all: a setting would stay on a pooled server connection.
@@ -85,12 +60,12 @@ async fn prepare(
     info: &ConnInfo,
     schema: &Schema,
     sources: &[Source],
-) -> Result<All, OpenError> {
+) -> Result<Statements, OpenError> {
     client.batch_execute(SETTINGS).await?;
     join_all(WISHES.map(|wish| client.batch_execute(wish))).await;
     check(client, info, schema, sources).await?;
-    rights::check(client, &schema.name, sources).await?;
-    let statements = statements(client, &schema.quoted()).await?;
+    check_rights(client, &schema.name, sources).await?;
+    let statements = Statements::prepare(client, &schema.quoted()).await?;
     // A role that may not see its own session fails here, not at the first task.
     client.batch_execute(&format!("SELECT {}.own_backend_start()", schema.quoted())).await?;
     // Before the first poll, so that no notification is missed.
@@ -126,41 +101,99 @@ async fn check(
             Err(OpenError::NoSchema { schema: schema.clone(), database: info.dbname().to_owned() })
         }
         Err(SchemaError::Forbidden { message, .. }) => {
-            let role: String = client.query_one(rights::ROLE, &[]).await?.try_get(0)?;
-            Err(OpenError::Forbidden { message, needs: rights::needs(schema, &role, sources) })
+            let role: String = client.query_one(ROLE, &[]).await?.try_get(0)?;
+            Err(OpenError::Forbidden { message, needs: needs(schema, &role, sources) })
         }
         Err(SchemaError::Connection(reason)) => Err(OpenError::Lost(reason)),
         Err(error) => Err(OpenError::Schema(error)),
     }
 }
 
-async fn statements(client: &Client, schema: &str) -> Result<All, tokio_postgres::Error> {
-    Ok(All {
-        tasks: Source::Tasks.statements(client, schema).await?,
-        queue: Source::Queue.statements(client, schema).await?,
-        requeue: client
-            .prepare(&format!(
-                "SELECT r.task_id, r.outcome, {} FROM {schema}.requeue_lost_items($1, $2) r",
-                bytes("coalesce(r.detail, '')")
-            ))
-            .await?,
-        observe: client.prepare(&format!("SELECT {schema}.observe_lock_waits()")).await?,
-        announce: client
-            .prepare(&format!("SELECT {schema}.announce_worker($1, $2, $3, $4)::pg_catalog.text"))
-            .await?,
-        purge: client
-            .prepare(&format!(
-                "SELECT p.log, p.keep::pg_catalog.text, p.removed, p.may FROM {schema}.purge_step() p"
-            ))
-            .await?,
-        glance: client
-            .prepare(&format!(
-                "SELECT ({}), ({})",
-                Source::Tasks.due(schema, "$1"),
-                Source::Queue.due(schema, "$1")
-            ))
-            .await?,
-        notify: client.prepare("SELECT pg_catalog.pg_notify($1, $2)").await?,
-        release_idle: client.prepare(&format!("SELECT {schema}.release_idle_task_keys($1)")).await?,
-    })
+/// Tables and sequences, with the privileges needed whenever there is work.
+const TASKS: [(&str, &str); 6] = [
+    ("scheduled_tasks", "SELECT"),
+    ("scheduled_tasks", "UPDATE"),
+    ("task_execution_log", "SELECT"),
+    ("task_execution_log", "INSERT"),
+    ("task_execution_log", "UPDATE"),
+    ("task_execution_log_id_seq", "USAGE"),
+];
+const QUEUE: [(&str, &str); 2] = [("task_queue", "SELECT"), ("task_queue", "UPDATE")];
+
+const ROLE: &str = "SELECT current_user::pg_catalog.text";
+
+/// A privilege on some of the columns is enough, for roles with column grants.
+const LACKS: &str = "SELECT current_user::pg_catalog.text, w.what || ' on ' || w.name
+  FROM ROWS FROM (pg_catalog.unnest($2::pg_catalog.text[]), pg_catalog.unnest($3::pg_catalog.text[])) WITH ORDINALITY AS w (name, what, place)
+  JOIN pg_catalog.pg_namespace AS n ON n.nspname = $1
+  JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid AND c.relname = w.name
+ WHERE NOT CASE WHEN c.relkind = 'S' THEN pg_catalog.has_sequence_privilege(c.oid, w.what)
+                ELSE pg_catalog.has_any_column_privilege(c.oid, w.what) END
+ ORDER BY w.place";
+
+/// Checks the privileges of the role at the start, before a task fails for lack of one.
+async fn check_rights(client: &Client, schema: &SchemaName, sources: &[Source]) -> Result<(), OpenError> {
+    let wanted = sources.iter().flat_map(|source| match source {
+        Source::Tasks => &TASKS[..],
+        Source::Queue => &QUEUE[..],
+    });
+    let (names, rights): (Vec<&str>, Vec<&str>) = wanted.copied().unzip();
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&schema.as_str(), Type::TEXT), (&names, Type::TEXT_ARRAY), (&rights, Type::TEXT_ARRAY)];
+    let rows = client.query_typed(LACKS, &values).await?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    let (role, first): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+    let more = if rows.len() > 1 { format!(" and {} more rights", rows.len() - 1) } else { String::new() };
+    let message = format!("role {} has no {first}{more}", escape_identifier(&role));
+    Err(OpenError::Forbidden { message, needs: needs(schema, &role, sources) })
+}
+
+/// The GRANT statements for everything that a worker needs, including what it only does after a crash.
+fn needs(schema: &SchemaName, role: &str, sources: &[Source]) -> String {
+    let (name, role) = (schema.quoted(), escape_identifier(role));
+    let mut tables = Vec::new();
+    for source in sources {
+        tables.extend(match source {
+            Source::Tasks => &["scheduled_tasks", "task_execution_log"][..],
+            Source::Queue => &["task_queue"][..],
+        });
+    }
+    let full =
+        |tables: &[&str]| tables.iter().map(|table| format!("{name}.{table}")).collect::<Vec<_>>().join(", ");
+    tables.push("locktop_workers");
+    let added: &[&str] = if sources.contains(&Source::Tasks) {
+        &["task_execution_log", "locktop_audit", "locktop_workers"]
+    } else {
+        &["locktop_audit", "locktop_workers"]
+    };
+    [
+        format!("GRANT USAGE ON SCHEMA {name} TO {role}"),
+        format!("GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {role}"),
+        format!("GRANT UPDATE ON {} TO {role}", full(&tables)),
+        format!("GRANT INSERT ON {} TO {role}", full(added)),
+        format!("GRANT USAGE ON ALL SEQUENCES IN SCHEMA {name} TO {role}"),
+    ]
+    .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_needs_its_own_tables() {
+        let of = |sources: &[Source]| needs(&SchemaName::default(), "w", sources);
+        assert_eq!(
+            of(&[Source::Queue]),
+            "GRANT USAGE ON SCHEMA \"locktop\" TO \"w\"; GRANT SELECT ON ALL TABLES IN SCHEMA \"locktop\" TO \"w\"; \
+             GRANT UPDATE ON \"locktop\".task_queue, \"locktop\".locktop_workers TO \"w\"; \
+             GRANT INSERT ON \"locktop\".locktop_audit, \"locktop\".locktop_workers TO \"w\"; \
+             GRANT USAGE ON ALL SEQUENCES IN SCHEMA \"locktop\" TO \"w\""
+        );
+        let both = of(&Source::ALL);
+        assert!(both.contains("GRANT UPDATE ON \"locktop\".scheduled_tasks, \"locktop\".task_execution_log, \"locktop\".task_queue, "));
+        assert!(
+            both.contains("GRANT INSERT ON \"locktop\".task_execution_log, \"locktop\".locktop_audit, \"locktop\".locktop_workers TO")
+        );
+    }
 }

@@ -5,13 +5,10 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
 use super::error::{OpenError, SessionError};
-use super::job::{Finish, Job, Ours, Purged, Requeued};
-use super::name;
-use super::news::News;
-use super::open::{self, All};
-use super::source::Source;
-use super::types::Types;
-use super::worker_id::WorkerId;
+use super::job::{Finish, Job, Ours, Purged, Requeued, Types};
+use super::open::open;
+use super::source::{News, Source, Statements};
+use super::worker_id::{WorkerId, take_name};
 use crate::schema::{Schema, SchemaName};
 use locktop_base::text;
 use pg_connect::connect::{Listening, Received};
@@ -30,7 +27,7 @@ const CHANGED: [&str; 3] = ["42883", "3F000", "0A000"];
 #[derive(Debug)]
 pub struct WorkSession {
     connection: Listening,
-    statements: All,
+    statements: Statements,
     worker: WorkerId,
     schema: SchemaName,
     types: Types,
@@ -50,7 +47,7 @@ impl WorkSession {
         sources: &[Source],
     ) -> Result<Self, OpenError> {
         let schema = schema.into();
-        let (connection, statements) = open::open(info, &schema, sources).await?;
+        let (connection, statements) = open(info, &schema, sources).await?;
         let row = connection.client.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await?;
         let (worker, types, pid) = (worker.clone(), Types::all(), row.try_get(0)?);
         Ok(Self { connection, statements, worker, schema: schema.name, types, pid })
@@ -68,7 +65,7 @@ impl WorkSession {
     /// # Errors
     /// If another session has the name, with what is known of it; if the server refuses or the session is lost.
     pub async fn take_name(&self) -> Result<(), OpenError> {
-        name::take(&self.connection.client, &self.schema, &self.worker).await
+        take_name(&self.connection.client, &self.schema, &self.worker).await
     }
 
     /// The process ID of the server process.

@@ -1,6 +1,10 @@
+use std::time::Duration;
+
 use strum::IntoStaticStr;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
+
+use super::job::Types;
 
 /// Channel on which workers report that nothing is left to take. Payload: seconds until that changes, or `-`; the
 /// source; the key of the types; the schema.
@@ -43,52 +47,9 @@ impl Source {
         }
     }
 
-    /// Parameters: the worker, the maximum number, and the types. Columns as [`super::Job::read`] expects them.
-    fn fetch(self, schema: &str) -> String {
-        let (name, payload) = (bytes("f.task_name"), bytes("f.payload::text"));
-        match self {
-            Self::Tasks => format!(
-                "SELECT f.execution_id, f.task_id::int8, {name}, {}, {payload}, f.attempt, f.max_attempts, f.timeout_seconds, f.lock_id \
-                 FROM {schema}.fetch_tasks($1, $2, $3) f",
-                bytes("f.task_type")
-            ),
-            // The name of an item determines its work.
-            Self::Queue => format!(
-                "SELECT f.task_id, f.task_id, {name}, {name}, {payload}, f.attempt, f.max_attempts, f.timeout_seconds, \
-                 {schema}.queue_lock_key(f.task_id) FROM {schema}.claim_queue_items($1, $2, $3) f"
-            ),
-        }
-    }
-
-    /// Parameters: the task or item, the worker, the attempt, the status and the error.
-    fn finish(self, schema: &str) -> String {
-        match self {
-            Self::Tasks => format!("SELECT {schema}.try_release_task_lock($1::int4, $2, $4, $5)"),
-            Self::Queue => format!("SELECT {schema}.finish_queue_item($1, $2, $3, $4, $5)"),
-        }
-    }
-
-    /// Parameters: the task or item, the worker and the attempt.
-    fn give_back(self, schema: &str) -> String {
-        match self {
-            Self::Tasks => format!("SELECT {schema}.give_back_task($1::int4, $2)"),
-            Self::Queue => format!("SELECT {schema}.give_back_queue_item($1, $2, $3)"),
-        }
-    }
-
-    /// Parameter: the worker. Returns the IDs of its jobs, with the attempt if the ID alone is not enough.
-    fn heartbeat(self, schema: &str) -> String {
-        match self {
-            Self::Tasks => format!("SELECT h.id, NULL::int4 FROM {schema}.heartbeat_tasks($1) h (id)"),
-            Self::Queue => {
-                format!("SELECT h.task_id, h.attempt FROM {schema}.heartbeat_queue_items($1) h")
-            }
-        }
-    }
-
     /// Time of the next work of these types (the parameter of this number), in seconds from now by the server's clock. NULL
     /// for an infinite time, which is no number of seconds.
-    pub(super) fn due(self, schema: &str, types: &str) -> String {
+    fn due(self, schema: &str, types: &str) -> String {
         let function = match self {
             Self::Tasks => "next_due_at",
             Self::Queue => "next_item_due_at",
@@ -112,16 +73,39 @@ impl Source {
         )
     }
 
-    /// Prepares all statements. `schema` is already quoted.
-    pub(super) async fn statements(self, client: &Client, schema: &str) -> Result<Statements, Error> {
+    /// Prepares the statements of this source. `schema` is already quoted.
+    async fn statements(self, client: &Client, schema: &str) -> Result<SourceStatements, Error> {
+        let (name, payload) = (bytes("f.task_name"), bytes("f.payload::text"));
+        let [fetch, finish, give_back, heartbeat] = match self {
+            Self::Tasks => [
+                format!(
+                    "SELECT f.execution_id, f.task_id::int8, {name}, {}, {payload}, f.attempt, f.max_attempts, f.timeout_seconds, f.lock_id \
+                     FROM {schema}.fetch_tasks($1, $2, $3) f",
+                    bytes("f.task_type")
+                ),
+                format!("SELECT {schema}.try_release_task_lock($1::int4, $2, $4, $5)"),
+                format!("SELECT {schema}.give_back_task($1::int4, $2)"),
+                format!("SELECT h.id, NULL::int4 FROM {schema}.heartbeat_tasks($1) h (id)"),
+            ],
+            Self::Queue => [
+                // The name of an item determines its work.
+                format!(
+                    "SELECT f.task_id, f.task_id, {name}, {name}, {payload}, f.attempt, f.max_attempts, f.timeout_seconds, \
+                     {schema}.queue_lock_key(f.task_id) FROM {schema}.claim_queue_items($1, $2, $3) f"
+                ),
+                format!("SELECT {schema}.finish_queue_item($1, $2, $3, $4, $5)"),
+                format!("SELECT {schema}.give_back_queue_item($1, $2, $3)"),
+                format!("SELECT h.task_id, h.attempt FROM {schema}.heartbeat_queue_items($1) h"),
+            ],
+        };
         let typed = [Type::INT8, Type::TEXT, Type::INT4, Type::TEXT, Type::TEXT];
         let of_job = typed.get(..3).unwrap_or_default();
-        Ok(Statements {
-            fetch: client.prepare(&self.fetch(schema)).await?,
+        Ok(SourceStatements {
+            fetch: client.prepare(&fetch).await?,
             // Not every statement uses all of its parameters.
-            finish: client.prepare_typed(&self.finish(schema), &typed).await?,
-            give_back: client.prepare_typed(&self.give_back(schema), of_job).await?,
-            heartbeat: client.prepare(&self.heartbeat(schema)).await?,
+            finish: client.prepare_typed(&finish, &typed).await?,
+            give_back: client.prepare_typed(&give_back, of_job).await?,
+            heartbeat: client.prepare(&heartbeat).await?,
             next_due: client.prepare(&self.due(schema, "$1")).await?,
             next_due_telling: client.prepare(&self.due_telling(schema)).await?,
         })
@@ -129,19 +113,119 @@ impl Source {
 }
 
 #[derive(Debug)]
-pub(super) struct Statements {
+pub(super) struct SourceStatements {
+    /// Parameters: the worker, the maximum number, and the types. Columns as [`super::Job::read`] expects them.
     pub(super) fetch: Statement,
+    /// Parameters: the task or item, the worker, the attempt, the status and the error.
     pub(super) finish: Statement,
+    /// Parameters: the task or item, the worker and the attempt.
     pub(super) give_back: Statement,
+    /// Parameter: the worker. Returns the IDs of its jobs, with the attempt if the ID alone is not enough.
     pub(super) heartbeat: Statement,
     pub(super) next_due: Statement,
     pub(super) next_due_telling: Statement,
 }
 
+#[derive(Debug)]
+pub(super) struct Statements {
+    tasks: SourceStatements,
+    queue: SourceStatements,
+    /// For the queue only: fetching a task includes it.
+    pub(super) requeue: Statement,
+    pub(super) observe: Statement,
+    pub(super) announce: Statement,
+    pub(super) purge: Statement,
+    /// When each source has work, in the order of [`Source::ALL`].
+    pub(super) glance: Statement,
+    pub(super) notify: Statement,
+    /// For tasks only: an item's advisory lock blocks no other session.
+    pub(super) release_idle: Statement,
+}
+
+impl Statements {
+    /// `schema` is already quoted.
+    pub(super) async fn prepare(client: &Client, schema: &str) -> Result<Self, Error> {
+        let requeue = format!(
+            "SELECT r.task_id, r.outcome, {} FROM {schema}.requeue_lost_items($1, $2) r",
+            bytes("coalesce(r.detail, '')")
+        );
+        let purge =
+            format!("SELECT p.log, p.keep::pg_catalog.text, p.removed, p.may FROM {schema}.purge_step() p");
+        let announce = format!("SELECT {schema}.announce_worker($1, $2, $3, $4)::pg_catalog.text");
+        let [tasks_due, items_due] = Source::ALL.map(|source| source.due(schema, "$1"));
+        Ok(Self {
+            tasks: Source::Tasks.statements(client, schema).await?,
+            queue: Source::Queue.statements(client, schema).await?,
+            requeue: client.prepare(&requeue).await?,
+            observe: client.prepare(&format!("SELECT {schema}.observe_lock_waits()")).await?,
+            announce: client.prepare(&announce).await?,
+            purge: client.prepare(&purge).await?,
+            glance: client.prepare(&format!("SELECT ({tasks_due}), ({items_due})")).await?,
+            notify: client.prepare("SELECT pg_catalog.pg_notify($1, $2)").await?,
+            release_idle: client.prepare(&format!("SELECT {schema}.release_idle_task_keys($1)")).await?,
+        })
+    }
+
+    pub(super) fn of(&self, source: Source) -> &SourceStatements {
+        match source {
+            Source::Tasks => &self.tasks,
+            Source::Queue => &self.queue,
+        }
+    }
+}
+
 /// A text column as bytes. Its value may be invalid in a database without an encoding: the server would refuse the
 /// whole result, so that neither this task nor others could run.
-pub(super) fn bytes(column: &str) -> String {
+fn bytes(column: &str) -> String {
     format!(
         "pg_catalog.convert_to({column}, CASE WHEN pg_catalog.getdatabaseencoding() = 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END)"
     )
+}
+
+/// A notification that concerns a worker.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum News {
+    /// There may be work to take, or the time of the next work has changed.
+    Due(Source),
+    /// Another worker found nothing left to take, with the time until the next poll; `None` if nothing is planned.
+    Quiet(Source, Option<Duration>),
+    /// The same notification from this session, at its place among those of other sessions.
+    Told(Source),
+}
+
+impl News {
+    /// Reads a notification. `None` unless it concerns this schema and, if it is about types, exactly these types. `own`
+    /// marks a notification from this session.
+    pub(super) fn read(channel: &str, payload: &str, schema: &str, types: &Types, own: bool) -> Option<Self> {
+        if let Some(due) = Self::of_channel(channel) {
+            return (payload == schema).then_some(due);
+        }
+        if channel != QUIET {
+            return None;
+        }
+        let (seconds, rest) = payload.split_once(' ')?;
+        let (source, rest) = rest.split_once(' ')?;
+        let (key, of) = rest.split_once(' ')?;
+        let source = Source::ALL.into_iter().find(|known| known.name() == source)?;
+        (key == types.key() && of == schema).then_some(())?;
+        // Any role may notify: a value that is not a duration is ignored.
+        let told = match seconds {
+            "-" => None,
+            seconds => Some(Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?),
+        };
+        Some(if own { Self::Told(source) } else { Self::Quiet(source, told) })
+    }
+
+    /// The most that a notification on this channel can mean.
+    pub(super) fn of_channel(channel: &str) -> Option<Self> {
+        Source::ALL.into_iter().find(|source| source.channel() == channel).map(Self::Due)
+    }
+
+    /// The source that it is about.
+    #[must_use]
+    pub fn source(self) -> Source {
+        match self {
+            Self::Due(source) | Self::Quiet(source, _) | Self::Told(source) => source,
+        }
+    }
 }
