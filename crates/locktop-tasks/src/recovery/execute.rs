@@ -4,12 +4,11 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::Order;
-use super::grants::{FORBIDDEN, Need, grants};
-use super::outcome::{RecoveryOutcome, RecoveryResult};
+use super::error::{FORBIDDEN, Need, grants};
+use super::look::guarded;
 use super::plan::{Planned, RecoveryPlan, Step};
-use super::running::Running;
-use super::sql;
-use crate::message::{Access, Unanswered, send};
+use super::running::{RecoveryOutcome, RecoveryResult, Running};
+use crate::message::{Access, Unanswered, is, moment, note, number, packed, send, text};
 use crate::schema::Schema;
 use locktop_base::Timestamp;
 use locktop_base::clock;
@@ -97,9 +96,44 @@ impl One<'_> {
         RecoveryResult::new(self.seen.execution_id, outcome, detail)
     }
 
-    /// Makes the server close the execution, if it is still as it was seen.
+    /// The execution as it was seen, as arguments of a function.
+    fn identity(&self) -> String {
+        format!(
+            "{}, {}, {}, {}, {}",
+            self.seen.execution_id,
+            self.worker(),
+            moment(self.seen.started_at),
+            number(self.seen.backend_pid),
+            moment(self.seen.backend_start),
+        )
+    }
+
+    /// The worker as it was seen. If some of its bytes were invalid, the one in the row, provided that all the rest is the
+    /// same.
+    fn worker(&self) -> String {
+        if !self.seen.worker_id.contains('\u{fffd}') {
+            return text(&self.seen.worker_id);
+        }
+        format!(
+            "(SELECT e.worker_id FROM {}.task_execution_log AS e WHERE e.id = {} AND {})",
+            self.schema.quoted(),
+            self.seen.execution_id,
+            is("e.worker_id", Some(&self.seen.worker_id)),
+        )
+    }
+
+    /// The initiator and the reason, as arguments of a function.
+    fn initiator(&self) -> String {
+        let reason = self.order.reason.as_deref().map_or_else(|| "NULL".to_owned(), note);
+        format!("{}, {reason}", note(&self.order.actor.to_string()))
+    }
+
+    /// Makes the server close the execution, if it is still as it was seen. If `quiet`, a sign of life after the plan was
+    /// made prevents that.
     async fn recover(&self, quiet: bool) -> RecoveryResult {
-        match self.answer(sql::recover(self.schema, self.plan, self.seen, self.order, quiet)).await {
+        let seen_at = moment(quiet.then_some(self.plan.taken_at));
+        let call = format!("recover_seen_execution({}, {seen_at}, {})", self.identity(), self.initiator());
+        match self.answer(&call).await {
             Ok(answer) => self.told(answer),
             Err(error) => self.unanswered(&error, Need::Recover),
         }
@@ -107,17 +141,19 @@ impl One<'_> {
 
     /// Terminates the holder of the key, waits until the key is free, and closes the execution.
     async fn terminate_and_recover(&self, pid: i32, start: Timestamp) -> RecoveryResult {
-        let asked = self.answer(sql::ask(self.schema, self.seen, (pid, start), self.order)).await;
-        let audit_id = match asked {
+        let (identity, start) = (self.identity(), moment(Some(start)));
+        let call = format!("ask_seen_termination({identity}, {pid}, {start}, {})", self.initiator());
+        let audit_id = match self.answer(&call).await {
             Ok(RecoverAnswer { outcome, audit_id: Some(audit_id), .. }) if outcome == "asked" => audit_id,
             // The holder ended without being terminated.
             Ok(answer) if answer.outcome == "free" => return self.recover(false).await,
             Ok(answer) => return self.told(answer),
             Err(error) => return self.unanswered(&error, Need::Terminate),
         };
-        let ended = send(self.client, Access::ReadWrite, &sql::terminate(self.schema, audit_id)).await;
-        let ended_pid = match ended {
-            Ok(rows) => (rows.first().map(String::as_str) == Some("t")).then_some(pid),
+        // If it is still the same session.
+        let end = format!("SELECT {}.terminate_task_holder({audit_id})", self.schema.quoted());
+        let ended_pid = match self.says_yes(Access::ReadWrite, &end).await {
+            Ok(is_ended) => is_ended.then_some(pid),
             Err(error) => {
                 let result = self.unanswered(&error, Need::Terminate);
                 return RecoveryResult { audit_id: Some(audit_id), ..result };
@@ -149,10 +185,11 @@ impl One<'_> {
     /// statements.
     async fn wait(&self, pid: i32) -> Result<bool, Unanswered> {
         let Some(key) = self.seen.lock_id else { return Ok(true) };
+        let schema = self.schema.quoted();
+        let holds = format!("SELECT EXISTS (SELECT FROM {schema}.key_holders({key}) h WHERE h.pid = {pid})");
         let start = clock::monotonic();
         loop {
-            let rows = send(self.client, Access::ReadOnly, &sql::holds(self.schema, key, pid)).await?;
-            if rows.first().map(String::as_str) != Some("t") {
+            if !self.says_yes(Access::ReadOnly, &holds).await? {
                 return Ok(true);
             }
             let left = self.order.wait.saturating_sub(start.elapsed());
@@ -163,8 +200,14 @@ impl One<'_> {
         }
     }
 
-    async fn answer(&self, sql: String) -> Result<RecoverAnswer, Unanswered> {
-        let rows = send(self.client, Access::ReadWrite, &sql).await?;
+    async fn says_yes(&self, access: Access, sql: &str) -> Result<bool, Unanswered> {
+        let rows = send(self.client, access, &guarded(self.schema, sql)).await?;
+        Ok(rows.first().is_some_and(|answer| answer == "t"))
+    }
+
+    async fn answer(&self, call: &str) -> Result<RecoverAnswer, Unanswered> {
+        let sql = format!("SELECT {} FROM {}.{call} r", packed("to_jsonb(r)"), self.schema.quoted());
+        let rows = send(self.client, Access::ReadWrite, &guarded(self.schema, &sql)).await?;
         serde_json::from_str(rows.first().map_or("", String::as_str))
             .map_err(|error| Unanswered::Unread(error.to_string()))
     }

@@ -1,14 +1,17 @@
 use serde::Deserialize;
 use tokio_postgres::Client;
 
-use super::error::RecoverError;
-use super::grants::Need;
+use super::error::{Need, RecoverError};
 use super::plan::{RecoveryPlan, Request};
 use super::running::Running;
-use super::sql;
-use crate::message::{Access, send};
+use crate::message::{Access, packed, send, text};
 use crate::schema::Schema;
+use crate::sql::{fill, without_comments};
 use locktop_base::Timestamp;
+
+const LOOK: &str = include_str!("../../assets/sql/recovery/look.sql");
+/// The executions that are running by the log.
+const RUNNING: &str = include_str!("../../assets/sql/recovery/running.sql");
 
 /// The first answer: the time, the role, and what the schema of this name is.
 #[derive(Debug, Deserialize)]
@@ -49,7 +52,9 @@ pub async fn plan(
     request: &Request,
 ) -> Result<RecoveryPlan, RecoverError> {
     let schema = &schema.into();
-    let rows = send(client, Access::ReadOnly, &sql::look(schema)).await;
+    let answer = packed("to_jsonb(q)");
+    let look = [("$name", text(schema.name.as_str())), ("$answer", answer.clone())];
+    let rows = send(client, Access::ReadOnly, &fill(&without_comments(LOOK), &look)).await;
     let rows = rows.map_err(|error| RecoverError::Server(error.to_string()))?;
     let place: ServerAnswer = parse(rows.first().map_or("", String::as_str))?;
     let ServerAnswer { taken_at, role, other_schemas: others, printed_schemas: printed, .. } = place;
@@ -63,19 +68,26 @@ pub async fn plan(
         SchemaFound::Old => return Err(RecoverError::Old(name)),
         SchemaFound::Ours => {}
     }
-    let forbidden = |error| RecoverError::of(&error, &schema.name, &role, Need::Plan);
+    let quoted = schema.quoted();
+    let read = async |sql: String| {
+        let rows = send(client, Access::ReadOnly, &guarded(schema, &sql)).await;
+        rows.map_err(|error| RecoverError::of(&error, &schema.name, &role, Need::Plan))
+    };
     if let Some(name) = &request.task {
-        let found = send(client, Access::ReadOnly, &sql::has_task(schema, name)).await.map_err(forbidden)?;
-        if found.is_empty() {
+        let named = text(name);
+        if read(format!("SELECT 1 FROM {quoted}.scheduled_tasks WHERE task_name = {named}")).await?.is_empty()
+        {
             return Err(RecoverError::NoTask { schema: schema.name.clone(), name: name.clone() });
         }
     }
-    let rows = send(client, Access::ReadOnly, &sql::running(schema)).await.map_err(forbidden)?;
+    let running = [("$schema", quoted.clone()), ("$answer", answer)];
+    let rows = read(fill(&without_comments(RUNNING), &running)).await?;
     let rows = rows.iter().map(|row| parse::<ExecutionRow>(row)).collect::<Result<Vec<_>, _>>()?;
     let grace = if let Some(row) = rows.first() {
         row.grace_seconds
     } else {
-        let rows = send(client, Access::ReadOnly, &sql::grace(schema)).await.map_err(forbidden)?;
+        let grace = format!("SELECT extract(epoch FROM {quoted}.orphan_grace())::double precision");
+        let rows = read(grace).await?;
         parse(rows.first().map_or("", String::as_str))?
     };
     let running: Vec<Running> = rows.into_iter().map(|row| row.running).collect();
@@ -84,4 +96,9 @@ pub async fn plan(
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, RecoverError> {
     serde_json::from_str(text).map_err(|error| RecoverError::Unreadable(error.to_string()))
+}
+
+/// A statement that reads, calls or writes in the schema, after a check that fails if the schema is not to be trusted.
+pub(super) fn guarded(schema: &Schema, sql: &str) -> String {
+    format!("{};\n{sql}", schema.guard())
 }

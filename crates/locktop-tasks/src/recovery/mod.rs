@@ -10,12 +10,9 @@
 
 mod error;
 mod execute;
-mod grants;
 mod look;
-mod outcome;
 mod plan;
 mod running;
-mod sql;
 #[cfg(test)]
 mod tests;
 
@@ -23,13 +20,11 @@ use std::time::Duration;
 
 use crate::actor::Actor;
 
-pub use error::RecoverError;
+pub use error::{Need, RecoverError, grants, record_grants};
 pub use execute::{execute, execute_one, in_doubt, not_tried};
-pub use grants::{Need, grants, record_grants};
 pub use look::plan;
-pub use outcome::{RecoveryOutcome, RecoveryResult};
 pub use plan::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
-pub use running::{AlsoEnded, RunState, Running};
+pub use running::{AlsoEnded, RecoveryOutcome, RecoveryResult, RunState, Running};
 
 /// The initiator, the reason and the time limit of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
 use super::Schema;
-use super::error::{SchemaError, words};
-use super::rights::{Need, explained};
+use super::error::{Need, SchemaError, explained, words};
 use super::script::{self, LATEST};
 use super::state::{Found, Object, State, look};
 use locktop_locks::SchemaName;

@@ -10,7 +10,6 @@
 mod change;
 mod error;
 mod purge;
-mod rights;
 mod script;
 mod state;
 #[cfg(test)]

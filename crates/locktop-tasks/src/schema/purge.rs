@@ -11,8 +11,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
 use super::Schema;
-use super::error::SchemaError;
-use super::rights::{Need, explained};
+use super::error::{Need, SchemaError, explained};
 use super::script;
 use super::state::{State, look};
 

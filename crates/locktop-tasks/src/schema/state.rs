@@ -2,8 +2,7 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::Schema;
-use super::error::SchemaError;
-use super::rights::{Need, explained};
+use super::error::{Need, SchemaError, explained};
 use super::script::{self, LATEST};
 use crate::trust::untrusted;
 
