@@ -9,7 +9,6 @@
 )]
 
 pub mod contest;
-pub mod optimistic;
 pub mod postgres;
 mod process;
 mod programs;

@@ -7,9 +7,11 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::OpenQuestion;
+use super::contest::Environment;
 use super::postgres::{self, EmbeddedError, EmbeddedServer};
 use super::scenario::{Scenario, ScenarioError, ScratchSchema, Timing};
-use super::tasks::{PreparedContests, RunningContests, TasksError, TasksOptions};
+use super::tasks::{self, RunningContests, TASKS_SCHEMA, TasksError, TasksOptions};
+use locktop_tasks::schema::SchemaName;
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnInfoError;
 
@@ -125,18 +127,20 @@ async fn prepare(
     tasks: Option<TasksOptions>,
 ) -> Result<(ScratchSchema, Option<RunningContests>), DemoError> {
     let Some(tasks) = tasks else { return Ok((ScratchSchema::open(info).await?, None)) };
+    let schema = if embedded { None } else { SchemaName::new(TASKS_SCHEMA).ok() };
+    let environment = Environment::new(info, schema.unwrap_or_default(), tasks);
     // First the schema of the contests, which only one demo can have: if another demo is running, the scratch schema belongs
     // to that.
-    let prepared = PreparedContests::create(info, embedded, tasks).await?;
+    let client = RunningContests::create(&environment).await?;
     let scratch = match ScratchSchema::open(info).await {
         Ok(scratch) => scratch,
         Err(error) => {
             // The first error is the one to report.
-            let _ = prepared.remove().await;
+            let _ = tasks::remove(&environment).await;
             return Err(error.into());
         }
     };
-    match prepared.start().await {
+    match RunningContests::start(environment, &client).await {
         Ok(contests) => Ok((scratch, Some(contests))),
         Err(error) => {
             if !embedded {

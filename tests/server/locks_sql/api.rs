@@ -1,6 +1,5 @@
 //! The library over the SQL.
 
-use locktop::demo::optimistic::{Accounts, Cents, TransferError};
 use locktop::locks::Error;
 use locktop::schema::SchemaName;
 use locktop::tasks::rate_limit::RateLimit;
@@ -203,39 +202,6 @@ async fn the_ids() {
         one.run("UPDATE locktop.id_generator SET last_timestamp = last_timestamp + 3600000").await;
         let error = generator.next(client).await.unwrap_err();
         assert!(matches!(&error, SnowflakeError::ClockBehind(_)), "{version}: {error}");
-    }
-}
-
-#[tokio::test]
-async fn the_accounts() {
-    for version in versions() {
-        let (mut one, _) = pair(version).await;
-        one.run("INSERT INTO locktop.accounts (username, balance) VALUES ('a', 10), (NULL, 0.05)").await;
-        let accounts = Accounts::default();
-        assert_eq!(accounts.read(&one.connection.client, 3).await.unwrap(), None);
-        let client = &one.connection.client;
-        assert_eq!(accounts.transfer(client, 1, 2, Cents(250), 3).await.unwrap(), 1);
-        let from = accounts.read(client, 1).await.unwrap().unwrap();
-        let to = accounts.read(client, 2).await.unwrap().unwrap();
-        assert_eq!(
-            (from.balance, from.version, from.username.as_deref()),
-            (Cents(750), 1, Some("a")),
-            "{version}"
-        );
-        assert_eq!((to.balance, to.version, to.username.as_deref()), (Cents(255), 1, None));
-        assert!(accounts.transfer_as_read(client, &from, &to, Cents(50)).await.unwrap());
-        assert!(!accounts.transfer_as_read(client, &from, &to, Cents(50)).await.unwrap(), "{version}");
-        let poor = accounts.transfer(client, 1, 2, Cents(70_001), 3).await.unwrap_err();
-        assert!(matches!(&poor, TransferError::Insufficient(_)) && !poor.is_transient(), "{poor}");
-        let absent = accounts.transfer(client, 1, 9, Cents(1), 3).await.unwrap_err();
-        assert_eq!(absent.to_string(), "there is no account 9");
-        let wrong = accounts.transfer(client, 1, 2, Cents(-1), 3).await.unwrap_err();
-        assert!(matches!(&wrong, TransferError::Call(error) if error.sqlstate() == Some("22023")), "{wrong}");
-        // Within a transaction, and undone with it.
-        let transaction = one.connection.client.transaction().await.unwrap();
-        accounts.transfer(&transaction, 1, 2, Cents(100), 1).await.unwrap();
-        transaction.rollback().await.unwrap();
-        assert_eq!(accounts.read(&one.connection.client, 1).await.unwrap().unwrap().balance, Cents(700));
     }
 }
 

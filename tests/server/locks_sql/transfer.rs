@@ -27,6 +27,8 @@ async fn money_is_moved_and_both_versions_grow() {
             let call = format!("SELECT transfer_at_versions(1, {from}, 2, {to}, 10)");
             assert_eq!(session.ask(&call).await, "f", "{version}: one side has changed");
         }
+        // Within a transaction, and undone with it.
+        session.run("BEGIN; SELECT transfer_optimistic(1, 2, 1); ROLLBACK").await;
         assert_eq!(session.ask(STATE).await, "60.00|3\n140.00|3", "{version}");
     }
 }

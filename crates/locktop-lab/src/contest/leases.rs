@@ -82,14 +82,14 @@ pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<
             "SELECT count(*) FROM unnest($1::bigint[]) AS u (token)
               WHERE {is_taken_over} AND NOT EXISTS (SELECT FROM {SCHEMA}.lease_losses l WHERE l.token = u.token)"
         )),
-        gap: if environment.headless { (300, 900) } else { (3_000, 4_000) },
+        gap: if environment.options.headless { (300, 900) } else { (3_000, 4_000) },
         ..FaultPlan::default()
     };
-    let term = if environment.headless { TERM } else { SHOWN_TERM };
-    let role = WorkerRole::Leases { leases: LEASES, term, seed: environment.seed };
+    let term = if environment.options.headless { TERM } else { SHOWN_TERM };
+    let role = WorkerRole::Leases { term };
     let mut runner = Runner::new(Arc::new(Leases)).processes(environment, "node", role, WORKERS, faults)?;
-    if !environment.headless {
-        runner.spawn(tell(environment.info.clone(), environment.question.clone()));
+    if !environment.options.headless {
+        runner.spawn(tell(environment.info.clone(), environment.options.question.clone()));
     }
     Ok(runner)
 }
@@ -162,17 +162,17 @@ const STEP: Duration = Duration::from_millis(60);
 
 /// A process that acquires leases, works under each, and writes rows that only the holder may write. When it finds that a
 /// lease is lost it writes once more, as a holder that did not notice would. The server must refuse.
-pub(crate) async fn run(config: &WorkerConfig, leases: i32, term: u64, seed: u64) -> Result<(), String> {
+pub(crate) async fn run(config: &WorkerConfig, term: u64) -> Result<(), String> {
     let mut node = Node {
         info: config.info("")?,
         schema: SchemaName::new(&config.schema).map_err(|error| error.to_string())?,
         name: config.worker.clone(),
         term,
-        random: config.random(seed),
+        random: config.random(),
     };
     loop {
         // An error means a lost server, or a term too short to learn of it.
-        let _ = node.compete(leases).await;
+        let _ = node.compete().await;
         tokio::time::sleep(PAUSE).await;
     }
 }
@@ -187,11 +187,11 @@ struct Node {
 }
 
 impl Node {
-    async fn compete(&mut self, leases: i32) -> Result<(), LockError> {
+    async fn compete(&mut self) -> Result<(), LockError> {
         let mut client = connect(&self.info).await?.client;
         loop {
             let id =
-                1 + i32::try_from(self.random.u64(..u64::from(leases.unsigned_abs()))).unwrap_or_default();
+                1 + i32::try_from(self.random.u64(..u64::from(LEASES.unsigned_abs()))).unwrap_or_default();
             let term = Duration::from_millis(self.term);
             let request = Request { schema: self.schema.clone(), ..Request::new(id, &self.name, term) };
             if let Some(lease) = Lease::acquire_within(&self.info, &request, TIMEOUT).await? {

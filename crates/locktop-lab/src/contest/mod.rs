@@ -35,25 +35,137 @@ use futures_util::future::BoxFuture;
 use strum::{IntoStaticStr, VariantArray};
 use tokio_postgres::{Client, Error};
 
-use super::OpenQuestion;
-use super::workers::{TasksError, WorkerConfig};
+use super::workers::{Plan, TasksError, WorkerConfig, WorkerRole};
+use super::{Language, OpenQuestion};
 use locktop_tasks::schema::SchemaName;
+use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
 /// Delay before reconnecting after the server is lost.
 pub(crate) const PAUSE: Duration = Duration::from_millis(500);
 
+/// Seconds that an execution with a free key is left alone, before scaling; and the minimum after scaling.
+const GRACE: f64 = 30.0;
+const SHORTEST_GRACE: f64 = 1.0;
+/// Workers wait longer than the recovery before they take over an orphan, so that there is something to recover.
+const WORKERS_GRACE: f64 = 3.0;
+/// Seconds for which trouble is left to the operator of the dashboard, before the demo repairs it automatically; and the
+/// minimum that workers wait beyond that.
+const MANUAL_GRACE: f64 = 30.0;
+const WORKERS_BEYOND: f64 = 15.0;
+/// Seconds after which a due task counts as overdue on the screens of a demo, before scaling.
+const OVERDUE: f64 = 60.0;
+const SHORTEST_OVERDUE: f64 = 2.0;
+
+#[derive(Debug, Clone)]
+pub struct TasksOptions {
+    /// The program that provides `demo-worker`: locktop.
+    pub program: PathBuf,
+    /// Workers are killed, stopped and cut off continuously, instead of now and then.
+    pub crash: bool,
+    /// One of thirty tasks never ends.
+    pub stall: bool,
+    pub workers: usize,
+    pub tasks: usize,
+    /// How many times faster than real time.
+    pub time_scale: f64,
+    pub question: OpenQuestion,
+    pub language: Language,
+    pub seed: u64,
+    /// Without a dashboard: no witness records are deleted, and faults come more often.
+    pub headless: bool,
+    /// Statements that create other tables and functions, with the names of the published recipe, in place of locktop's.
+    pub recipe: Option<String>,
+    /// Contests that run in addition to the tasks, or in place of them; not with a recipe, whose schema has nothing for them.
+    pub contests: Vec<Contest>,
+}
+
+impl TasksOptions {
+    /// Ten workers and a hundred tasks, at a minute in a second.
+    #[must_use]
+    pub fn new(program: PathBuf) -> Self {
+        Self {
+            program,
+            crash: false,
+            stall: false,
+            workers: 10,
+            tasks: 100,
+            time_scale: 60.0,
+            question: OpenQuestion::default(),
+            language: Language::default(),
+            seed: 1,
+            headless: false,
+            recipe: None,
+            contests: Vec::new(),
+        }
+    }
+
+    /// Seconds after which an execution with a free key is an orphan.
+    #[must_use]
+    pub fn orphan_grace(&self) -> f64 {
+        (GRACE / self.time_scale).max(SHORTEST_GRACE)
+    }
+
+    pub(super) fn manual_grace(&self) -> f64 {
+        if self.headless { 0.0 } else { MANUAL_GRACE }
+    }
+
+    /// Seconds after which a worker takes over an orphan.
+    fn takeover(&self) -> f64 {
+        let least = if self.headless { 0.0 } else { MANUAL_GRACE + WORKERS_BEYOND };
+        (self.orphan_grace() * WORKERS_GRACE).max(least)
+    }
+
+    #[must_use]
+    pub fn overdue(&self) -> f64 {
+        (OVERDUE / self.time_scale).max(SHORTEST_OVERDUE)
+    }
+}
+
+/// What all contests of a demo have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Environment {
+    /// Connection parameters; they include the setting that defines when an execution is an orphan.
     pub(crate) info: ConnInfo,
-    /// The schema with locktop's tables and functions, created by the demo.
+    /// The schema with locktop's tables and functions, or a recipe's, created by the demo.
     pub(crate) schema: SchemaName,
-    pub(crate) program: PathBuf,
+    pub(crate) options: TasksOptions,
     pub(crate) config: WorkerConfig,
-    pub(crate) seed: u64,
-    pub(crate) headless: bool,
-    /// While a question is open, no fault is injected.
-    pub(crate) question: OpenQuestion,
+}
+
+impl Environment {
+    pub(crate) fn new(info: &ConnInfo, schema: SchemaName, options: TasksOptions) -> Self {
+        let with_grace = |grace: f64| {
+            let grace = format!("{}ms", (grace * 1_000.0).round());
+            let info = info.clone().with_setting("locktop.orphan_grace", &grace);
+            if options.recipe.is_none() {
+                return info;
+            }
+            // For the recipe's functions.
+            info.with_setting("search_path", &format!("{},public", schema.as_str()))
+        };
+        let config = WorkerConfig {
+            conninfo: with_grace(options.takeover()).to_key_value(),
+            schema: schema.as_str().to_owned(),
+            worker: "worker".to_owned(),
+            process: 0,
+            role: WorkerRole::Tasks,
+            recipe: options.recipe.is_some(),
+            plan: Plan {
+                seed: options.seed,
+                count: options.tasks,
+                hanging: options.stall,
+                language: options.language,
+                time_scale: options.time_scale,
+            },
+        };
+        Self { info: with_grace(options.orphan_grace()), schema, options, config }
+    }
+
+    pub(crate) async fn connect(&self, purpose: &str) -> Option<Client> {
+        let info = self.info.clone().with_application_name(&format!("locktop demo {purpose}"));
+        Some(connect(&info).await.ok()?.client)
+    }
 }
 
 /// The part of a contest that differs from the others; a [`Runner`] does the rest.

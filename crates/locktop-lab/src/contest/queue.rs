@@ -68,7 +68,7 @@ pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<
         ),
         // A paused worker loses nothing: its session remains.
         kinds: &[Fault::Kill; 3],
-        gap: if environment.headless { (200, 600) } else { (4_000, 4_000) },
+        gap: if environment.options.headless { (200, 600) } else { (4_000, 4_000) },
         ..FaultPlan::default()
     };
     let added = Arc::<AtomicU64>::default();
@@ -136,7 +136,7 @@ impl Rules for Queue {
             found.extend(numbers(client, &sql).await?);
         }
         found.extend(report.numbers(&KEYS));
-        if !self.environment.headless {
+        if !self.environment.options.headless {
             // Items deleted on purpose are not lost: see the producer.
             found.lost_items = 0;
         }
@@ -266,7 +266,7 @@ struct Payload {
 /// Runs until it is requested to end, which it checks between two items.
 async fn produce(environment: Environment, added: Arc<AtomicU64>, mut quit: watch::Receiver<bool>) {
     let info = environment.info.clone().with_application_name("locktop demo producer");
-    let mut random = Rng::with_seed(environment.seed ^ SALT);
+    let mut random = Rng::with_seed(environment.options.seed ^ SALT);
     while !*quit.borrow() {
         if let Ok(connection) = connect(&info).await {
             // An error means that the server is lost.
@@ -288,7 +288,7 @@ async fn fill(
     quit: &mut watch::Receiver<bool>,
 ) -> Result<(), LockError> {
     let queue = WorkQueue { schema: environment.schema.clone() };
-    let (least, more) = if environment.headless { WORK } else { SHOWN_WORK };
+    let (least, more) = if environment.options.headless { WORK } else { SHOWN_WORK };
     while !*quit.borrow() {
         let pending = queue.depth(client).await?.pending;
         for _ in pending..DEEP {
@@ -305,7 +305,7 @@ async fn fill(
             queue.add(client, environment.config.plan.language.of(kind), &payload).await?;
             added.fetch_add(1, Ordering::SeqCst);
         }
-        if !environment.headless {
+        if !environment.options.headless {
             delete_old(environment, client).await?;
         }
         rest(quit).await;

@@ -67,7 +67,7 @@ struct RateLimits {
 
 pub(super) fn begin(environment: &Environment) -> Runner {
     let limit = RateLimit { schema: environment.schema.clone(), ..RateLimit::new(LIMIT, SECONDS) };
-    let sessions = if environment.headless { SESSIONS } else { SHOWN };
+    let sessions = if environment.options.headless { SESSIONS } else { SHOWN };
     Runner::sessions(environment, RateLimits { sessions, limit, windows: Mutex::default() }, sessions)
 }
 

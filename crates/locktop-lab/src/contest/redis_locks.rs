@@ -58,15 +58,15 @@ pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<
             "SELECT nullif(EXISTS (SELECT FROM {SCHEMA}.redis_holds a JOIN {SCHEMA}.redis_holds b USING (lock)
                                     WHERE a.n = $1 AND b.n > a.n), false)"
         )),
-        gap: if environment.headless { (600, 1_200) } else { (4_000, 5_000) },
+        gap: if environment.options.headless { (600, 1_200) } else { (4_000, 5_000) },
         ..FaultPlan::default()
     };
-    let term = if environment.headless { TERM } else { SHOWN_TERM };
-    let role = WorkerRole::Redis { urls: servers.urls.clone(), term, seed: environment.seed };
+    let term = if environment.options.headless { TERM } else { SHOWN_TERM };
+    let role = WorkerRole::Redis { urls: servers.urls.clone(), term };
     let servers = Arc::new(servers);
     let runner = Runner::new(Arc::clone(&servers));
     let mut runner = runner.processes(environment, "client", role, WORKERS, faults)?;
-    let (seed, headless) = (environment.seed, environment.headless);
+    let (seed, headless) = (environment.options.seed, environment.options.headless);
     runner.spawn_until(|quit| servers.inject_faults(seed, headless, quit));
     Ok(runner)
 }
@@ -183,7 +183,7 @@ const DUE: u64 = 900;
 
 /// A client: it submits forms, uses a resource and runs tasks, each under a lock, until it is dropped. The first server is
 /// used on its own.
-pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed: u64) -> Result<(), String> {
+pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64) -> Result<(), String> {
     let info = config.info("")?;
     let options =
         LockOptions::term(Duration::from_millis(term)).named(config.worker.as_str()).timeout(TIMEOUT);
@@ -193,7 +193,7 @@ pub(crate) async fn run(config: &WorkerConfig, urls: &[String], term: u64, seed:
     };
     let (one, five) = urls.split_at_checked(1).ok_or("no servers")?;
     let sets = [set("one", one)?, set("five", five)?];
-    let mut random = config.random(seed);
+    let mut random = config.random();
     loop {
         if let Ok(connection) = connect(&info).await {
             let client = LockClient { client: connection.client, name: config.worker.clone(), term };

@@ -113,13 +113,13 @@ impl Runner {
     ) -> Result<Self, TasksError> {
         let mut config = environment.config.clone();
         (config.worker, config.role) = (name.to_owned(), role);
-        let mut pool = WorkerPool::new(environment.program.clone(), config, count);
+        let mut pool = WorkerPool::new(environment.options.program.clone(), config, count);
         pool.fill()?;
         let state = Arc::new(FaultState {
             info: environment.info.clone().with_application_name(&format!("locktop demo {name}s")),
-            seed: environment.seed,
+            seed: environment.options.seed,
             faults,
-            question: environment.question.clone(),
+            question: environment.options.question.clone(),
             pool: Mutex::new(pool),
             record: Mutex::default(),
         });
@@ -135,15 +135,10 @@ impl Runner {
         let mut runner = Self::new(Arc::clone(&work));
         for number in 0..count {
             let name = format!("{}-{}", W::NAME, number + 1);
-            let seed = environment.seed ^ u64::try_from(number << 8 | W::NAME.len()).unwrap_or(0);
-            let session = SessionLoop {
-                work: Arc::clone(&work),
-                info: environment.info.clone().with_application_name(&name),
-                number,
-                random: Rng::with_seed(seed),
-                failures: Arc::clone(&runner.failures),
-            };
-            runner.spawn_until(|quit| session.run(quit));
+            let seed = environment.options.seed ^ u64::try_from(number << 8 | W::NAME.len()).unwrap_or(0);
+            let info = environment.info.clone().with_application_name(&name);
+            let (work, failures) = (Arc::clone(&work), Arc::clone(&runner.failures));
+            runner.spawn_until(|quit| take_turns(work, (number, Rng::with_seed(seed)), info, failures, quit));
         }
         runner
     }
@@ -231,32 +226,26 @@ pub(super) trait SessionWork: Rules {
     ) -> impl Future<Output = Result<(), LockError>> + Send;
 }
 
-struct SessionLoop<W> {
+/// Takes turns until it is requested to end; a lost connection is reopened.
+async fn take_turns<W: SessionWork>(
     work: Arc<W>,
+    (number, mut random): (usize, Rng),
     info: ConnInfo,
-    number: usize,
-    random: Rng,
     failures: Arc<Failures>,
-}
-
-impl<W: SessionWork> SessionLoop<W> {
-    async fn run(mut self, mut quit: watch::Receiver<bool>) {
-        while !*quit.borrow() {
-            match connect(&self.info).await {
-                Ok(connection) => self.take_turns(&connection.client, &quit).await,
-                Err(error) => self.failures.note(&error),
+    mut quit: watch::Receiver<bool>,
+) {
+    while !*quit.borrow() {
+        match connect(&info).await {
+            Ok(connection) => {
+                while !*quit.borrow() && !connection.client.is_closed() {
+                    if let Err(error) = work.turn(number, &connection.client, &mut random).await {
+                        failures.note(&error);
+                    }
+                    tokio::time::sleep(Duration::from_millis(random.u64(..W::LONGEST))).await;
+                }
             }
-            let _ = tokio::time::timeout(PAUSE, quit.wait_for(|quit| *quit)).await;
+            Err(error) => failures.note(&error),
         }
-    }
-
-    /// Runs until it is requested to end, or the connection is lost.
-    async fn take_turns(&mut self, client: &Client, quit: &watch::Receiver<bool>) {
-        while !*quit.borrow() && !client.is_closed() {
-            if let Err(error) = self.work.turn(self.number, client, &mut self.random).await {
-                self.failures.note(&error);
-            }
-            tokio::time::sleep(Duration::from_millis(self.random.u64(..W::LONGEST))).await;
-        }
+        let _ = tokio::time::timeout(PAUSE, quit.wait_for(|quit| *quit)).await;
     }
 }

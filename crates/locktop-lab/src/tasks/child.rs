@@ -43,13 +43,11 @@ pub async fn run() -> Result<(), String> {
     match &config.role {
         WorkerRole::Tasks if config.recipe => until(quit, Box::pin(run_recipe(&config))).await,
         WorkerRole::Tasks => run_tasks(&config, quit).await,
-        WorkerRole::Leases { leases, term, seed } => {
-            until(quit, Box::pin(leases::run(&config, *leases, *term, *seed))).await
-        }
+        WorkerRole::Leases { term } => until(quit, Box::pin(leases::run(&config, *term))).await,
         WorkerRole::Queue => queue::run(&config, quit).await,
         #[cfg(feature = "redis")]
-        WorkerRole::Redis { urls, term, seed } => {
-            until(quit, Box::pin(redis_locks::run(&config, urls, *term, *seed))).await
+        WorkerRole::Redis { urls, term } => {
+            until(quit, Box::pin(redis_locks::run(&config, urls, *term))).await
         }
     }
 }

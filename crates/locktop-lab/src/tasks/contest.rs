@@ -3,11 +3,15 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, Error};
 
-use super::tables::TaskTables;
-use super::{TaskContest, TasksError, TasksOptions, running, summary};
-use crate::contest::{ContestOutcome, Environment, Fault, FaultPlan, PAUSE, Report, Rules, Runner};
+use super::{summary, tables};
+use crate::contest::{
+    ContestOutcome, Environment, Fault, FaultPlan, PAUSE, Report, Rules, Runner, TasksOptions,
+};
 use crate::scenario::SCHEMA;
-use crate::workers::WorkerRole;
+use crate::workers::{TasksError, WorkerRole};
+use locktop_base::{Timestamp, clock};
+use locktop_tasks::actor::Actor;
+use locktop_tasks::recovery::{self, Order, Request, RunState, Running, Selection};
 
 /// How often tasks are made due again.
 const REPLAN: Duration = Duration::from_millis(500);
@@ -24,21 +28,21 @@ const CRASHES: [Fault; 12] = {
 /// How many times slower faults come with a dashboard, so that each can be seen.
 const SHOWN_PACE: u64 = 2;
 
-impl TaskContest {
-    pub(super) fn begin(self, environment: &Environment) -> Result<Runner, TasksError> {
-        let (faults, workers) = (faults(&self.tables, &self.options), self.options.workers);
-        let contest = Arc::new(self);
-        let runner = Runner::new(Arc::clone(&contest));
-        let mut runner = runner.processes(environment, "worker", WorkerRole::Tasks, workers, faults)?;
-        runner.spawn(replan(Arc::clone(&contest)));
-        runner.spawn(running::run(contest));
-        Ok(runner)
-    }
+#[derive(Debug)]
+struct TaskContest(Environment);
+
+pub(super) fn begin(environment: &Environment) -> Result<Runner, TasksError> {
+    let (faults, workers) = (faults(environment), environment.options.workers);
+    let runner = Runner::new(Arc::new(TaskContest(environment.clone())));
+    let mut runner = runner.processes(environment, "worker", WorkerRole::Tasks, workers, faults)?;
+    runner.spawn(replan(environment.clone()));
+    runner.spawn(recover_lost(environment.clone()));
+    Ok(runner)
 }
 
 impl Rules for TaskContest {
     async fn count(&self, client: &Client, report: &Report) -> Result<ContestOutcome, Error> {
-        summary::found(client, &self.tables, report, (self.options.workers, self.options.tasks)).await
+        summary::found(client, &self.0, report).await
     }
 }
 
@@ -56,10 +60,11 @@ fn fault_schedule(options: &TasksOptions) -> FaultPlan {
 }
 
 /// A worker's current work is the number of its run in the witness table.
-fn faults(tables: &TaskTables, options: &TasksOptions) -> FaultPlan {
+fn faults(environment: &Environment) -> FaultPlan {
+    let Environment { schema, options, .. } = environment;
     let witness = format!("{SCHEMA}.witness");
     let unnoticed = Some(format!("SELECT count(*) FROM {witness} WHERE ended IS NULL AND run = ANY ($1)"));
-    if tables.recipe {
+    if options.recipe.is_some() {
         return FaultPlan {
             targets: format!("SELECT worker, run FROM {witness} WHERE ended IS NULL ORDER BY process"),
             unnoticed,
@@ -72,7 +77,7 @@ fn faults(tables: &TaskTables, options: &TasksOptions) -> FaultPlan {
             ..fault_schedule(options)
         };
     }
-    let schema = tables.schema.quoted();
+    let schema = schema.quoted();
     let targets = format!(
         "SELECT w.worker, w.run
            FROM {witness} w
@@ -102,18 +107,95 @@ fn faults(tables: &TaskTables, options: &TasksOptions) -> FaultPlan {
     }
 }
 
-async fn replan(shared: Arc<TaskContest>) {
+async fn replan(environment: Environment) {
     loop {
-        if let Some(client) = shared.connect("planner").await {
-            while shared.tables.replan(&client, &shared.plan).await.is_ok() {
-                if !shared.options.headless {
+        if let Some(client) = environment.connect("planner").await {
+            while tables::replan(&environment, &client).await.is_ok() {
+                if !environment.options.headless {
                     // If this fails, the next statement fails, too.
-                    let _ = shared.tables.delete_old(&client).await;
+                    let _ = tables::delete_old(&client).await;
                 }
                 tokio::time::sleep(REPLAN).await;
             }
         }
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Interval between two polls: long enough for an orphan to be seen on a screen, and shorter if there are many.
+const EVERY: Duration = Duration::from_millis(2_500);
+const EVERY_CRASH: Duration = Duration::from_secs(1);
+/// How long hung work remains visible before it is terminated.
+const HUNG_AFTER: Duration = Duration::from_secs(8);
+/// How long to wait for a session to end after its termination was requested.
+const WAIT: Duration = Duration::from_secs(5);
+/// The recipe's timeout in minutes, before scaling: its function counts whole minutes.
+const RECIPE_MINUTES: f64 = 30.0;
+
+/// The recovery next to the workers, like a user's cron job; with a dashboard the operator has half a minute to do it
+/// first. Orphans are always recovered. Executions past their timeout are terminated if workers are stopped, since a
+/// paused worker never ends, and every few seconds if work hangs.
+async fn recover_lost(environment: Environment) {
+    loop {
+        if let Some(client) = environment.connect("recovery").await {
+            if environment.config.recipe {
+                by_recipe(&environment, &client).await;
+            } else {
+                by_schema(&environment, &client).await;
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn by_schema(environment: &Environment, client: &Client) {
+    let order =
+        Order { actor: Actor::of_process("locktop demo", environment.info.user()), reason: None, wait: WAIT };
+    let mut ended = clock::monotonic();
+    while !client.is_closed() {
+        let terminate =
+            environment.options.crash || (environment.options.stall && ended.elapsed() >= HUNG_AFTER);
+        environment.options.question.closed().await;
+        recover(environment, client, &order, Selection::Orphans, false).await;
+        if terminate {
+            ended = clock::monotonic();
+            recover(environment, client, &order, Selection::Longer(None), true).await;
+        }
+        tokio::time::sleep(if environment.options.crash { EVERY_CRASH } else { EVERY }).await;
+    }
+}
+
+/// One poll, and the recovery of what it finds. An execution whose recovery is refused or lost is found again by the next
+/// poll.
+async fn recover(
+    environment: &Environment,
+    client: &Client,
+    order: &Order,
+    select: Selection,
+    terminate: bool,
+) {
+    let request = Request { select, task: None, terminate };
+    if let Ok(mut plan) = recovery::plan(client, &environment.schema, &request).await {
+        let (grace, now) = (environment.options.manual_grace(), plan.taken_at);
+        plan.rows
+            .retain(|row| trouble_for(&row.seen, now) >= grace + if terminate { 0.0 } else { plan.grace });
+        recovery::execute(client, &environment.schema, &plan, order, |_| {}).await;
+    }
+}
+
+/// How many seconds, at most, an execution has been in trouble: past its timeout, or without a sign of life.
+fn trouble_for(seen: &Running, now: Timestamp) -> f64 {
+    if seen.state == RunState::Slow {
+        return seen.run_seconds.zip(seen.timeout_seconds).map_or(0.0, |(run, limit)| run - limit);
+    }
+    seen.last_seen_at().map_or(f64::INFINITY, |at| (now - at).as_seconds_f64())
+}
+
+async fn by_recipe(environment: &Environment, client: &Client) {
+    let minutes = environment.config.plan.scaled(RECIPE_MINUTES).round();
+    let sql = format!("SELECT count(*) FROM check_and_recover_timeout_tasks({minutes})");
+    while client.execute(&sql, &[]).await.is_ok() || !client.is_closed() {
+        tokio::time::sleep(EVERY).await;
     }
 }
 

@@ -1,127 +1,127 @@
 //! Workers that compete for tasks: separate processes, tasks of a second to ten minutes in scaled time, workers that are
-//! killed, stopped and cut off, a recovery, and witnesses of what really ran when.
+//! killed, stopped and cut off, a recovery, and witnesses of what really ran when. All contests, including this one, run
+//! in one schema of the demo's own.
 
 pub mod child;
 mod contest;
-mod running;
 mod summary;
 mod tables;
 mod witness;
 
-pub use running::{PreparedContests, RunningContests};
 pub use summary::{Outcome, Summary};
 pub use tables::TASKS_SCHEMA;
 
-use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use tokio_postgres::Client;
 
-use super::contest::Contest;
-use super::workers::Plan;
+pub use super::contest::TasksOptions;
+use super::contest::{Environment, Runner};
 pub use super::workers::TasksError;
-use super::{Language, OpenQuestion};
+use locktop_base::clock;
+use locktop_tasks::schema::{SchemaError, SchemaName};
 use pg_connect::connect::connect;
-use tables::TaskTables;
 
-/// Seconds that an execution with a free key is left alone, before scaling; and the minimum after scaling.
-const GRACE: f64 = 30.0;
-const SHORTEST_GRACE: f64 = 1.0;
-/// Workers wait longer than the recovery before they take over an orphan, so that there is something to recover.
-const WORKERS_GRACE: f64 = 3.0;
-/// Seconds for which trouble is left to the operator of the dashboard, before the demo repairs it automatically; and the
-/// minimum that workers wait beyond that.
-const MANUAL_GRACE: f64 = 30.0;
-const WORKERS_BEYOND: f64 = 15.0;
-/// Seconds after which a due task counts as overdue on the screens of a demo, before scaling.
-const OVERDUE: f64 = 60.0;
-const SHORTEST_OVERDUE: f64 = 2.0;
+/// Interval between, and number of, attempts to remove the schema while sessions of ended workers still exist.
+const POLL: Duration = Duration::from_millis(100);
+const REMOVALS: u32 = 50;
 
-#[derive(Debug, Clone)]
-pub struct TasksOptions {
-    /// The program that provides `demo-worker`: locktop.
-    pub program: PathBuf,
-    /// Workers are killed, stopped and cut off continuously, instead of now and then.
-    pub crash: bool,
-    /// One of thirty tasks never ends.
-    pub stall: bool,
-    pub workers: usize,
-    pub tasks: usize,
-    /// How many times faster than real time.
-    pub time_scale: f64,
-    pub question: OpenQuestion,
-    pub language: Language,
-    pub seed: u64,
-    /// Without a dashboard: no witness records are deleted, and faults come more often.
-    pub headless: bool,
-    /// Statements that create other tables and functions, with the names of the published recipe, in place of locktop's.
-    pub recipe: Option<String>,
-    /// Contests that run in addition to the tasks, or in place of them; not with a recipe, whose schema has nothing for them.
-    pub contests: Vec<Contest>,
-}
-
-impl TasksOptions {
-    /// Ten workers and a hundred tasks, at a minute in a second.
-    #[must_use]
-    pub fn new(program: PathBuf) -> Self {
-        Self {
-            program,
-            crash: false,
-            stall: false,
-            workers: 10,
-            tasks: 100,
-            time_scale: 60.0,
-            question: OpenQuestion::default(),
-            language: Language::default(),
-            seed: 1,
-            headless: false,
-            recipe: None,
-            contests: Vec::new(),
-        }
-    }
-
-    /// Seconds after which an execution with a free key is an orphan.
-    #[must_use]
-    pub fn orphan_grace(&self) -> f64 {
-        (GRACE / self.time_scale).max(SHORTEST_GRACE)
-    }
-
-    fn manual_grace(&self) -> f64 {
-        if self.headless { 0.0 } else { MANUAL_GRACE }
-    }
-
-    /// Seconds after which a worker takes over an orphan.
-    fn takeover(&self) -> f64 {
-        let least = if self.headless { 0.0 } else { MANUAL_GRACE + WORKERS_BEYOND };
-        (self.orphan_grace() * WORKERS_GRACE).max(least)
-    }
-
-    #[must_use]
-    pub fn overdue(&self) -> f64 {
-        (OVERDUE / self.time_scale).max(SHORTEST_OVERDUE)
-    }
-
-    fn plan(&self) -> Plan {
-        Plan {
-            seed: self.seed,
-            count: self.tasks,
-            hanging: self.stall,
-            language: self.language,
-            time_scale: self.time_scale,
-        }
-    }
-}
-
-/// Shared by the loops of the contest of tasks.
+/// All contests of a demo. Dropping it ends the workers at once.
 #[derive(Debug)]
-struct TaskContest {
-    tables: TaskTables,
-    options: TasksOptions,
-    plan: Plan,
+pub struct RunningContests {
+    environment: Environment,
+    contests: Vec<Runner>,
+    since: Instant,
 }
 
-impl TaskContest {
-    async fn connect(&self, purpose: &str) -> Option<Client> {
-        let info = self.tables.info.clone().with_application_name(&format!("locktop demo {purpose}"));
-        Some(connect(&info).await.ok()?.client)
+impl RunningContests {
+    /// Creates the schema, which must not exist; returns a connection for [`Self::start`].
+    pub(crate) async fn create(environment: &Environment) -> Result<Client, TasksError> {
+        tables::create(environment).await
     }
+
+    /// Inserts the tasks and starts the workers. If that fails, the schema is removed.
+    pub(crate) async fn start(environment: Environment, client: &Client) -> Result<Self, TasksError> {
+        let mut running = Self { environment, contests: Vec::new(), since: clock::monotonic() };
+        match running.begin(client).await {
+            Ok(()) => Ok(running),
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = running.remove().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin(&mut self, client: &Client) -> Result<(), TasksError> {
+        tables::make_witness_table(client).await?;
+        tables::insert_tasks(&self.environment, client).await?;
+        self.since = clock::monotonic();
+        if self.environment.options.workers > 0 {
+            self.contests.push(contest::begin(&self.environment)?);
+        }
+        for contest in &self.environment.options.contests {
+            self.contests.push(Box::pin(contest.begin(&self.environment, client)).await?);
+        }
+        Ok(())
+    }
+
+    #[must_use]
+    pub fn schema(&self) -> &SchemaName {
+        &self.environment.schema
+    }
+
+    /// URLs of the Redis servers that the contests use, in sets that decide together.
+    #[must_use]
+    pub fn redis(&self) -> Vec<Vec<String>> {
+        self.contests.iter().flat_map(Runner::redis).collect()
+    }
+
+    pub async fn outcome(&self) -> Result<Outcome, TasksError> {
+        let client = connect(&self.environment.info).await?.client;
+        self.count(&client).await
+    }
+
+    async fn count(&self, client: &Client) -> Result<Outcome, TasksError> {
+        let mut outcome = Outcome::default();
+        (outcome.summary.seconds, outcome.summary.seed) =
+            (self.since.elapsed().as_secs_f64(), self.environment.options.seed);
+        for contest in &self.contests {
+            outcome.add(contest.count(client).await.map_err(TasksError::server("the numbers"))?);
+        }
+        Ok(outcome)
+    }
+
+    /// Resumes paused workers, requests all to end, kills those that do not, and counts.
+    ///
+    /// # Errors
+    /// If the server does not provide the numbers; the workers have ended all the same.
+    pub async fn finish(&mut self) -> Result<Outcome, TasksError> {
+        // In parallel, since each waits for its own end.
+        join_all(self.contests.iter_mut().map(Runner::finish)).await;
+        self.outcome().await
+    }
+
+    pub async fn remove(self) -> Result<(), TasksError> {
+        self.end().await
+    }
+
+    /// Ends the workers at once, and returns a future that removes the schema, on another runtime.
+    pub(crate) fn end(self) -> impl Future<Output = Result<(), TasksError>> + Send + use<> {
+        let environment = self.environment.clone();
+        drop(self);
+        async move { remove(&environment).await }
+    }
+}
+
+/// The sessions of killed workers may take a moment to end.
+pub(crate) async fn remove(environment: &Environment) -> Result<(), TasksError> {
+    let mut outcome = tables::remove(environment).await;
+    for _ in 0..REMOVALS {
+        let Err(TasksError::Schema(SchemaError::InUse { .. })) = &outcome else { break };
+        tokio::time::sleep(POLL).await;
+        outcome = tables::remove(environment).await;
+    }
+    outcome
 }

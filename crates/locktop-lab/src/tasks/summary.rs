@@ -3,9 +3,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tokio_postgres::{Client, Error};
 
-use super::tables::TaskTables;
 use super::witness::WitnessLog;
-use crate::contest::{Contest, ContestOutcome, Report, Tally, count, numbers, tally};
+use crate::contest::{Contest, ContestOutcome, Environment, Report, Tally, count, numbers, tally};
 
 /// The object that a demo without a screen prints. Keys may be added, never renamed.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -147,13 +146,11 @@ tally! {
 
 pub(super) async fn found(
     client: &Client,
-    tables: &TaskTables,
+    Environment { schema, options, .. }: &Environment,
     report: &Report,
-    (workers, tasks): (usize, usize),
 ) -> Result<ContestOutcome, Error> {
-    let schema = tables.schema.quoted();
-    let closed =
-        if tables.recipe { "error_message LIKE 'Task timeout%'" } else { "recovered_by IS NOT NULL" };
+    let (schema, has_recipe) = (schema.quoted(), options.recipe.is_some());
+    let closed = if has_recipe { "error_message LIKE 'Task timeout%'" } else { "recovered_by IS NOT NULL" };
     let log = format!(
         "SELECT count(*) AS executions, count(*) FILTER (WHERE status = 'completed') AS completed,
                 count(*) FILTER (WHERE status = 'failed') AS failed,
@@ -167,9 +164,10 @@ pub(super) async fn found(
                   WHERE action IN ('recovered', 'gave_up', 'superseded') AND execution_id IS NOT NULL
                   GROUP BY execution_id) q"
     );
-    let mut found = Numbers { workers: count(workers), tasks: count(tasks), ..Numbers::default() };
+    let mut found =
+        Numbers { workers: count(options.workers), tasks: count(options.tasks), ..Numbers::default() };
     found.extend(numbers(client, &log).await?);
-    if !tables.recipe {
+    if !has_recipe {
         found.extend(numbers(client, &audit).await?);
     }
     found.extend(report.numbers(&KEYS));

@@ -132,8 +132,8 @@ impl WorkerConfig {
     }
 
     /// Random choices of this process.
-    pub(crate) fn random(&self, seed: u64) -> Rng {
-        Rng::with_seed(seed ^ u64::from(self.process.unsigned_abs()) << 32)
+    pub(crate) fn random(&self) -> Rng {
+        Rng::with_seed(self.plan.seed ^ u64::from(self.process.unsigned_abs()) << 32)
     }
 
     pub(crate) fn options(&self, source: Source) -> Result<Options, String> {
@@ -178,11 +178,9 @@ impl std::fmt::Debug for WorkerConfig {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WorkerRole {
     Tasks,
-    /// Competes for `leases` leases, with a term in milliseconds.
+    /// Competes for leases, with a term in milliseconds.
     Leases {
-        leases: i32,
         term: u64,
-        seed: u64,
     },
     Queue,
     /// Uses locks with a term in milliseconds on these servers, of which the first is used on its own.
@@ -190,7 +188,6 @@ pub(crate) enum WorkerRole {
     Redis {
         urls: Vec<String>,
         term: u64,
-        seed: u64,
     },
 }
 
