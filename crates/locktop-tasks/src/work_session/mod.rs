@@ -31,7 +31,7 @@ mod source;
 mod worker_id;
 
 pub use error::{Namesake, OpenError, SessionError};
-pub use job::{Finish, Job, Ours, Purged, Requeued, Types};
+pub use job::{Finish, Job, Ours, Purged, Requeued};
 pub use session::WorkSession;
-pub use source::{News, Source};
+pub use source::{News, Source, Types};
 pub use worker_id::{WorkerId, WorkerIdError};

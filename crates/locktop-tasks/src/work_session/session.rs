@@ -5,9 +5,9 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
 use super::error::{OpenError, SessionError};
-use super::job::{Finish, Job, Ours, Purged, Requeued, Types};
+use super::job::{Finish, Job, Ours, Purged, Requeued};
 use super::open::open;
-use super::source::{News, Source, Statements};
+use super::source::{News, Source, Statements, Types};
 use super::worker_id::{WorkerId, take_name};
 use crate::schema::{Schema, SchemaName};
 use locktop_base::text;

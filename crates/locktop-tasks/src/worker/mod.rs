@@ -19,6 +19,7 @@
 //! connection at different times. Only effects that are fenced in the database happen once.
 
 mod builtin;
+mod connected;
 mod event;
 mod idle;
 mod log;

@@ -1,54 +1,9 @@
-use std::time::{Duration, Instant};
-
+use super::connected::Connected;
 use super::event::Event;
-use super::idle::{Idle, glance_in, part_of};
+use super::idle::glance_in;
 use super::stop::Work;
-use super::work_loop::Connected;
 use crate::work_session::{News, SessionError, Source};
 use locktop_base::clock;
-
-/// Lost items are checked for at least this often, even if the queue has other items.
-const TEND: Duration = Duration::from_secs(30);
-
-#[derive(Debug)]
-pub(super) struct Pollers {
-    all: Vec<(Source, Idle)>,
-    /// The source of the last job: the other sources come first.
-    served: Option<Source>,
-    tend_at: Instant,
-}
-
-impl Pollers {
-    pub(super) fn new(sources: &[Source], now: Instant) -> Self {
-        let all = sources.iter().map(|source| (*source, Idle::new(now))).collect();
-        Self { all, served: None, tend_at: now + part_of(TEND) }
-    }
-
-    /// `None` if the source is not polled.
-    fn of(&mut self, source: Source) -> Option<&mut Idle> {
-        self.all.iter_mut().find(|(of, _)| *of == source).map(|(_, idle)| idle)
-    }
-
-    pub(super) fn freed(&mut self, now: Instant) {
-        self.all.iter_mut().for_each(|(_, idle)| idle.freed(now));
-    }
-
-    /// The next source to poll, and when.
-    pub(super) fn next(&self) -> Option<(Source, Instant)> {
-        let now = clock::monotonic();
-        let times = self.all.iter().map(|(source, idle)| (*source, idle.at.max(now)));
-        times.min_by_key(|(source, at)| (*at, self.served == Some(*source)))
-    }
-
-    /// Whether it is time to check for lost items, even if there are other items.
-    fn tends(&mut self, now: Instant) -> bool {
-        let tends = self.tend_at <= now;
-        if tends {
-            self.tend_at = now + TEND.saturating_sub(part_of(TEND / 4));
-        }
-        tends
-    }
-}
 
 impl<W: Work> Connected<'_, W> {
     /// Checks the due times of all sources at once.
@@ -206,38 +161,5 @@ impl<W: Work> Connected<'_, W> {
                 News::Told(_) => idle.told(),
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_both_have_something_they_take_turns() {
-        let now = clock::monotonic();
-        let mut pollers = Pollers::new(&Source::ALL, now);
-        for source in [Source::Tasks, Source::Queue, Source::Tasks] {
-            assert_eq!(pollers.next().unwrap().0, source);
-            pollers.served = Some(source);
-            pollers.of(source).unwrap().took_all(now);
-            pollers.freed(now);
-        }
-        // A source that had nothing is not polled before its time.
-        pollers.of(Source::Queue).unwrap().looked(now, false, None);
-        pollers.freed(now);
-        assert_eq!(pollers.next().unwrap().0, Source::Tasks);
-        assert!(Pollers::new(&[], now).next().is_none());
-        assert!(Pollers::new(&[Source::Queue], now).of(Source::Tasks).is_none());
-    }
-
-    #[test]
-    fn what_was_lost_is_looked_for_now_and_then() {
-        let now = clock::monotonic();
-        let mut pollers = Pollers::new(&[Source::Queue], now);
-        assert!(pollers.tends(now + TEND), "at the latest");
-        assert!(!pollers.tends(now + TEND));
-        assert!(!pollers.tends(now + TEND + TEND / 2));
-        assert!(pollers.tends(now + TEND + TEND));
     }
 }

@@ -1,21 +1,11 @@
 use std::time::Duration;
 
+use super::connected::{Connected, RETRY, Unwritten};
 use super::event::JobEvent;
 use super::running::Done;
 use super::stop::{StopReason, Work, WorkError};
-use super::work_loop::{Connected, RETRY};
 use crate::work_session::{Finish, Job, SessionError, Source};
 use locktop_base::clock;
-
-/// The end of a job, which is not recorded yet.
-#[derive(Debug)]
-pub(super) struct Unwritten {
-    pub(super) job: Job,
-    /// `None` if the job is returned.
-    finish: Option<Finish>,
-    /// How long the work took.
-    took: Duration,
-}
 
 impl<W: Work> Connected<'_, W> {
     pub(super) async fn done(&mut self, done: Done) -> Result<(), SessionError> {

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin};
 use tokio::task::JoinSet;
 
-use super::{Job, Source, WorkError, payload, timed_out};
+use super::{Job, Source, WorkError, timed_out};
 use crate::worker::stop::Stop;
 use locktop_base::text::{fit, one_line_prefix};
 
@@ -52,7 +52,7 @@ impl Program {
         if argv.first().is_none_or(|program| program.is_empty() || program.starts_with('-')) {
             return Err(WRONG.to_owned());
         }
-        let env = payload::texts(payload, "env")?;
+        let env = texts(payload, "env")?;
         let is_name = |name: &str| {
             let first = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
             first && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
@@ -62,6 +62,19 @@ impl Program {
             return Err(format!("has an \"env\" with \"{name}\", which is not a name of a variable"));
         }
         Ok(Self { argv, env })
+    }
+}
+
+/// The entries of an optional object of strings.
+fn texts(payload: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
+    let wrong = || format!("has a \"{name}\" that is not an object of strings");
+    match payload.get(name) {
+        None => Ok(Vec::new()),
+        Some(Value::Object(values)) => {
+            let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+            values.iter().map(pair).collect::<Option<_>>().ok_or_else(wrong)
+        }
+        Some(_) => Err(wrong()),
     }
 }
 

@@ -142,19 +142,6 @@ fn filled(payload: &Map<String, Value>, name: &str) -> Result<String, String> {
     }
 }
 
-/// The entries of an optional object of strings.
-pub(super) fn texts(payload: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
-    let wrong = || format!("has a \"{name}\" that is not an object of strings");
-    match payload.get(name) {
-        None => Ok(Vec::new()),
-        Some(Value::Object(values)) => {
-            let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
-            values.iter().map(pair).collect::<Option<_>>().ok_or_else(wrong)
-        }
-        Some(_) => Err(wrong()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
