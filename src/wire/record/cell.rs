@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::strings::{Decoded, Packed, Strings, packed};
+use super::strings::{Decoded, Packed, Strings};
 use crate::model::{QueryText, Text, Timestamp};
 
 pub(super) trait Cell: Sized {
@@ -50,10 +50,6 @@ pub(super) fn sorted<K: Ord + Clone, V: Clone>(map: &FxHashMap<K, V>) -> Vec<(K,
     entries
 }
 
-/// Numbers below 2^63 that can be unknown: stored as the number plus one, 0 for unknown.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Counts(Packed);
-
 /// 64-bit numbers, with a bit for each that is not known.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Wides {
@@ -78,12 +74,6 @@ pub(super) struct Times {
     #[prost(sfixed64, repeated, tag = 1)]
     micros: Vec<i64>,
 }
-
-/// Numbers of strings of the group; 0 for none.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Texts(Packed);
-
-packed! { Counts, Texts }
 
 /// Concatenated bytes, and where each value ends.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -128,6 +118,11 @@ pub(super) use stored_as;
 stored_as! {
     Timestamp as Option<Timestamp>: |time| Some(*time), Option::unwrap_or_default;
     Arc<[u32]> as Vec<u32>: |list| list.to_vec(), Into::into;
+    Text as Option<Text>: |text| Some(Text::clone(text)), Option::unwrap_or_default;
+    // Redaction has already happened: see `feed::record::redact`.
+    Option<QueryText> as Option<Text>:
+        |query| query.as_ref().map(|query| Text::clone(query.unredacted())),
+        |text| text.map(QueryText::from);
 }
 
 fn set_bit(bits: &mut Vec<u8>, at: usize) {
@@ -150,29 +145,30 @@ fn place(ends: &[u64], at: usize) -> std::ops::Range<usize> {
     start..end(at).max(start)
 }
 
+/// Numbers below 2^63 that can be unknown: stored as the number plus one, 0 for unknown.
 macro_rules! counts {
     ($($type:ty: $to:expr, $from:expr;)*) => {$(
         impl Cell for Option<$type> {
-            type Column = Counts;
+            type Column = Packed;
         }
 
-        impl Column<Option<$type>> for Counts {
+        impl Column<Option<$type>> for Packed {
             fn push(&mut self, value: &Option<$type>, _: &mut Strings) {
                 let code: fn($type) -> u64 = $to;
-                self.0.push(value.map_or(0, |value| code(value).saturating_add(1)));
+                self.add(value.map_or(0, |value| code(value).saturating_add(1)));
             }
 
             fn get(&self, at: usize, _: &Decoded) -> Option<$type> {
                 let value: fn(u64) -> Option<$type> = $from;
-                value(self.0.get(at)?.checked_sub(1)?)
+                value(self.number(at)?.checked_sub(1)?)
             }
 
             fn rows(&self) -> usize {
-                self.0.rows()
+                self.count()
             }
 
             fn reserve(&mut self, rows: usize) {
-                self.0.reserve(rows);
+                self.reserve_bytes(rows);
             }
         }
 
@@ -231,10 +227,8 @@ with_bits! {
     Reals, f64: std::convert::identity, std::convert::identity;
 }
 
-pub(super) const NO_TIME: i64 = i64::MIN;
-
 pub(super) fn micros(time: Option<Timestamp>) -> i64 {
-    time.map_or(NO_TIME, |time| time.timestamp_micros())
+    time.map_or(i64::MIN, |time| time.timestamp_micros())
 }
 
 /// Times further from 1970, about 250,000 years, are invalid. Minutes and days can be subtracted from all others without
@@ -268,65 +262,25 @@ impl Column<Option<Timestamp>> for Times {
 }
 
 impl Cell for Option<Text> {
-    type Column = Texts;
+    type Column = Packed;
 }
 
-impl Column<Option<Text>> for Texts {
+/// Numbers of strings of the group; 0 for none.
+impl Column<Option<Text>> for Packed {
     fn push(&mut self, value: &Option<Text>, strings: &mut Strings) {
-        self.0.push(value.as_ref().map_or(0, |text| strings.id(text)).into());
+        self.add(value.as_ref().map_or(0, |text| strings.id(text)).into());
     }
 
     fn get(&self, at: usize, strings: &Decoded) -> Option<Text> {
-        strings.get(u32::try_from(self.0.get(at)?).ok()?)
+        strings.get(u32::try_from(self.number(at)?).ok()?)
     }
 
     fn rows(&self) -> usize {
-        self.0.rows()
+        self.count()
     }
 
     fn reserve(&mut self, rows: usize) {
-        self.0.reserve(rows);
-    }
-}
-
-impl Cell for Option<QueryText> {
-    type Column = Texts;
-}
-
-/// Redaction has already happened: see `feed::record::redact`.
-impl Column<Option<QueryText>> for Texts {
-    fn push(&mut self, value: &Option<QueryText>, strings: &mut Strings) {
-        self.0.push(value.as_ref().map_or(0, |query| strings.id(query.unredacted())).into());
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Option<QueryText> {
-        Column::<Option<Text>>::get(self, at, strings).map(QueryText::from)
-    }
-
-    fn rows(&self) -> usize {
-        self.0.rows()
-    }
-
-    fn reserve(&mut self, rows: usize) {
-        self.0.reserve(rows);
-    }
-}
-
-impl Cell for Text {
-    type Column = Texts;
-}
-
-impl Column<Text> for Texts {
-    fn push(&mut self, value: &Text, strings: &mut Strings) {
-        self.0.push(strings.id(value).into());
-    }
-
-    fn get(&self, at: usize, strings: &Decoded) -> Text {
-        Column::<Option<Text>>::get(self, at, strings).unwrap_or_default()
-    }
-
-    fn rows(&self) -> usize {
-        self.0.rows()
+        self.reserve_bytes(rows);
     }
 }
 

@@ -8,7 +8,7 @@
 //! Numbers are little endian. The payload of a snapshot begins with the data of a time line: u64 number, i64 microseconds
 //! since 1970, u32 waiting sessions, u8 trouble, three bytes of 0. The frame follows.
 
-use super::cell::{NO_TIME, column, micros, rows, time};
+use super::cell::{column, micros, rows, time};
 use super::frame::Frame;
 use super::known::{Limit, LimitRows, of_thresholds, thresholds};
 use super::strings::{Decoded, RecordError, Strings, TextBlock};
@@ -40,41 +40,29 @@ const LARGEST: u32 = 64 << 20;
 /// idle server takes only 250 bytes. There is none for an index or for sums of a minute: without them, a day of such
 /// snapshots is opened in a fifth of a second of processor time, and reported in two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Kind {
-    File,
-    Key,
+    Other = 0,
+    File = 1,
+    Key = 2,
     /// A snapshot that needs those before it in its group.
-    Look,
+    Look = 3,
     /// The connection was lost; one line of text.
-    Link,
+    Link = 6,
     /// The file was closed on purpose.
-    End,
-    Other,
+    End = 127,
 }
 
 impl Kind {
-    const fn code(self) -> u8 {
-        match self {
-            Self::Other => 0,
-            Self::File => 1,
-            Self::Key => 2,
-            Self::Look => 3,
-            Self::Link => 6,
-            Self::End => 127,
-        }
-    }
-
-    const fn of(code: u8) -> Self {
-        match code {
-            1 => Self::File,
-            2 => Self::Key,
-            3 => Self::Look,
-            6 => Self::Link,
-            127 => Self::End,
-            _ => Self::Other,
-        }
+    fn of(code: u8) -> Self {
+        let known = [Self::File, Self::Key, Self::Look, Self::Link, Self::End];
+        known.into_iter().find(|kind| *kind as u8 == code).unwrap_or(Self::Other)
     }
 }
+
+/// The numbers of incidents in the data of a time line; 0 is none.
+const TROUBLES: [(u8, Trouble); 4] =
+    [(1, Trouble::Action), (2, Trouble::NoAnswer), (3, Trouble::Begun), (4, Trouble::Deadlock)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
@@ -122,16 +110,12 @@ pub fn next_sync(bytes: &[u8]) -> Option<usize> {
     bytes.windows(SYNC.len()).position(|window| window == SYNC)
 }
 
-/// A record as bytes.
-///
-/// # Errors
-/// If the payload exceeds the maximum size.
 pub fn record(kind: Kind, payload: &[u8]) -> Result<Vec<u8>, RecordError> {
     let length = u32::try_from(payload.len()).ok().filter(|length| *length <= LARGEST);
     let length = length.ok_or(RecordError::TooLarge)?.to_le_bytes();
     let mut bytes = Vec::with_capacity(HEADER + payload.len() + FOOTER);
     bytes.extend_from_slice(&SYNC);
-    bytes.extend_from_slice(&[kind.code(), 0, 0, 0]);
+    bytes.extend_from_slice(&[kind as u8, 0, 0, 0]);
     bytes.extend_from_slice(&length);
     let checksum = checksum(bytes.get(SYNC.len()..).unwrap_or_default(), payload);
     bytes.extend_from_slice(&checksum.to_le_bytes());
@@ -145,14 +129,8 @@ pub fn look(moment: &Moment, frame: &Frame) -> Result<Vec<u8>, RecordError> {
     payload.extend_from_slice(&moment.id.to_le_bytes());
     payload.extend_from_slice(&micros(Some(moment.at)).to_le_bytes());
     payload.extend_from_slice(&moment.waiting.to_le_bytes());
-    let trouble = match moment.trouble {
-        None => 0,
-        Some(Trouble::Action) => 1,
-        Some(Trouble::NoAnswer) => 2,
-        Some(Trouble::Begun) => 3,
-        Some(Trouble::Deadlock) => 4,
-    };
-    payload.extend_from_slice(&[trouble, 0, 0, 0]);
+    let trouble = TROUBLES.iter().find(|(_, trouble)| moment.trouble == Some(*trouble));
+    payload.extend_from_slice(&[trouble.map_or(0, |(number, _)| *number), 0, 0, 0]);
     payload.extend_from_slice(&frame.bytes);
     record(if frame.is_key { Kind::Key } else { Kind::Look }, &payload)
 }
@@ -165,13 +143,7 @@ pub fn moment(bytes: &[u8; MOMENT]) -> Option<Moment> {
         id: u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
         at: time(i64::from_le_bytes([a0, a1, a2, a3, a4, a5, a6, a7]))?,
         waiting: u32::from_le_bytes([w0, w1, w2, w3]),
-        trouble: match trouble {
-            1 => Some(Trouble::Action),
-            2 => Some(Trouble::NoAnswer),
-            3 => Some(Trouble::Begun),
-            4 => Some(Trouble::Deadlock),
-            _ => None,
-        },
+        trouble: TROUBLES.iter().find(|(number, _)| *number == trouble).map(|(_, trouble)| *trouble),
     })
 }
 
@@ -213,13 +185,12 @@ struct File {
 
 pub fn file(about: &About) -> Result<Vec<u8>, RecordError> {
     let mut strings = Strings::default();
-    let limits: Vec<Limit> = of_thresholds(&about.thresholds);
-    let limits = column(&limits, &mut strings);
+    let limits = column(&of_thresholds(&about.thresholds), &mut strings);
     let file = File {
         format: FORMAT,
         needs_reader: FORMAT,
         program: about.program.clone(),
-        created: about.created.map_or(NO_TIME, |created| micros(Some(created))),
+        created: micros(about.created),
         target: about.target.clone(),
         refresh: about.refresh,
         redaction: about.redaction.clone(),
@@ -230,9 +201,6 @@ pub fn file(about: &About) -> Result<Vec<u8>, RecordError> {
 }
 
 /// Reads the description of a file from the payload of its first record.
-///
-/// # Errors
-/// If it is damaged, or needs a later release.
 pub fn about(payload: &[u8]) -> Result<About, RecordError> {
     let file = File::decode(payload).map_err(|_| RecordError::Damaged)?;
     if file.needs_reader > FORMAT {

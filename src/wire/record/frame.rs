@@ -156,10 +156,8 @@ impl Encoder {
         *self = Self { with_events, in_long_groups, room, ..Self::default() };
     }
 
-    /// The next snapshot as bytes.
-    ///
-    /// # Errors
-    /// If the view has no snapshot, or it is too large. The next one then begins a group.
+    /// The next snapshot as bytes. After an error, which is that there is none or that it is too large, the next one begins a
+    /// group.
     pub fn encode(&mut self, look: &Look) -> Result<Frame, RecordError> {
         if self.is_full() {
             self.begin_group();
@@ -237,56 +235,59 @@ impl Encoder {
 
     fn changed_parts(&mut self, look: &Look, snapshot: &Snapshot) -> Vec<Part> {
         let Look { view, past, notes } = look;
-        let strings = &mut self.strings;
-        let last = self.last.as_ref();
+        let Self { strings, last, parts, looks, .. } = self;
+        let last = last.as_ref();
         let before = last.and_then(|last| last.view.snapshot.as_deref());
-        let mut made: Vec<(Kind, Vec<u8>)> = vec![
-            (Kind::Server, column(snapshot.server.last_rows(), strings).encode_to_vec()),
-            (Kind::Prepared, column(snapshot.prepared.last_rows(), strings).encode_to_vec()),
-            (Kind::Answers, column(&snapshot.answers, strings).encode_to_vec()),
-        ];
+        let mut made = Vec::new();
+        let mut put = |kind: Kind, content: Vec<u8>| {
+            if *looks == 0 || parts.get(kind as u32) != content {
+                made.push(Part { kind: kind as u32, content: content.into() });
+            }
+        };
         // The feed shares the rows of a snapshot in which nothing has changed.
-        if before
-            .is_none_or(|before| !Arc::ptr_eq(before.backends.last_rows(), snapshot.backends.last_rows()))
-        {
-            made.push((Kind::Backends, column(snapshot.backends.last_rows(), strings).encode_to_vec()));
+        let is_new = |is_same: fn(&Snapshot, &Snapshot) -> bool| {
+            before.is_none_or(|before| !is_same(before, snapshot))
+        };
+        put(Kind::Server, column(snapshot.server.last_rows(), strings).encode_to_vec());
+        put(Kind::Prepared, column(snapshot.prepared.last_rows(), strings).encode_to_vec());
+        put(Kind::Answers, column(&snapshot.answers, strings).encode_to_vec());
+        if is_new(|before, now| Arc::ptr_eq(before.backends.last_rows(), now.backends.last_rows())) {
+            put(Kind::Backends, column(snapshot.backends.last_rows(), strings).encode_to_vec());
         }
-        if before.is_none_or(|before| !Arc::ptr_eq(before.locks.last_rows(), snapshot.locks.last_rows())) {
-            made.push((Kind::Locks, column(snapshot.locks.last_rows(), strings).encode_to_vec()));
+        if is_new(|before, now| Arc::ptr_eq(before.locks.last_rows(), now.locks.last_rows())) {
+            put(Kind::Locks, column(snapshot.locks.last_rows(), strings).encode_to_vec());
         }
-        if before.is_none_or(|before| !Arc::ptr_eq(&before.names, &snapshot.names)) {
-            made.push((Kind::Names, known::of_names(&snapshot.names, strings).encode_to_vec()));
+        if is_new(|before, now| Arc::ptr_eq(&before.names, &now.names)) {
+            put(Kind::Names, known::of_names(&snapshot.names, strings).encode_to_vec());
         }
-        if before.is_none_or(|before| !same_sets(&before.task_sets, &snapshot.task_sets)) {
-            made.push((Kind::Tasks, tables::of_sets(&snapshot.task_sets, strings).encode_to_vec()));
+        if is_new(|before, now| same_sets(&before.task_sets, &now.task_sets)) {
+            put(Kind::Tasks, tables::of_sets(&snapshot.task_sets, strings).encode_to_vec());
         }
-        if before.is_none_or(|before| !tables::same_systems(&before.systems, &snapshot.systems)) {
-            made.push((Kind::Systems, tables::of_systems(&snapshot.systems, strings).encode_to_vec()));
+        if is_new(|before, now| tables::same_systems(&before.systems, &now.systems)) {
+            put(Kind::Systems, tables::of_systems(&snapshot.systems, strings).encode_to_vec());
         }
         let redis: &[RedisLeases] = std::slice::from_ref(&snapshot.systems.redis);
-        made.push((Kind::Redis, column(redis, strings).encode_to_vec()));
+        put(Kind::Redis, column(redis, strings).encode_to_vec());
         if last.is_none_or(|last| !same_known(last, look)) {
             let known = known::of_known(&view.lock_names, notes, view.rights.as_deref(), strings);
-            made.push((Kind::Known, known.encode_to_vec()));
+            put(Kind::Known, known.encode_to_vec());
         }
-        if before.is_none_or(|before| !Arc::ptr_eq(&before.adapters, &snapshot.adapters)) {
-            let kept = adapters::of_installations(&snapshot.adapters, strings);
-            made.push((Kind::Adapters, kept.encode_to_vec()));
+        if is_new(|before, now| Arc::ptr_eq(&before.adapters, &now.adapters)) {
+            put(Kind::Adapters, adapters::of_installations(&snapshot.adapters, strings).encode_to_vec());
         }
-        made.push((Kind::JobMarks, adapters::of_marks(&past.adapters, strings).encode_to_vec()));
+        put(Kind::JobMarks, adapters::of_marks(&past.adapters, strings).encode_to_vec());
         if last.is_none_or(|last| !last.past.held.is_same(&past.held)) {
-            made.push((Kind::Held, memory::of_held(&past.held, strings).encode_to_vec()));
+            put(Kind::Held, memory::of_held(&past.held, strings).encode_to_vec());
         }
         let marks = memory::of_marks(&past.watch, &past.deadlocks, &past.new_roots, strings);
-        made.push((Kind::Marks, marks.encode_to_vec()));
-        made.push((Kind::Waits, memory::of_waits(&past.waits, strings).encode_to_vec()));
-        made.push((Kind::Series, memory::of_series(&past.series, strings).encode_to_vec()));
+        put(Kind::Marks, marks.encode_to_vec());
+        put(Kind::Waits, memory::of_waits(&past.waits, strings).encode_to_vec());
+        put(Kind::Series, memory::of_series(&past.series, strings).encode_to_vec());
         // With current locks, the input of the previous graph is not needed.
         let beside = past.graph_from.as_ref().filter(|_| !snapshot.locks.is_known());
         let beside = beside.map(|graph| memory::of_graph_from(graph, strings).encode_to_vec());
-        made.push((Kind::GraphFrom, beside.unwrap_or_default()));
-        made.retain(|(kind, content)| self.looks == 0 || self.parts.get(*kind as u32) != content);
-        made.into_iter().map(|(kind, content)| Part { kind: kind as u32, content: content.into() }).collect()
+        put(Kind::GraphFrom, beside.unwrap_or_default());
+        made
     }
 
     /// The increment of a snapshot to the costs of waiting, if it continues from the previous one; else the totals.

@@ -10,12 +10,12 @@ use super::parts::{KINDS, Kind};
 use super::strings::{Decoded, RecordError};
 use super::tables;
 use super::tables::States;
-use super::{adapters, blame, known, memory, redis_rows, told};
+use super::{adapters, blame, known, memory, told};
 use crate::model::backend::Backend;
 use crate::model::blame::{Blame, Tick};
 use crate::model::event::{Event, Events};
 use crate::model::lock::{Lock, Prepared};
-use crate::model::past::{GraphFrom, KeptLook, Past};
+use crate::model::past::{KeptLook, Past};
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::{Detection, Server, Snapshot};
 use crate::model::systems::Systems;
@@ -50,9 +50,6 @@ impl Group {
     }
 
     /// Opens the next snapshot.
-    ///
-    /// # Errors
-    /// If it is damaged or too large, or needs a missing one.
     pub fn open(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         let mut parts = self.looks.last().map(|last| last.parts.clone()).unwrap_or_default();
         let payload = decompress(bytes, &parts.concat())?;
@@ -98,9 +95,6 @@ impl Group {
     }
 
     /// Total costs of waiting up to an opened snapshot, `None` if they were not kept, and the events kept with it.
-    ///
-    /// # Errors
-    /// If it was not opened.
     pub fn glance(&mut self, at: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), RecordError> {
         let blame = self.blame(at);
         let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
@@ -110,17 +104,13 @@ impl Group {
     }
 
     /// An opened snapshot. Its events are those kept with the snapshots since the first of the group.
-    ///
-    /// # Errors
-    /// If it was not opened, or is damaged.
     pub fn look(&mut self, at: usize) -> Result<KeptLook, RecordError> {
         let blame = self.blame(at);
         let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
         self.strings.begin();
-        let reading = Reading { strings: &self.strings, opened };
-        let snapshot = reading.snapshot()?;
-        let (lock_names, notes, rights) = known::known(&reading.part(Kind::Known)?, &self.strings);
-        let past = reading.past(&snapshot)?;
+        let snapshot = opened.snapshot(&self.strings)?;
+        let (lock_names, notes, rights) = known::known(&opened.part(Kind::Known)?, &self.strings);
+        let past = opened.past(&snapshot, &self.strings)?;
         let mut events = Events::default();
         for opened in self.looks.get(..=at).unwrap_or_default() {
             for event in rows::<Event>(&opened.head.events, &self.strings) {
@@ -141,19 +131,14 @@ impl Group {
     }
 }
 
-struct Reading<'a> {
-    strings: &'a Decoded,
-    opened: &'a Opened,
-}
-
-impl Reading<'_> {
+impl Opened {
     fn part<T: Message + Default>(&self, kind: Kind) -> Result<T, RecordError> {
-        let content = self.opened.parts.get(kind as usize).cloned().unwrap_or_default();
+        let content = self.parts.get(kind as usize).cloned().unwrap_or_default();
         T::decode(content).map_err(|_| RecordError::Damaged)
     }
 
-    fn snapshot(&self) -> Result<Snapshot, RecordError> {
-        let Self { strings, opened: Opened { head, .. } } = self;
+    fn snapshot(&self, strings: &Decoded) -> Result<Snapshot, RecordError> {
+        let head = &self.head;
         let mut states = States::new(rows(&head.sections, strings));
         let server = rows::<Server>(&self.part(Kind::Server)?, strings);
         let backends = rows::<Backend>(&self.part(Kind::Backends)?, strings);
@@ -166,7 +151,7 @@ impl Reading<'_> {
         // These come after the sections of earlier releases, which do not have them.
         let at = time(head.taken_at).ok_or(RecordError::Damaged)?;
         let detection = Detection { tables: states.later_section(at), adapters: states.later_section(at) };
-        let redis: redis_rows::Redis = self.part(Kind::Redis)?;
+        let redis: tables::Redis = self.part(Kind::Redis)?;
         let redis = Column::<RedisLeases>::get(&redis, 0, strings);
         Ok(Snapshot {
             taken_at: at,
@@ -186,13 +171,12 @@ impl Reading<'_> {
         })
     }
 
-    fn past(&self, snapshot: &Snapshot) -> Result<Past, RecordError> {
-        let strings = self.strings;
+    fn past(&self, snapshot: &Snapshot, strings: &Decoded) -> Result<Past, RecordError> {
         let (watch, deadlocks, new_roots) = memory::marks(&self.part(Kind::Marks)?, strings);
         let beside: memory::Beside = self.part(Kind::GraphFrom)?;
-        let has_graph = self.opened.parts.get(Kind::GraphFrom as usize).is_some_and(|part| !part.is_empty());
-        let graph_from = (has_graph && !snapshot.locks.is_known())
-            .then(|| -> GraphFrom { memory::graph_from(&beside, strings) });
+        let has_graph = self.parts.get(Kind::GraphFrom as usize).is_some_and(|part| !part.is_empty());
+        let graph_from =
+            (has_graph && !snapshot.locks.is_known()).then(|| memory::graph_from(&beside, strings));
         Ok(Past {
             watch,
             adapters: adapters::marks(&self.part(Kind::JobMarks)?, strings),

@@ -15,7 +15,6 @@ mod group;
 mod known;
 mod memory;
 mod parts;
-mod redis_rows;
 mod strings;
 mod tables;
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use prost::bytes::{Buf, BufMut};
+use prost::encoding::{DecodeContext, WireType, encode_key, encode_varint, key_len, skip_field, uint64};
 use rustc_hash::FxHashMap;
 
 use crate::model::Text;
@@ -109,17 +111,17 @@ impl Decoded {
 pub(super) struct Packed {
     bytes: Vec<u8>,
     written: usize,
-    pub(super) read: Vec<u64>,
+    read: Vec<u64>,
 }
 
 impl Packed {
     /// Reserves one byte per row, since most numbers are small.
-    pub(super) fn reserve(&mut self, rows: usize) {
+    pub(super) fn reserve_bytes(&mut self, rows: usize) {
         self.bytes.reserve(rows);
     }
 
     /// Appends a number: seven bits per byte, lowest first.
-    pub(super) fn push(&mut self, mut number: u64) {
+    pub(super) fn add(&mut self, mut number: u64) {
         self.written += 1;
         while number >= 0x80 {
             self.bytes.push(number.to_le_bytes()[0] | 0x80);
@@ -128,61 +130,48 @@ impl Packed {
         self.bytes.push(number.to_le_bytes()[0]);
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<u64> {
+    pub(super) fn number(&self, at: usize) -> Option<u64> {
         self.read.get(at).copied()
     }
 
-    pub(super) fn rows(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.written.max(self.read.len())
     }
+}
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+impl prost::Message for Packed {
+    fn encode_raw(&self, into: &mut impl BufMut) {
+        if !self.bytes.is_empty() {
+            encode_key(1, WireType::LengthDelimited, into);
+            encode_varint(self.bytes.len() as u64, into);
+            into.put_slice(&self.bytes);
+        }
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        kind: WireType,
+        from: &mut impl Buf,
+        context: DecodeContext,
+    ) -> Result<(), prost::DecodeError> {
+        match tag {
+            1 => uint64::merge_repeated(kind, &mut self.read, from, context),
+            _ => skip_field(kind, tag, from, context),
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        match self.bytes.len() {
+            0 => 0,
+            length => prost::length_delimiter_len(length) + length + key_len(1),
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
     }
 }
-
-/// Implements messages for columns that consist of such numbers only.
-macro_rules! packed {
-    ($($column:ident),*) => {$(
-        impl prost::Message for $column {
-            fn encode_raw(&self, into: &mut impl prost::bytes::BufMut) {
-                let bytes = self.0.bytes();
-                if !bytes.is_empty() {
-                    let kind = prost::encoding::WireType::LengthDelimited;
-                    prost::encoding::encode_key(1, kind, into);
-                    prost::encoding::encode_varint(bytes.len() as u64, into);
-                    into.put_slice(bytes);
-                }
-            }
-
-            fn merge_field(
-                &mut self,
-                tag: u32,
-                kind: prost::encoding::WireType,
-                from: &mut impl prost::bytes::Buf,
-                context: prost::encoding::DecodeContext,
-            ) -> Result<(), prost::DecodeError> {
-                match tag {
-                    1 => prost::encoding::uint64::merge_repeated(kind, &mut self.0.read, from, context),
-                    _ => prost::encoding::skip_field(kind, tag, from, context),
-                }
-            }
-
-            fn encoded_len(&self) -> usize {
-                match self.0.bytes().len() {
-                    0 => 0,
-                    length => prost::length_delimiter_len(length) + length + prost::encoding::key_len(1),
-                }
-            }
-
-            fn clear(&mut self) {
-                self.0 = Packed::default();
-            }
-        }
-    )*};
-}
-
-pub(super) use packed;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
@@ -204,11 +193,6 @@ mod tests {
 
     use super::*;
 
-    #[derive(Debug, Clone, Default, PartialEq)]
-    struct Ours(Packed);
-
-    packed! { Ours }
-
     #[derive(Clone, PartialEq, prost::Message)]
     struct Theirs {
         #[prost(uint64, repeated, tag = 1)]
@@ -218,19 +202,19 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_protocol_buffers() {
         for numbers in [vec![], vec![0], vec![1, 127, 128, 300, 1 << 14, 1 << 35, u64::MAX], vec![7; 500]] {
-            let (mut ours, theirs) = (Ours::default(), Theirs { value: numbers.clone() });
-            ours.0.reserve(numbers.len());
+            let (mut ours, theirs) = (Packed::default(), Theirs { value: numbers.clone() });
+            ours.reserve_bytes(numbers.len());
             for number in &numbers {
-                ours.0.push(*number);
+                ours.add(*number);
             }
             assert_eq!(ours.encode_to_vec(), theirs.encode_to_vec(), "{numbers:?}");
-            assert_eq!((ours.encoded_len(), ours.0.rows()), (theirs.encoded_len(), numbers.len()));
-            let read = Ours::decode(&*theirs.encode_to_vec()).unwrap();
-            assert_eq!((read.0.read.clone(), read.0.get(numbers.len())), (numbers, None));
+            assert_eq!((ours.encoded_len(), ours.count()), (theirs.encoded_len(), numbers.len()));
+            let read = Packed::decode(&*theirs.encode_to_vec()).unwrap();
+            assert_eq!((read.read.clone(), read.number(numbers.len())), (numbers, None));
         }
         // A later release may add fields.
         let mut later = Theirs { value: vec![5] }.encode_to_vec();
         later.extend([0x10, 7]);
-        assert_eq!(Ours::decode(&*later).unwrap().0.read, [5]);
+        assert_eq!(Packed::decode(&*later).unwrap().read, [5]);
     }
 }
