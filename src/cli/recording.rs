@@ -7,8 +7,7 @@ use super::log::LogArgs;
 use super::options::{HOUR, ViewArgs, refresh, time};
 use super::zone;
 use crate::feed::record::Around;
-use crate::feed::record::names::Salt;
-use crate::feed::record::redact::Redaction;
+use crate::model::output::Mode;
 use crate::model::zone::Zone;
 use crate::text::parse_duration;
 
@@ -38,7 +37,7 @@ pub struct RecordArgs {
     pub keep: Vec<Amount>,
     /// Parts of statements to remove [default: literals in a directory, nothing in a file; literals always from statements about passwords]
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub redact: Option<Redact>,
+    pub redact: Option<Mode>,
     /// Write only incidents: the snapshots before, during and after a critical finding. In a directory,
     /// one file per incident.
     #[arg(long)]
@@ -58,31 +57,6 @@ impl RecordArgs {
         const AFTER: Duration = Duration::from_secs(5 * 60);
         let around = Around { before: self.before.unwrap_or(BEFORE), after: self.after.unwrap_or(AFTER) };
         self.on_trouble.then_some(around)
-    }
-}
-
-/// Parts of statements to remove.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Redact {
-    /// Nothing.
-    None,
-    /// Strings, numbers and comments.
-    Literals,
-    /// Everything but a number, which is equal for statements that differ only in literals.
-    Queries,
-    /// Everything but the form of the statement, and all names: tables, roles, databases, applications and addresses become hashes; tasks, jobs, leases
-    /// and queues are omitted.
-    Names,
-}
-
-impl Redact {
-    pub fn redaction(self) -> std::io::Result<Redaction> {
-        Ok(match self {
-            Self::None => Redaction::None,
-            Self::Literals => Redaction::Literals,
-            Self::Queries => Redaction::Queries,
-            Self::Names => Redaction::Names(Salt::random()?),
-        })
     }
 }
 
@@ -161,7 +135,7 @@ pub struct CutArgs {
     pub output: PathBuf,
     /// Parts of statements to remove, in addition to what the recording lacks already.
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub redact: Option<Redact>,
+    pub redact: Option<Mode>,
     /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
     pub zone: Option<Zone>,
@@ -195,7 +169,7 @@ pub struct ReportArgs {
     pub top: u8,
     /// Parts of statements to remove, in addition to what the recording lacks already.
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub redact: Option<Redact>,
+    pub redact: Option<Mode>,
     /// A file of the server's log, jsonlog or csvlog: its entries of that time are added to the report. Can
     /// be given more than once, oldest file first.
     #[arg(long, value_name = "FILE")]

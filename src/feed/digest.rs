@@ -222,8 +222,8 @@ impl Digest {
         findings.extend(server::lock_name_notes(&self.notes));
         let events = self.diff.as_mut().map(|diff| {
             let was_down = matches!(self.view.link, Link::Down { .. });
-            let drafts = diff.look(&Change::new(self.view.with_snapshot(), look, was_down, deadlocks));
-            with(&after.events, look.snapshot.taken_at, drafts)
+            let change = Change { before: self.view.with_snapshot(), after: look, was_down, deadlocks };
+            with(&after.events, look.snapshot.taken_at, diff.look(&change))
         });
         after.findings = Arc::new(findings);
         after.blame = blame.unwrap_or_else(|| Arc::clone(&after.blame));

@@ -3,21 +3,6 @@
 //! The code that acts gets the [`EventSender`] of the running feed from
 //! [`Live::event_sender`](super::live::Live::event_sender). The feed adds the server time and publishes the event at
 //! once in a view of its own.
-//!
-//! ```no_run
-//! # use locktop::feed::live::Live;
-//! # use locktop::model::event::{Kind, Told};
-//! # use locktop::model::finding::Severity;
-//! # fn example(live: &Live) {
-//! let event_sender = live.event_sender();
-//! event_sender.tell(Told {
-//!     kind: Kind::ActionResult,
-//!     severity: Severity::Info,
-//!     text: "terminated 4312 app@web-3".to_owned(),
-//!     subject: None,
-//! });
-//! # }
-//! ```
 
 use std::time::Instant;
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::digest::Digest;
 use super::journal::Journal;
-use super::learn::{self, Learned, Learner};
+use super::learn::{self, Learner};
 use crate::clock;
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
@@ -35,16 +35,12 @@ pub async fn once(
     thresholds: Thresholds,
     lock_names: LockNames,
 ) -> Result<Arc<View>, OnceError> {
-    let session = open(info, limits).await?;
-    let learned = Learned { names: Arc::new(lock_names), ..Learned::default() };
-    look(session, thresholds, learned, None).await
+    let digest = Digest::new(TargetId::default(), thresholds, lock_names);
+    polled_twice(open(info, limits).await?, digest, None).await
 }
 
 /// Like `once`, after learning names of advisory lock keys on a separate connection for at most two seconds. Meanwhile the
-/// locks of the Redis servers are read.
-///
-/// # Errors
-/// None for names that cannot be learned: those are findings.
+/// locks of the Redis servers are read. Names that cannot be learned are findings, not errors.
 pub async fn once_learning(
     info: &ConnInfo,
     limits: Limits,
@@ -53,20 +49,21 @@ pub async fn once_learning(
     redis: Option<(RedisSets, RedisOptions)>,
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
-    let redis = Box::pin(async {
-        let (servers, options) = redis?;
-        tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
-    });
-    let (names, redis) = tokio::join!(Box::pin(learn::once(learner, LEARNING)), redis);
-    look(session, thresholds, names, redis).await
+    let (learned, redis) =
+        tokio::join!(Box::pin(learn::once(learner, LEARNING)), Box::pin(redis_state(redis)));
+    let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
+    digest.learned(learned);
+    polled_twice(session, digest, redis).await
+}
+
+async fn redis_state(redis: Option<(RedisSets, RedisOptions)>) -> Option<RedisState> {
+    let (servers, options) = redis?;
+    tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
 }
 
 async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
     let name_timeout = Duration::from_secs(1).max(limits.name_timeout);
-    opened(info, Limits { name_timeout, adapter_timeout: ADAPTERS, ..limits }).await
-}
-
-async fn opened(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
+    let limits = Limits { name_timeout, adapter_timeout: ADAPTERS, ..limits };
     let started = clock::monotonic();
     let opened = Session::open(info, limits).await;
     match &opened {
@@ -103,13 +100,9 @@ pub async fn looks(
     let (mut session, mut journal) = (open(info, limits).await?, Journal::default());
     let mut before = polled(&mut session, None, &mut journal).await?;
     let answered = started.elapsed();
-    let redis = Box::pin(async {
-        let (servers, options) = redis?;
-        tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
-    });
     let mut digest = Digest::new(TargetId::default(), thresholds, lock_names);
     digest.refresh(every);
-    if let Some(redis) = redis.await {
+    if let Some(redis) = Box::pin(redis_state(redis)).await {
         digest.redis_read(redis);
     }
     digest.rights_told(session.rights());
@@ -127,18 +120,15 @@ pub async fn looks(
     Ok((views, answered))
 }
 
-async fn look(
+async fn polled_twice(
     mut session: Session,
-    thresholds: Thresholds,
-    learned: Learned,
+    mut digest: Digest,
     redis: Option<RedisState>,
 ) -> Result<Arc<View>, OnceError> {
     let mut journal = Journal::default();
     let first = polled(&mut session, None, &mut journal).await?;
     let second = polled(&mut session, Some(&first), &mut journal).await?;
     session.leave().await;
-    let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
-    digest.learned(learned);
     if let Some(redis) = redis {
         digest.redis_read(redis);
     }

@@ -237,9 +237,6 @@ const GROWS: Duration = Duration::from_millis(200);
 
 /// Starts the thread. It shows the snapshot of `first`, then those requested. With `follow` it also shows appended
 /// snapshots until a request.
-///
-/// # Errors
-/// The thread cannot be created.
 pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<f64>) -> io::Result<History> {
     let (history, received, answers) = History::channel();
     let serve = move || {
@@ -315,9 +312,6 @@ impl Player {
         };
         let answer = recording.go(self.shown, step);
         self.note(answer.as_ref().ok());
-        match answer {
-            Ok(Some(past)) => Some(Ok(Some(past))),
-            _ => None,
-        }
+        matches!(answer, Ok(Some(_))).then_some(answer)
     }
 }

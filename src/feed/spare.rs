@@ -41,10 +41,7 @@ impl Spare {
         Self { slot, keeper: tokio::spawn(keep(info, limits, views, sender)) }
     }
 
-    /// Waits for the connection while it is being opened, for at most `timeout`.
-    ///
-    /// # Errors
-    /// Why there is no connection, in one line.
+    /// Waits for the connection while it is being opened, for at most `timeout`. The error is why there is none, in one line.
     pub async fn client(&self, timeout: Duration) -> Result<Arc<Client>, String> {
         let mut slot = self.slot.clone();
         let waited = tokio::time::timeout(timeout, slot.wait_for(|slot| usable(slot).is_some())).await;
@@ -58,13 +55,8 @@ impl Spare {
             _ => Err("the server does not answer".into()),
         }
     }
-}
 
-impl Spare {
     /// The connection, without a further attempt: waits only for an attempt in progress, for at most `timeout`.
-    ///
-    /// # Errors
-    /// Why there is no connection, in one line.
     pub async fn ready(&self, timeout: Duration) -> Result<Arc<Client>, String> {
         let mut slot = self.slot.clone();
         let _ = tokio::time::timeout(timeout, slot.wait_for(Option::is_some)).await;
@@ -101,14 +93,16 @@ async fn pid(client: &Client) -> Option<i32> {
 }
 
 /// The pooling mode that the poll has already detected.
-async fn known(mut views: watch::Receiver<Arc<View>>) -> Option<Pooling> {
-    let seen = tokio::time::timeout(TIMEOUT, views.wait_for(|view| view.snapshot.is_some())).await;
-    let view = seen.ok()?.ok()?;
+fn pooling(view: &View) -> Option<Pooling> {
     Some(view.snapshot.as_ref()?.server()?.pooling)
 }
 
+async fn known(mut views: watch::Receiver<Arc<View>>) -> Option<Pooling> {
+    let seen = tokio::time::timeout(TIMEOUT, views.wait_for(|view| view.snapshot.is_some())).await;
+    pooling(&*seen.ok()?.ok()?)
+}
+
 async fn is_lent(mut views: watch::Receiver<Arc<View>>) {
-    let pooling = |view: &View| Some(view.snapshot.as_ref()?.server()?.pooling);
     if views.wait_for(|view| pooling(view) == Some(Pooling::Transactions)).await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -217,8 +211,7 @@ impl action::Lines for Lines {
 
 /// Resets both sessions at exit if a pooler will pass them to other clients.
 pub async fn leave(view: &View, poll: Option<Line>, spare: Option<&Spare>) {
-    let server = view.snapshot.as_ref().and_then(|shot| shot.server());
-    if server.is_none_or(|server| server.pooling != Pooling::Sessions) {
+    if pooling(view) != Some(Pooling::Sessions) {
         return;
     }
     let spare = match spare {

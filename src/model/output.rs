@@ -9,15 +9,18 @@ use super::statement::redacted::{redacted_pieces, speaks_of_secret, without_user
 use super::statement::tags::numbered;
 use super::{QueryText, Text, fingerprint};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
+/// Parts of statements to remove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray, clap::ValueEnum)]
 pub enum Mode {
-    /// Only passwords.
+    /// Nothing.
     None,
     /// Strings, numbers and comments.
     Literals,
-    /// Everything except a number, which is equal for statements that differ only in literals.
+    /// Everything but a number, which is equal for statements that differ only in literals.
     Queries,
-    /// Strings, numbers and comments; the recorder, which has the salt, hashes the rest.
+    /// Everything but the form of the statement, and all names: tables, roles, databases, applications and addresses become hashes; tasks, jobs, leases
+    /// and queues are omitted.
+    // The recorder, which has the salt, hashes what is left without strings, numbers and comments.
     Names,
 }
 

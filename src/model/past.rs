@@ -87,8 +87,7 @@ impl Trouble {
     }
 
     pub fn since(events: &Events, from: u64) -> impl Iterator<Item = Self> {
-        let end = events.dropped() + events.len() as u64;
-        (from..end).filter_map(|number| Self::of(events.get(number)?.kind))
+        (from..events.end()).filter_map(|number| Self::of(events.get(number)?.kind))
     }
 
     pub const fn sign(self) -> char {

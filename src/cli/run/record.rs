@@ -1,10 +1,11 @@
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::super::recording::{Amount, RecordArgs, Redact};
+use super::super::recording::{Amount, RecordArgs};
 use super::super::settings::Settings;
 use super::snapshot::Polling;
 use super::{Failure, dashboard, look, say};
@@ -13,7 +14,8 @@ use crate::feed::learn::Learned;
 use crate::feed::record::names::HIDDEN;
 use crate::feed::record::redact::Redaction;
 use crate::feed::record::{self, Options, Place, Rotation};
-use crate::model::view::Link;
+use crate::model::output::Mode;
+use crate::model::view::{Link, View};
 use crate::runtime::signals::ending;
 use crate::wire::record::container::About;
 
@@ -21,7 +23,7 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     let info = super::info(&settings)?;
     let mut target = settings.target.clone().unwrap_or_else(|| info.target());
     let name = target.clone();
-    if wanted.redact == Some(Redact::Names) {
+    if wanted.redact == Some(Mode::Names) {
         names_of_its_own(&wanted.place)?;
         // Hide the target in the header and in the file name, and the expected blockers.
         HIDDEN.clone_into(&mut target);
@@ -34,7 +36,7 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
         return Err(Failure::Usage("--rotate and --keep need a directory".to_owned()));
     }
     let usual = if is_folder { Redaction::Literals } else { Redaction::None };
-    let redaction = wanted.redact.map(Redact::redaction).transpose()?.unwrap_or(usual);
+    let redaction = wanted.redact.map(Redaction::of).transpose()?.unwrap_or(usual);
     let about = About {
         created: Some(clock::wall()),
         refresh: interval.as_secs_f64(),
@@ -46,7 +48,7 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     // Before connecting, since it can fail.
     let (look_sender, writing) = record::start(options, Box::new(say))?;
     let (names_in, names) = watch::channel(Learned::default());
-    let (mut live, info) = match dashboard::connect_with(&settings, info, names, Some(redaction)).await {
+    let (mut live, info) = match dashboard::connect(&settings, info, names, Some(redaction)).await {
         Ok(connected) => connected,
         Err(failure) => {
             // Without snapshots the writer leaves the file unchanged.
@@ -134,7 +136,7 @@ fn rotation(wanted: &RecordArgs) -> Rotation {
 }
 
 /// Reports lost and restored connections. Returns when the poll has ended.
-async fn told(views: &mut watch::Receiver<std::sync::Arc<crate::model::view::View>>) {
+async fn told(views: &mut watch::Receiver<Arc<View>>) {
     let mut is_down = false;
     while views.changed().await.is_ok() {
         match &views.borrow_and_update().link {

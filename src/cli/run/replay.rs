@@ -8,12 +8,12 @@ use tokio::sync::watch;
 use super::{Failure, dashboard, look, say};
 use crate::app::print::tree;
 use crate::app::time;
-use crate::cli::recording::{CutArgs, Export, Redact, ReplayArgs, ReportArgs, ReportFormat, Whose};
+use crate::cli::recording::{CutArgs, Export, ReplayArgs, ReportArgs, ReportFormat, Whose};
 use crate::cli::settings::Settings;
 use crate::feed::digest::{Digest, Recount};
 use crate::feed::record::names::HIDDEN;
 use crate::feed::record::redact::Redaction;
-use crate::feed::record::{Options, Place, Rotation, Tape};
+use crate::feed::record::{Options, Tape};
 use crate::feed::replay::{self, Recording, ReplayError};
 use crate::feed::report;
 use crate::model::lock_name::LockNames;
@@ -214,7 +214,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     if places.is_empty() {
         return Err(Failure::Other("no snapshot between these times".to_owned()));
     }
-    let redaction = wanted.redact.map(Redact::redaction).transpose()?;
+    let redaction = wanted.redact.map(Redaction::of).transpose()?;
     let mut about = recording.about().cloned().unwrap_or_default();
     if let Some(redaction) = redaction {
         redaction.as_str().clone_into(&mut about.redaction);
@@ -223,14 +223,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
             about.thresholds.expected.clear();
         }
     }
-    let options = Options {
-        place: Place::NewFile(wanted.output.clone()),
-        sync: std::time::Duration::from_secs(1),
-        rotation: Rotation::default(),
-        about,
-        on_trouble: None,
-    };
-    let mut tape = Tape::open(options)?;
+    let mut tape = Tape::open(Options::new_file(&wanted.output, about))?;
     let mut recount = Recount::new(recording.refresh());
     let wanted = places.len() as u64;
     for place in places {
@@ -268,7 +261,7 @@ pub(super) fn report(wanted: &ReportArgs) -> Result<u8, Failure> {
     if places.is_empty() {
         return Err(Failure::Other("no snapshot between these times".to_owned()));
     }
-    let redaction = wanted.redact.map(Redact::redaction).transpose()?;
+    let redaction = wanted.redact.map(Redaction::of).transpose()?;
     if redaction.is_some_and(Redaction::hides_names) {
         let help = "cut FILE --redact names -o OTHER, then report OTHER";
         return Err(Failure::Other(format!("a report cannot be redacted by name: first locktop {help}")));

@@ -25,23 +25,14 @@ use crate::order::Order;
 
 pub(super) struct Change<'a> {
     /// `None` at the first snapshot.
-    before: Option<SnapshotView<'a>>,
-    after: SnapshotView<'a>,
+    pub(super) before: Option<SnapshotView<'a>>,
+    pub(super) after: SnapshotView<'a>,
     /// Whether the connection was lost in between.
-    was_down: bool,
-    deadlocks: &'a Deadlocks,
+    pub(super) was_down: bool,
+    pub(super) deadlocks: &'a Deadlocks,
 }
 
 impl<'a> Change<'a> {
-    pub(super) fn new(
-        before: Option<SnapshotView<'a>>,
-        after: SnapshotView<'a>,
-        was_down: bool,
-        deadlocks: &'a Deadlocks,
-    ) -> Self {
-        Self { before, after, was_down, deadlocks }
-    }
-
     fn now(&self) -> Timestamp {
         self.after.snapshot.taken_at
     }

@@ -195,44 +195,34 @@ fn states(change: &Change<'_>, old: &[TaskRow], drafts: &mut Vec<Draft>) {
     let known: FxHashMap<Key, JobState> = old.iter().map(|row| (key(row, before), row.state)).collect();
     for row in &change.after.tasks.rows {
         let news = words(row).filter(|_| known.get(&key(row, after)) != Some(&row.state));
-        let Some((kind, what, more, severity)) = news else { continue };
-        let draft = of(harmless(&row.name(after)), what, change.now(), kind, severity);
+        let Some((kind, what, more)) = news else { continue };
+        let draft = of(harmless(&row.name(after)), what, change.now(), kind, Severity::Warning);
         let subject = Some(Subject::Task(row.task));
         let worker = row.execution(after).map(on).unwrap_or_default();
         drafts.push(Draft { more: harmless(&format!("{worker}{more}")), subject, ..draft });
     }
 }
 
-fn words(row: &TaskRow) -> Option<(Kind, &'static str, String, Severity)> {
-    let limit = crate::text::duration(row.limit);
-    Some(match row.state {
-        JobState::Orphan => {
-            let more = ": its session ended".to_owned();
-            (Kind::TaskOrphaned, "was orphaned", more, Severity::Warning)
-        }
+fn words(row: &TaskRow) -> Option<(Kind, &'static str, String)> {
+    let (kind, what, more) = match row.state {
+        JobState::Orphan => (Kind::TaskOrphaned, "was orphaned", ": its session ended"),
         JobState::MaybeOrphan => {
-            let more = ": it is recorded as running, but no session holds its key".to_owned();
-            (Kind::TaskOrphaned, "may be an orphan", more, Severity::Warning)
+            let more = ": it is recorded as running, but no session holds its key";
+            (Kind::TaskOrphaned, "may be an orphan", more)
         }
-        JobState::GivenUp => (
-            Kind::TaskEnded,
-            "failed for good",
-            ": it will not be started again".to_owned(),
-            Severity::Warning,
-        ),
+        JobState::GivenUp => (Kind::TaskEnded, "failed for good", ": it will not be started again"),
         JobState::Slow | JobState::MaybeSlow => {
-            (Kind::TaskSlow, "became slow", format!(": it runs for longer than {limit}"), Severity::Warning)
+            let more = format!(": it runs for longer than {}", crate::text::duration(row.limit));
+            return Some((Kind::TaskSlow, "became slow", more));
         }
-        JobState::Overdue => {
-            (Kind::TaskOverdue, "became overdue", ": no worker has taken it".to_owned(), Severity::Warning)
-        }
+        JobState::Overdue => (Kind::TaskOverdue, "became overdue", ": no worker has taken it"),
         JobState::Leaked => {
-            let more =
-                row.holder.map_or_else(String::new, |pid| format!(": {pid} holds it but runs nothing"));
-            (Kind::TaskLeaked, "leaked a key", more, Severity::Warning)
+            let more = row.holder.map(|pid| format!(": {pid} holds it but runs nothing"));
+            return Some((Kind::TaskLeaked, "leaked a key", more.unwrap_or_default()));
         }
         _ => return None,
-    })
+    };
+    Some((kind, what, more.to_owned()))
 }
 
 /// Most items of one kind per snapshot with an event each; larger numbers have one cause.
@@ -260,10 +250,10 @@ fn became(change: &Change<'_>, before: SnapshotView<'_>, state: JobState) -> Vec
     new.truncate(SINGLY);
     let mut drafts: Vec<Draft> = new.into_iter().map(|row| item_draft(change, row)).collect();
     if left_out > 0 {
-        let (what, kind, severity) = item_words(state);
+        let (what, kind) = item_words(state);
         let text = format!("{} more queue items {}", count(left_out as u64), event::plural(what));
-        drafts
-            .push(Draft { subject: Some(Subject::Queue), ..Draft::new(change.now(), kind, severity, text) });
+        let draft = Draft::new(change.now(), kind, Severity::Warning, text);
+        drafts.push(Draft { subject: Some(Subject::Queue), ..draft });
     }
     drafts
 }
@@ -282,17 +272,17 @@ fn is_news(change: &Change<'_>, before: SnapshotView<'_>, row: &ItemRow) -> bool
     was_read && (row.state == JobState::Lost || is_new)
 }
 
-fn item_words(state: JobState) -> (&'static str, Kind, Severity) {
+fn item_words(state: JobState) -> (&'static str, Kind) {
     match state {
-        JobState::Lost => ("was lost", Kind::ItemLost, Severity::Warning),
-        _ => ("was set aside", Kind::ItemFailed, Severity::Warning),
+        JobState::Lost => ("was lost", Kind::ItemLost),
+        _ => ("was set aside", Kind::ItemFailed),
     }
 }
 
 fn item_draft(change: &Change<'_>, row: &ItemRow) -> Draft {
     let snapshot = change.after.snapshot;
     let item = row.item(snapshot);
-    let (what, kind, severity) = item_words(row.state);
+    let (what, kind) = item_words(row.state);
     let ended = item.filter(|_| kind == Kind::ItemFailed).and_then(|item| item.completed_at);
     let more = match (row.state, item) {
         (JobState::Lost, Some(item)) => {
@@ -304,6 +294,6 @@ fn item_draft(change: &Change<'_>, row: &ItemRow) -> Draft {
     Draft {
         more: more.map_or_else(|| "".into(), |more| harmless(&more)),
         subject: Some(Subject::Item(row.id)),
-        ..of(harmless(&row.name(snapshot)), what, change.moment(ended), kind, severity)
+        ..of(harmless(&row.name(snapshot)), what, change.moment(ended), kind, Severity::Warning)
     }
 }

@@ -144,9 +144,6 @@ impl History {
 }
 
 /// Starts the thread. It ends when both returned ends are dropped.
-///
-/// # Errors
-/// The thread cannot be created.
 pub fn start(
     limits: Limits,
     target: TargetId,

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -10,7 +9,7 @@ use super::{Reply, Store};
 use crate::clock;
 use crate::feed::digest::Digest;
 use crate::feed::record::redact::Redaction;
-use crate::feed::record::{Options, Place, Rotation, Tape};
+use crate::feed::record::{Options, Tape};
 use crate::model::past::Look;
 use crate::wire::record::container::About;
 
@@ -33,14 +32,7 @@ fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> 
     if count == 0 {
         return Err("no snapshot yet".to_owned());
     }
-    let options = Options {
-        on_trouble: None,
-        place: Place::NewFile(path.to_owned()),
-        sync: Duration::from_secs(1),
-        rotation: Rotation::default(),
-        about,
-    };
-    let tape = Tape::open(options).map_err(|error| error.to_string())?;
+    let tape = Tape::open(Options::new_file(path, about)).map_err(|error| error.to_string())?;
     let said = write(store, path, tape, count).map_err(|why| format!("{}: {why}", path.display()));
     if said.is_err() {
         // A partial file would make the next attempt fail.
@@ -69,8 +61,6 @@ fn write(store: &mut Store, path: &Path, mut tape: Tape, count: usize) -> Result
             format!("; {} are missing: they cannot be read, or are too large", crate::text::count(missing))
         }
     };
-    Ok(format!(
-        "{looks} snapshots are in {}: for locktop replay and locktop report{missing}{losses}",
-        path.display()
-    ))
+    let path = path.display();
+    Ok(format!("{looks} snapshots are in {path}: for locktop replay and locktop report{missing}{losses}"))
 }

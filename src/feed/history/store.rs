@@ -80,7 +80,7 @@ impl Store {
         // A snapshot that cannot be encoded is missing; the next one starts a group.
         let Ok(frame) = self.encoder.encode(look) else { return };
         let events = &look.view.events;
-        let end = end(events);
+        let end = events.end();
         let before = self.last().map_or(events.dropped(), |last| last.events.1);
         let trouble = self.note_trouble(events, before);
         let moment =
@@ -101,7 +101,7 @@ impl Store {
 
     pub fn bytes(&self) -> usize {
         let events = self.logs.back().zip(self.logs.front()).map_or(0, |(newest, oldest)| {
-            let all = end(newest).saturating_sub(oldest.dropped());
+            let all = newest.end().saturating_sub(oldest.dropped());
             usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(newest.len())
         });
         self.bytes + events * EVENT
@@ -126,7 +126,7 @@ impl Store {
     /// The last log is that of the newest snapshot. Others are kept at the start of a group, or if they are many events apart.
     fn keep_log(&mut self, events: &Arc<Events>, begins: bool) {
         let before = self.logs.len().checked_sub(2).and_then(|at| self.logs.get(at));
-        let is_far = before.is_none_or(|before| end(events).saturating_sub(end(before)) >= LOG);
+        let is_far = before.is_none_or(|before| events.end().saturating_sub(before.end()) >= LOG);
         if !begins && !is_far {
             self.logs.pop_back();
         }
@@ -150,7 +150,7 @@ impl Store {
             // The next log also has the events that the remaining snapshots need.
             while self.logs.len() > 1
                 && let (Some(log), Some(first)) = (self.logs.front(), first)
-                && end(log) < first.1
+                && log.end() < first.1
             {
                 self.logs.pop_front();
             }
@@ -162,9 +162,6 @@ impl Store {
     }
 
     /// The snapshot that a step from a view leads to. `None` if that is the newest.
-    ///
-    /// # Errors
-    /// There is no such snapshot, or it cannot be decoded.
     pub fn go(&mut self, from: u64, step: Step) -> Result<Option<Arc<PastView>>, NotThere> {
         let moments: Vec<Moment> = self.looks().map(|kept| kept.moment).collect();
         let Some(place) = find(&moments, from, step)? else { return Ok(None) };
@@ -213,10 +210,6 @@ impl Store {
     }
 }
 
-fn end(events: &Events) -> u64 {
-    events.dropped() + events.len() as u64
-}
-
 /// The position of the snapshot that a step leads to. `None` if it leads past the newest.
 pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result<Option<usize>, NotThere> {
     let last = moments.len().checked_sub(1).ok_or(NotThere::Nothing)?;
@@ -224,6 +217,7 @@ pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result
     let here = moments.iter().rposition(|moment| moment.id <= from);
     let now = here.and_then(|here| moments.get(here)).map(|moment| moment.at);
     let at_or_before = |time: Timestamp| moments.iter().rposition(|moment| moment.at <= time);
+    let later = || moments.iter().enumerate().skip(here.map_or(0, |here| here + 1));
     match step {
         Step::Looks(count) if count < 0 => match here {
             Some(0) | None => Err(NotThere::Begin),
@@ -239,13 +233,7 @@ pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result
                 (_, true) if here.is_none_or(|here| here == 0) => Err(NotThere::Begin),
                 (None, _) => Ok(Some(0)),
                 (Some(time), true) => Ok(Some(at_or_before(time).unwrap_or(0))),
-                (Some(time), false) => {
-                    let later = moments.iter().enumerate().skip(here.map_or(0, |here| here + 1));
-                    Ok(later
-                        .map(|(at, moment)| (at, moment.at))
-                        .find(|(_, at)| *at >= time)
-                        .map(|(at, _)| at))
-                }
+                (Some(time), false) => Ok(later().find(|(_, moment)| moment.at >= time).map(|(at, _)| at)),
             }
         }
         Step::TroubleBefore => {
@@ -254,9 +242,8 @@ pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result
             found.map(Some).ok_or(NotThere::NoTroubleBefore)
         }
         Step::NextTrouble => {
-            let later = moments.iter().enumerate().skip(here.map_or(0, |here| here + 1));
-            let found = later.filter(|(_, moment)| moment.trouble.is_some()).map(|(at, _)| at).next();
-            found.map(Some).ok_or(NotThere::NoTroubleAfter)
+            let found = later().find(|(_, moment)| moment.trouble.is_some());
+            found.map(|(at, _)| Some(at)).ok_or(NotThere::NoTroubleAfter)
         }
         Step::Time(time) => Ok(Some(at_or_before(time).unwrap_or(0))),
         Step::Seen(time) => Ok(Some(moments.iter().position(|moment| moment.at >= time).unwrap_or(last))),

@@ -11,6 +11,7 @@ mod tests;
 mod trouble;
 
 use std::io;
+use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -44,13 +45,18 @@ pub struct Options {
     pub on_trouble: Option<Around>,
 }
 
+impl Options {
+    /// For a file that must not exist, and gets all snapshots.
+    pub fn new_file(path: &Path, about: About) -> Self {
+        let (place, sync) = (Place::NewFile(path.to_owned()), Duration::from_secs(1));
+        Self { place, sync, rotation: Rotation::default(), about, on_trouble: None }
+    }
+}
+
 /// Reports a failed write, and the first one that succeeds again.
 pub type Tell = Box<dyn Fn(&str) + Send>;
 
 /// Starts the thread. It ends when the sender is dropped, and returns the result.
-///
-/// # Errors
-/// The place cannot be opened, or another process records to it.
 pub fn start(options: Options, tell: Tell) -> io::Result<(LookSender, JoinHandle<io::Result<()>>)> {
     let (look_sender, received) = LookSender::channel();
     let queued = look_sender.queued();
@@ -98,9 +104,6 @@ pub struct Tape {
 
 impl Tape {
     /// Opens the place. An existing recording is continued.
-    ///
-    /// # Errors
-    /// The place cannot be opened, is not a recording, or another process records to it.
     pub fn open(options: Options) -> io::Result<Self> {
         let flight = options.on_trouble.map(Flight::new);
         let output = if flight.is_some() {
@@ -146,10 +149,7 @@ impl Tape {
         }
     }
 
-    /// Writes a snapshot. After a failure, the next attempt is a minute later.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
+    /// Writes a snapshot. After a failure, the next attempt is a minute later; an error is that the reader has closed the pipe.
     pub fn keep(&mut self, look: &Look, tell: &Tell) -> io::Result<()> {
         self.is_lost = false;
         let kept = self.try_write(tell, |tape| tape.write(look));
@@ -166,16 +166,8 @@ impl Tape {
         }
         self.try_write(tell, |tape| {
             let record = container::record(Kind::Link, reason.as_bytes()).map_err(io::Error::other)?;
-            match &mut tape.flight {
-                Some(flight) => {
-                    if flight.other(record) {
-                        tape.write_waiting()
-                    } else {
-                        Ok(())
-                    }
-                }
-                None => tape.output.write(&record),
-            }
+            let Some(flight) = &mut tape.flight else { return tape.output.write(&record) };
+            if flight.other(record) { tape.write_waiting() } else { Ok(()) }
         })
     }
 
@@ -217,8 +209,7 @@ impl Tape {
             Err(error) => return Err(io::Error::other(error)),
         };
         let events = &look.view.events;
-        let end = events.dropped() + events.len() as u64;
-        let from = self.events.replace(end).unwrap_or(events.dropped());
+        let from = self.events.replace(events.end()).unwrap_or(events.dropped());
         let moment = Moment {
             id: look.view.id,
             at: snapshot.taken_at,
@@ -315,9 +306,6 @@ impl Tape {
     }
 
     /// Closes the recording.
-    ///
-    /// # Errors
-    /// The last part could not be written, or no snapshot could be recorded.
     pub fn end(mut self) -> io::Result<()> {
         if self.looks == 0 && self.too_large > 0 && self.flight.is_none() {
             self.output.take_back()?;

@@ -62,11 +62,10 @@ impl Output {
         Self::with(options, None)
     }
 
-    /// Checks the place without writing, and locks a directory.
-    pub(super) fn closed(options: &Options) -> io::Result<Self> {
-        let mut closed = Self {
+    fn without_file(is_open: bool) -> Self {
+        Self {
             file: None,
-            is_open: false,
+            is_open,
             path: PathBuf::new(),
             length: 0,
             found: 0,
@@ -74,7 +73,12 @@ impl Output {
             begun: clock::monotonic(),
             is_dirty: false,
             lock: None,
-        };
+        }
+    }
+
+    /// Checks the place without writing, and locks a directory.
+    pub(super) fn closed(options: &Options) -> io::Result<Self> {
+        let mut closed = Self::without_file(false);
         match &options.place {
             Place::Output => {}
             Place::Folder(folder, _) => closed.lock = Some(locked(&Folder::open(folder)?, folder)?),
@@ -114,20 +118,8 @@ impl Output {
     }
 
     fn with(options: &Options, lock: Option<File>) -> io::Result<Self> {
-        let (path, file, lock) = match &options.place {
-            Place::Output => {
-                return Ok(Self {
-                    file: None,
-                    is_open: true,
-                    path: PathBuf::new(),
-                    length: 0,
-                    found: 0,
-                    begin: 0,
-                    begun: clock::monotonic(),
-                    is_dirty: false,
-                    lock: None,
-                });
-            }
+        let (path, mut file, lock) = match &options.place {
+            Place::Output => return Ok(Self::without_file(true)),
             Place::File(path) => (path.clone(), open(path, How::Write)?, None),
             Place::NewFile(path) => (path.clone(), open(path, How::Create)?, None),
             Place::Folder(path, name) => {
@@ -141,23 +133,13 @@ impl Output {
                 (folder.path(&name), file, Some(lock))
             }
         };
-        let mut file = file;
         // Another recorder would write between locktop's records.
         file.try_lock().map_err(|_| in_use(&path))?;
         let length = whole(&file).map_err(|error| named(&path, &error))?;
         file.set_len(length)?;
         file.seek(SeekFrom::Start(length))?;
-        Ok(Self {
-            file: Some(file),
-            is_open: true,
-            path,
-            length,
-            found: length,
-            begin: length,
-            begun: clock::monotonic(),
-            is_dirty: false,
-            lock,
-        })
+        let file = Some(file);
+        Ok(Self { file, path, length, found: length, begin: length, lock, ..Self::without_file(true) })
     }
 
     pub(super) fn write(&mut self, record: &[u8]) -> io::Result<()> {
@@ -248,9 +230,6 @@ fn created(folder: &Folder, name: &str) -> Result<(String, File), FileError> {
 }
 
 /// The end of the last complete record; anything after it is incomplete.
-///
-/// # Errors
-/// The file cannot be read, or is not a recording.
 fn whole(file: &File) -> io::Result<u64> {
     let end = last_whole(file.try_clone()?)?;
     if end == 0 && file.metadata()?.len() > 0 {

@@ -34,6 +34,15 @@ pub enum Redaction {
 }
 
 impl Redaction {
+    pub fn of(mode: Mode) -> std::io::Result<Self> {
+        Ok(match mode {
+            Mode::None => Self::None,
+            Mode::Literals => Self::Literals,
+            Mode::Queries => Self::Queries,
+            Mode::Names => Self::Names(Salt::random()?),
+        })
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",

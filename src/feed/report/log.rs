@@ -40,10 +40,8 @@ const LOOKS: usize = 8;
 /// Two messages belong to the same wait if their starts differ by at most this many milliseconds.
 const SAME: i64 = 100;
 
-/// Adds log files to the report. They are read once, in the given order; memory use does not depend on their size.
-///
-/// # Errors
-/// A file cannot be read, or is not a log. The text includes its name.
+/// Adds log files to the report. They are read once, in the given order; memory use does not depend on their size. An error
+/// includes the name of its file.
 pub fn add_log(
     report: &mut Report,
     recording: &mut Recording,
@@ -52,7 +50,17 @@ pub fn add_log(
     redaction: Option<Redaction>,
 ) -> Result<(), String> {
     let known = Known::of(recording, places, redaction.unwrap_or_default());
-    let mut gather = Gather::new(report, known, stricter(&report.redaction, redaction));
+    let is_off = |(_, snapshot): (&View, &Snapshot)| snapshot.server()?.log_lock_waits.map(|on| !on);
+    let tells_no_waits = known.snapshots().filter_map(is_off).any(|off| off);
+    let mut gather = Gather {
+        redaction: stricter(&report.redaction, redaction),
+        report,
+        known,
+        open: FxHashMap::default(),
+        log: Log { tells_no_waits, ..Log::default() },
+        same: 0,
+        other: None,
+    };
     for path in files {
         gather.file(path.as_ref())?;
     }
@@ -144,11 +152,8 @@ impl Known {
 #[derive(Clone)]
 struct Open(LogWait, Option<Timestamp>);
 
-struct Gather {
-    from: Timestamp,
-    to: Timestamp,
-    looks: Vec<Timestamp>,
-    holes: Vec<(Timestamp, Timestamp)>,
+struct Gather<'a> {
+    report: &'a Report,
     known: Known,
     redaction: Redaction,
     open: FxHashMap<i32, Open>,
@@ -158,25 +163,7 @@ struct Gather {
     other: Option<String>,
 }
 
-impl Gather {
-    fn new(report: &Report, known: Known, redaction: Redaction) -> Self {
-        let is_off = |(_, snapshot): (&View, &Snapshot)| snapshot.server()?.log_lock_waits.map(|on| !on);
-        let log =
-            Log { tells_no_waits: known.snapshots().filter_map(is_off).any(|off| off), ..Log::default() };
-        Self {
-            from: report.from,
-            to: report.to,
-            looks: report.looks.clone(),
-            holes: report.holes.iter().map(|hole| (hole.from, hole.to)).collect(),
-            known,
-            redaction,
-            open: FxHashMap::default(),
-            log,
-            same: 0,
-            other: None,
-        }
-    }
-
+impl Gather<'_> {
     /// Reads a file. Entries are discarded if the log belongs to another server.
     fn file(&mut self, path: &Path) -> Result<(), String> {
         let failed = |error: LogError| format!("{}: {error}", path.display());
@@ -198,7 +185,7 @@ impl Gather {
     }
 
     fn entry(&mut self, entry: &Entry<'_>) {
-        let is_within = (self.from..=self.to).contains(&entry.at);
+        let is_within = (self.report.from..=self.report.to).contains(&entry.at);
         if let Some(file) = self.log.files.last_mut() {
             let (from, to) = file.span.unwrap_or((entry.at, entry.at));
             file.span = Some((from.min(entry.at), to.max(entry.at)));
@@ -267,7 +254,7 @@ impl Gather {
         #[expect(clippy::cast_possible_truncation, reason = "it was made of one")]
         let length = TimeDelta::try_milliseconds((seconds * 1000.0) as i64).unwrap_or_default();
         let last = begin.checked_add_signed(length).unwrap_or(begin);
-        if begin > self.to || last < self.from {
+        if begin > self.report.to || last < self.report.from {
             return;
         }
         let seen = self.seen(begin, last);
@@ -286,12 +273,13 @@ impl Gather {
 
     /// Whether a snapshot was taken during a wait.
     fn seen(&self, begin: Timestamp, end: Timestamp) -> Seen {
-        let first = self.looks.partition_point(|look| *look < begin);
-        if self.looks.get(first).is_some_and(|look| *look <= end) {
+        let Report { looks, holes, .. } = self.report;
+        let first = looks.partition_point(|look| *look < begin);
+        if looks.get(first).is_some_and(|look| *look <= end) {
             return Seen::InLooks;
         }
-        let is_hole = self.holes.iter().any(|(from, to)| *from <= begin && end <= *to);
-        if is_hole || first == 0 || first == self.looks.len() { Seen::Hole } else { Seen::Between }
+        let is_hole = holes.iter().any(|hole| hole.from <= begin && end <= hole.to);
+        if is_hole || first == 0 || first == looks.len() { Seen::Hole } else { Seen::Between }
     }
 
     fn deadlock(&mut self, entry: &Entry<'_>, deadlock: &Deadlock<'_>, is_within: bool) {

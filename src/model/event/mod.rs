@@ -253,6 +253,11 @@ impl Events {
         self.dropped
     }
 
+    /// The number after that of the last event.
+    pub fn end(&self) -> u64 {
+        self.dropped + self.len() as u64
+    }
+
     pub fn get(&self, number: u64) -> Option<&Event> {
         let place = usize::try_from(number.checked_sub(self.dropped)?).ok()?;
         self.pieces.get(place / PIECE)?.get(place % PIECE)
@@ -268,7 +273,7 @@ impl Events {
         if event.number > LARGEST {
             return;
         }
-        if event.number != self.dropped + self.len() as u64 {
+        if event.number != self.end() {
             *self = Self { pieces: Vec::new(), dropped: event.number };
         }
         self.push(event);

@@ -54,7 +54,7 @@ fn level(size: usize) -> i32 {
 }
 
 /// Earlier events at the beginning of a group.
-const EVENTS: usize = 256;
+const EVENTS: u64 = 256;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
@@ -315,12 +315,11 @@ impl Encoder {
         if !self.with_events {
             return Vec::new();
         }
-        let end = events.dropped() + events.len() as u64;
         let from = match &self.last {
-            Some(last) => last.view.events.dropped() + last.view.events.len() as u64,
-            None => end.saturating_sub(EVENTS as u64),
+            Some(last) => last.view.events.end(),
+            None => events.end().saturating_sub(EVENTS),
         };
-        (from..end).filter_map(|number| events.get(number).cloned()).collect()
+        (from..events.end()).filter_map(|number| events.get(number).cloned()).collect()
     }
 }
 
