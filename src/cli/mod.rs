@@ -22,7 +22,7 @@ pub use check::CheckArgs;
 pub use command::parse;
 pub use demo::{DemoArgs, Goal, NameLanguage, ScenarioName};
 pub use log::LogArgs;
-pub use output::{check_config, completions, man, print_config, print_path, print_targets};
+pub use output::{check_config, completions, man, print_targets};
 pub use password::Prompt;
 pub use run::{explain, run};
 pub use schema::{

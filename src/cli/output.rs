@@ -5,7 +5,7 @@ use clap::Command;
 
 use super::args::TargetsFormat;
 use super::command::command;
-use crate::config::{Config, ConfigError, DEFAULT_TEXT, Location};
+use crate::config::{Config, ConfigError, Location};
 use crate::text;
 
 pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Result<()> {
@@ -15,16 +15,19 @@ pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Resu
     out.write_all(&script)
 }
 
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set())
+}
+
 pub fn man(out: &mut dyn Write) -> io::Result<()> {
     let command = command();
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    for subcommand in command
-        .get_subcommands()
-        .filter(|subcommand| subcommand.get_name() != "help" && !subcommand.is_hide_set())
-    {
+    for subcommand in visible(&command) {
         let mut part = Vec::new();
-        let own = clap_mangen::Man::new(own_options(subcommand));
+        // The page of the program has the global options.
+        let hidden = |arg: clap::Arg| if arg.is_global_set() { arg.hide(true) } else { arg };
+        let own = clap_mangen::Man::new(subcommand.clone().mut_args(hidden));
         own.render_synopsis_section(&mut part)?;
         own.render_description_section(&mut part)?;
         own.render_options_section(&mut part)?;
@@ -39,24 +42,10 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
 pub(super) fn man_pages(dir: &Path) -> io::Result<()> {
     let mut commands = vec![command()];
     while let Some(command) = commands.pop() {
-        let visible = |below: &&Command| below.get_name() != "help" && !below.is_hide_set();
-        commands.extend(command.get_subcommands().filter(visible).cloned());
+        commands.extend(visible(&command).cloned());
         clap_mangen::Man::new(command).generate_to(dir)?;
     }
     Ok(())
-}
-
-/// Hides the global options.
-fn own_options(subcommand: &Command) -> Command {
-    subcommand.clone().mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg })
-}
-
-pub fn print_config(out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(DEFAULT_TEXT.as_bytes())
-}
-
-pub fn print_path(location: &Location, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", location.path.display())
 }
 
 /// Writes only the names of the targets: the connection strings can contain passwords.
@@ -110,8 +99,7 @@ mod tests {
                 let Some(long) = option.get_long() else { continue };
                 assert!(page.contains(&format!("\\-\\-{}", long.replace('-', "\\-"))), "{name}: --{long}");
             }
-            let visible = |below: &&Command| below.get_name() != "help" && !below.is_hide_set();
-            commands.extend(command.get_subcommands().filter(visible).cloned());
+            commands.extend(visible(&command).cloned());
         }
         assert!(dir.path().join("locktop-schema-install.1").exists());
         assert!(!dir.path().join("locktop-demo-worker.1").exists());

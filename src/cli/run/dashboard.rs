@@ -1,7 +1,6 @@
 //! The dashboard. It connects before it takes the terminal, so that a failure is a plain line of text.
 
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,6 @@ use locktop_base::file::{Folder, How};
 use pg_connect::conninfo::ConnInfo;
 use tokio::sync::watch;
 
-use super::hands;
 use super::{Failure, ask_again, env, look, say};
 use crate::action::audit::directory;
 use crate::action::executor::Executor;
@@ -92,7 +90,7 @@ pub(super) async fn show(
         app.tell(hint);
     }
     let (names_in, names) = watch::channel(Learned::default());
-    let (mut live, info) = connect(settings, info, names).await?;
+    let (mut live, info) = connect(settings, info, names, None).await?;
     let history = history(settings, &mut live)?;
     let (views_in, views) = watch::channel(live.view());
     let (interval, mut control) = PollControl::every(settings.refresh);
@@ -120,7 +118,9 @@ pub(super) async fn show(
             tracing::info!("[[expected]] entries are now: {}", entries.len());
             expect.send_replace(entries);
         }),
-        note: Box::new(move |text| notes.tell(noted(text))),
+        note: Box::new(move |text| {
+            notes.tell(Told { kind: Kind::Note, severity: Severity::Info, text, subject: None });
+        }),
         asking: Box::new(move |is_open| question.set_open(is_open)),
         leaving: Box::new(move |left| {
             if remembers && left != begun {
@@ -165,12 +165,12 @@ fn acting(
         return (None, None);
     }
     let spare = Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone()));
-    tokio::spawn(hands::tell_unfinished(info.clone(), live.event_sender()));
+    tokio::spawn(look::tell_unfinished(info.clone(), live.event_sender()));
     let lines = Lines { spare: Arc::clone(&spare), poll: live.line() };
-    let mut log = hands::log(info, hands::actor(info), settings.trusted_owners.clone());
+    let mut log = look::audit_log(info, look::actor(info), settings.trusted_owners.clone());
     let events = live.event_sender();
     log.tell = Some(Box::new(move |told| events.tell(told)));
-    (Some(spare), Some(Executor::start(lines, log, hands::settings(settings, info))))
+    (Some(spare), Some(Executor::start(lines, log, look::executor(settings, info))))
 }
 
 async fn learn(learner: Learner, way: Way, names_in: watch::Sender<Learned>) {
@@ -219,10 +219,6 @@ pub(super) fn about(settings: &Settings, target: &str) -> About {
     }
 }
 
-fn noted(text: String) -> Told {
-    Told { kind: Kind::Note, severity: Severity::Info, text, subject: None }
-}
-
 pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {
     let mut app = App::new(
         crate::app::Settings {
@@ -251,15 +247,7 @@ const NAMES: Duration = Duration::from_secs(1);
 /// Connects. Asks for a password if the server requires one, and retries while the server is temporarily unavailable.
 pub(super) async fn connect(
     settings: &Settings,
-    info: ConnInfo,
-    names: watch::Receiver<Learned>,
-) -> Result<(Live, ConnInfo), Failure> {
-    connect_with(settings, info, names, None).await
-}
-
-pub(super) async fn connect_with(
-    settings: &Settings,
-    info: ConnInfo,
+    mut info: ConnInfo,
     names: watch::Receiver<Learned>,
     redaction: Option<Redaction>,
 ) -> Result<(Live, ConnInfo), Failure> {
@@ -283,7 +271,6 @@ pub(super) async fn connect_with(
             .map(|(servers, options)| watch_redis(servers, options).0),
         ..live::Settings::default()
     };
-    let mut info = info;
     loop {
         let mut said = String::new();
         let waiting = |error: &OpenError| {
@@ -306,14 +293,10 @@ const LONGEST: u64 = 64 * 1024;
 
 const FILE: &str = "layout.toml";
 
-fn place() -> Option<PathBuf> {
-    directory(&env)
-}
-
 /// Restores the saved layout, except the screen if one is named. All errors of the layout are ignored: it is only a
 /// convenience.
 pub(super) fn restore(app: &mut App, named: Option<Screen>) {
-    let Some(place) = place().filter(|place| place.is_dir()) else { return };
+    let Some(place) = directory(&env).filter(|place| place.is_dir()) else { return };
     let Ok(file) = Folder::open(&place).and_then(|folder| folder.file(FILE, How::Existing)) else { return };
     let mut text = String::new();
     if file.take(LONGEST + 1).read_to_string(&mut text).is_ok_and(|length| length as u64 <= LONGEST) {
@@ -323,7 +306,7 @@ pub(super) fn restore(app: &mut App, named: Option<Screen>) {
 
 /// Replaces the whole file. If two dashboards end at the same time, one layout is kept.
 pub(super) fn keep(layout: &Layout) {
-    let Some(place) = place() else { return };
+    let Some(place) = directory(&env) else { return };
     let Ok(folder) = Folder::open(&place) else { return };
     let _ = folder.replace(FILE, layout.text().as_bytes());
 }

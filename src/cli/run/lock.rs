@@ -35,31 +35,22 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
         Some(Duration::ZERO) => Wait::Never,
         Some(limit) => Wait::AtMost(limit),
     };
-    let ended = if let Some(request) = request(&arguments.name, &arguments.lease)? {
-        let take = async |info: ConnInfo| lease(&info, &request, wait).await;
-        let answer = signals
-            .or(Box::pin(asking(&settings, "locktop lock", &mut None, take)))
-            .await??
-            .map_err(|error| failed(&error))?;
-        let Some(lease) = answer else { return Ok(busy(arguments)) };
-        leased(lease, request.term, &arguments.command, &mut signals).await?
-    } else {
-        let take = async |info: ConnInfo| {
-            let locks = Locks::new(info);
-            if arguments.shared {
-                locks.shared(arguments.name.as_str(), wait).await
-            } else {
-                locks.try_lock(arguments.name.as_str(), wait).await
-            }
-        };
-        let answer = signals
-            .or(Box::pin(asking(&settings, "locktop lock", &mut None, take)))
-            .await??
-            .map_err(|error| failed(&error))?;
-        let Some(guard) = answer else { return Ok(busy(arguments)) };
-        held(guard, &arguments.command, &mut signals).await?
+    let request = request(&arguments.name, &arguments.lease)?;
+    let take = async |info: ConnInfo| -> Result<Option<Taken>, Error> {
+        if let Some(request) = &request {
+            return Ok(lease(&info, request, wait).await?.map(|lease| Taken::Lease(request.term, lease)));
+        }
+        let (locks, name) = (Locks::new(info), arguments.name.as_str());
+        let guard =
+            if arguments.shared { locks.shared(name, wait).await } else { locks.try_lock(name, wait).await };
+        Ok(guard?.map(Taken::Lock))
     };
-    Ok(ended.unwrap_or(LOST))
+    let answer = signals.or(Box::pin(asking(&settings, "locktop lock", &mut None, take))).await??;
+    let Some(taken) = answer.map_err(|error| failed(&error))? else {
+        say(&format!("{} is taken", arguments.name));
+        return Ok(BUSY);
+    };
+    Ok(taken.run(&arguments.command, &mut signals).await?.unwrap_or(LOST))
 }
 
 pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8, Failure> {
@@ -72,19 +63,18 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
     loop {
         let take = async |info: ConnInfo| {
             if let Some(request) = &request {
-                return Ok(Leading::Lease(request.term, lease(&info, request, Wait::Forever).await?));
+                let lease = lease(&info, request, Wait::Forever).await?;
+                return Ok(lease.map(|lease| Taken::Lease(request.term, lease)));
             }
             let locks = known.get().cloned().unwrap_or_else(|| Locks::new(info));
             let guard = locks.elect(arguments.name.as_str()).await?;
             let _ = known.set(locks);
-            Ok::<Leading, Error>(Leading::Lock(guard))
+            Ok::<_, Error>(Some(Taken::Lock(guard)))
         };
         let ended = match signals.or(Box::pin(asking(&settings, "locktop lead", &mut info, take))).await?? {
-            Ok(Leading::Lock(guard)) => held(guard, &arguments.command, &mut signals).await?,
-            Ok(Leading::Lease(term, Some(lease))) => {
-                leased(lease, term, &arguments.command, &mut signals).await?
-            }
-            Ok(Leading::Lease(_, None)) => None,
+            Ok(Some(taken)) => taken.run(&arguments.command, &mut signals).await?,
+            // The longest wait is over.
+            Ok(None) => None,
             Err(error) if error.is_transient() => {
                 say(&error.to_string());
                 let pause = tokio::time::sleep(backoff.failed(matches!(error, Error::Silent { .. })));
@@ -100,20 +90,40 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
     }
 }
 
-/// The lock of a leader.
-enum Leading {
+enum Taken {
     Lock(Guard),
-    /// With its term; `None` if the longest wait is over.
-    Lease(Duration, Option<Lease>),
+    /// With its term.
+    Lease(Duration, Lease),
+}
+
+impl Taken {
+    /// Runs the program under the lock or lease; `None` if that was lost.
+    async fn run(self, command: &[OsString], signals: &mut Signals) -> Result<Option<u8>, Failure> {
+        match self {
+            Self::Lock(guard) => {
+                let ended = run(command, (None, GRACE), signals, guard.lost()).await?;
+                if ended.is_some()
+                    && let Err(error) = guard.release().await
+                {
+                    say(&error.to_string());
+                }
+                Ok(ended)
+            }
+            Self::Lease(term, lease) => {
+                let token = lease.token().to_string();
+                // A lease is reported as lost a tenth of its term before another owner may have it.
+                let limits = (Some(&*token), GRACE.min(term / 10));
+                let ended = run(command, limits, signals, lease.lost()).await?;
+                // A lease that is lost, or whose server is out of reach, ends with its term.
+                let _ = lease.release().await;
+                Ok(ended)
+            }
+        }
+    }
 }
 
 fn failed(error: &Error) -> Failure {
     Failure::Other(error.to_string())
-}
-
-fn busy(arguments: &LockArgs) -> u8 {
-    say(&format!("{} is taken", arguments.name));
-    BUSY
 }
 
 /// The lease with this name; a name that is a number is an id.
@@ -167,32 +177,6 @@ async fn asking<T>(
             answer => return Ok(answer),
         }
     }
-}
-
-/// Runs the program under the lock; `None` if the lock was lost.
-async fn held(guard: Guard, command: &[OsString], signals: &mut Signals) -> Result<Option<u8>, Failure> {
-    let ended = run(command, (None, GRACE), signals, guard.lost()).await?;
-    if ended.is_some()
-        && let Err(error) = guard.release().await
-    {
-        say(&error.to_string());
-    }
-    Ok(ended)
-}
-
-/// Runs the program under the lease; `None` if the lease was lost.
-async fn leased(
-    lease: Lease,
-    term: Duration,
-    command: &[OsString],
-    signals: &mut Signals,
-) -> Result<Option<u8>, Failure> {
-    let token = lease.token().to_string();
-    // A lease is reported as lost a tenth of its term before another owner may have it.
-    let ended = run(command, (Some(&token), GRACE.min(term / 10)), signals, lease.lost()).await?;
-    // A lease that is lost, or whose server is out of reach, ends with its term.
-    let _ = lease.release().await;
-    Ok(ended)
 }
 
 /// Runs the program; its exit status, or `None` if the lock was lost, and the program was ended.

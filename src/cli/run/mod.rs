@@ -4,7 +4,6 @@ mod adapters;
 mod check;
 mod dashboard;
 mod demo;
-mod hands;
 mod lock;
 mod look;
 mod record;
@@ -187,8 +186,8 @@ fn printed(print: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<
 fn config(cli: &Cli, command: &ConfigCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let location = || cli.config_location(&env);
     match command {
-        ConfigCommand::Print => output::print_config(out)?,
-        ConfigCommand::Path => output::print_path(&location()?, out)?,
+        ConfigCommand::Print => out.write_all(config::DEFAULT_TEXT.as_bytes())?,
+        ConfigCommand::Path => writeln!(out, "{}", location()?.path.display())?,
         ConfigCommand::Targets { format } => {
             output::print_targets(&Config::load(&location()?)?, *format, out)?;
         }

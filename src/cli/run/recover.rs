@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use super::super::args::SnapshotFormat;
 use super::super::password as confirm;
 use super::super::settings::{Settings, SettingsError};
-use super::{Failure, hands, look, open_any, say};
+use super::{Failure, look, open_any, say};
 use crate::action::Actor;
 use crate::action::audit::{AuditError, AuditLog};
 use crate::action::recover::execute_recorded;
@@ -44,7 +44,7 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
         return output.end(&[], 0);
     }
     let actor = Actor::of_process("locktop recover", info.user());
-    let log = hands::log(&info, actor.clone(), trusted_owners);
+    let log = look::audit_log(&info, actor.clone(), trusted_owners);
     if plan.acts().count() > 0 {
         open_record(&log).await?;
         if !arguments.yes && !output.is_confirmed()? {

@@ -25,7 +25,7 @@ use crate::wire::lock_of::{Now, Report, Verdict, json, targets, text};
 use crate::{text, wire};
 
 /// Between attempts while the server has no free connection or is starting up.
-const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<u8, Failure> {
     let SnapshotArgs { format, width, .. } = *arguments;
@@ -69,8 +69,7 @@ pub(super) fn columns(asked: Option<u16>) -> Option<usize> {
     }
 }
 
-pub(super) async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View>, Failure> {
-    let mut info = info;
+pub(super) async fn take(settings: &Settings, mut info: ConnInfo) -> Result<Arc<View>, Failure> {
     let mut said = String::new();
     loop {
         let learner = look::learner(settings, &info);
@@ -95,8 +94,11 @@ pub(super) async fn take(settings: &Settings, info: ConnInfo) -> Result<std::syn
     }
 }
 
-struct Lines<'a> {
-    wanted: &'a SnapshotArgs,
+#[derive(Default)]
+struct Lines {
+    count: Option<u64>,
+    changes: bool,
+    with_events: bool,
     /// Snapshots so far, and the number of the last one written.
     looks: u64,
     written: u64,
@@ -116,7 +118,7 @@ async fn watch(
     info: ConnInfo,
 ) -> Result<u8, Failure> {
     let (names_in, names) = watch::channel(Learned::default());
-    let (live, info) = dashboard::connect(settings, info, names).await?;
+    let (live, info) = dashboard::connect(settings, info, names, None).await?;
     let polling = Polling::start(live, look::learner(settings, &info), interval, names_in);
     let mut views = polling.views.clone();
     let ending = ending()?;
@@ -188,17 +190,9 @@ async fn reader_gone() {
 }
 
 async fn write_all(wanted: &SnapshotArgs, views: &mut watch::Receiver<Arc<View>>) -> Result<u8, Failure> {
-    let mut lines = Lines {
-        wanted,
-        looks: 0,
-        written: 0,
-        seq: 0,
-        counted: None,
-        fingerprint: None,
-        event: 0,
-        link: None,
-    };
-    let mut writing: Option<tokio::task::JoinHandle<io::Result<()>>> = None;
+    let SnapshotArgs { count, changes, events: with_events, .. } = *wanted;
+    let mut lines = Lines { count, changes, with_events, ..Lines::default() };
+    let mut writing: Option<JoinHandle<io::Result<()>>> = None;
     let mut view = None;
     loop {
         tokio::select! {
@@ -207,7 +201,7 @@ async fn write_all(wanted: &SnapshotArgs, views: &mut watch::Receiver<Arc<View>>
                     return Err(Failure::Other("polling has ended".to_owned()));
                 }
                 let newest = views.borrow_and_update().clone();
-                lines.count(&newest);
+                lines.take(&newest);
                 view = Some(newest);
             }
             written = async { writing.as_mut()?.await.ok() }, if writing.is_some() => {
@@ -236,8 +230,8 @@ async fn write_all(wanted: &SnapshotArgs, views: &mut watch::Receiver<Arc<View>>
     }
 }
 
-impl Lines<'_> {
-    fn count(&mut self, view: &View) {
+impl Lines {
+    fn take(&mut self, view: &View) {
         if let Some(snapshot) = &view.snapshot
             && self.counted.as_ref().is_none_or(|counted| !Arc::ptr_eq(counted, snapshot))
         {
@@ -247,7 +241,7 @@ impl Lines<'_> {
     }
 
     fn is_done(&self) -> bool {
-        self.wanted.count.is_some_and(|count| self.seq >= count)
+        self.count.is_some_and(|count| self.seq >= count)
     }
 
     fn of(&mut self, view: &View) -> Result<String, serde_json::Error> {
@@ -259,7 +253,7 @@ impl Lines<'_> {
             out.push(rows::link(&view.link)?);
         }
         self.link = Some(view.link.clone());
-        if self.wanted.events {
+        if self.with_events {
             for event in view.events.iter().filter(|event| event.number >= self.event) {
                 out.push(rows::event(event)?);
             }
@@ -278,7 +272,7 @@ impl Lines<'_> {
         // Snapshots left out because nothing had changed do not count as skipped.
         let skipped = self.looks - self.written - 1;
         self.written = self.looks;
-        if self.wanted.changes && !is_change {
+        if self.changes && !is_change {
             return Ok(None);
         }
         self.seq += 1;
@@ -319,10 +313,8 @@ fn read(arguments: &LockOfArgs) -> Result<Vec<Piece>, Failure> {
         io::stdin().lock().take(LONGEST as u64 + 1).read_to_string(&mut given)?;
     }
     if given.len() > LONGEST {
-        return Err(Failure::Usage(format!(
-            "the text is longer than the {} kB that are read",
-            LONGEST >> 10
-        )));
+        let why = format!("the text is longer than the {} kB that are read", LONGEST >> 10);
+        return Err(Failure::Usage(why));
     }
     let found = statements(&given);
     if found.is_empty() { Err(Failure::Usage("it contains no statement".to_owned())) } else { Ok(found) }
