@@ -115,7 +115,6 @@ impl Command {
     }
 }
 
-/// The command; the dashboard without one.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
     /// Start a temporary PostgreSQL server, in which workers compete for tasks and sessions for locks, and show the dashboard.
@@ -171,7 +170,6 @@ pub enum Command {
     Config(ConfigCommand),
 }
 
-/// `locktop config …`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ConfigCommand {
     /// Print the default config with comments.
@@ -191,7 +189,6 @@ pub enum ConfigCommand {
     },
 }
 
-/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TargetsFormat {
     /// One name per line.
@@ -200,7 +197,6 @@ pub enum TargetsFormat {
     Zabbix,
 }
 
-/// `locktop worker`.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct WorkerArgs {
@@ -248,7 +244,6 @@ pub struct WorkerArgs {
     pub target: Option<String>,
 }
 
-/// Format of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// One line of text per event.
@@ -257,7 +252,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// The work that a worker takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Only {
     /// Scheduled tasks.
@@ -301,7 +295,6 @@ pub struct ConnectArgs {
     pub redis_pattern: Vec<String>,
 }
 
-/// `locktop snapshot`.
 #[derive(Debug, Clone, Args)]
 pub struct SnapshotArgs {
     /// Output format.
@@ -339,7 +332,6 @@ Exit status: 0 no session blocks the statements that could be judged, or no serv
 one: it would wait, or fail at once; 2 wrong usage; 3 no statement could be judged, or the server does not answer. The last \
 line lists the statements that could not be judged; in JSON, not_judged.";
 
-/// `locktop lock-of`.
 #[derive(Debug, Clone, Args)]
 pub struct LockOfArgs {
     /// The statement, or several separated by semicolons; - for standard input.

@@ -6,7 +6,6 @@ use super::log::LogArgs;
 use crate::text::parse_duration;
 use crate::wire::check::{CheckFormat, Limits, MEASURES, Measure, Range, Status, names};
 
-/// `locktop check`.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
     #[command(flatten)]
@@ -42,7 +41,6 @@ pub struct CheckArgs {
     pub target: Option<String>,
 }
 
-/// Status of a server that cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DownIs {
     /// 3.
@@ -71,13 +69,13 @@ pub(super) fn after_help() -> String {
 }
 
 impl CheckArgs {
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self, excluded: Vec<String>) -> Limits {
         Limits {
             warning: self.warning.iter().cloned().collect(),
             critical: self.critical.iter().cloned().collect(),
             only: self.only.clone(),
             not: self.not.clone(),
-            excluded: Vec::new(),
+            excluded,
         }
     }
 

@@ -45,10 +45,7 @@ fn trim(command: &mut clap::Command, parent: Option<&str>) {
 }
 
 /// Parses a command line, including the program name. Help and version are also errors; an error prints itself and has its
-/// exit status.
-///
-/// # Errors
-/// The command line is invalid. The error does not repeat a possible password.
+/// exit status. It does not repeat a possible password.
 pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let line = translate(line.into_iter().collect());
     read(line).map_err(|error| match (error.kind(), error.get(ContextKind::InvalidArg)) {

@@ -10,7 +10,6 @@ use locktop_lab::tasks::Summary;
 const TASKS: &str = "Tasks";
 const HEADLESS: &str = "Without a screen";
 
-/// `locktop demo`.
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
     #[command(flatten)]
@@ -62,7 +61,6 @@ pub struct DemoArgs {
     pub view: ViewArgs,
 }
 
-/// A language of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NameLanguage {
     /// English.
@@ -71,7 +69,6 @@ pub enum NameLanguage {
     Zh,
 }
 
-/// A scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub enum ScenarioName {
     /// Workers compete for scheduled tasks; sometimes one of them dies.

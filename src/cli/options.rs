@@ -33,7 +33,6 @@ pub struct ViewArgs {
     pub read_only: bool,
 }
 
-/// Format of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SnapshotFormat {
     /// Text.

@@ -22,10 +22,7 @@ pub enum Prompt {
 }
 
 /// Asks for a password on the controlling terminal, without echo. `note` is a line above the prompt with the reason. `None`
-/// if there is no terminal.
-///
-/// # Errors
-/// The terminal cannot be used, or the user cancels ([`io::ErrorKind::Interrupted`]).
+/// if there is no terminal; the error is [`io::ErrorKind::Interrupted`] if the user cancels.
 fn ask_secret(what: &str, note: Option<&str>) -> io::Result<Option<Secret>> {
     let Ok(mut terminal) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
     let before = tcgetattr(&terminal)?;
@@ -90,9 +87,6 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
 }
 
 /// Asks for the password before the first connection (`-W`). It is used for all connections.
-///
-/// # Errors
-/// There is no terminal, or it fails.
 pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, ConnectError> {
     if prompt != Prompt::Always {
         return Ok(info);
@@ -103,9 +97,6 @@ pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, Conn
 }
 
 /// Asks for the password because the server requires one and none was found. `None` if a password would not help.
-///
-/// # Errors
-/// The terminal fails.
 pub(super) fn ask_after(
     info: &ConnInfo,
     prompt: Prompt,
@@ -136,10 +127,7 @@ fn ask_for_secret(what: &str, note: Option<&str>) -> Result<Option<Secret>, Conn
 }
 
 /// Shows lines on the controlling terminal and asks. Only `y` and `yes` confirm. Input typed before the question is
-/// discarded.
-///
-/// # Errors
-/// There is no controlling terminal.
+/// discarded. An error is that there is no terminal.
 pub(super) fn ask(lines: &[String], question: &str) -> io::Result<bool> {
     Ok(is_yes(&answer(lines, &format!("{question} [y/N]"))?))
 }

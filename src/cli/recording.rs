@@ -11,7 +11,6 @@ use crate::model::output::Mode;
 use crate::model::zone::Zone;
 use crate::text::parse_duration;
 
-/// `locktop record`.
 #[derive(Debug, Clone, Args)]
 pub struct RecordArgs {
     #[command(flatten)]
@@ -68,7 +67,6 @@ pub enum Amount {
     Size(u64),
 }
 
-/// `locktop replay`.
 #[derive(Debug, Clone, Args)]
 pub struct ReplayArgs {
     /// A recording, a directory of recordings, or - for standard input.
@@ -101,7 +99,6 @@ pub struct ReplayArgs {
     pub view: ViewArgs,
 }
 
-/// Format of snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Export {
     /// One JSON line per snapshot.
@@ -110,7 +107,6 @@ pub enum Export {
     Csv,
 }
 
-/// Which thresholds are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Whose {
     /// The recording's.
@@ -119,7 +115,6 @@ pub enum Whose {
     Config,
 }
 
-/// `locktop cut`.
 #[derive(Debug, Clone, Args)]
 pub struct CutArgs {
     /// A recording, or a directory of recordings.
@@ -141,7 +136,6 @@ pub struct CutArgs {
     pub zone: Option<Zone>,
 }
 
-/// `locktop report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
     /// A recording, a directory of recordings, or - for standard input.
@@ -179,7 +173,6 @@ pub struct ReportArgs {
     pub zone: Option<Zone>,
 }
 
-/// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
     /// One page without scripts, fonts or links.

@@ -11,7 +11,6 @@ use super::options::{SnapshotFormat, time};
 use crate::schema::{Log, SchemaName};
 use crate::text::parse_duration;
 
-/// `locktop schema …`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SchemaCommand {
     /// Install or upgrade the schema; does nothing if it is up to date.
@@ -31,7 +30,6 @@ pub enum SchemaCommand {
     Purge(PurgeArgs),
 }
 
-/// A schema on a server.
 #[derive(Debug, Clone, Args)]
 pub struct SchemaPlace {
     /// The schema's name: without quotes, case-sensitive.
@@ -41,7 +39,6 @@ pub struct SchemaPlace {
     pub target: Option<String>,
 }
 
-/// `locktop schema drop`.
 #[derive(Debug, Clone, Args)]
 pub struct DropArgs {
     #[command(flatten)]
@@ -51,7 +48,6 @@ pub struct DropArgs {
     pub yes: bool,
 }
 
-/// `locktop schema purge`.
 #[derive(Debug, Clone, Args)]
 pub struct PurgeArgs {
     #[command(flatten)]
@@ -67,7 +63,6 @@ pub struct PurgeArgs {
     pub yes: bool,
 }
 
-/// A table that grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogName {
     /// Executions that have ended.
@@ -92,7 +87,6 @@ const CHECK_HELP: &str = "\
 Exit status: 0 the file has no mistakes and, with a target, something that it describes was found and at least one query of each part can \
 run; 1 the file has mistakes, or a part cannot be read there; 2 wrong usage.";
 
-/// `locktop adapters …`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum AdaptersCommand {
     /// List the job systems found in a database: the queries used, the cost of each, and why a part is not read.
@@ -102,7 +96,6 @@ pub enum AdaptersCommand {
     Check(AdaptersCheckArgs),
 }
 
-/// `locktop adapters list`.
 #[derive(Debug, Clone, Args)]
 pub struct AdaptersListArgs {
     /// Output format.
@@ -112,7 +105,6 @@ pub struct AdaptersListArgs {
     pub target: Option<String>,
 }
 
-/// `locktop adapters check`.
 #[derive(Debug, Clone, Args)]
 pub struct AdaptersCheckArgs {
     /// The file.
@@ -136,7 +128,6 @@ orphans on a standby, and none within the grace period after a start, a crash or
 Exit status: 0 everything was recovered or had ended already, nothing to do, or --dry-run; 1 something could not be recovered \
 (the reason is printed), or the answer was no; 2 wrong usage, or no terminal to ask on and no --yes.";
 
-/// `locktop recover`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = RECOVER_HELP)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -211,7 +202,6 @@ Exit status: that of CMD, or 128 + N if signal N ended it; 1: an error; 2: wrong
 
 const LEASE_HELP: &str = "Take a lease instead, for this time (at least 0.1s), and renew it. CMD gets its fencing token in LOCKTOP_TOKEN";
 
-/// `locktop lock`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = HELP)]
 pub struct LockArgs {
@@ -243,7 +233,6 @@ pub struct LeaseOptions {
     pub schema: SchemaName,
 }
 
-/// `locktop lead`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = LEAD_HELP)]
 pub struct LeadArgs {

@@ -7,4 +7,3 @@ pub mod report;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod table;
-pub mod words;

@@ -28,10 +28,8 @@ use redact::harmless;
 const HELP: &str = "Append a debug log to this file: connections, polls that fail or are slow, actions. Passwords and quoted \
 literals are removed. LOCKTOP_LOG=error, warn, info or debug sets the level [default: info]";
 
-/// The option.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogArgs {
-    /// Append a debug log to this file: connections, polls that fail or are slow, actions. Passwords and quoted literals are removed.
     #[arg(long = "log", id = "own_log", value_name = "FILE", help = HELP, help_heading = "General")]
     pub file: Option<PathBuf>,
 }
@@ -50,9 +48,6 @@ fn level(text: Option<&str>) -> Result<LevelFilter, String> {
 }
 
 /// Starts the log. Dropping the value flushes it.
-///
-/// # Errors
-/// The level is unknown, or the file cannot be written.
 pub(super) fn start(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Log, String> {
     let level = level(env("LOCKTOP_LOG").as_deref())?;
     let file = open(path, How::Append).map_err(|error| format!("--log {error}"))?;

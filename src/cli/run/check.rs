@@ -6,9 +6,9 @@ use super::super::check::CheckArgs;
 use super::super::settings::Settings;
 use super::{Failure, look};
 use crate::feed::once::{OnceError, looks};
-use crate::pg::poll::Limits;
-use crate::pg::poll::OpenError;
+use crate::pg::poll::{Limits, OpenError};
 use crate::wire::check::{Report, Status, measured_parts, render};
+use pg_connect::conninfo::ConnInfo;
 
 enum Trouble {
     /// No connection; the status is that of `--down-is`.
@@ -31,11 +31,10 @@ pub(super) async fn run(settings: Settings, arguments: &CheckArgs) -> Result<u8,
             Report::of_failure(Status::Unknown, format!("no answer within {limit} (-t)"))
         }
     };
-    let (server, database) = settings
-        .conninfo
-        .as_ref()
-        .map_or_else(Default::default, |info| (info.places(), info.dbname().to_owned()));
-    print(&report.at(server, database), arguments)
+    let info = settings.conninfo.as_ref();
+    let server = info.map(ConnInfo::places).unwrap_or_default();
+    let database = info.map(|info| info.dbname().to_owned()).unwrap_or_default();
+    print(&Report { server, database, ..report }, arguments)
 }
 
 /// An invalid command line or config is also reported as a status.
@@ -50,10 +49,6 @@ fn print(report: &Report, arguments: &CheckArgs) -> Result<u8, Failure> {
     Ok(report.status().code())
 }
 
-fn limits_of(settings: &Settings, arguments: &CheckArgs) -> crate::wire::check::Limits {
-    crate::wire::check::Limits { excluded: settings.config.check_exclude.clone(), ..arguments.limits() }
-}
-
 async fn take(settings: &Settings, arguments: &CheckArgs) -> Result<Report, Trouble> {
     let info =
         settings.conninfo.as_ref().ok_or_else(|| Trouble::Other("no server to connect to".to_owned()))?;
@@ -62,7 +57,8 @@ async fn take(settings: &Settings, arguments: &CheckArgs) -> Result<Report, Trou
     let looked = looks(info, with, look::redis(settings), (arguments.looks, arguments.every));
     match Box::pin(looked).await {
         Ok((views, connect)) => {
-            Ok(Report::of(&views, connect, arguments.every, &limits_of(settings, arguments)))
+            let limits = arguments.limits(settings.config.check_exclude.clone());
+            Ok(Report::of(&views, connect, arguments.every, &limits))
         }
         Err(OnceError::Open(OpenError::Connect(error))) => Err(Trouble::Down(error.to_string())),
         Err(error) => Err(Trouble::Other(error.to_string())),

@@ -35,7 +35,7 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
     if wanted.thresholds == Some(Whose::Config) {
         recording.judge_by(settings.config.thresholds.clone());
     }
-    let zone = zone(wanted.zone);
+    let zone = wanted.zone.unwrap_or(Zone::Local);
     if wanted.export.is_some() {
         return export(&mut recording, wanted, zone);
     }
@@ -111,7 +111,7 @@ async fn show(
 }
 
 /// Opens a file, a directory or standard input. Standard input is read in the background, or to its end if `whole`.
-pub(super) fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
+fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     if path != Path::new("-") {
         return Ok(Recording::open(path)?);
     }
@@ -139,10 +139,6 @@ pub(super) fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     Ok(recording)
 }
 
-pub(super) fn zone(wanted: Option<Zone>) -> Zone {
-    wanted.unwrap_or(Zone::Local)
-}
-
 fn step(recording: &Recording, text: &str, zone: Zone) -> Result<Step, Failure> {
     let moments = recording.moments();
     let ends = moments.first().zip(moments.last()).map(|(first, last)| (first.at, last.at));
@@ -151,7 +147,7 @@ fn step(recording: &Recording, text: &str, zone: Zone) -> Result<Step, Failure> 
     Ok(step.unwrap_or(Step::Time(last)))
 }
 
-pub(super) fn range(
+fn range(
     recording: &Recording,
     (from, to): (Option<&str>, Option<&str>),
     zone: Zone,
@@ -209,7 +205,7 @@ fn tell_damaged(damaged: u64) {
 
 pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     let mut recording = Recording::open(&wanted.place)?;
-    let zone = zone(wanted.zone);
+    let zone = wanted.zone.unwrap_or(Zone::Local);
     let places = range(&recording, (wanted.from.as_deref(), wanted.to.as_deref()), zone)?;
     if places.is_empty() {
         return Err(Failure::Other("no snapshot between these times".to_owned()));
@@ -256,7 +252,7 @@ pub(super) fn report(wanted: &ReportArgs) -> Result<u8, Failure> {
     // Check early that the output file does not exist. It is created at the end, and only if it still does not exist.
     wanted.output.as_deref().map_or(Ok(()), file::is_free)?;
     let mut recording = open(&wanted.place, true)?;
-    let zone = zone(wanted.zone);
+    let zone = wanted.zone.unwrap_or(Zone::Local);
     let places = places(&mut recording, wanted, zone)?;
     if places.is_empty() {
         return Err(Failure::Other("no snapshot between these times".to_owned()));

@@ -23,7 +23,15 @@ pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8
         return Err(Failure::Usage(format!("--allow-http: {HTTP_REMOVED}")));
     }
     let mut info = super::info(&settings)?;
-    let log = Log::new(arguments, Systemd::of(env));
+    let log = Log {
+        format: match arguments.log_format {
+            LogFormat::Text => Format::Text,
+            LogFormat::Json => Format::Json,
+        },
+        least: if arguments.quiet { Level::Warn } else { Level::Info },
+        worker: arguments.id.clone(),
+        systemd: Systemd::of(env),
+    };
     let (quit, told) = watch::channel(false);
     let mut ends = ends(quit, arguments.exit_with_stdin)?;
     loop {
@@ -99,15 +107,6 @@ struct Log {
 }
 
 impl Log {
-    fn new(arguments: &WorkerArgs, systemd: Systemd) -> Self {
-        let format = match arguments.log_format {
-            LogFormat::Text => Format::Text,
-            LogFormat::Json => Format::Json,
-        };
-        let least = if arguments.quiet { Level::Warn } else { Level::Info };
-        Self { format, least, worker: arguments.id.clone(), systemd }
-    }
-
     fn report(&self) -> Report {
         let log = self.clone();
         Report::to(move |event| log.tell(event))

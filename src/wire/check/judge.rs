@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,21 +12,17 @@ use crate::model::view::View;
 use crate::order::Order;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Status {
-    Ok,
-    Warning,
-    Critical,
-    Unknown,
+    Ok = 0,
+    Warning = 1,
+    Critical = 2,
+    Unknown = 3,
 }
 
 impl Status {
     pub fn code(self) -> u8 {
-        match self {
-            Self::Ok => 0,
-            Self::Warning => 1,
-            Self::Critical => 2,
-            Self::Unknown => 3,
-        }
+        self as u8
     }
 
     pub fn word(self) -> &'static str {
@@ -38,13 +35,8 @@ impl Status {
     }
 
     /// Order of severity: a known problem ranks above an unknown value.
-    fn rank(self) -> u8 {
-        match self {
-            Self::Ok => 0,
-            Self::Unknown => 1,
-            Self::Warning => 2,
-            Self::Critical => 3,
-        }
+    fn rank(self) -> Option<usize> {
+        [Self::Ok, Self::Unknown, Self::Warning, Self::Critical].iter().position(|status| *status == self)
     }
 }
 
@@ -120,25 +112,10 @@ impl Report {
         Self { checks, server: String::new(), database: String::new() }
     }
 
-    pub fn of_failure(status: Status, why: String) -> Self {
-        let (warning, critical) = (None, None);
-        Self {
-            checks: vec![Judged {
-                name: CONNECT,
-                unit: "s",
-                value: None,
-                status,
-                warning,
-                critical,
-                about: why,
-            }],
-            server: String::new(),
-            database: String::new(),
-        }
-    }
-
-    pub fn at(self, server: String, database: String) -> Self {
-        Self { server, database, ..self }
+    pub fn of_failure(status: Status, about: String) -> Self {
+        let (value, warning, critical) = (None, None, None);
+        let judged = Judged { name: CONNECT, unit: "s", value, status, warning, critical, about };
+        Self { checks: vec![judged], server: String::new(), database: String::new() }
     }
 
     /// The worst status; `Unknown` without checks.
@@ -152,8 +129,7 @@ fn known(value: f64) -> Observed<Measured> {
 }
 
 /// A view with its snapshot, in which excluded sections that cannot be read count as empty.
-fn excluding<'a>(view: &'a View, excluded: &[String]) -> Option<(&'a View, std::borrow::Cow<'a, Snapshot>)> {
-    use std::borrow::Cow;
+fn excluding<'a>(view: &'a View, excluded: &[String]) -> Option<(&'a View, Cow<'a, Snapshot>)> {
     let snapshot = view.snapshot.as_deref()?;
     let snapshot =
         if excluded.is_empty() { Cow::Borrowed(snapshot) } else { Cow::Owned(snapshot.excluding(excluded)) };

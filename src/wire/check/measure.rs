@@ -1,7 +1,6 @@
-use super::blockers::{ROOTS, idle_root, longest_wait, root};
 use super::measured::{
-    Measured, about, age, count, counted, known, locks, measured, of_check, plain, section, sessions,
-    unless_unread, unread, unsearched,
+    Measured, ROOTS, about, age, count, counted, idle_root, known, locks, longest_wait, measured, of_check,
+    plain, root, section, sessions, unless_unread, unread, unsearched,
 };
 use super::range::Range;
 use crate::model::adapter::{InstallationRows, Part, Parts, QueueRow, QueueState};

@@ -2,7 +2,6 @@
 //!
 //! Source: <https://www.monitoring-plugins.org/doc/guidelines.html>
 
-mod blockers;
 mod judge;
 mod measure;
 mod measured;

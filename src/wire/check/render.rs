@@ -1,5 +1,5 @@
 use super::judge::{Judged, Report, Status};
-use super::range::number;
+use super::range::{Range, number};
 use crate::text;
 use crate::wire::json::object::{self, object};
 
@@ -73,11 +73,8 @@ fn sentence(judged: &Judged, columns: usize) -> String {
 }
 
 fn plugin(report: &Report) -> String {
-    let status = report.status();
     let bad = report.checks.iter().filter(|judged| judged.status != Status::Ok);
-    let head = headline(report);
-    let mut out = format!("LOCKTOP {} - {head}", status.word());
-    out = plain(&out, FIRST);
+    let mut out = plain(&format!("LOCKTOP {} - {}", report.status().word(), headline(report)), FIRST);
     // No value is ever below 0.
     let data = |judged: &Judged| Some(performance(judged, judged.unit)? + ";0");
     let perfdata: Vec<_> = report.checks.iter().filter_map(data).collect();
@@ -90,9 +87,7 @@ fn plugin(report: &Report) -> String {
     }
     let fine = report.checks.iter().filter(|judged| judged.status == Status::Ok).count();
     if fine > 0 && fine < report.checks.len() {
-        out.push_str("\n[OK] ");
-        out.push_str(&fine.to_string());
-        out.push_str(" more");
+        out.push_str(&format!("\n[OK] {fine} more"));
     }
     let bar = if perfdata.is_empty() { "" } else { " |" };
     format!("{out}{bar}{perfdata}\n")
@@ -108,34 +103,23 @@ fn headline(report: &Report) -> String {
     let root = report.checks.iter().find(|judged| judged.name == "worst_root" && !judged.about.is_empty());
     match root.filter(|_| is_known && OF_LOCKS.contains(&worst.name)) {
         Some(root) => root.about.clone(),
-        None if !worst.about.is_empty() && (!is_known || TELLING.contains(&worst.name)) => {
-            worst.about.clone()
-        }
+        None if !worst.about.is_empty() && (!is_known || is_telling(worst.name)) => worst.about.clone(),
         None => sentence(worst, FIRST),
     }
 }
 
-/// Checks whose text is a sentence about the problem; the text of the others only names the object.
-const TELLING: [&str; 10] = [
-    "waiting",
-    "longest_wait",
-    "worst_root",
-    "root_age",
-    "idle_root",
-    "blocked_seconds",
-    "cycles",
-    "types_unserved",
-    "jobs_lost",
-    "jobs_unserved",
-];
-
 const OF_LOCKS: [&str; 6] =
     ["waiting", "longest_wait", "worst_root", "root_age", "idle_root", "blocked_seconds"];
 
+/// Whether the text of a check is a sentence about the problem; that of the others only names the object.
+fn is_telling(check: &str) -> bool {
+    let others = ["cycles", "types_unserved", "jobs_lost", "jobs_unserved"];
+    OF_LOCKS.contains(&check) || others.contains(&check)
+}
+
 /// `worst_root=17;3;10`, with the unit of a time if the format has units.
 fn performance(judged: &Judged, unit: &str) -> Option<String> {
-    let range =
-        |range: Option<super::range::Range>| range.map_or_else(String::new, |range| range.to_string());
+    let range = |range: Option<Range>| range.map_or_else(String::new, |range| range.to_string());
     let (warning, critical) = (range(judged.warning), range(judged.critical));
     Some(format!("{}={}{unit};{warning};{critical}", judged.name, number(judged.value?)))
 }

@@ -166,7 +166,7 @@ fn the_same_in_other_words() {
     let zero = Limits { only: vec!["waiting".to_owned()], ..self::limits(&[], &[("waiting", "0")]) };
     let critical = render(&self::report(&[Arc::new(sample::view())], &zero), CheckFormat::Checkmk);
     assert!(critical.starts_with("2 \"locktop_waiting\" waiting=3;;0 "), "{critical}");
-    let report = report.at("db:5432".to_owned(), "a\"b".to_owned());
+    let report = Report { server: "db:5432".to_owned(), database: "a\"b".to_owned(), ..report };
     let metrics = render(&report, CheckFormat::Openmetrics);
     for part in [
         "# TYPE locktop_waiting gauge\nlocktop_waiting{server=\"db:5432\",database=\"a\\\"b\"} ",

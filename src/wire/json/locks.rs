@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::object::{self, Json, Object, Writer, object};
 use super::readable;
+use super::rows::Gids;
 use crate::model::Timestamp;
 use crate::model::blame::{self, Group, Span};
 use crate::model::lock::{Lock, LockTag, LockType};
@@ -14,7 +15,6 @@ use crate::model::view::View;
 use crate::model::wait_graph::{Edge, EdgeKind, Party, WaitGraph};
 use crate::model::words;
 use crate::order::Order;
-use crate::wire::words::Gids;
 
 pub(super) struct Locks<'a> {
     snapshot: &'a Snapshot,

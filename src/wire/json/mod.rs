@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::words::Gids;
 use crate::model::Timestamp;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::view::View;
@@ -23,6 +22,7 @@ use crate::model::why::why;
 pub use adapters::adapters;
 pub use object::to_string as line;
 use object::{Json, Object, Writer, object};
+use rows::Gids;
 pub use tasks::recovery;
 
 /// Maximum queue edges written; their number can be the square of the number of waiters.
@@ -40,10 +40,6 @@ impl Json for SectionState<'_> {
 }
 
 impl<'a> SectionState<'a> {
-    fn new(taken_at: Option<Timestamp>, error: Option<Cow<'a, str>>) -> Self {
-        Self { taken_at, error }
-    }
-
     /// It is known if the rows are as of the time of the snapshot.
     fn object(&self) -> Object<impl Fn(&mut Writer) -> object::Result> {
         object!(self; taken_at, known = self.taken_at.is_some() && self.error.is_none(), error)
@@ -51,16 +47,14 @@ impl<'a> SectionState<'a> {
 
     fn all(parts: &[(Option<Timestamp>, Option<Cow<'a, str>>)]) -> Self {
         let errors: Vec<&str> = parts.iter().filter_map(|(_, error)| error.as_deref()).collect();
-        let oldest = parts.iter().map(|(taken_at, _)| *taken_at).min().flatten();
+        let taken_at = parts.iter().map(|(taken_at, _)| *taken_at).min().flatten();
         let error = (!errors.is_empty()).then(|| Cow::Owned(errors.join("; ")));
-        Self::new(oldest, error)
+        Self { taken_at, error }
     }
 }
 
-/// The snapshot as one line of JSON that is safe to show on a terminal; `None` before the first snapshot.
-///
-/// # Errors
-/// Not expected: no map has keys that are not text, and no number is invalid.
+/// The snapshot as one line of JSON that is safe to show on a terminal; `None` before the first snapshot. An error is not
+/// expected: no map has keys that are not text, and no number is invalid.
 pub fn to_string(view: &View) -> Option<Result<String, serde_json::Error>> {
     view.snapshot.as_deref().map(|snapshot| object::text(&document(view, snapshot)))
 }

@@ -264,9 +264,6 @@ fn commands(letter: char) -> bool {
 }
 
 /// A value as one line of JSON that is safe to show on a terminal.
-///
-/// # Errors
-/// If it has a map with keys that are not text.
 pub fn to_string(value: &impl Serialize) -> serde_json::Result<String> {
     let mut out = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut out, Harmless))?;

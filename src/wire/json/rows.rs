@@ -5,12 +5,14 @@ use super::object::{self, Json, Object, Writer, exact, object};
 use crate::model::backend::Backend;
 use crate::model::event::{Event, Length};
 use crate::model::finding::{Finding, Subject};
+use crate::model::lease::LeaseId;
 use crate::model::lock::{LockType, Prepared};
 use crate::model::output::{Channel, shown};
+use crate::model::rate_limit::{self, LimitId};
 use crate::model::snapshot::{Pooling, Server, Snapshot};
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
-use crate::wire::words::{self, Gids};
 
 /// `connections` are counted from the backends.
 pub(super) fn server(server: &Server, connections: Option<u32>) -> impl Json {
@@ -89,7 +91,7 @@ fn subject(subject: &Subject, view: &View, gids: &Gids<'_>) -> impl Json {
         .keys(to),
         Subject::Task(task) => object!(task; kind = "task", table, id).keys(to),
         Subject::Lease(id) => {
-            let (source, id) = words::lease(view, *id).unzip();
+            let (source, id) = lease(view, *id).unzip();
             object!(kind = "lease", source, id).keys(to)
         }
         Subject::Item(item) => {
@@ -113,7 +115,7 @@ fn subject(subject: &Subject, view: &View, gids: &Gids<'_>) -> impl Json {
         }
         Subject::Queue => object!(kind = "queue").keys(to),
         Subject::Limit(id) => {
-            let name = view.snapshot.as_deref().and_then(|snapshot| words::limit(snapshot, *id));
+            let name = view.snapshot.as_deref().and_then(|snapshot| limit(snapshot, *id));
             let (table, key) = name.unzip();
             object!(kind = "rate_limit", table, key).keys(to)
         }
@@ -123,12 +125,43 @@ fn subject(subject: &Subject, view: &View, gids: &Gids<'_>) -> impl Json {
     })
 }
 
+#[derive(Debug, Clone)]
+pub struct Gids<'a> {
+    snapshot: &'a Snapshot,
+    index: &'a SnapshotIndex,
+}
+
+impl<'a> Gids<'a> {
+    pub fn of(snapshot: &'a Snapshot, index: &'a SnapshotIndex) -> Self {
+        Self { snapshot, index }
+    }
+
+    pub fn prepared(&self, party: Party) -> Option<&'a Prepared> {
+        match party {
+            Party::Backend(_) => None,
+            Party::Prepared(virtualtransaction) => self.index.prepared(self.snapshot, virtualtransaction),
+        }
+    }
+
+    /// The name given to PREPARE TRANSACTION; `None` for a session, or if its row was not read.
+    pub fn gid(&self, party: Party) -> Option<&'a str> {
+        self.prepared(party).map(|row| &*row.gid)
+    }
+}
+
+fn lease(view: &View, id: LeaseId) -> Option<(&str, &str)> {
+    let row = view.leases.rows.iter().find(|row| row.id == id)?;
+    Some((&row.source, &row.key))
+}
+
+fn limit(snapshot: &Snapshot, id: LimitId) -> Option<(&str, &str)> {
+    let row = rate_limit::rows(snapshot).find(|row| row.id == id)?;
+    Some((row.source, &row.limit.key))
+}
+
 // `snapshot --watch`: one line per snapshot, and the events between them.
 
 /// The snapshot of a view as a line; `None` before the first.
-///
-/// # Errors
-/// As for [`crate::wire::json::to_string`].
 pub fn look(view: &View, seq: u64, skipped: u64) -> Option<Result<String, serde_json::Error>> {
     let snapshot = view.snapshot.as_deref()?;
     let document = crate::wire::json::document(view, snapshot);

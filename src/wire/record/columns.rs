@@ -121,37 +121,18 @@ macro_rules! parts {
 /// An enumeration: a number for each variant, which is never reused, and the variant for unknown numbers.
 macro_rules! codes {
     ($($type:ident, else $unknown:ident; { $($code:literal $variant:ident,)* })*) => {$(
-        impl $crate::wire::record::columns::Code for $type {
-            fn code(self) -> u32 {
-                match self {
-                    $(Self::$variant => $code,)*
-                }
-            }
-
-            fn of(code: u32) -> Self {
-                match code {
-                    $($code => Self::$variant,)*
-                    _ => Self::$unknown,
-                }
-            }
-        }
-
         $crate::wire::record::cell::stored_as! {
-            $type as Option<u32>:
-                |value| Some($crate::wire::record::columns::Code::code(*value)),
-                |code| code.map_or($type::$unknown, $crate::wire::record::columns::Code::of);
             Option<$type> as Option<u32>:
-                |value| value.map($crate::wire::record::columns::Code::code),
-                |code| code.map($crate::wire::record::columns::Code::of);
+                |value| value.map(|value| match value {
+                    $($type::$variant => $code,)*
+                }),
+                |code| code.map(|code| match code {
+                    $($code => $type::$variant,)*
+                    _ => $type::$unknown,
+                });
+            $type as Option<$type>: |value| Some(*value), |value| value.unwrap_or($type::$unknown);
         }
     )*};
 }
 
 pub(super) use {codes, columns, flat_rows, parts, tuples};
-
-pub(super) trait Code: Copy {
-    /// Number in a file, which is never reused.
-    fn code(self) -> u32;
-    /// The variant with this number; for an unknown number, the variant that stands for it.
-    fn of(code: u32) -> Self;
-}

@@ -37,18 +37,11 @@ pub(super) fn listed<T>(all: &[T], room: usize, line: impl Fn(&T) -> String) -> 
 }
 
 pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
+    without_tags(text).replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+pub(super) fn without_tags(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Escapes text for HTML, without line breaks inside times and dates.

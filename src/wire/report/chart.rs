@@ -8,8 +8,7 @@ use chrono::TimeDelta;
 
 use super::block::{escape, text, time};
 use super::content::Content;
-use super::episodes::{ended, party};
-use super::series::Stack;
+use super::episodes::{Stack, ended, party};
 use super::{Column, Mark, Report, Style};
 use crate::model::Timestamp;
 use crate::order::Order;

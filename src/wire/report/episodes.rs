@@ -1,7 +1,8 @@
 use chrono::TimeDelta;
+use rustc_hash::FxHashMap;
 
 use super::block::{Block, fit, time};
-use super::{Report, Style};
+use super::{Column, Report, Style};
 use crate::model::blame::{Ending, Episode, GONE, Span};
 use crate::order::Order;
 use crate::text::{count, duration};
@@ -92,4 +93,94 @@ pub(super) fn table(report: &Report, style: Style, numbers: &[u64]) -> Block {
         ]
     });
     Block::Table(heads, cells.collect())
+}
+
+// The episodes as series of the chart.
+
+const LETTERS: [char; 6] = ['A', 'B', 'C', 'D', 'E', 'F'];
+
+#[derive(Debug)]
+pub(super) struct Series {
+    /// `None` for a series without a letter of its own.
+    pub(super) letter: Option<char>,
+    pub(super) name: String,
+    /// The most sessions that waited behind it at the same time.
+    pub(super) most: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Stack {
+    /// Most expensive first; the last series is for sessions whose root is not known.
+    pub(super) series: Vec<Series>,
+    of_episode: FxHashMap<u64, usize>,
+    of_party: FxHashMap<String, usize>,
+}
+
+impl Stack {
+    pub(super) fn of(report: &Report) -> Self {
+        let episodes: Vec<&Episode> =
+            report.blame.episodes_in(Span::All).filter(|episode| episode.sums.most > 0).collect();
+        let mut names: Vec<String> = episodes.iter().map(|episode| party(episode)).collect();
+        names.sort_unstable();
+        names.dedup();
+        // If there are many, the sessions of one application are one series.
+        let is_each = names.len() <= LETTERS.len();
+        let name = |episode: &Episode| if is_each { party(episode) } else { several(episode) };
+        let mut costs: FxHashMap<String, (f64, u32)> = FxHashMap::default();
+        for episode in &episodes {
+            let (seconds, most) = costs.entry(name(episode)).or_default();
+            *seconds += episode.sums.seconds;
+            *most = (*most).max(episode.sums.most);
+        }
+        let mut ranked: Vec<(String, (f64, u32))> = costs.into_iter().collect();
+        ranked.order_by(|(a, (x, _)), (b, (y, _))| y.total_cmp(x).then_with(|| a.cmp(b)));
+        let places: FxHashMap<String, usize> = ranked
+            .iter()
+            .enumerate()
+            .map(|(place, (name, _))| (name.clone(), place.min(LETTERS.len())))
+            .collect();
+        let most_of_others = ranked.iter().skip(LETTERS.len()).map(|(_, (_, most))| *most).max();
+        let mut series: Vec<Series> = ranked
+            .into_iter()
+            .zip(LETTERS)
+            .map(|((name, (_, most)), letter)| Series { letter: Some(letter), name, most })
+            .collect();
+        let other = |name: &str, most| Series { letter: None, name: name.to_owned(), most };
+        series.extend(most_of_others.map(|most| other("other root blockers", most)));
+        series.push(other("root blocker not known", 0));
+        let place = |episode: &Episode| places.get(&name(episode)).copied();
+        Self {
+            series,
+            of_episode: episodes.iter().filter_map(|of| Some((of.number, place(of)?))).collect(),
+            of_party: episodes.iter().filter_map(|of| Some((party(of), place(of)?))).collect(),
+        }
+    }
+
+    pub(super) fn of_episode(&self, number: u64) -> Option<usize> {
+        self.of_episode.get(&number).copied()
+    }
+
+    pub(super) fn of_party(&self, party: &str) -> Option<usize> {
+        self.of_party.get(party).copied()
+    }
+
+    /// The waiting sessions of a column, divided among the series. A session behind two roots is shared between them.
+    pub(super) fn parts(&self, column: &Column) -> Vec<f64> {
+        let mut parts = vec![0.0; self.series.len()];
+        let all: f64 = column.behind.iter().map(|(_, waiting)| f64::from(*waiting)).sum();
+        for (number, waiting) in &column.behind {
+            let place = self.of_episode(*number).unwrap_or(parts.len().saturating_sub(1));
+            if let Some(part) = parts.get_mut(place).filter(|_| all > 0.0) {
+                *part += f64::from(*waiting) / all * f64::from(column.waiting);
+            }
+        }
+        if let Some(unknown) = parts.last_mut().filter(|_| all <= 0.0) {
+            *unknown = f64::from(column.waiting);
+        }
+        parts
+    }
+}
+
+fn several(episode: &Episode) -> String {
+    if episode.who.is_empty() { party(episode) } else { fit(&episode.who) }
 }

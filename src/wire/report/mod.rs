@@ -7,7 +7,6 @@ mod episodes;
 mod json;
 mod log;
 mod page;
-mod series;
 
 use crate::model::Timestamp;
 use crate::model::blame::Blame;

@@ -1,10 +1,10 @@
 //! The page of a report, in HTML without scripts, fonts and links, or in Markdown. Every text of the recording is escaped:
 //! nothing in it is markup.
 
-use super::block::{Block, LONG, escape, text};
+use super::block::{Block, LONG, escape, text, without_tags};
 use super::content::{Content, Part};
-use super::series::Stack;
-use super::{Branch, Column, Report, chart, episodes};
+use super::episodes::{self, Stack};
+use super::{Branch, Column, Report, chart};
 use crate::text::fit;
 
 /// `default-src 'none'` forbids a browser to load or run anything, whatever a text contains.
@@ -26,7 +26,7 @@ pub(super) fn html(content: &Content<'_>) -> String {
     }
     for Part { heading, blocks } in &content.parts {
         out.push(format!("<h2>{}</h2>\n", escape(heading)));
-        out.extend(blocks.iter().map(|block| self::html_block(content, &stack, block)));
+        out.extend(blocks.iter().map(|block| html_block(content, &stack, block)));
     }
     out.push(format!("<footer>{}</footer>\n</body>\n</html>\n", escape(&content.about())));
     out.concat()
@@ -67,14 +67,9 @@ const LINE: usize = 72;
 
 fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => out.extend(['\\', character]),
-            other => out.push(other),
-        }
+    for character in without_tags(text).chars() {
+        out.extend(r"\`*_[]|#~".contains(character).then_some('\\'));
+        out.push(character);
     }
     // A URL would become a link.
     out.replace("://", ":&#47;/").replace("www.", "www&#46;")
@@ -85,14 +80,13 @@ pub(super) fn markdown(content: &Content<'_>) -> String {
     out.extend(content.headline.iter().map(|line| format!("{}\n\n", escape_markdown(line))));
     for Part { heading, blocks } in &content.parts {
         out.push(format!("## {}\n\n", escape_markdown(heading)));
-        out.extend(blocks.iter().map(|block| format!("{}\n", self::markdown_block(content, block))));
+        out.extend(blocks.iter().map(|block| format!("{}\n", markdown_block(content, block))));
     }
     out.push(format!("{}\n", escape_markdown(&content.about())));
     out.concat()
 }
 
 fn markdown_block(content: &Content<'_>, block: &Block) -> String {
-    let lines = |lines: Vec<String>| lines.concat();
     match block {
         Block::Paragraph(text) => format!("{}\n", escape_markdown(text)),
         Block::Line => {
@@ -101,27 +95,19 @@ fn markdown_block(content: &Content<'_>, block: &Block) -> String {
             let about = "Height: sessions that wait for a lock. Signs: ! a session began to block others, x a deadlock, a an action, ~ no answer, n a note.";
             format!("{line}\n{about}\n")
         }
-        Block::List(items) => {
-            lines(items.iter().map(|item| format!("- {}\n", escape_markdown(item))).collect())
-        }
+        Block::List(items) => each(items, |item| format!("- {}\n", escape_markdown(item))),
         Block::Episodes(numbers) => {
             markdown_block(content, &episodes::table(content.report, content.style, numbers))
         }
         // With this indentation it is literal text, and nothing can end it.
-        Block::Tree(room) => {
-            lines(tree_lines(content.report, *room).iter().map(|line| format!("    {line}\n")).collect())
-        }
+        Block::Tree(room) => each(tree_lines(content.report, *room), |line| format!("    {line}\n")),
         Block::Table(heads, rows) => {
             let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
             let rule = |is_number: bool| if is_number { "--:" } else { "---" }.to_owned();
-            let mut table = vec![
-                row(heads.iter().map(|(head, _)| escape_markdown(head)).collect()),
-                row(heads.iter().map(|(_, is_number)| rule(*is_number)).collect()),
-            ];
-            table.extend(
-                rows.iter().map(|cells| row(cells.iter().map(|cell| escape_markdown(cell)).collect())),
-            );
-            table.concat()
+            let head = row(heads.iter().map(|(head, _)| escape_markdown(head)).collect());
+            let rule = row(heads.iter().map(|(_, is_number)| rule(*is_number)).collect());
+            let rows = each(rows, |cells| row(cells.iter().map(|cell| escape_markdown(cell)).collect()));
+            format!("{head}{rule}{rows}")
         }
     }
 }

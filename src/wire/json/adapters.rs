@@ -13,10 +13,7 @@ use crate::model::systems::TextId;
 use crate::model::view::View;
 use crate::order::Order;
 
-pub(in crate::wire::json) fn installations(
-    view: &View,
-    snapshot: &Snapshot,
-) -> impl Iterator<Item = impl Json> {
+pub(super) fn installations(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
     let each = snapshot.adapters.iter().enumerate();
     each.map(|(place, rows)| document(view, place, rows))
 }
@@ -66,7 +63,7 @@ fn sections(rows: &InstallationRows) -> BTreeMap<&'static str, impl Json> {
             Some(reason) => (None, Some(reason), false),
             None => rows.read_of(choice.part),
         };
-        let section = SectionState::new(taken_at, error.map(|error| Cow::Borrowed(&**error)));
+        let section = SectionState { taken_at, error: error.map(|error| Cow::Borrowed(&**error)) };
         (choice.part.as_str(), object!(..section.object(), is_cut))
     });
     choices.collect()
@@ -143,25 +140,25 @@ fn schedule(row: &ScheduleRow) -> impl Json {
     )
 }
 
-pub(in crate::wire::json) fn name(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
+pub(super) fn name(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
     let row = view.adapters.rows.iter().find(|row| row.id == id)?;
     let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
     Some((&installation.adapter.name, &installation.schema, &row.job.id))
 }
 
-pub(in crate::wire::json) fn queue(view: &View, id: TextId) -> Option<(&str, &str, Option<&str>)> {
+pub(super) fn queue(view: &View, id: TextId) -> Option<(&str, &str, Option<&str>)> {
     let row = view.adapters.queues.iter().find(|row| row.id == id)?;
     let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
     Some((&installation.adapter.name, &installation.schema, row.queue.as_deref()))
 }
 
-pub(in crate::wire::json) fn lease_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
+pub(super) fn lease_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
     let row = view.adapters.leases.iter().find(|row| row.id == id)?;
     let installation = &view.snapshot.as_deref()?.adapters.get(row.place.0)?.installation;
     Some((&installation.adapter.name, &installation.schema, &row.lease.id))
 }
 
-pub(in crate::wire::json) fn schedule_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
+pub(super) fn schedule_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
     let row = view.adapters.schedules.iter().find(|row| row.id == id)?;
     let installation = &view.snapshot.as_deref()?.adapters.get(row.place.0)?.installation;
     Some((&installation.adapter.name, &installation.schema, &row.schedule.id))
