@@ -49,10 +49,10 @@ pub async fn once_learning(
     redis: Option<(RedisSets, RedisOptions)>,
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
-    let (learned, redis) =
+    let (names, redis) =
         tokio::join!(Box::pin(learn::once(learner, LEARNING)), Box::pin(redis_state(redis)));
     let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
-    digest.learned(learned);
+    digest.learned(names);
     polled_twice(session, digest, redis).await
 }
 

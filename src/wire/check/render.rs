@@ -87,7 +87,7 @@ fn plugin(report: &Report) -> String {
     }
     let fine = report.checks.iter().filter(|judged| judged.status == Status::Ok).count();
     if fine > 0 && fine < report.checks.len() {
-        out.push_str(&format!("\n[OK] {fine} more"));
+        out = format!("{out}\n[OK] {fine} more");
     }
     let bar = if perfdata.is_empty() { "" } else { " |" };
     format!("{out}{bar}{perfdata}\n")
