@@ -49,8 +49,7 @@ pub async fn once_learning(
     redis: Option<(RedisSets, RedisOptions)>,
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
-    let (names, redis) =
-        tokio::join!(Box::pin(learn::once(learner, LEARNING)), Box::pin(redis_state(redis)));
+    let (names, redis) = tokio::join!(Box::pin(learn::once(learner, LEARNING)), Box::pin(redis_state(redis)));
     let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
     digest.learned(names);
     polled_twice(session, digest, redis).await

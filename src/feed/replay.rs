@@ -46,7 +46,7 @@ struct FileGroup {
     records: Vec<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recording {
     segments: Vec<Segment>,
     about: Option<About>,
@@ -77,14 +77,8 @@ impl Recording {
 
     /// Like `open`, for open files. Records can be appended to the last one.
     pub fn of(files: Vec<(File, PathBuf)>) -> Result<Self, ReplayError> {
-        let mut recording = Self {
-            segments: files.into_iter().map(|(file, path)| Segment::new(file, path)).collect(),
-            about: None,
-            thresholds: None,
-            groups: Vec::new(),
-            moments: Vec::new(),
-            opened: None,
-        };
+        let segments = files.into_iter().map(|(file, path)| Segment::new(file, path)).collect();
+        let mut recording = Self { segments, ..Self::default() };
         recording.look_on()?;
         Ok(recording)
     }

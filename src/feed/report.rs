@@ -15,7 +15,7 @@ use super::replay::Recording;
 use crate::model::Timestamp;
 use crate::model::blame::{Before, Blame, Window};
 use crate::model::event::{Event, Kind};
-use crate::model::finding::Severity;
+use crate::model::finding::{Finding, Severity};
 use crate::model::output::Channel;
 use crate::model::past::{KeptLook, Trouble};
 use crate::model::snapshot::Server;
@@ -262,11 +262,10 @@ fn look(
     }
     if waiting > 0 {
         let findings = view.findings.iter().filter(|finding| finding.severity > Severity::Info);
-        let line = |finding: &crate::model::finding::Finding| match &*finding
-            .about_in(Channel::Report(redaction.mode()))
-        {
-            "" => one_line(&finding.summary).into_owned(),
-            about => one_line(&format!("{} · {about}", finding.summary)).into_owned(),
+        let line = |finding: &Finding| {
+            let about = finding.about_in(Channel::Report(redaction.mode()));
+            let about = if about.is_empty() { String::new() } else { format!(" · {about}") };
+            one_line(&format!("{}{about}", finding.summary)).into_owned()
         };
         report.worst = Some(Worst {
             at: snapshot.taken_at,

@@ -42,7 +42,7 @@ pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     signals::end_the_screens();
     let info = super::info(&settings)?;
     let target = settings.target.clone().unwrap_or_else(|| info.target());
-    Box::pin(show(&settings, info, target, None)).await
+    Box::pin(show(&settings, info, target, Note::default())).await
 }
 
 pub(super) const ONE_LOOK: &str = "\"locktop snapshot\" prints one snapshot and exits";
@@ -57,6 +57,7 @@ pub(super) fn needs_terminal(instead: &str) -> Result<(), Failure> {
     Err(Failure::Other(format!("{why}; {instead}")))
 }
 
+#[derive(Default)]
 pub(super) struct Note {
     /// Text after the target in the header, such as "demo".
     pub(super) word: Option<String>,
@@ -71,22 +72,18 @@ pub(super) async fn show(
     settings: &Settings,
     info: ConnInfo,
     target: String,
-    note: Option<Note>,
+    Note { word, hint, question }: Note,
 ) -> Result<u8, Failure> {
     let theme = look::theme(settings);
-    let (word, hint, question) = match note {
-        Some(Note { word, hint, question }) => (word, Some(hint), question),
-        None => (None, None, OpenQuestion::default()),
-    };
-    // A demo neither restores nor saves the layout.
-    let remembers = settings.config.remember && hint.is_none();
+    // A demo, which has a hint, neither restores nor saves the layout.
+    let remembers = settings.config.remember && hint.is_empty();
     let about = about(settings, &target);
     let mut app = app(settings, target, word)?;
     if remembers {
         restore(&mut app, settings.screen);
     }
     let begun = Layout::of(&app);
-    if let Some(hint) = hint {
+    if !hint.is_empty() {
         app.tell(hint);
     }
     let (names_in, names) = watch::channel(Learned::default());

@@ -26,7 +26,7 @@ const PREPARED: usize = 10;
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
 
-pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, Failure> {
+pub(super) async fn run(mut settings: Settings, arguments: &DemoArgs) -> Result<u8, Failure> {
     if arguments.headless {
         let options = options(&settings, arguments)?;
         if options.tasks.is_none() {
@@ -40,7 +40,6 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     }
     dashboard::needs_terminal(dashboard::ONE_LOOK)?;
     signals::end_the_screens();
-    let mut settings = settings;
     let options = options(&settings, arguments)?;
     let grace = options.tasks.as_ref().map(TasksOptions::orphan_grace);
     if let Some(tasks) = &options.tasks {
@@ -68,7 +67,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     let target = if demo.server.is_some() { "demo".to_owned() } else { info.describe() };
     let word = demo.server.is_none().then(|| "demo".to_owned());
     let note = dashboard::Note { word, hint, question };
-    let shown = Box::pin(dashboard::show(&settings, info, target, Some(note))).await;
+    let shown = Box::pin(dashboard::show(&settings, info, target, note)).await;
     let stopped = demo.stop().await;
     let status = shown?;
     stopped?;

@@ -46,7 +46,7 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
         Ok(guard?.map(Taken::Lock))
     };
     let answer = signals.or(Box::pin(asking(&settings, "locktop lock", &mut None, take))).await??;
-    let Some(taken) = answer.map_err(|error| failed(&error))? else {
+    let Some(taken) = answer? else {
         say(&format!("{} is taken", arguments.name));
         return Ok(BUSY);
     };
@@ -81,7 +81,7 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
                 signals.or(pause).await?;
                 continue;
             }
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(error.into()),
         };
         if let Some(status) = ended {
             return Ok(status);
@@ -120,10 +120,6 @@ impl Taken {
             }
         }
     }
-}
-
-fn failed(error: &Error) -> Failure {
-    Failure::Other(error.to_string())
 }
 
 /// The lease with this name; a name that is a number is an id.

@@ -7,7 +7,7 @@ use crate::action::audit::{self, AuditLog, ServerName, Unfinished};
 use crate::action::{Actor, executor};
 use crate::app::keymap::{KeyMap, binding};
 use crate::clock;
-use crate::config::{Config, ConfigError, KeyBinding, LockNameQuery};
+use crate::config::{Config, ConfigError, KeyBinding, LockNameQuery, NamedLock};
 use crate::feed::event_sender::EventSender;
 use crate::feed::learn::{Learner, Query};
 use crate::model::event::{Kind, Told};
@@ -85,14 +85,11 @@ pub(super) fn learner(settings: &Settings, info: &ConnInfo) -> Learner {
 pub(super) fn lock_names(settings: &Settings) -> LockNames {
     let (everywhere, somewhere): (Vec<_>, Vec<_>) =
         settings.config.lock_names.iter().partition(|named| named.database.is_none());
-    let mut names =
-        LockNames::new(everywhere.into_iter().map(|named| (named.key, named.name.as_str().into())));
-    for named in somewhere {
-        if let Some(database) = &named.database {
-            names = names.with_database(database.as_str().into(), [(named.key, named.name.as_str().into())]);
-        }
-    }
-    names
+    let pair = |named: &NamedLock| (named.key, named.name.as_str().into());
+    let names = LockNames::new(everywhere.into_iter().map(pair));
+    somewhere.into_iter().fold(names, |names, named| {
+        names.with_database(named.database.as_deref().unwrap_or_default().into(), [pair(named)])
+    })
 }
 
 pub(super) fn limits(settings: &Settings) -> Limits {

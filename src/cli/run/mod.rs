@@ -75,7 +75,9 @@ macro_rules! failures {
     )+};
 }
 
-failures! { ConnectError DemoError NotThere OnceError OpenError ReplayError TasksError serde_json::Error }
+failures! {
+    ConnectError DemoError NotThere OnceError OpenError ReplayError TasksError crate::locks::Error serde_json::Error
+}
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {

@@ -45,7 +45,7 @@ struct KeptGroup {
     bytes: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Store {
     limits: Limits,
     pub(super) target: TargetId,
@@ -62,17 +62,7 @@ pub struct Store {
 
 impl Store {
     pub fn new(limits: Limits, target: TargetId, thresholds: Thresholds) -> Self {
-        Self {
-            limits,
-            target,
-            thresholds,
-            encoder: Encoder::default(),
-            groups: VecDeque::new(),
-            dropped: 0,
-            bytes: 0,
-            logs: VecDeque::new(),
-            opened: None,
-        }
+        Self { limits, target, thresholds, ..Self::default() }
     }
 
     pub fn keep(&mut self, look: &Look) {

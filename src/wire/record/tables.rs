@@ -187,7 +187,7 @@ fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {
 
 flat_rows! {
     /// A section without its rows.
-    SectionStates of #[derive(Debug, Clone, PartialEq)] SectionState {
+    SectionStates of #[derive(Debug, Clone, Default, PartialEq)] SectionState {
         1 taken_at: Option<Timestamp>,
         2 error: Option<Text>,
     }
@@ -210,8 +210,7 @@ impl States {
 
     /// The next section, with these rows. Without a state, it was never read.
     pub(super) fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
-        let SectionState { taken_at, error } =
-            self.0.next().unwrap_or(SectionState { taken_at: None, error: None });
+        let SectionState { taken_at, error } = self.0.next().unwrap_or_default();
         Section::restored(Arc::new(rows), taken_at, error)
     }
 
@@ -236,7 +235,7 @@ redis_lease_rows!(columns);
 
 flat_rows! {
     /// [`LockValue`] with the fields of all its kinds. A string: 0; Redisson's hash: 1, with `bytes` for its mode; anything else: 2.
-    FlatValues of FlatValue {
+    FlatValues of #[derive(Default)] FlatValue {
         1 kind: u32,
         2 bytes: Bytes,
         3 whole: bool,
@@ -267,15 +266,7 @@ stored_as! {
 }
 
 fn flat_value(value: &LockValue) -> FlatValue {
-    let empty = FlatValue {
-        kind: 0,
-        bytes: Arc::default(),
-        whole: false,
-        fields: Vec::new(),
-        counts: Vec::new(),
-        has_mode: false,
-        other: None,
-    };
+    let empty = FlatValue::default();
     match value {
         LockValue::Text { bytes, whole } => FlatValue { bytes: Arc::clone(bytes), whole: *whole, ..empty },
         LockValue::Redisson { holders, mode } => FlatValue {

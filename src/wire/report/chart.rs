@@ -6,10 +6,9 @@ use std::fmt::Write;
 
 use chrono::TimeDelta;
 
-use super::block::{escape, text, time};
 use super::content::Content;
 use super::episodes::{Stack, ended, party};
-use super::{Column, Mark, Report, Style};
+use super::{Column, Mark, Report, Style, escape, fit, text, time};
 use crate::model::Timestamp;
 use crate::order::Order;
 use crate::text::{count, duration, one_line_prefix};
@@ -92,7 +91,7 @@ pub(super) fn bars(content: &Content<'_>, stack: &Stack, numbers: &[u64]) -> Str
         let words = format!(
             "{} on {}, {} from {}, at most {} waiting, cost {}",
             party(episode),
-            super::block::fit(&episode.lock),
+            fit(&episode.lock),
             duration(episode.length()),
             time(style, episode.begin),
             count(episode.sums.most.into()),

@@ -1,8 +1,7 @@
 //! The words of a report, before they become HTML or Markdown: each text is one harmless line.
 
-use super::block::{Block, LONG, fit, listed, time};
 use super::episodes::{self, ended, party, ranked};
-use super::{AT_END, Hole, Mark, Report, Style, TaskTrouble, Tries, log};
+use super::{AT_END, Block, Hole, LONG, Mark, Report, Style, TaskTrouble, Tries, fit, listed, log, time};
 use crate::model::blame::{Group, Span, Sums};
 use crate::text::{count, duration, one_line_prefix};
 
@@ -39,6 +38,11 @@ pub(super) struct Part {
 
 fn fit_all(text: &str) -> String {
     one_line_prefix(text, 4 * LONG).into_owned()
+}
+
+/// In percent of the total.
+fn share(sums: &Sums, total: &Sums) -> f64 {
+    if total.seconds > 0.0 { (100.0 * sums.seconds / total.seconds).min(100.0) } else { 0.0 }
 }
 
 /// The time waited, and twice its standard error: `31m02s ± 1m02s`.
@@ -97,15 +101,11 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
         worst.sums.most,
         ended(report, worst),
     );
-    let share = |sums: &Sums| {
-        let share = if total.seconds > 0.0 { 100.0 * sums.seconds / total.seconds } else { 0.0 };
-        share.min(100.0)
-    };
     let all = format!(
         "In total, sessions waited {} in {} waits; this episode is {:.0}% of that.",
         cost(&total),
         count(total.waits),
-        share(&worst.sums)
+        share(&worst.sums, &total)
     );
     let before = report.blame.before.words().map(|words| format!("{words}."));
     // A client that reconnects each time is one root all the same.
@@ -118,7 +118,7 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
             fit(&row.on),
             cost(&row.sums),
             count(row.episodes),
-            share(&row.sums)
+            share(&row.sums, &total)
         )
     });
     often.into_iter().chain([first, all]).chain(tried(report, style)).chain(before).chain(logged).collect()
@@ -210,11 +210,10 @@ fn roots(report: &Report, style: Style) -> Vec<Block> {
         ("episodes", true),
     ];
     let cells = rows.iter().take(style.top).map(|row| {
-        let share = if total.seconds > 0.0 { 100.0 * row.sums.seconds / total.seconds } else { 0.0 };
         let more = if row.more > 0 { format!(" and {} more", row.more) } else { String::new() };
         vec![
             cost(&row.sums),
-            format!("{:.0}%", share.min(100.0)),
+            format!("{:.0}%", share(&row.sums, &total)),
             row.sums.most.to_string(),
             fit(&row.name),
             format!("{}{more}", fit(&row.on)),

@@ -1,8 +1,7 @@
 use chrono::TimeDelta;
 use rustc_hash::FxHashMap;
 
-use super::block::{Block, fit, time};
-use super::{Column, Report, Style};
+use super::{Block, Column, Report, Style, fit, time};
 use crate::model::blame::{Ending, Episode, GONE, Span};
 use crate::order::Order;
 use crate::text::{count, duration};

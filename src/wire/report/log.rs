@@ -1,7 +1,6 @@
 //! The server's log for the period of a report. It is not from snapshots, and not part of any sum.
 
-use super::block::{Block, fit, listed, time};
-use super::{Report, Style};
+use super::{Block, Report, Style, fit, listed, time};
 use crate::model::Timestamp;
 use crate::text::{count, duration};
 

@@ -1,10 +1,9 @@
 //! The page of a report, in HTML without scripts, fonts and links, or in Markdown. Every text of the recording is escaped:
 //! nothing in it is markup.
 
-use super::block::{Block, LONG, escape, text, without_tags};
 use super::content::{Content, Part};
 use super::episodes::{self, Stack};
-use super::{Branch, Column, Report, chart};
+use super::{Block, Branch, Column, LONG, Report, chart, escape, text, without_tags};
 use crate::text::fit;
 
 /// `default-src 'none'` forbids a browser to load or run anything, whatever a text contains.
