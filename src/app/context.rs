@@ -14,7 +14,7 @@ use crate::model::promise::Promise;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskId, TaskRow};
 use crate::model::view::{SnapshotView, View};
-use crate::model::wait_graph::{Party, Queue, Release, Root, TreeNode};
+use crate::model::wait_graph::{Party, Queue, Release, Root, TreeNode, Waiter};
 use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Timestamp, words};
 
@@ -32,11 +32,6 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Whether everything is in the connected database: then its name is not shown.
-    pub fn is_one_database(&self) -> bool {
-        !self.index.other_database
-    }
-
     pub fn hidden(&self) -> usize {
         self.snapshot.backends.last_rows().iter().filter(|backend| self.is_hidden(backend)).count()
     }
@@ -51,6 +46,11 @@ impl<'a> Context<'a> {
     /// Seconds from `since` to the snapshot, by the server's clock.
     pub fn age(&self, since: Option<Timestamp>) -> Option<f64> {
         since.map(|since| (self.snapshot.taken_at - since).as_seconds_f64().max(0.0))
+    }
+
+    /// Seconds from the snapshot to `at`; negative after that.
+    pub fn until(&self, at: Timestamp) -> f64 {
+        (at - self.snapshot.taken_at).as_seconds_f64()
     }
 
     /// Seconds that a lock had been waited for when `pg_locks` was read: rows that could not be read again do not age.
@@ -160,6 +160,19 @@ impl<'a> Context<'a> {
             return self.promise(party);
         }
         self.ending(party).map(Promise::from)
+    }
+
+    /// The queue that it waits in, and its request.
+    pub fn waiter(&self, party: Party) -> Option<(&'a Queue, &'a Waiter)> {
+        let (queue, place) = self.view.graph.wait_of(party)?;
+        Some((queue, queue.waiters.get(place)?))
+    }
+
+    /// The same for a node of the forest.
+    pub fn waiter_at(&self, node: &TreeNode) -> Option<(&'a Queue, &'a Waiter)> {
+        let (queue, place) = node.waits?;
+        let queue = self.view.graph.queues.get(queue)?;
+        Some((queue, queue.waiters.get(place)?))
     }
 
     /// Role and application, `app@web`; the type of the process if it is not a client.

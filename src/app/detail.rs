@@ -76,6 +76,13 @@ pub(super) fn keep_said(lines: &mut Vec<Line>) {
     lines.retain(|line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty()));
 }
 
+/// The lines of the first entries, and how many more there are.
+pub(super) fn listed<T>(entries: &[T], line: impl Fn(&T) -> Line) -> Vec<Line> {
+    let more = entries.len().saturating_sub(LIST);
+    let more = (more > 0).then(|| Line::new().with(format!("  and {more} more"), Tone::Dim));
+    entries.iter().take(LIST).map(line).chain(more).collect()
+}
+
 pub(super) fn ago(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
     match (at, context.age(at)) {
         (Some(at), Some(age)) => format!("{} ago ({})", crate::text::duration(age), context.time_of_day(at)),
@@ -158,6 +165,14 @@ pub(super) fn in_or_ago(left: f64) -> String {
     if left > 0.0 { format!("in {time}") } else { format!("{time} ago") }
 }
 
+/// A session by its process id, connected or ended; `ended` is the tone if it has ended.
+pub(super) fn session(context: &Context<'_>, pid: i32, is_alive: bool, ended: Tone) -> Line {
+    if is_alive {
+        return field("session", party(context, Party::Backend(pid)), Tone::Plain);
+    }
+    field("session", format!("{pid}, which has ended"), ended)
+}
+
 /// The key of a job, a worker or a lease of another system, and the session that holds it.
 pub(super) fn held_by(context: &Context<'_>, key: Option<LockKey>, pid: Option<i32>) -> Vec<Line> {
     let key = key.map(|key| field("key", key.to_string(), Tone::Plain));
@@ -176,6 +191,6 @@ pub(super) fn end_label(left: Option<f64>) -> &'static str {
     if left.is_some_and(|left| left <= 0.0) { "ended" } else { "ends" }
 }
 
-pub(super) fn state(word: &str, tone: Tone, why: impl Into<String>) -> Line {
-    Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
+pub(super) fn state((word, tone): (&str, Tone), why: impl Into<String>) -> Line {
+    field("state", word, tone).with(why, Tone::Plain)
 }

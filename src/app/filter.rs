@@ -40,27 +40,9 @@ pub enum FilterError {
     Column(String, String, String),
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct Columns<'a> {
-    /// Columns of the table; a term without a column is searched in these.
-    pub shown: &'a [&'static str],
-    pub others: &'a [&'static str],
-}
-
-impl Columns<'_> {
-    /// Position of the column; columns that are not on the screen come last.
-    fn find(&self, name: &str) -> Option<usize> {
-        let mut all = self.shown.iter().chain(self.others);
-        all.position(|column| column.eq_ignore_ascii_case(name))
-    }
-
-    fn list(&self) -> String {
-        self.shown.iter().chain(self.others).copied().collect::<Vec<_>>().join(" ")
-    }
-}
-
 impl Filter {
-    pub fn parse(text: &str, columns: Columns<'_>) -> Result<Self, FilterError> {
+    /// `columns` has the names of all columns of the table, those on the screen first.
+    pub fn parse(text: &str, columns: &[&str]) -> Result<Self, FilterError> {
         // A single `!` is an incomplete term.
         let words = words(text).into_iter().filter(|word| word.text != "!" || word.quoted_from.is_some());
         let terms = words.map(|word| term(&word, columns)).collect::<Result<Vec<_>, _>>()?;
@@ -160,7 +142,7 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-fn term(word: &Word, columns: Columns<'_>) -> Result<Term, FilterError> {
+fn term(word: &Word, columns: &[&str]) -> Result<Term, FilterError> {
     let (not, rest) = match word.text.strip_prefix('!') {
         Some(rest) if !rest.is_empty() && word.quoted_from != Some(0) => (true, rest),
         _ => (false, word.text.as_str()),
@@ -168,17 +150,18 @@ fn term(word: &Word, columns: Columns<'_>) -> Result<Term, FilterError> {
     let begins = word.text.len() - rest.len();
     let is_quoted = |at: usize| word.quoted_from.is_some_and(|from| from <= begins + at);
     let separator = rest.find([':', '=', '>', '<']).filter(|at| *at > 0 && !is_quoted(*at));
+    let anywhere = || Term { not, column: None, tests: alternatives(rest, is_quoted(0), Test::contains) };
     let Some((at, name)) = separator.and_then(|at| Some((at, rest.get(..at)?))) else {
-        return Ok(Term { not, column: None, tests: alternatives(rest, is_quoted(0), Test::contains) });
+        return Ok(anywhere());
     };
     let (separator, operand) =
         (rest.get(at..=at).unwrap_or_default(), rest.get(at + 1..).unwrap_or_default());
-    let Some(column) = columns.find(name) else {
+    let Some(column) = columns.iter().position(|column| column.eq_ignore_ascii_case(name)) else {
         // A word before the sign names a column that does not exist; anything else is text, such as 10:30 or a->b.
         if !name.chars().all(|character| character.is_alphabetic() || character == '_') {
-            return Ok(Term { not, column: None, tests: alternatives(rest, is_quoted(0), Test::contains) });
+            return Ok(anywhere());
         }
-        return Err(FilterError::Column(name.to_owned(), columns.list(), rest.to_owned()));
+        return Err(FilterError::Column(name.to_owned(), columns.join(" "), rest.to_owned()));
     };
     let verbatim = is_quoted(at + 1);
     let tests = match separator {
@@ -215,21 +198,19 @@ mod tests {
 
     use super::*;
 
-    const COLUMNS: &[&str] = &["pid", "who", "wait", "state", "query"];
+    const ALL: &[&str] = &["pid", "who", "wait", "state", "query", "held"];
 
-    const ALL: Columns<'_> = Columns { shown: COLUMNS, others: &["held"] };
+    const SHOWN: usize = ALL.len() - 1;
 
     fn passes(filter: &str) -> bool {
-        Filter::parse(filter, ALL).unwrap().passes(COLUMNS.len(), |at| {
-            match COLUMNS.get(at).copied().unwrap_or("held") {
-                "pid" => Value::Number(4312.0),
-                "who" => Value::Text(Cow::Borrowed("app@Web-3")),
-                "wait" => Value::Number(95.0),
-                "held" => Value::Number(7.0),
-                "query" => Value::Text(Cow::Borrowed("SELECT 'Ärger at 10:30' FROM accounts")),
-                "state" => Value::State("idle in transaction".into(), "idle in xact 3m12s".into()),
-                _ => Value::Missing,
-            }
+        Filter::parse(filter, ALL).unwrap().passes(SHOWN, |at| match ALL[at] {
+            "pid" => Value::Number(4312.0),
+            "who" => Value::Text(Cow::Borrowed("app@Web-3")),
+            "wait" => Value::Number(95.0),
+            "held" => Value::Number(7.0),
+            "query" => Value::Text(Cow::Borrowed("SELECT 'Ärger at 10:30' FROM accounts")),
+            "state" => Value::State("idle in transaction".into(), "idle in xact 3m12s".into()),
+            _ => Value::Missing,
         })
     }
 

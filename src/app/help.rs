@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::App;
-use super::detail::wrapped;
+use super::detail::{heading, wrapped};
 use super::keymap::{Action, BINDINGS, Binding};
 use super::line::{Line, Tone};
 use super::panes::Pane;
@@ -130,10 +130,6 @@ fn signs(app: &App) -> impl Iterator<Item = (&'static str, &'static str)> {
     recording.chain(past).chain(always)
 }
 
-fn heading(text: &str) -> Line {
-    Line::new().with(text, Tone::Title)
-}
-
 fn entry(word: &str, meaning: impl Into<String>, tone: Tone) -> Line {
     let word = crate::text::fit_pad(word, LABEL, crate::text::Align::Left);
     Line::new().with(format!("  {word} "), tone).with(meaning, Tone::Plain)
@@ -174,7 +170,7 @@ fn columns(app: &App) -> Vec<Line> {
         let columns = headings.map(|heading| (heading.title, heading.help));
         let new: Vec<_> = columns.filter(|column| told.insert(*column)).collect();
         if !new.is_empty() {
-            lines.push(heading(&format!("Columns: {}", pane.title())));
+            lines.push(heading(format!("Columns: {}", pane.title())));
             lines.extend(new.into_iter().map(|(title, meaning)| entry(title, meaning, Tone::Warning)));
         }
     }
@@ -202,27 +198,18 @@ fn connection(app: &App) -> Vec<Line> {
             "yes, in transaction mode: each poll is one transaction with all its settings"
         }
     };
-    let entry = |word, text: &str| entry(word, text.to_owned(), Tone::Warning);
+    let entry = |word, text: &str| entry(word, text, Tone::Warning);
+    let server = format!("{place}, PostgreSQL {version}, {role}");
     if app.replay.is_some() {
-        return vec![
-            heading("This recording"),
-            entry("server", &format!("{place}, PostgreSQL {version}, {role}, as of this snapshot")),
-        ];
+        return vec![heading("This recording"), entry("server", &format!("{server}, as of this snapshot"))];
     }
-    vec![
-        heading("This connection"),
-        entry("server", &format!("{place}, PostgreSQL {version}, {role}")),
-        entry("TLS", tls),
-        entry("pooler", pooler),
-    ]
+    let server = entry("server", &server);
+    vec![heading("This connection"), server, entry("TLS", tls), entry("pooler", pooler)]
 }
 
 fn role(app: &App) -> Vec<Line> {
-    let Some((context, server)) =
-        app.context().and_then(|context| Some((context, context.snapshot.server()?)))
-    else {
-        return Vec::new();
-    };
+    let Some(context) = app.context() else { return Vec::new() };
+    let Some(server) = context.snapshot.server() else { return Vec::new() };
     let sees =
         if server.sees_all { "all sessions" } else { "only its own sessions; pg_read_all_stats shows all" };
     let user = crate::text::one_line(&server.user).into_owned();

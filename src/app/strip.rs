@@ -11,7 +11,7 @@ use crate::model::consequence::{self, Effect};
 use crate::model::finding::{Finding, party_text, waits};
 use crate::model::lease::LeaseState;
 use crate::model::lock::LockType;
-use crate::model::output::{Channel, shown};
+use crate::model::output::Channel;
 use crate::model::plan::{CommandId, Verb};
 use crate::model::promise::Promise;
 use crate::model::session_facts::{Written, written};
@@ -184,7 +184,8 @@ impl Strip<'_> {
             Written::No | Written::ForLock => {}
         }
         let is_last = backend.state == Some(State::Idle);
-        let query = query(backend).map(|query| if is_last { format!("last query: {query}") } else { query });
+        let query =
+            cell::query_of(backend).map(|query| if is_last { format!("last query: {query}") } else { query });
         (facts, query)
     }
 
@@ -277,7 +278,8 @@ impl Strip<'_> {
         let shortcut = self.shortcut(verb, backend).ok()?;
         let state = backend.state.map_or("", State::as_str);
         let since = self.context.age(backend.state_change).map(text::age).unwrap_or_default();
-        let query = query(backend).map(|query| format!("{}, ", text::fit(&query, 24))).unwrap_or_default();
+        let query =
+            cell::query_of(backend).map(|query| format!("{}, ", text::fit(&query, 24))).unwrap_or_default();
         let mut line = Line::new().with("other remedy: ", Tone::Dim);
         line.spans.extend(shortcut.spans.into_iter().take(1));
         line.push(format!(" on {} {} ", party_text(root), self.context.who(backend)), Tone::Plain);
@@ -356,11 +358,6 @@ impl Strip<'_> {
         };
         format!("{} {who}", party_text(party)).trim_end().to_owned()
     }
-}
-
-fn query(backend: &Backend) -> Option<String> {
-    let query = backend.query.as_ref().filter(|query| !query.is_blank())?;
-    Some(cell::clean(&shown(Channel::Screen, query), u16::MAX))
 }
 
 fn no_shortcut(why: &str) -> Line {

@@ -58,35 +58,28 @@ pub struct Theme {
 /// The colour of a meaning in 24 bits, 256 colours and 16 colours.
 type Shades = (u32, u8, Color);
 
-struct Palette {
-    dim: Shades,
-    critical: Shades,
-    warning: Shades,
-    good: Shades,
-    key: Shades,
-    past: Shades,
-    selected: Shades,
-}
+/// The colours of dim, critical, warning, good, key and past text, and the background of the selected row.
+type Palette = [Shades; 7];
 
-const DARK: Palette = Palette {
-    dim: (0x008a_9199, 245, Color::DarkGray),
-    critical: (0x00ff_6b6b, 203, Color::LightRed),
-    warning: (0x00e5_c07b, 179, Color::Yellow),
-    good: (0x0098_c379, 114, Color::Green),
-    key: (0x0056_c8d8, 80, Color::Cyan),
-    past: (0x00d7_87d7, 176, Color::Magenta),
-    selected: (0x002d_3b4d, 237, Color::Blue),
-};
+const DARK: Palette = [
+    (0x008a_9199, 245, Color::DarkGray),
+    (0x00ff_6b6b, 203, Color::LightRed),
+    (0x00e5_c07b, 179, Color::Yellow),
+    (0x0098_c379, 114, Color::Green),
+    (0x0056_c8d8, 80, Color::Cyan),
+    (0x00d7_87d7, 176, Color::Magenta),
+    (0x002d_3b4d, 237, Color::Blue),
+];
 
-const LIGHT: Palette = Palette {
-    dim: (0x006b_7280, 243, Color::DarkGray),
-    critical: (0x00b9_1c1c, 124, Color::Red),
-    warning: (0x0092_5b00, 94, Color::Magenta),
-    good: (0x0015_803d, 28, Color::Green),
-    key: (0x0003_6a8c, 24, Color::Blue),
-    past: (0x007e_22ce, 91, Color::Magenta),
-    selected: (0x00cf_e3f7, 153, Color::Cyan),
-};
+const LIGHT: Palette = [
+    (0x006b_7280, 243, Color::DarkGray),
+    (0x00b9_1c1c, 124, Color::Red),
+    (0x0092_5b00, 94, Color::Magenta),
+    (0x0015_803d, 28, Color::Green),
+    (0x0003_6a8c, 24, Color::Blue),
+    (0x007e_22ce, 91, Color::Magenta),
+    (0x00cf_e3f7, 153, Color::Cyan),
+];
 
 fn color((rgb, index, ansi): Shades, depth: Depth) -> Color {
     match depth {
@@ -100,9 +93,9 @@ impl Theme {
     pub fn new(base: Base, depth: Depth, ascii: bool) -> Self {
         match (base, depth) {
             (Base::Mono, _) | (_, Depth::None) => Self::mono(ascii),
-            (Base::Ansi, _) => Self::colored(&DARK, Depth::Ansi, ascii),
-            (Base::Dark, depth) => Self::colored(&DARK, depth, ascii),
-            (Base::Light, depth) => Self::colored(&LIGHT, depth, ascii),
+            (Base::Ansi, _) => Self::colored(DARK, Depth::Ansi, ascii),
+            (Base::Dark, depth) => Self::colored(DARK, depth, ascii),
+            (Base::Light, depth) => Self::colored(LIGHT, depth, ascii),
         }
     }
 
@@ -118,29 +111,18 @@ impl Theme {
         }
     }
 
-    fn colored(palette: &Palette, depth: Depth, ascii: bool) -> Self {
-        let fg = |shades| Style::new().fg(color(shades, depth));
+    fn colored(palette: Palette, depth: Depth, ascii: bool) -> Self {
+        let colors = palette.map(|shades| color(shades, depth));
+        let [dim, critical, warning, good, key, past, _] = colors.map(|color| Style::new().fg(color));
+        let [.., selected] = colors;
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let critical = fg(palette.critical).add_modifier(Modifier::BOLD);
+        let critical = critical.add_modifier(Modifier::BOLD);
         // With sixteen colours, no background suits every foreground, so the row is reversed.
         let selected = match depth {
             Depth::Ansi | Depth::None => Style::new().add_modifier(Modifier::REVERSED),
-            Depth::Indexed | Depth::Rgb => Style::new().bg(color(palette.selected, depth)),
+            Depth::Indexed | Depth::Rgb => Style::new().bg(selected),
         };
-        Self {
-            styles: [
-                Style::new(),
-                bold,
-                fg(palette.dim),
-                critical,
-                fg(palette.warning),
-                fg(palette.good),
-                fg(palette.key),
-                fg(palette.past),
-            ],
-            selected,
-            ascii,
-        }
+        Self { styles: [Style::new(), bold, dim, critical, warning, good, key, past], selected, ascii }
     }
 
     /// Applies the colours of the config, unless the terminal has none.

@@ -7,7 +7,7 @@
 //! ```
 
 use super::cell::{fit_names, part_bar};
-use super::column::{Columns, pane_rows};
+use super::column::{Listed, listed_rows};
 use super::definition::{Definition, Read};
 use super::facts::Fact;
 use super::{Cell, RowId, Value};
@@ -19,71 +19,63 @@ use crate::model::blame::{self, Blame, Ending, Episode, Group, Ran, Row, Span, S
 use crate::order::Order;
 use crate::text;
 
-pane_rows! {
-    Roots<'a> = &'a Row,
-    |context, row| context.index.blame.rows.get(row.at()?),
-    |row| RowId::Blamed(row.id)
-}
+listed_rows!(Roots = Row, |context| &context.index.blame.rows, |row| RowId::Blamed(row.id));
 
-static COLUMNS: Columns<Roots> = Columns {
-    shown: &[
-        Column::duration(
-            ("COST", "cost", "how long others waited for it, in total"),
-            (7, 7),
-            Tone::Warning,
-            |row, _| Some(row.sums.seconds),
+static COLUMNS: &[Column] = &[
+    Column::duration(
+        ("COST", "cost", "how long others waited for it, in total"),
+        (7, 7),
+        Tone::Warning,
+        |row, _| Some(row.sums.seconds),
+    ),
+    Column::sorted(
+        ("SHARE", "share", "share of all waiting in this time"),
+        (11, 14),
+        |row, context, room| Cell::plain(part_bar(share(context, row), room)),
+        |row, context| Value::Number(100.0 * share(context, row)),
+    ),
+    Column::number(
+        ("MAX", "max", "the most sessions that waited at the same time"),
+        (4, 5),
+        Tone::Plain,
+        |row, _| Some(row.sums.most.into()),
+    ),
+    Column::cell(
+        ("ROOT", "root", "the root blocker: application, state, and its statement without literals"),
+        (24, 0),
+        |row, _, _| Cell::plain(row.name.clone()),
+    ),
+    Column::sorted(
+        ("ON", "on", "the lock they waited for; if several, the one that cost the most"),
+        (12, 20),
+        |row, _, room| Cell::plain(on(row, room)),
+        |row, _| Value::text(Some(&row.on)),
+    ),
+    Column::number(
+        (
+            "EPISODES",
+            "episodes",
+            "number of episodes: one root blocker of one lock, from its first waiter to its last",
         ),
-        Column::sorted(
-            ("SHARE", "share", "share of all waiting in this time"),
-            (11, 14),
-            |row, context, room| Cell::plain(part_bar(share(context, row), room)),
-            |row, context| Value::Number(100.0 * share(context, row)),
-        ),
-        Column::number(
-            ("MAX", "max", "the most sessions that waited at the same time"),
-            (4, 5),
-            Tone::Plain,
-            |row, _| Some(row.sums.most.into()),
-        ),
-        Column::cell(
-            ("ROOT", "root", "the root blocker: application, state, and its statement without literals"),
-            (24, 0),
-            |row, _, _| Cell::plain(row.name.clone()),
-        ),
-        Column::sorted(
-            ("ON", "on", "the lock they waited for; if several, the one that cost the most"),
-            (12, 20),
-            |row, _, room| Cell::plain(on(row, room)),
-            |row, _| Value::text(Some(&row.on)),
-        ),
-        Column::number(
-            (
-                "EPISODES",
-                "episodes",
-                "number of episodes: one root blocker of one lock, from its first waiter to its last",
-            ),
-            (8, 8),
-            Tone::Plain,
-            |row, _| i64::try_from(row.episodes).ok(),
-        ),
-        Column::number(
-            ("WAITS", "waits", "waits whose start was seen; a wait behind several roots counts for each"),
-            (7, 7),
-            Tone::Plain,
-            |row, _| i64::try_from(row.sums.waits).ok(),
-        )
-        .rank(1),
-        Column::sorted(
-            ("±", "error", "error of the cost: two standard errors"),
-            (6, 6),
-            |row, _, _| Cell::toned(text::duration(error(&row.sums)), Tone::Dim),
-            |row, _| Value::Number(error(&row.sums)),
-        )
-        .right()
-        .rank(2),
-    ],
-    others: &[],
-};
+        (8, 8),
+        Tone::Plain,
+        |row, _| i64::try_from(row.episodes).ok(),
+    ),
+    Column::number(
+        ("WAITS", "waits", "waits whose start was seen; a wait behind several roots counts for each"),
+        (7, 7),
+        Tone::Plain,
+        |row, _| i64::try_from(row.sums.waits).ok(),
+    )
+    .rank(1),
+    Column::duration(
+        ("±", "error", "error of the cost: two standard errors"),
+        (6, 6),
+        Tone::Dim,
+        |row, _| Some(error(&row.sums)),
+    )
+    .rank(2),
+];
 
 pub(super) static PANE: Definition = Definition {
     empty: "no session was seen waiting for a lock in this time",
@@ -95,9 +87,7 @@ pub(super) static PANE: Definition = Definition {
         row(context, id).map_or_else(|| "a root".to_owned(), |row| text::fit(&row.name, 20).into_owned())
     },
     detail: |context, id, _| Some(root(context, row(context, id)?)),
-    ..Definition::new(("Blame", "a root blocker; its episodes are below"), &COLUMNS, |context, _| {
-        super::Row::all(context.index.blame.rows.len())
-    })
+    ..Definition::new(("Blame", "a root blocker; its episodes are below"), &COLUMNS, Roots::rows)
 };
 
 fn row<'a>(context: &Context<'a>, id: RowId) -> Option<&'a Row> {
@@ -139,9 +129,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let (blame, shown) = (&context.view.blame, &context.index.blame);
     let total = blame.total(shown.span);
     let mut facts = vec![(span(context, blame, shown.span), Tone::Plain)];
-    if shown.group != Group::Root {
-        facts.push((format!("by {}", shown.group.as_str()), Tone::Key));
-    }
+    facts.extend((shown.group != Group::Root).then(|| (format!("by {}", shown.group.as_str()), Tone::Key)));
     if total.seconds > 0.0 || total.waits > 0 {
         let waited =
             format!("{} of waiting ± {}", text::duration(total.seconds), text::duration(error(&total)));

@@ -3,9 +3,11 @@ use std::borrow::Cow;
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::QueryText;
+use crate::model::backend::Backend;
 use crate::model::job_state::JobState;
 use crate::model::lock::Lock;
 use crate::model::output::{Channel, shown};
+use crate::model::wait_graph::Party;
 use crate::text::one_line_prefix;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -136,6 +138,11 @@ pub(super) fn bar(share: f64, room: u16) -> String {
     format!("{}{}{percent}", "█".repeat(filled), "░".repeat(width.saturating_sub(filled)))
 }
 
+/// The bar of the share of a limit that is used up.
+pub(super) fn used_up(share: f64, room: u16) -> Cell {
+    Cell::toned(bar(share, room), if share >= 1.0 { Tone::Warning } else { Tone::Plain })
+}
+
 /// The same for a part of a whole, rounded to the nearest percent; a part above 0 is never shown as 0%.
 pub(super) fn part_bar(share: f64, room: u16) -> String {
     // A hundredth has no exact value as a double: a value just below it would be truncated.
@@ -171,11 +178,25 @@ pub(super) fn table_name(name: Option<&str>, room: u16) -> Cell {
     Cell::toned(fit_names(Cell::server(name).text, room), Tone::Dim)
 }
 
+/// `2/3`: an attempt, and how many are permitted.
+pub(super) fn attempts(attempt: Option<i64>, most: Option<i64>) -> Cell {
+    match (attempt, most) {
+        (None, _) => Cell::none(),
+        (Some(attempt), None) => Cell::plain(attempt.to_string()),
+        (Some(attempt), Some(most)) => Cell::plain(format!("{attempt}/{most}")),
+    }
+}
+
 /// The name of a worker, shortened in the middle if necessary: its end distinguishes `worker-0012` from `worker-0013`.
 pub(super) fn worker(name: Option<&str>, room: u16) -> Cell {
     let cell = Cell::server(name);
     let fitted = crate::text::fit_middle(&cell.text, usize::from(room)).into_owned();
     Cell { text: fitted, ..cell }
+}
+
+/// The session or the prepared transaction that holds it.
+pub(super) fn party(lock: &Lock) -> Party {
+    lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,7 +239,7 @@ const LONGEST: usize = 500;
 const NARROW: u16 = 24;
 
 /// A statement in a column: without leading comments and line breaks, so that the first words are visible.
-pub fn clean(query: &str, room: u16) -> String {
+fn clean(query: &str, room: u16) -> String {
     let line = one_line_prefix(without_comments(query), 4 * LONGEST).into_owned();
     let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
     let text = words.join(" ");
@@ -232,6 +253,12 @@ pub fn clean(query: &str, room: u16) -> String {
         None => text,
     };
     one_line_prefix(&text, LONGEST).into_owned()
+}
+
+/// The whole statement of a session in one line; `None` if it has none.
+pub fn query_of(backend: &Backend) -> Option<String> {
+    let query = backend.query.as_ref().filter(|query| !query.is_blank())?;
+    Some(clean(&shown(Channel::Screen, query), u16::MAX))
 }
 
 fn without_comments(query: &str) -> &str {

@@ -8,7 +8,7 @@
 //! ```
 
 use super::backends::{party_id, several_databases, xact};
-use super::column::{BLOCKS, Columns, DB, PID, QUERY, Rows, WHO, XACT};
+use super::column::{BLOCKS, DB, PID, QUERY, Rows, WHO, XACT};
 use super::definition::{Basis, Definition};
 use super::facts::{Fact, count};
 use super::{Cell, Row, RowId, Value, forest};
@@ -17,13 +17,10 @@ use crate::app::line::Tone;
 use crate::model::backend::Backend;
 use crate::model::lock::LockTag;
 use crate::model::wait_graph::{Party, TreeNode, Waiter};
+use crate::text;
 
 mod cells;
 
-use self::cells::{
-    age, blocks, database, now_tone, number, pid, query, sorted, state, state_or_wait, still_tone, urgency,
-    wait, who,
-};
 pub use super::forest::{ChainRow, with_ancestors};
 
 struct Chains;
@@ -38,9 +35,12 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
+    fn backend<'a>(self, context: &Context<'a>) -> Option<&'a Backend> {
+        context.backend(self.party.pid())
+    }
+
     fn tag(self, context: &Context<'_>) -> Option<LockTag> {
-        let (queue, _) = self.node?.waits?;
-        Some(context.view.graph.queues.get(queue)?.tag)
+        Some(context.waiter_at(self.node?)?.0.tag)
     }
 
     fn is_top(self) -> bool {
@@ -66,8 +66,7 @@ impl Rows for Chains {
             _ => return None,
         };
         let node = context.view.graph.tree.nodes.get(row.at as usize)?;
-        let waiter =
-            node.waits.and_then(|(queue, waiter)| context.view.graph.queues.get(queue)?.waiters.get(waiter));
+        let waiter = context.waiter_at(node).map(|(_, waiter)| waiter);
         Some(Place { row, party: node.party, node: Some(node), waiter })
     }
 
@@ -85,95 +84,94 @@ impl Rows for Chains {
 
 type Column = super::Column<Chains>;
 
-static COLUMNS: Columns<Chains> = Columns {
-    shown: &[
-        Column::sorted(
-            PID,
-            (9, 18),
-            |place, _, room| pid(place, room),
-            |place, _| Value::whole(Some(place.party.pid().into())),
+static COLUMNS: &[Column] = &[
+    Column::sorted(
+        PID,
+        (9, 18),
+        |place, _, room| cells::pid(place, room),
+        |place, _| Value::whole(Some(place.party.pid().into())),
+    ),
+    Column::sorted(
+        BLOCKS,
+        (6, 6),
+        |place, context, _| cells::blocks(context, place),
+        |place, context| {
+            let blocked = if place.is_group() { 0 } else { context.blocked_of_all(place.party) };
+            Value::whole((blocked > 0).then_some(blocked.into()))
+        },
+    )
+    .right(),
+    Column::sorted(
+        ("NOW", "now", "sessions that continue at once if this one ends"),
+        (5, 5),
+        |place, context, _| cells::number(context, place, |promise| promise.now, cells::now_tone),
+        |place, context| cells::sorted(context, place, |promise| promise.now),
+    )
+    .right()
+    .rank(6),
+    Column::sorted(
+        (
+            "TURN",
+            "turn",
+            "sessions that continue after those, one after another; if NOW is 0, at least one of them at once",
         ),
-        Column::sorted(
-            BLOCKS,
-            (6, 6),
-            |place, context, _| blocks(context, place),
-            |place, context| {
-                let blocked = if place.is_group() { 0 } else { context.blocked_of_all(place.party) };
-                Value::whole((blocked > 0).then_some(blocked.into()))
-            },
-        )
-        .right(),
-        Column::sorted(
-            ("NOW", "now", "sessions that continue at once if this one ends"),
-            (5, 5),
-            |place, context, _| number(context, place, |promise| promise.now, now_tone),
-            |place, context| sorted(context, place, |promise| promise.now),
-        )
-        .right()
-        .rank(6),
-        Column::sorted(
-            ("TURN", "turn", "sessions that continue after those, one after another; if NOW is 0, at least one of them at once"),
-            (5, 5),
-            |place, context, _| number(context, place, |promise| promise.in_turn, |_| Tone::Plain),
-            |place, context| sorted(context, place, |promise| promise.in_turn),
-        )
-        .right()
-        .rank(7),
-        Column::sorted(
-            ("STILL", "still", "sessions that stay, or may stay, blocked by others"),
-            (5, 5),
-            |place, context, _| number(context, place, |promise| promise.still + promise.unsure, still_tone),
-            |place, context| sorted(context, place, |promise| promise.still + promise.unsure),
-        )
-        .right()
-        .rank(9),
-        Column::sorted(
-            ("WAIT", "wait", "how long it has waited"),
-            (6, 6),
-            |place, context, _| wait(context, place).map_or_else(Cell::default, age),
-            |place, context| urgency(context, place),
-        )
-        .right()
-        .rank(2),
-        Column::sorted(
-            (
-                "STATE / WAITS FOR",
-                "state",
-                "for a root its state; for a waiter the lock and mode that it waits for",
-            ),
-            (21, 44),
-            |place, context, room| state(context, place, room),
-            |place, context| state_or_wait(context, place),
+        (5, 5),
+        |place, context, _| cells::number(context, place, |promise| promise.in_turn, |_| Tone::Plain),
+        |place, context| cells::sorted(context, place, |promise| promise.in_turn),
+    )
+    .right()
+    .rank(7),
+    Column::sorted(
+        ("STILL", "still", "sessions that stay, or may stay, blocked by others"),
+        (5, 5),
+        |place, context, _| cells::number(context, place, |promise| promise.still + promise.unsure, cells::still_tone),
+        |place, context| cells::sorted(context, place, |promise| promise.still + promise.unsure),
+    )
+    .right()
+    .rank(9),
+    Column::sorted(
+        ("WAIT", "wait", "how long it has waited"),
+        (6, 6),
+        |place, context, _| {
+            cells::wait(context, place).map_or_else(Cell::default, |age| Cell::plain(text::age(age)))
+        },
+        |place, context| cells::urgency(context, place),
+    )
+    .right()
+    .rank(2),
+    Column::sorted(
+        (
+            "STATE / WAITS FOR",
+            "state",
+            "for a root its state; for a waiter the lock and mode that it waits for",
         ),
-        Column::text(DB, (6, 12), |place, context| database(context, place))
-            .rank(10)
-            .only_where(several_databases),
-        Column::cell(WHO, (10, 22), |place, context, room| who(context, place, room)).rank(3),
-        Column::text(("CLIENT", "client", "address of the client"), (9, 15), |place, context| {
-            context.backend(place.party.pid())?.client.as_deref()
-        })
-        .rank(11),
-        Column::sorted(
-            XACT,
-            (8, 8),
-            |place, context, _| {
-                context
-                    .backend(place.party.pid())
-                    .filter(|backend| backend.xact_start.is_some())
-                    .map_or_else(Cell::default, |backend| xact(context, backend))
-            },
-            |place, context| {
-                Value::number(
-                    context.age(context.backend(place.party.pid()).and_then(|backend| backend.xact_start)),
-                )
-            },
-        )
-        .right()
-        .rank(8),
-        Column::cell(QUERY, (8, 0), |place, context, room| query(context, place, room)).rank(4),
-    ],
-    others: &[],
-};
+        (21, 44),
+        |place, context, room| cells::state(context, place, room),
+        |place, context| cells::state_or_wait(context, place),
+    ),
+    Column::text(DB, (6, 12), |place, context| cells::database(context, place))
+        .rank(10)
+        .only_where(several_databases),
+    Column::cell(WHO, (10, 22), |place, context, room| cells::who(context, place, room)).rank(3),
+    Column::text(("CLIENT", "client", "address of the client"), (9, 15), |place, context| {
+        place.backend(context)?.client.as_deref()
+    })
+    .rank(11),
+    Column::sorted(
+        XACT,
+        (8, 8),
+        |place, context, _| {
+            let backend = place.backend(context).filter(|backend| backend.xact_start.is_some());
+            backend.map_or_else(Cell::default, |backend| xact(context, backend))
+        },
+        |place, context| {
+            Value::number(context.age(place.backend(context).and_then(|backend| backend.xact_start)))
+        },
+    )
+    .right()
+    .rank(8),
+    Column::cell(QUERY, (8, 0), |place, context, room| cells::query(context, place, room)).rank(4),
+];
 
 pub(super) static PANE: Definition = Definition {
     basis: Basis::Forest,
@@ -196,7 +194,7 @@ pub(super) static PANE: Definition = Definition {
     name,
     detail: |context, id, width| match id {
         RowId::Prepared(xact) => super::backends::prepared(context, xact),
-        RowId::Group(_, tag, _) => super::locks::detail_lines(context, &tag, width),
+        RowId::Group(_, tag, _) => super::locks::lines(context, &tag, width),
         _ => None,
     },
     ..Definition::new(("Chains", "a session"), &COLUMNS, |context, wanted| {
@@ -241,14 +239,14 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
         facts.push((count(graph.cycles.len(), "deadlock", "deadlocks"), Tone::Critical));
     }
     facts.push((count(context.view.blocking_roots().count(), "root", "roots"), Tone::Plain));
-    facts.push((format!("{} blocked", crate::text::count(graph.waiting.into())), Tone::Plain));
+    facts.push((format!("{} blocked", text::count(graph.waiting.into())), Tone::Plain));
     facts
 }
 
 fn name(context: &Context<'_>, id: RowId) -> String {
     match id {
         RowId::Prepared(xact) => match context.prepared(xact) {
-            Some(row) => format!("Prepared transaction '{}'", crate::text::one_line(&row.gid)),
+            Some(row) => format!("Prepared transaction '{}'", text::one_line(&row.gid)),
             None => format!("Prepared transaction {xact}"),
         },
         RowId::Group(_, tag, _) => format!("Queue for {}", context.lock_label(&tag, None)),

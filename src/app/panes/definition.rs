@@ -26,8 +26,6 @@ pub struct Definition {
     pub is_there: Option<fn(&View, &Snapshot) -> bool>,
     /// Shown if the data does not exist; `None` if it was only not read yet.
     pub absent: Option<&'static str>,
-    /// The catalog search that finds the tables of its rows.
-    pub search: Option<fn(&Snapshot) -> &Section<()>>,
     pub empty: &'static str,
     /// What is shown without rows in a given width, with what is known of earlier rows.
     pub calm: Option<fn(&Context<'_>, usize) -> String>,
@@ -102,7 +100,6 @@ impl Definition {
             parts: Parts::NONE,
             is_there: None,
             absent: None,
-            search: None,
             empty: "nothing",
             calm: None,
             facts: |_, _| Vec::new(),
@@ -117,6 +114,13 @@ impl Definition {
             label: label_of,
             detail: |_, _, _| None,
         }
+    }
+
+    /// The catalog search that finds the tables of its rows.
+    pub fn search<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Section<()>> {
+        let (is_searched, is_adapter) = (self.is_there.is_some(), self.parts != Parts::NONE);
+        let detection = &snapshot.detection;
+        is_searched.then_some(if is_adapter { &detection.adapters } else { &detection.tables })
     }
 }
 

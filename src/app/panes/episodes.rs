@@ -1,14 +1,8 @@
 //! Episodes: a root blocker of a lock, from its first waiter to its last. The newest first.
-//!
-//! ```text
-//!   BEGAN     LENGTH  MAX    COST    PID WHO         ON        ENDED
-//!   13:59:40  2m51s…   17  31m02s   4312 app@billing accounts  goes on
-//!   13:51:07   1m09s   11   9m40s   4288 app@billing accounts  terminated 4288 app@billing: it is gone
-//! ```
 
 use super::backends::several_databases;
 use super::blame::{self, party};
-use super::column::{Columns, DB, PID, pane_rows};
+use super::column::{DB, PID, pane_rows};
 use super::definition::{Definition, Read};
 use super::events::time;
 use super::facts::{Fact, count};
@@ -25,49 +19,42 @@ pane_rows! {
     |episode| RowId::Episode(episode.number)
 }
 
-static COLUMNS: Columns<Episodes> = Columns {
-    shown: &[
-        Column::sorted(
-            ("BEGAN", "began", "when it began to block others"),
-            (8, 8),
-            |episode, context, _| Cell::plain(time(context, episode.begin)),
-            |episode, context| Value::Text(context.day_and_time(episode.begin).into()),
-        ),
-        Column::sorted(
-            ("LENGTH", "length", "from the first waiter to the last; … while it is ongoing"),
-            (7, 7),
-            |episode, context, _| length(context, episode),
-            |episode, _| Value::Number(episode.length()),
-        )
-        .right(),
-        Column::number(
-            ("MAX", "max", "the most sessions that waited at the same time"),
-            (4, 5),
-            Tone::Plain,
-            |episode, _| Some(episode.sums.most.into()),
-        ),
-        Column::duration(
-            ("COST", "cost", "how long others waited for it, in total"),
-            (7, 7),
-            Tone::Warning,
-            |episode, _| Some(episode.sums.seconds),
-        ),
-        Column::number(PID, (7, 8), Tone::Plain, |episode, _| {
-            Some(episode.pid.into()).filter(|pid| *pid != 0)
-        }),
-        Column::text(("WHO", "who", "role@application"), (12, 22), |episode, _| Some(&*episode.who)),
-        Column::cell(("ON", "on", "the lock others waited for"), (10, 20), |episode, _, room| {
-            Cell::plain(blame::lock(&episode.lock, room))
-        }),
-        Column::cell(("ENDED", "ended", "how it ended"), (12, 0), |episode, context, _| {
-            ended(context, episode)
-        }),
-        Column::text(DB, (6, 12), |episode, _| episode.keys.last().map(|key| &*key.database))
-            .rank(3)
-            .only_where(several_databases),
-    ],
-    others: &[],
-};
+static COLUMNS: &[Column] = &[
+    Column::sorted(
+        ("BEGAN", "began", "when it began to block others"),
+        (8, 8),
+        |episode, context, _| Cell::plain(time(context, episode.begin)),
+        |episode, context| Value::Text(context.day_and_time(episode.begin).into()),
+    ),
+    Column::sorted(
+        ("LENGTH", "length", "from the first waiter to the last; … while it is ongoing"),
+        (7, 7),
+        |episode, context, _| length(context, episode),
+        |episode, _| Value::Number(episode.length()),
+    )
+    .right(),
+    Column::number(
+        ("MAX", "max", "the most sessions that waited at the same time"),
+        (4, 5),
+        Tone::Plain,
+        |episode, _| Some(episode.sums.most.into()),
+    ),
+    Column::duration(
+        ("COST", "cost", "how long others waited for it, in total"),
+        (7, 7),
+        Tone::Warning,
+        |episode, _| Some(episode.sums.seconds),
+    ),
+    Column::number(PID, (7, 8), Tone::Plain, |episode, _| Some(episode.pid.into()).filter(|pid| *pid != 0)),
+    Column::text(("WHO", "who", "role@application"), (12, 22), |episode, _| Some(&*episode.who)),
+    Column::cell(("ON", "on", "the lock others waited for"), (10, 20), |episode, _, room| {
+        Cell::plain(blame::lock(&episode.lock, room))
+    }),
+    Column::cell(("ENDED", "ended", "how it ended"), (12, 0), |episode, context, _| ended(context, episode)),
+    Column::text(DB, (6, 12), |episode, _| episode.keys.last().map(|key| &*key.database))
+        .rank(3)
+        .only_where(several_databases),
+];
 
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| {

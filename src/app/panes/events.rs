@@ -11,12 +11,10 @@
 
 use std::borrow::Cow;
 
-use {time as event_time, tone as event_tone, what as event_text};
-
-use super::column::Columns;
+use super::column::pane_rows;
 use super::definition::{Definition, Read};
 use super::facts::Fact;
-use super::{Cell, Row, RowId, Rows, Value};
+use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{field, heading};
 use crate::app::line::{Line, Tone};
@@ -25,68 +23,63 @@ use crate::model::event::{Event, FEW, Kind, Length, plural};
 use crate::model::finding::{Severity, Subject};
 use crate::text;
 
-/// Events; each line has its first event and the number of its events.
-struct Lines;
-
-impl Rows for Lines {
-    type Row<'a> = (&'a Event, u32);
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Self::Row<'a>> {
+// Each line has its first event and the number of its events.
+pane_rows! {
+    Lines<'a> = (&'a Event, u32),
+    |context, row| {
         let Row::Events(place, count) = row else { return None };
         let events = &context.view.events;
         Some((events.get(events.dropped() + u64::from(place))?, count))
-    }
-
-    fn id(_: &Context<'_>, (event, count): Self::Row<'_>) -> Option<RowId> {
-        let (number, routine) = (event.number, is_routine(event, count));
-        Some(if routine { RowId::Routine(number) } else { RowId::Event(number, count) })
+    },
+    |(event, count)| if is_routine(event, count) {
+        RowId::Routine(event.number)
+    } else {
+        RowId::Event(event.number, count)
     }
 }
 
-type Column = crate::app::panes::Column<Lines>;
-
-static COLUMNS: Columns<Lines> = Columns {
-    shown: &[
-        Column::sorted(
-            ("TIME", "time", "when it was seen"),
-            (8, 8),
-            |(event, _), context, _| Cell::toned(time(context, event.at), Tone::Dim),
-            |(event, _), context| Value::Text(Cow::Owned(context.day_and_time(event.at))),
-        ),
-        Column::sorted(
-            ("SEV", "severity", "severity: CRIT, warn, or empty"),
-            (4, 4),
-            |(event, _), _, _| Cell::toned(word(event.severity), tone(event.severity)),
-            |(event, _), _| Value::text(Some(rank(event.severity))),
-        )
-        .right(),
-        Column::sorted(
-            ("KIND", "kind", "kind of event"),
-            (13, 13),
-            |(event, count), _, _| Cell::toned(kind(event, count), line_tone(event, count)),
-            |(event, count), _| Value::text(Some(kind(event, count))),
-        )
-        .rank(2),
-        Column::cell(
-            ("EVENT", "event", "the event; similar events at the same time are one line"),
-            (42, 0),
-            |(event, count), context, _| {
-                let stands_out = event.kind.is_action() || is_routine(event, count);
-                let tone = if stands_out { line_tone(event, count) } else { Tone::Plain };
-                Cell::toned(what(context, event, count), tone)
-            },
-        ),
-        Column::sorted(
-            ("LENGTH", "length", "how long it lasted: ≥ at least, ≤ at most"),
-            (8, 8),
-            |(event, count), context, _| length_cell(context, event, count),
-            |(event, count), context| Value::number(length(context, event, count).map(Length::seconds)),
-        )
-        .right()
-        .rank(1),
-    ],
-    others: &[],
-};
+static COLUMNS: &[Column] = &[
+    Column::sorted(
+        ("TIME", "time", "when it was seen"),
+        (8, 8),
+        |(event, _), context, _| Cell::toned(time(context, event.at), Tone::Dim),
+        |(event, _), context| Value::Text(Cow::Owned(context.day_and_time(event.at))),
+    ),
+    Column::sorted(
+        ("SEV", "severity", "severity: CRIT, warn, or empty"),
+        (4, 4),
+        |(event, _), _, _| Cell::toned(words(event.severity).0, tone(event.severity)),
+        |(event, _), _| Value::text(Some(words(event.severity).1)),
+    )
+    .right(),
+    Column::sorted(
+        ("KIND", "kind", "kind of event"),
+        (13, 13),
+        |(event, count), _, _| Cell::toned(kind(event, count), line_tone(event, count)),
+        |(event, count), _| Value::text(Some(kind(event, count))),
+    )
+    .rank(2),
+    Column::cell(
+        ("EVENT", "event", "the event; similar events at the same time are one line"),
+        (42, 0),
+        |(event, count), context, _| {
+            let stands_out = event.kind.is_action() || is_routine(event, count);
+            let tone = if stands_out { line_tone(event, count) } else { Tone::Plain };
+            Cell::toned(what(context, event, count), tone)
+        },
+    ),
+    Column::sorted(
+        ("LENGTH", "length", "how long it lasted: ≥ at least, ≤ at most"),
+        (8, 8),
+        |(event, count), context, _| {
+            let length = length(context, event, count);
+            length.map_or_else(Cell::none, |length| Cell::plain(length.to_string()))
+        },
+        |(event, count), context| Value::number(length(context, event, count).map(Length::seconds)),
+    )
+    .right()
+    .rank(1),
+];
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     empty: "no events yet",
@@ -174,20 +167,12 @@ fn tone(severity: Severity) -> Tone {
     }
 }
 
-fn word(severity: Severity) -> &'static str {
+/// The word on the screen, and the text that the filter matches; the most severe sorts as the largest.
+fn words(severity: Severity) -> (&'static str, &'static str) {
     match severity {
-        Severity::Critical => "CRIT",
-        Severity::Warning => "warn",
-        Severity::Info => "",
-    }
-}
-
-/// The text that the filter matches; the most severe sorts as the largest.
-fn rank(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Critical => "!! critical",
-        Severity::Warning => "! warning",
-        Severity::Info => " info",
+        Severity::Critical => ("CRIT", "!! critical"),
+        Severity::Warning => ("warn", "! warning"),
+        Severity::Info => ("", " info"),
     }
 }
 
@@ -210,21 +195,13 @@ fn length(context: &Context<'_>, event: &Event, count: u32) -> Option<Length> {
 }
 
 fn what(context: &Context<'_>, event: &Event, count: u32) -> String {
-    if is_routine(event, count) {
-        return routine(members(context, event.number, count));
-    }
-    if count < 2 && event.kind == Kind::Note {
+    match count {
+        _ if is_routine(event, count) => routine(members(context, event.number, count)),
         // The text of a note may be worded like an action.
-        return format!("note: {}", event.text());
+        0 | 1 if event.kind == Kind::Note => format!("note: {}", event.text()),
+        0 | 1 => event.text(),
+        _ => format!("{} {} {}", text::count(count.into()), event.kind.noun(), plural(&event.what)),
     }
-    if count < 2 {
-        return event.text();
-    }
-    format!("{} {} {}", text::count(count.into()), event.kind.noun(), plural(&event.what))
-}
-
-fn length_cell(context: &Context<'_>, event: &Event, count: u32) -> Cell {
-    length(context, event, count).map_or_else(Cell::none, |length| Cell::plain(length.to_string()))
 }
 
 /// `1,204 · 61 waits begun · 55 over`, and the number of events that were dropped for lack of space.
@@ -234,15 +211,9 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let mut facts = vec![(text::count(events.len() as u64), Tone::Plain)];
     let begun = number(Kind::WaitBegun);
     if begun > 0 {
-        facts.push((
-            format!(
-                "{} wait{} began, {} ended",
-                text::count(begun),
-                if begun == 1 { "" } else { "s" },
-                text::count(number(Kind::WaitEnded))
-            ),
-            Tone::Plain,
-        ));
+        let noun = if begun == 1 { "wait" } else { "waits" };
+        let ended = text::count(number(Kind::WaitEnded));
+        facts.push((format!("{} {noun} began, {ended} ended", text::count(begun)), Tone::Plain));
     }
     let done = number(Kind::ActionResult);
     if done > 0 {
@@ -294,9 +265,8 @@ const OTHERS: usize = 50;
 
 fn lines(context: &Context<'_>, first: u64, count: u32) -> Option<Vec<Line>> {
     let event = context.view.events.get(first)?;
-    let words = event_text(context, event, count);
     let mut lines = vec![
-        field("event", words, event_tone(event.severity)),
+        field("event", what(context, event, count), tone(event.severity)),
         field("kind", kind(event, count), Tone::Plain),
     ];
     if count > 1 {
@@ -316,7 +286,7 @@ fn lines(context: &Context<'_>, first: u64, count: u32) -> Option<Vec<Line>> {
     }
     lines.push(seen(context, event));
     lines.extend(event.length.map(|length| field("length", length.to_string(), Tone::Plain)));
-    lines.extend(event.subject.as_ref().map(|subject| others(context, event, subject)).into_iter().flatten());
+    lines.extend(event.subject.iter().flat_map(|subject| others(context, event, subject)));
     Some(lines)
 }
 
@@ -326,8 +296,8 @@ fn seen(context: &Context<'_>, event: &Event) -> Line {
 
 /// `  14:02:31  4466 app@web-3   ≤ 2m51s`
 fn listed(context: &Context<'_>, event: &Event, text: String) -> Line {
-    let mut line = Line::new().with(format!("  {:<8}  ", event_time(context, event.at)), Tone::Dim);
-    line.push(text, event_tone(event.severity));
+    let mut line = Line::new().with(format!("  {:<8}  ", time(context, event.at)), Tone::Dim);
+    line.push(text, tone(event.severity));
     line.push(event.length.map_or_else(String::new, |length| format!("   {length}")), Tone::Dim);
     line
 }

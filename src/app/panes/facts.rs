@@ -3,7 +3,7 @@ use super::column::{Rows, Words};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::adapter::{InstallationRows, Part};
-use crate::model::snapshot::{Section, Snapshot};
+use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
 use crate::model::{Text, Timestamp};
 use crate::text;
@@ -18,21 +18,13 @@ pub(super) fn count(number: usize, one: &str, many: &str) -> String {
 pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fact {
     let age = context
         .age(taken)
-        .map_or_else(|| "cannot be read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
-    (format!("{age}: {}", crate::text::one_line_prefix(error, 500)), Tone::Past)
-}
-
-/// Set if the catalog could not be searched for tables: there may be more.
-pub(super) fn unsearched(context: &Context<'_>, search: &Section<()>) -> Option<Fact> {
-    let (text, tone) = stale(context, search.taken_at, search.error.as_deref()?);
-    Some((format!("cannot search for tables, {text}"), tone))
+        .map_or_else(|| "cannot be read".to_owned(), |age| format!("{} old", text::duration(age)));
+    (format!("{age}: {}", text::one_line_prefix(error, 500)), Tone::Past)
 }
 
 pub(super) fn stale_tables<T>(context: &Context<'_>, tables: &[TableRows<T>]) -> Vec<Fact> {
-    let error = |table: &TableRows<T>| {
-        let error = table.section.error.clone()?;
-        Some(stale(context, table.section.taken_at, &error))
-    };
+    let error =
+        |table: &TableRows<T>| Some(stale(context, table.section.taken_at, table.section.error.as_ref()?));
     tables.iter().filter_map(error).collect()
 }
 
@@ -41,14 +33,18 @@ pub(super) fn taken<T>(tables: &[TableRows<T>]) -> Option<Timestamp> {
     tables.iter().find_map(|table| table.section.taken_at)
 }
 
+pub(super) fn more_unread(is_cut: bool) -> Option<Fact> {
+    is_cut.then(|| ("more are not read".to_owned(), Tone::Warning))
+}
+
 pub(super) fn cut<T>(tables: &[TableRows<T>]) -> Option<Fact> {
-    tables.iter().any(|table| table.is_cut).then(|| ("more are not read".to_owned(), Tone::Warning))
+    more_unread(tables.iter().any(|table| table.is_cut))
 }
 
 /// `3 keys`: the rows of all tables.
 pub(super) fn rows<T>(tables: &[TableRows<T>], one: &str, many: &str) -> String {
     let number: usize = tables.iter().map(|table| table.section.last_rows().len()).sum();
-    format!("{} {}", crate::text::count(number as u64), if number == 1 { one } else { many })
+    format!("{} {}", text::count(number as u64), if number == 1 { one } else { many })
 }
 
 /// If the search for tables failed, a table may exist.
@@ -96,9 +92,7 @@ pub(super) fn gaps(context: &Context<'_>, part: Part) -> Vec<Fact> {
     let parts = || context.snapshot.adapters.iter().map(|rows| rows.read_of(part));
     let mut facts: Vec<Fact> =
         parts().find_map(|(at, error, _)| Some(stale(context, at, error?))).into_iter().collect();
-    if parts().any(|(.., is_cut)| is_cut) {
-        facts.push(("more are not read".to_owned(), Tone::Warning));
-    }
+    facts.extend(more_unread(parts().any(|(.., is_cut)| is_cut)));
     facts
 }
 

@@ -4,11 +4,11 @@
 //! > CRIT  3m12s 4312 idle in transaction, blocks 17: 1 continues now, 16 in turn
 //! ```
 
+use super::RowId;
 use super::cell::{Cell, Value};
-use super::column::{Columns, pane_rows};
+use super::column::{Listed, listed_rows};
 use super::definition::Definition;
 use super::facts::Fact;
-use super::{Row, RowId};
 use crate::app::context::Context;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
@@ -16,50 +16,35 @@ use crate::model::finding::{self, Finding, Severity, locks};
 use crate::model::{attempts, refusals};
 use crate::text;
 
-pane_rows! {
-    Findings<'a> = &'a Finding,
-    |context, row| context.view.findings.get(row.at()?),
-    |finding| id_of(finding)
-}
+listed_rows!(Findings = Finding, |context| &context.view.findings, |finding| id_of(finding));
 
 pub fn id_of(finding: &Finding) -> RowId {
     RowId::Finding(finding.check, finding.subject)
 }
 
 pub fn finding_of<'a>(context: &Context<'a>, row: RowId) -> Option<&'a Finding> {
-    let RowId::Finding(check, subject) = row else { return None };
-    context.view.findings.iter().find(|finding| finding.check == check && finding.subject == subject)
+    Findings::find(context, row)
 }
 
-static COLUMNS: Columns<Findings> = Columns {
-    shown: &[
-        Column::cell(("SEVERITY", "severity", "crit, warn or info"), (4, 4), |finding, _, _| {
-            severity(finding)
-        }),
-        Column::sorted(
-            ("FOR", "for", "how long the problem has existed"),
-            (6, 6),
-            |finding, context, _| {
-                let age = context.age(finding.row_since()).filter(|_| finding.ended.is_none());
-                age.map_or_else(Cell::default, |age| Cell::plain(text::age(age)))
-            },
-            |finding, context| Value::number(context.age(finding.row_since())),
-        )
-        .right(),
-        Column::cell(("FINDING", "finding", "the finding"), (20, 0), |finding, context, room| match finding
-            .ended
-        {
-            None => Cell::plain(finding.row_text(room.into())),
-            Some(ended) => {
-                let ago =
-                    format!("ended {} ago · ", context.age(Some(ended)).map(text::age).unwrap_or_default());
-                let room = usize::from(room).saturating_sub(text::width(&ago));
-                Cell::toned(ago + &finding.row_text(room), Tone::Dim)
-            }
-        }),
-    ],
-    others: &[],
-};
+static COLUMNS: &[Column] = &[
+    Column::cell(("SEVERITY", "severity", "crit, warn or info"), (4, 4), |finding, _, _| severity(finding)),
+    Column::sorted(
+        ("FOR", "for", "how long the problem has existed"),
+        (6, 6),
+        |finding, context, _| {
+            let age = context.age(finding.row_since()).filter(|_| finding.ended.is_none());
+            age.map_or_else(Cell::default, |age| Cell::plain(text::age(age)))
+        },
+        |finding, context| Value::number(context.age(finding.row_since())),
+    )
+    .right(),
+    Column::cell(("FINDING", "finding", "the finding"), (20, 0), |finding, context, room| {
+        let Some(ended) = finding.ended else { return Cell::plain(finding.row_text(room.into())) };
+        let ago = format!("ended {} ago · ", context.age(Some(ended)).map(text::age).unwrap_or_default());
+        let room = usize::from(room).saturating_sub(text::width(&ago));
+        Cell::toned(ago + &finding.row_text(room), Tone::Dim)
+    }),
+];
 
 pub(super) static PANE: Definition = Definition {
     empty: "no problems found",
@@ -67,11 +52,8 @@ pub(super) static PANE: Definition = Definition {
     facts: |context, _| facts(context),
     name: |_, _| "Finding".to_owned(),
     label: |_, _| "a finding".to_owned(),
-    detail: |context, id, width| {
-        let finding = finding_of(context, id)?;
-        Some(detail::finding(finding, width))
-    },
-    ..Definition::new(("Findings", "a finding"), &COLUMNS, |context, _| Row::all(context.view.findings.len()))
+    detail: |context, id, width| Some(detail::finding(finding_of(context, id)?, width)),
+    ..Definition::new(("Findings", "a finding"), &COLUMNS, Findings::rows)
 };
 
 fn severity(finding: &Finding) -> Cell {
@@ -114,13 +96,9 @@ pub fn quiet(context: &Context<'_>) -> Vec<Line> {
         return Vec::new();
     }
     let deadlocks = context.snapshot.server().map_or(0, |server| server.deadlocks);
-    let deadlocks = (deadlocks > 0).then(|| {
-        let number = text::count(deadlocks);
-        format!(
-            "{number} {} since the statistics were reset",
-            if deadlocks == 1 { "deadlock" } else { "deadlocks" }
-        )
-    });
+    let noun = if deadlocks == 1 { "deadlock" } else { "deadlocks" };
+    let deadlocks =
+        (deadlocks > 0).then(|| format!("{} {noun} since the statistics were reset", text::count(deadlocks)));
     let next = super::tasks::next_task(context).map(|next| format!("next task: {next}"));
     let view = context.snapshot_view();
     let attempts = context.index.attempts.get_or_init(|| attempts::seen(view)).clone();

@@ -37,11 +37,10 @@ fn fixed(pane: Pane, columns: Vec<Heading>, width: u16) -> Vec<(Heading, u16)> {
     let needed =
         |shown: &[(Heading, u16)]| shown.iter().map(|(_, width)| width + 1).sum::<u16>().saturating_sub(1);
     while needed(&shown) > width && shown.len() > 1 {
-        let Some(rank) = shown.iter().map(|(heading, _)| heading.rank).max().filter(|rank| *rank > 0) else {
-            shown.pop();
-            continue;
-        };
-        shown.retain(|(heading, _)| heading.rank < rank);
+        match shown.iter().map(|(heading, _)| heading.rank).max() {
+            Some(rank) if rank > 0 => shown.retain(|(heading, _)| heading.rank < rank),
+            _ => drop(shown.pop()),
+        }
     }
     let spare = width.saturating_sub(needed(&shown));
     let place = shown.iter().position(|(heading, _)| flexible(heading)).or(shown.len().checked_sub(1));

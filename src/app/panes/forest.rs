@@ -168,8 +168,7 @@ fn fold_key(context: &Context<'_>, node: &TreeNode) -> Option<(usize, LockMode)>
     if !node.children.is_empty() || node.cycle.is_some() {
         return None;
     }
-    let (queue, waiter) = node.waits?;
-    Some((queue, context.view.graph.queues.get(queue)?.waiters.get(waiter)?.mode))
+    Some((node.waits?.0, context.waiter_at(node)?.1.mode))
 }
 
 pub(super) fn members<'a>(context: &Context<'a>, first: &'a TreeNode) -> impl Iterator<Item = Party> {

@@ -1,12 +1,6 @@
 //! The id generators.
-//!
-//! ```text
-//!   WORKER  LAST ID      CLOCK        SEQUENCE TABLE
-//!   3       14:07:31     5m00s ahead        17 id_generator
-//! ```
 
-use super::cell::table_name;
-use super::column::{Columns, TABLE, pane_rows};
+use super::column::pane_rows;
 use super::definition::{Definition, Read};
 use super::facts::{Fact, cut, rows, stale_tables, taken};
 use super::limits::thousandths;
@@ -27,51 +21,41 @@ pane_rows! {
     |row| RowId::Generator(row.id)
 }
 
-static COLUMNS: Columns<Generators> = Columns {
-    shown: &[
-        Column::number(
-            ("WORKER", "worker", "number of the worker that the ids belong to"),
-            (7, 10),
-            Tone::Plain,
-            |row, _| Some(row.generator.worker),
-        )
-        .left(),
-        Column::sorted(
-            ("LAST ID", "last", "the last id it generated"),
-            (12, 14),
-            |row, _, _| last(&row),
-            |row, _| Value::number(row.ahead.map(|ahead| -ahead)),
-        )
-        .right(),
-        Column::cell(
-            ("AT", "at", "the time in that id, compared with the server's clock"),
-            (8, 8),
-            |row, context, _| at(context, &row),
-        )
-        .rank(2),
-        Column::number(
-            ("SEQUENCE", "sequence", "its number within that millisecond"),
-            (8, 8),
-            Tone::Plain,
-            |row, _| row.generator.sequence,
-        ),
-        Column::sorted(
-            TABLE,
-            (12, 0),
-            |row, _, room| table_name(Some(row.source), room),
-            |row, _| Value::text(Some(row.source)),
-        )
-        .rank(1),
-    ],
-    others: &[],
-};
+static COLUMNS: &[Column] = &[
+    Column::number(
+        ("WORKER", "worker", "number of the worker that the ids belong to"),
+        (7, 10),
+        Tone::Plain,
+        |row, _| Some(row.generator.worker),
+    )
+    .left(),
+    Column::sorted(
+        ("LAST ID", "last", "the last id it generated"),
+        (12, 14),
+        |row, _, _| last(&row),
+        |row, _| Value::number(row.ahead.map(|ahead| -ahead)),
+    )
+    .right(),
+    Column::cell(
+        ("AT", "at", "the time in that id, compared with the server's clock"),
+        (8, 8),
+        |row, context, _| at(context, &row),
+    )
+    .rank(2),
+    Column::number(
+        ("SEQUENCE", "sequence", "its number within that millisecond"),
+        (8, 8),
+        Tone::Plain,
+        |row, _| row.generator.sequence,
+    ),
+    Column::table((12, 0), |row, _| Some(row.source)).rank(1),
+];
 
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
         rows.order_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)));
     },
     is_there: Some(|_, snapshot| !snapshot.systems.generators.is_empty()),
-    search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no id generators",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.generators), error: None },

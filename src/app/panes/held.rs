@@ -1,24 +1,23 @@
-//! Locks that are held: the rows of `pg_locks` that no session waits for.
+//! Locks that are held: those that no session waits for, and all advisory locks.
 
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashSet;
 
 use super::backends::{self, several_databases};
-use super::cell::{age_words, fit_names, lock_age};
-use super::column::{Columns, DB, PID, QUERY, Rows, TYPE_HELP, WHO};
+use super::cell::{age_words, fit_names, lock_age, party};
+use super::column::{DB, PID, QUERY, Rows, TYPE_HELP, WHO};
 use super::definition::{Basis, Definition};
 use super::facts::Fact;
-use super::locks::detail_lines;
 use super::{Cell, Owner, Row, RowId, Total, Value};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::namespace::WORKERS;
-use crate::model::wait_graph::Party;
 use crate::order::Order;
+use crate::text;
 
-pub(super) struct Held;
+struct Held;
 
 impl Rows for Held {
     type Row<'a> = &'a Lock;
@@ -38,44 +37,87 @@ impl Rows for Held {
 
 type Column = super::Column<Held>;
 
-static COLUMNS: Columns<Held> = Columns {
-    shown: &[
-        Column::cell(("NAME", "lock", LOCK_HELP), (20, 40), |lock, context, room| label(context, lock, room)),
-        Column::text(("TYPE", "type", TYPE_HELP), (8, 13), |lock, _| Some(lock.tag.locktype().as_str()))
-            .rank(5),
-        Column::sorted(
-            ("MODE", "mode", MODE_HELP),
-            (9, 20),
-            |lock, _, room| mode(lock, room),
-            |lock, _| Value::text(Some(lock.mode.as_str())),
-        ),
-        Column::sorted(PID, (8, 8), |lock, _, _| pid(lock), |lock, _| Value::whole(lock.pid.map(i64::from))),
-        Column::cell(WHO, (10, 24), |lock, context, room| who(context, lock, room)).rank(1),
-        Column::sorted(
-            ("HELD", "age", "how long it has been held"),
-            (8, 11),
-            |lock, context, room| age(context, lock, room),
-            |lock, context| Value::number(seconds(context, lock)),
-        )
-        .right(),
-        Column::text(DB, (6, 12), |lock, context| database(context, lock))
-            .rank(4)
-            .only_where(several_databases),
-        Column::cell(("KEY", "key", KEY_HELP), (12, 22), |lock, _, _| key(lock)).rank(3),
-        Column::statement(QUERY, (8, 0), |lock, context| context.backend(lock.pid?)?.query.as_ref()).rank(6),
-    ],
-    others: &[Column::age(
-        ("HELD", "held", "how long it has been held"),
-        (6, 6),
-        Tone::Plain,
-        |lock, context| seconds(context, lock),
-    )],
-};
+static COLUMNS: &[Column] = &[
+    name(),
+    Column::text(("TYPE", "type", TYPE_HELP), (8, 13), |lock, _| Some(lock.tag.locktype().as_str())).rank(5),
+    mode((9, 20)),
+    pid(),
+    Column::cell(WHO, (10, 24), |lock, context, room| who(context, lock, room)).rank(1),
+    age((8, 11)),
+    Column::text(DB, (6, 12), |lock, context| database(context, &lock.tag))
+        .rank(4)
+        .only_where(several_databases),
+    key().rank(3),
+    Column::statement(QUERY, (8, 0), |lock, context| context.backend(lock.pid?)?.query.as_ref()).rank(6),
+    Column::age(("HELD", "held", HELD_HELP), (6, 6), Tone::Plain, |lock, context| seconds(context, lock))
+        .only_in_filters(),
+];
 
-pub(super) const LOCK_HELP: &str = "the locked object; for an advisory lock the name of its key";
-pub(super) const MODE_HELP: &str = "the lock mode; advisory: X exclusive, S shared";
-pub(super) const WAITERS_HELP: &str = "sessions that wait for this lock";
-pub(super) const KEY_HELP: &str = "the advisory key: one number, or two";
+static ADVISORY_COLUMNS: &[Column] = &[
+    name(),
+    mode((4, 9)),
+    pid(),
+    Column::cell(("OWNER", "who", WHO.2), (10, 24), |lock, context, room| who(context, lock, room)),
+    age((11, 11)),
+    Column::number(
+        ("WAITERS", "waiters", "sessions that wait for this lock"),
+        (7, 7),
+        Tone::Warning,
+        |lock, context| waiters(context, lock),
+    ),
+    key().rank(2),
+    Column::text(DB, (6, 12), |lock, context| database(context, &lock.tag))
+        .rank(3)
+        .only_where(several_databases),
+    Column::sorted(
+        ("STATE", "holder", "the state of the session that holds it"),
+        (12, 0),
+        |lock, context, _| backends::root_state(context, party(lock), 40),
+        |lock, context| backends::state_value(context, party(lock)),
+    ),
+];
+
+const HELD_HELP: &str = "how long it has been held";
+
+const fn name() -> Column {
+    let words = ("NAME", "lock", "the locked object; for an advisory lock the name of its key");
+    Column::cell(words, (20, 40), |lock, context, room| label(context, lock, room))
+}
+
+const fn mode(width: (u16, u16)) -> Column {
+    let words = ("MODE", "mode", "the lock mode; advisory: X exclusive, S shared");
+    Column::sorted(
+        words,
+        width,
+        |lock, _, room| short_mode(lock, room),
+        |lock, _| Value::text(Some(lock.mode.as_str())),
+    )
+}
+
+const fn pid() -> Column {
+    Column::sorted(
+        PID,
+        (8, 8),
+        |lock, _, _| lock.pid.map_or_else(|| Cell::plain("prepared"), |pid| Cell::plain(pid.to_string())),
+        |lock, _| Value::whole(lock.pid.map(i64::from)),
+    )
+}
+
+const fn age(width: (u16, u16)) -> Column {
+    Column::sorted(
+        ("HELD", "age", HELD_HELP),
+        width,
+        |lock, context, room| age_cell(context, lock, room),
+        |lock, context| Value::number(seconds(context, lock)),
+    )
+    .right()
+}
+
+const fn key() -> Column {
+    Column::cell(("KEY", "key", "the advisory key: one number, or two"), (12, 22), |lock, _, _| {
+        lock.tag.advisory_key().map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
+    })
+}
 
 pub(super) static PANE: Definition = Definition {
     order: by_queue,
@@ -91,30 +133,55 @@ pub(super) static PANE: Definition = Definition {
         _ => String::new(),
     },
     detail: |context, id, width| match id {
-        RowId::Lock(tag, ..) => detail_lines(context, &tag, width),
+        RowId::Lock(tag, ..) => super::locks::lines(context, &tag, width),
         _ => None,
     },
     ..Definition::new(("Held, not waited for", "a lock of a session"), &COLUMNS, |context, wanted| {
         let awaited: FxHashSet<&LockTag> = context.view.graph.queues.iter().map(|queue| &queue.tag).collect();
-        let is_type = |lock: &Lock| wanted.all_locks || lock.tag.locktype() == LockType::Advisory;
-        rows(context, |lock| lock.granted && is_type(lock) && !awaited.contains(&lock.tag))
+        rows(context, |lock| (wanted.all_locks || is_advisory(lock)) && !awaited.contains(&lock.tag))
     })
 };
 
+pub(super) static ADVISORY: Definition = Definition {
+    order: by_queue,
+    basis: Basis::Locks,
+    empty: "no advisory locks held",
+    facts: advisory_facts,
+    ..Definition::new(("Advisory", "a lock of a session"), &ADVISORY_COLUMNS, |context, _| {
+        rows(context, is_advisory)
+    })
+};
+
+fn is_advisory(lock: &Lock) -> bool {
+    lock.tag.locktype() == LockType::Advisory
+}
+
+/// The title: `34 held · 2 waiting`.
+fn advisory_facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
+    let queues = context.view.graph.queues.iter().filter(|queue| queue.tag.locktype() == LockType::Advisory);
+    let waiting: usize = queues.map(|queue| queue.waiters.len()).sum();
+    let tone = if waiting > 0 { Tone::Warning } else { Tone::Plain };
+    vec![
+        (format!("{} held", text::count(total.rows as u64)), Tone::Plain),
+        (format!("{} waiting", text::count(waiting as u64)), tone),
+    ]
+}
+
 /// `33`, or `1,204 of all types`.
 fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
-    let rows = crate::text::count(total.rows as u64);
+    let rows = text::count(total.rows as u64);
     let rows = if total.all_locks { format!("{rows} of all types") } else { rows };
     let mut facts = vec![(rows, Tone::Plain)];
     if context.snapshot.locks_omitted > 0 {
-        let omitted = crate::text::count(context.snapshot.locks_omitted);
+        let omitted = text::count(context.snapshot.locks_omitted);
         facts.push((format!("{omitted} uncontended ones not read"), Tone::Warning));
     }
     facts
 }
 
-pub(super) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
+fn rows(context: &Context<'_>, is_wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
     let locks = context.snapshot.locks.last_rows();
+    let wanted = |lock: &Lock| lock.granted && is_wanted(lock);
     // There may be many, and a growing list is in memory twice.
     let mut rows = Vec::with_capacity(locks.iter().filter(|lock| wanted(lock)).count());
     rows.extend((0u32..).zip(locks.iter()).filter(|(_, lock)| wanted(lock)).map(|(at, _)| Row::At(at)));
@@ -122,25 +189,22 @@ pub(super) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec
 }
 
 /// The locked object, cut to `room`; an advisory key without a name is shown as its number alone.
-pub(super) fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
+fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     let label = fit_names(context.lock_label(&lock.tag, lock.pid), room);
     // A plain number is an advisory key, as the TYPE column shows.
     Cell::plain(label.strip_prefix("advisory ").map(str::to_owned).unwrap_or(label))
 }
 
-pub(super) fn seconds(context: &Context<'_>, lock: &Lock) -> Option<f64> {
+fn seconds(context: &Context<'_>, lock: &Lock) -> Option<f64> {
     lock_age(context, lock).map(|(seconds, _)| seconds)
 }
 
-pub(super) fn age(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
-    match lock_age(context, lock) {
-        Some(known) => {
-            let words = age_words(known);
-            let fits = words.chars().count() <= usize::from(room);
-            Cell::plain(if fits { words } else { largest_unit(&words) })
-        }
-        None => Cell::none(),
-    }
+fn age_cell(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
+    lock_age(context, lock).map_or_else(Cell::none, |known| {
+        let words = age_words(known);
+        let fits = words.chars().count() <= usize::from(room);
+        Cell::plain(if fits { words } else { largest_unit(&words) })
+    })
 }
 
 /// `seen 41m` for `seen 41m02s`, `seen 1s` for `seen 1.2s`: otherwise the unit could be cut off.
@@ -152,16 +216,12 @@ fn largest_unit(words: &str) -> String {
 }
 
 /// `None` if no session waits for the lock.
-pub(super) fn waiters(context: &Context<'_>, lock: &Lock) -> Option<i64> {
+fn waiters(context: &Context<'_>, lock: &Lock) -> Option<i64> {
     let queue = context.queue(&lock.tag)?;
     i64::try_from(queue.waiters.len()).ok().filter(|count| *count > 0)
 }
 
-pub(super) fn pid(lock: &Lock) -> Cell {
-    lock.pid.map_or_else(|| Cell::plain("prepared"), |pid| Cell::plain(pid.to_string()))
-}
-
-pub(super) fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
+fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     match lock.pid {
         None => Cell::server(context.prepared(lock.virtualtransaction).and_then(|row| row.owner.as_deref())),
         Some(pid) => {
@@ -170,20 +230,12 @@ pub(super) fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     }
 }
 
-pub(super) fn database<'a>(context: &Context<'a>, lock: &Lock) -> Option<&'a str> {
-    context.snapshot.names.databases.get(&lock.tag.database()?).map(|name| &**name)
-}
-
-pub(super) fn key(lock: &Lock) -> Cell {
-    lock.tag.advisory_key().map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
-}
-
-pub(super) fn party(lock: &Lock) -> Party {
-    lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend)
+pub(super) fn database<'a>(context: &Context<'a>, tag: &LockTag) -> Option<&'a str> {
+    context.snapshot.names.databases.get(&tag.database()?).map(|name| &**name)
 }
 
 /// `X` and `S` are enough for the two modes of an advisory lock.
-pub(super) fn mode(lock: &Lock, room: u16) -> Cell {
+fn short_mode(lock: &Lock, room: u16) -> Cell {
     let short = match (lock.tag.locktype(), lock.mode) {
         (LockType::Advisory, LockMode::Exclusive) => "X",
         (LockType::Advisory, LockMode::Share) => "S",
@@ -199,7 +251,7 @@ type LockKey = (u128, i32, u32);
 ///
 /// There are tens of thousands of locks, and few are awaited: all are sorted by object, and the rows of each queue are
 /// found among them.
-pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
+fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
     let all = context.snapshot.locks.last_rows();
     let key = |row: &Row| match row {
         Row::At(at) => all.get(*at as usize).map(|lock| lock_key(lock, *at)),

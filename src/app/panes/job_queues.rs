@@ -5,7 +5,7 @@
 //!   unserved  Solid Queue  billing    1.2k   12m4s    0      -      -        -       -        -
 //! ```
 
-use super::column::{Columns, pane_rows};
+use super::column::{Listed, listed_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, count, gaps, is_tried, of_source, read_at, source, with_version};
 use super::{Cell, Row, RowId, Value};
@@ -15,17 +15,10 @@ use crate::app::line::{Line, Tone};
 use crate::model::adapter::{Count, Part, Parts, QueueRow, QueueState};
 use crate::text;
 
-pane_rows! {
-    Queues<'a> = &'a QueueRow,
-    |context, row| context.view.adapters.queues.get(row.at()?),
-    |row| RowId::JobQueue(row.id)
-}
+listed_rows!(Queues = QueueRow, |context| &context.view.adapters.queues, |row| RowId::JobQueue(row.id));
 
 /// A column of jobs in one state.
 macro_rules! jobs {
-    ($title:literal, $word:literal, $help:literal) => {
-        jobs!($title, $word, $help, (7, 8))
-    };
     ($title:literal, $word:literal, $help:literal, $width:expr) => {
         Column::sorted(
             ($title, $word, $help),
@@ -37,58 +30,48 @@ macro_rules! jobs {
     };
 }
 
-static COLUMNS: Columns<Queues> = Columns {
-    shown: &[
-        Column::state(
-            (
-                "STATE",
-                "state",
-                "unserved: jobs are due, but no worker is alive or connected; overdue: longer than [thresholds] task_overdue",
-            ),
-            (8, 8),
-            |row, _| (row.state.as_str(), tone(row.state)),
-        ),
-        // Many systems have queues with the same name.
-        source::<Queues>(|row, _| Some(&row.source)).rank(0),
-        Column::text(("QUEUE", "queue", "its name; (all): all queues together"), (10, 0), |row, _| {
-            Some(row.queue.as_deref().unwrap_or(ALL))
-        }),
-        jobs!("DUE", "due", "due jobs; 10,000+: not counted further; ~: estimated by the planner"),
-        Column::age(
-            ("OLDEST", "oldest", "how long the oldest due job that was read has been due"),
-            (7, 7),
-            Tone::Plain,
-            |row, context| context.age(row.oldest_at).filter(|age| *age > 0.0),
-        ),
-        jobs!("RUN", "running", "running jobs"),
-        jobs!("LATER", "scheduled", "jobs that are not due yet").rank(3),
-        jobs!("RETRY", "retry", "failed jobs that will be retried").rank(4),
-        jobs!("BLOCKED", "blocked", "jobs that wait for another job")
-            .rank(5)
-            .only_where(|context| has(context, "blocked")),
-        jobs!("FAILED", "failed", "jobs that failed for good").rank(2),
-        jobs!("DONE", "done", "rows of its table, mostly of finished jobs", (9, 13)).rank(6),
-        Column::age(("PAUSED", "paused", "since it was paused"), (7, 7), Tone::Dim, |row, context| {
-            context.age(row.paused_at)
-        })
+static COLUMNS: &[Column] = &[
+    Column::state(
+        "unserved: jobs are due, but no worker is alive or connected; overdue: longer than [thresholds] task_overdue",
+        8,
+        |row, _| (row.state.as_str(), tone(row.state)),
+    ),
+    // Many systems have queues with the same name.
+    source::<Queues>(|row, _| Some(&row.source)).rank(0),
+    Column::text(("QUEUE", "queue", "its name; (all): all queues together"), (10, 0), |row, _| {
+        Some(row.queue.as_deref().unwrap_or(ALL))
+    }),
+    jobs!("DUE", "due", "due jobs; 10,000+: not counted further; ~: estimated by the planner", (7, 8)),
+    Column::age(
+        ("OLDEST", "oldest", "how long the oldest due job that was read has been due"),
+        (7, 7),
+        Tone::Plain,
+        |row, context| context.age(row.oldest_at).filter(|age| *age > 0.0),
+    ),
+    jobs!("RUN", "running", "running jobs", (7, 8)),
+    jobs!("LATER", "scheduled", "jobs that are not due yet", (7, 8)).rank(3),
+    jobs!("RETRY", "retry", "failed jobs that will be retried", (7, 8)).rank(4),
+    jobs!("BLOCKED", "blocked", "jobs that wait for another job", (7, 8)).rank(5).only_where(|context| {
+        context.view.adapters.queues.iter().any(|row| row.counts.contains_key("blocked"))
+    }),
+    jobs!("FAILED", "failed", "jobs that failed for good", (7, 8)).rank(2),
+    jobs!("DONE", "done", "rows of its table, mostly of finished jobs", (9, 13)).rank(6),
+    Column::since(("PAUSED", "paused", "since it was paused"), (7, 7), Tone::Dim, |row, _| row.paused_at)
         .rank(7)
         .only_where(|context| context.view.adapters.queues.iter().any(|row| row.paused_at.is_some())),
-    ],
-    others: &[],
-};
+];
 
 /// Shown instead of a name for all queues together.
 const ALL: &str = "(all)";
 
 pub(super) static PANE: Definition = Definition {
     is_there: Some(|_, snapshot| is_tried(snapshot, &[Part::Depth, Part::Paused])),
-    search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no jobs in any queue",
     parts: Parts::of(&[Part::Depth, Part::Paused, Part::Due, Part::Running, Part::Workers]),
     facts: |context, _| facts(context),
     read: |context| Read { at: read_at(context, Part::Depth), error: None },
     is_state: |word| QueueState::named(word).is_some(),
-    name: |context, id| of_source("Queue", of(context, id).map(|row| &row.source)),
+    name: |context, id| of_source("Queue", Queues::find(context, id).map(|row| &row.source)),
     label: |_, _| "a queue".to_owned(),
     detail: |context, id, _| detail(context, id),
     ..Definition::new(("Job queues", "a queue"), &COLUMNS, |context, _| {
@@ -102,20 +85,12 @@ fn says_something(row: &QueueRow) -> bool {
     row.queue.is_some() || row.state != QueueState::Open || row.counts.values().any(|count| count.number > 0)
 }
 
-fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a QueueRow> {
-    context.view.adapters.queues.iter().find(|row| RowId::JobQueue(row.id) == id)
-}
-
 fn tone(state: QueueState) -> Tone {
     match state {
         QueueState::Unserved => Tone::Critical,
         QueueState::Overdue | QueueState::Paused => Tone::Warning,
         QueueState::Open => Tone::Good,
     }
-}
-
-fn has(context: &Context<'_>, word: &str) -> bool {
-    context.view.adapters.queues.iter().any(|row| row.counts.contains_key(word))
 }
 
 /// A count, and how exact it is: `10,000+`, `~120,000`.
@@ -141,14 +116,10 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let named = queues.iter().filter(|row| row.queue.is_some()).count();
     // Some systems have no queues: their jobs are in one line without a name.
     let mut facts = Vec::new();
-    if named > 0 || queues.is_empty() {
-        facts.push((count(named, "queue", "queues"), Tone::Plain));
-    }
+    facts.extend((named > 0 || queues.is_empty()).then(|| (count(named, "queue", "queues"), Tone::Plain)));
     for state in [QueueState::Unserved, QueueState::Overdue, QueueState::Paused] {
         let number = queues.iter().filter(|row| row.state == state).count();
-        if number > 0 {
-            facts.push((format!("{number} {}", state.as_str()), tone(state)));
-        }
+        facts.extend((number > 0).then(|| (format!("{number} {}", state.as_str()), tone(state))));
     }
     facts.extend(gaps(context, Part::Depth));
     facts
@@ -179,11 +150,11 @@ fn why(context: &Context<'_>, row: &QueueRow) -> String {
 }
 
 fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
-    let row = of(context, id)?;
+    let row = Queues::find(context, id)?;
     let counts: Vec<(&str, String)> =
         row.counts.iter().map(|(word, count)| (&**word, words(*count))).collect();
     let mut lines = vec![
-        state(row.state.as_str(), tone(row.state), why(context, row)),
+        state((row.state.as_str(), tone(row.state)), why(context, row)),
         field("queue", text::one_line(row.queue.as_deref().unwrap_or("all queues together")), Tone::Plain),
         field("kept in", with_version(context, row.place), Tone::Plain),
         fields(&counts),

@@ -5,11 +5,11 @@
 //!   lost     Solid Queue  InvoiceJob   billing  web:4711   heartbeat  12m4s      -    -  as failed (ProcessPrunedError) when …
 //! ```
 
-use super::cell::job_tone;
-use super::column::{Columns, TRY, WORKER, pane_rows};
+use super::cell::{attempts, job_tone};
+use super::column::{Listed, TRY, WORKER, listed_rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count, is_tried, name, of_source, source, stale, with_version};
-use super::{Cell, Row, RowId, Value};
+use super::facts::{Fact, count, is_tried, more_unread, name, of_source, source, stale, with_version};
+use super::{Cell, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{
     ago, field, fields, heading, held_by, in_or_ago, keep_said, last_error, number, state, words,
@@ -18,112 +18,84 @@ use crate::app::line::{Line, Tone};
 use crate::model::adapter::{self, InstallationRows, JobRow, JobState, Part, Parts, Proof};
 use crate::text;
 
-pane_rows! {
-    Jobs<'a> = &'a JobRow,
-    |context, row| context.view.adapters.rows.get(row.at()?),
-    |row| RowId::Job(row.id)
-}
+listed_rows!(Jobs = JobRow, |context| &context.view.adapters.rows, |row| RowId::Job(row.id));
 
-static COLUMNS: Columns<Jobs> = Columns {
-    shown: &[
-        Column::state(
-            (
-                "STATE",
-                "state",
-                "state of the job; orphan, lost: its worker has ended or is silent; late: its system should have returned it to the queue",
-            ),
-            (9, 9),
-            |row, _| (row.judged.state.as_str(), tone(row.judged.state)),
+static COLUMNS: &[Column] = &[
+    Column::state(
+        "state of the job; orphan, lost: its worker has ended or is silent; late: its system should have returned it to the queue",
+        9,
+        |row, _| state_of(row),
+    ),
+    source(|row, _| Some(&row.source)),
+    Column::text(("JOB", "job", "its type, or its id"), (12, 28), |row, _| Some(title(row))),
+    Column::text(("QUEUE", "queue", "its queue"), (7, 12), |row, _| row.job.queue.as_deref()).rank(4),
+    Column::worker(WORKER, (9, 18), |row, _| row.worker.as_deref()).rank(2),
+    Column::cell(
+        (
+            "PROOF",
+            "proof",
+            "the evidence of its worker: a lock, its session, a heartbeat, no row, a lease, or only the age",
         ),
-        source(|row, _| Some(&row.source)),
-        Column::text(("JOB", "job", "its type, or its id"), (12, 28), |row, _| {
-            Some(row.job.name.as_deref().unwrap_or(&row.job.id))
-        }),
-        Column::text(("QUEUE", "queue", "its queue"), (7, 12), |row, _| row.job.queue.as_deref()).rank(4),
-        Column::worker(WORKER, (9, 18), |row, _| row.worker.as_deref()).rank(2),
-        Column::cell(
-            (
-                "PROOF",
-                "proof",
-                "the evidence of its worker: a lock, its session, a heartbeat, no row, a lease, or only the age",
-            ),
-            (9, 9),
-            |row, _, _| proof(row.judged.proof),
-        ),
-        Column::age(("RUN", "run", "since it was started"), (6, 6), Tone::Plain, run),
-        Column::sorted(
-            ("DUE", "due", "how long it has been due, or until it is due"),
-            (9, 9),
-            |row, context, _| due(row, context).map_or_else(Cell::none, due_cell),
-            |row, context| Value::number(due(row, context)),
-        )
-        .right()
+        (9, 9),
+        |row, _, _| proof(row.judged.proof),
+    ),
+    Column::since(("RUN", "run", "since it was started"), (6, 6), Tone::Plain, |row, _| {
+        // A job that has ended or waits does not run.
+        row.job.started_at.filter(|_| &*row.job.state == "running")
+    }),
+    Column::measure(("DUE", "due", "how long it has been due, or until it is due"), (9, 9), due, due_cell)
         .rank(5),
-        Column::cell(TRY, (4, 5), |row, _, _| attempts(row)).right().rank(6),
-        Column::number(
-            ("PID", "pid", "the session that holds its lock, or runs it"),
-            (7, 8),
-            Tone::Plain,
-            |row, _| row.judged.pid.map(i64::from),
-        )
-        .left()
-        .rank(7),
-        Column::sorted(
-            (
-                "RECOVERY",
-                "back",
-                "how and when its system recovers a lost job, or why not; otherwise its last error",
-            ),
-            (24, 0),
-            |row, _, _| says(row),
-            |row, _| {
-                Value::text(
-                    row.comes_back.as_deref().or(row.job.stuck.as_deref()).or(row.job.error.as_deref()),
-                )
-            },
-        )
-        .rank(1),
-    ],
-    others: &[],
-};
+    Column::cell(TRY, (4, 5), |row, _, _| attempts(row.job.attempt, row.job.max_attempts)).right().rank(6),
+    Column::number(
+        ("PID", "pid", "the session that holds its lock, or runs it"),
+        (7, 8),
+        Tone::Plain,
+        |row, _| row.judged.pid.map(i64::from),
+    )
+    .left()
+    .rank(7),
+    Column::sorted(
+        (
+            "RECOVERY",
+            "back",
+            "how and when its system recovers a lost job, or why not; otherwise its last error",
+        ),
+        (24, 0),
+        |row, _, _| says(row),
+        |row, _| {
+            Value::text(row.comes_back.as_deref().or(row.job.stuck.as_deref()).or(row.job.error.as_deref()))
+        },
+    )
+    .rank(1),
+];
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     is_there: Some(|_, snapshot| {
         let is_refused = snapshot.adapters.iter().any(|rows| rows.installation.refused.is_some());
         snapshot.detection.adapters.error.is_some() || is_refused || is_tried(snapshot, &Part::JOBS)
     }),
-    search: Some(|snapshot| &snapshot.detection.adapters),
     empty: "no jobs",
-    parts: Parts::of(&[
-        Part::Workers,
-        Part::Running,
-        Part::Due,
-        Part::Scheduled,
-        Part::Blocked,
-        Part::Failed,
-        Part::Paused,
-    ]),
+    parts: Parts::of(&Part::JOBS).and(Parts::of(&[Part::Workers, Part::Paused])),
     facts: |context, _| facts(context),
     read: |context| Read { at: context.snapshot.adapters.iter().filter_map(read_at).max(), error: None },
     is_state: |word| JobState::named(word).is_some(),
-    name: |context, id| of_source("Job", job(context, id).map(|row| &row.source)),
+    name: |context, id| of_source("Job", Jobs::find(context, id).map(|row| &row.source)),
     label: |_, _| "a job".to_owned(),
     detail: lines,
-    ..Definition::new(("Jobs", "a job"), &COLUMNS, |context, _| Row::all(context.view.adapters.rows.len()))
+    ..Definition::new(("Jobs", "a job"), &COLUMNS, Jobs::rows)
 };
 
-pub(super) fn tone(state: JobState) -> Tone {
-    if state == JobState::Unknown { Tone::Dim } else { job_tone(state) }
+pub(super) fn state_of(row: &JobRow) -> (&'static str, Tone) {
+    let state = row.judged.state;
+    (state.as_str(), if state == JobState::Unknown { Tone::Dim } else { job_tone(state) })
+}
+
+pub(super) fn title(row: &JobRow) -> &str {
+    row.job.name.as_deref().unwrap_or(&row.job.id)
 }
 
 pub(super) fn proof(proof: Proof) -> Cell {
     if proof == Proof::None { Cell::none() } else { Cell::plain(proof.as_str()) }
-}
-
-/// How long it has been running; `None` for a job that has ended or waits.
-fn run(row: &JobRow, context: &Context<'_>) -> Option<f64> {
-    let runs = &*row.job.state == "running";
-    context.age(row.job.started_at).filter(|_| runs)
 }
 
 /// For a waiting job, seconds since it may be started; negative before that.
@@ -137,22 +109,12 @@ fn due(row: &JobRow, context: &Context<'_>) -> Option<f64> {
             | JobState::Paused
             | JobState::Blocked
     );
-    let due = row.job.due_at.filter(|_| waits)?;
-    Some((context.snapshot.taken_at - due).as_seconds_f64())
+    Some(-context.until(row.job.due_at.filter(|_| waits)?))
 }
 
-fn due_cell(seconds: f64) -> Cell {
+fn due_cell(seconds: f64, _: u16) -> Cell {
     let when = if seconds < 0.0 { "in " } else { "" };
     Cell::toned(format!("{when}{}", text::duration(seconds.abs())), Tone::Dim)
-}
-
-/// The attempt and the maximum number of attempts: `1/3`.
-fn attempts(row: &JobRow) -> Cell {
-    match (row.job.attempt, row.job.max_attempts) {
-        (None, _) => Cell::none(),
-        (Some(attempt), None) => Cell::plain(attempt.to_string()),
-        (Some(attempt), Some(most)) => Cell::plain(format!("{attempt}/{most}")),
-    }
 }
 
 fn says(row: &JobRow) -> Cell {
@@ -178,17 +140,14 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let read: Vec<_> = read.into_iter().filter(|rows| !rows.jobs.is_empty()).collect();
     let mut facts = systems(&read);
     let lost = context.view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
-    if lost > 0 {
-        facts.push((format!("{} lost", text::count(lost as u64)), Tone::Critical));
-    }
+    facts.extend((lost > 0).then(|| (format!("{} lost", text::count(lost as u64)), Tone::Critical)));
     facts.extend(listed(context));
     let errors = installations.iter().flat_map(|rows| rows.jobs.values());
     let error =
         errors.filter_map(|read| Some(stale(context, read.section.taken_at, read.section.error.as_deref()?)));
     facts.extend(error.take(1));
-    if installations.iter().any(|rows| rows.jobs.values().any(|read| read.is_cut)) {
-        facts.push(("more are not read".to_owned(), Tone::Warning));
-    }
+    let is_cut = installations.iter().any(|rows| rows.jobs.values().any(|read| read.is_cut));
+    facts.extend(more_unread(is_cut));
     if !refused.is_empty() {
         facts.push((count(refused.len(), "system not read", "systems not read"), Tone::Warning));
     }
@@ -225,14 +184,14 @@ fn systems(read: &[&InstallationRows]) -> Vec<Fact> {
 }
 
 pub(in crate::app) fn job<'a>(context: &Context<'a>, id: RowId) -> Option<&'a JobRow> {
-    context.view.adapters.rows.iter().find(|row| RowId::Job(row.id) == id)
+    Jobs::find(context, id)
 }
 
 fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Line>> {
     let row = job(context, id)?;
     let (job, judged) = (&row.job, &row.judged);
     let mut lines = vec![
-        state(judged.state.as_str(), tone(judged.state), why(context, row)),
+        state(state_of(row), why(context, row)),
         field("recovery", words(row.comes_back.as_ref()), Tone::Plain),
         field("job", words(job.name.as_ref()), Tone::Plain),
         field("id", text::one_line(&job.id), Tone::Plain),
@@ -271,8 +230,7 @@ fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Line>> {
 }
 
 fn when(context: &Context<'_>, row: &JobRow) -> String {
-    let left = row.job.due_at.map(|due| (due - context.snapshot.taken_at).as_seconds_f64());
-    match left {
+    match row.job.due_at.map(|due| context.until(due)) {
         Some(left) if left > 0.0 => in_or_ago(left),
         _ => ago(context, row.job.due_at),
     }
@@ -282,29 +240,21 @@ fn why(context: &Context<'_>, row: &JobRow) -> String {
     let since = context.age(row.judged.since).map(text::duration).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {
         (JobState::Orphan, Proof::Lock) => {
-            return format!(
-                ": no session has held its lock for {since}; its session ended, but its process may still run"
-            );
+            ": no session has held its lock for {since}; its session ended, but its process may still run"
         }
         (JobState::Orphan, _) => ": the session recorded for it has ended",
         (JobState::Lost, Proof::Heartbeat) => {
-            return format!(
-                ": the last heartbeat of its worker was {since} ago, longer than its system permits; it may still be working"
-            );
+            ": the last heartbeat of its worker was {since} ago, longer than its system permits; it may still be working"
         }
         (JobState::Lost, Proof::Presence) => {
-            return format!(
-                ": no session of a worker has been connected for {since}; only a hint behind a pooler"
-            );
+            ": no session of a worker has been connected for {since}; only a hint behind a pooler"
         }
-        (JobState::Unknown, Proof::Presence) => {
-            return format!(": no session of a worker has been connected for {since}");
-        }
+        (JobState::Unknown, Proof::Presence) => ": no session of a worker has been connected for {since}",
         (JobState::Lost, Proof::Absent) => {
             ": its worker is no longer listed, and no other worker finishes it"
         }
         (JobState::Lost, _) => {
-            return format!(": its lease expired {since} ago; not known whether its worker is still working");
+            ": its lease expired {since} ago; not known whether its worker is still working"
         }
         (JobState::Late, _) => {
             ": its system should have returned it to the queue by now; not known which worker it lost"
@@ -312,11 +262,9 @@ fn why(context: &Context<'_>, row: &JobRow) -> String {
         (JobState::Slow, _) => ": for longer than its limit",
         (JobState::Overdue, _) => ": due for longer than [thresholds] task_overdue",
         (JobState::Blocked, Proof::Lease) => {
-            return format!(
-                ": the limit that blocks it expired {since} ago, but its system has not released it"
-            );
+            ": the limit that blocks it expired {since} ago, but its system has not released it"
         }
-        (JobState::Unknown, Proof::Lock) => return format!(": no session has held its lock for {since}"),
+        (JobState::Unknown, Proof::Lock) => ": no session has held its lock for {since}",
         (JobState::Unknown, _) => ": recorded as running; not known whether a worker runs it",
         (JobState::Running, Proof::Lock) => ": its lock is held",
         (JobState::Running, Proof::Session) => ": the session recorded for it is connected",
@@ -325,5 +273,5 @@ fn why(context: &Context<'_>, row: &JobRow) -> String {
         (JobState::Paused, _) => ": its queue is paused",
         _ => "",
     };
-    words.to_owned()
+    words.replace("{since}", &since)
 }

@@ -1,117 +1,94 @@
 //! The leases: their screen, and a pane of the Overview.
-//!
-//! ```text
-//!   STATE    LEASE    OWNER         LEFT OF TERM       TOKEN RENEWED  TERM WAITERS SOURCE
-//!   expired  7        node1      41s ago ░░░░░░░░   0%    12   1m01s   20s       - distlock
-//!   held     1        node2          12s █████░░░  61%     4    8.0s   20s       - distlock
-//!   held     lock:job worker-1       12s -                -       -      -       - 3/5 redis
-//! ```
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::cell::{bar, table_name};
-use super::column::{Columns, pane_rows};
+use super::column::{Listed, listed_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, cut, is_unsearched, stale_tables, taken};
-use super::{Cell, Row, RowId, Rows, Value};
+use super::{Cell, RowId, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, end_label, field, fields, heading, in_or_ago, party};
+use crate::app::detail::{ago, end_label, field, fields, heading, in_or_ago, session};
 use crate::app::line::{Line, Tone};
 use crate::model::lease::{LeaseRow, LeaseState};
-use crate::model::wait_graph::Party;
 use crate::order::Order;
 use crate::text;
 
-pane_rows! {
-    Leases<'a> = &'a LeaseRow,
-    |context, row| context.view.leases.rows.get(row.at()?),
-    |row| RowId::Lease(row.id)
-}
+listed_rows!(Leases = LeaseRow, |context| &context.view.leases.rows, |row| RowId::Lease(row.id));
 
-static COLUMNS: Columns<Leases> = Columns {
-    shown: &[
-        Column::sorted(
-            ("STATE", "state", "held, expired, released or free; split: several owners in Redis"),
-            (8, 8),
-            |row, _, _| state(row),
-            |row, _| Value::state(state(row).text),
-        ),
-        Column::sorted(
-            ("LEASE", "lease", "name of the lease"),
-            (8, 30),
-            |row, _, _| Cell::server(Some(&row.name)),
-            |row, _| name_value(row),
-        ),
-        Column::text(("OWNER", "owner", "its owner"), (10, 30), |row, _| row.owner.as_deref()),
-        Column::sorted(
-            ("LEFT", "left", "time until it expires, or since"),
-            (10, 10),
-            |row, _, _| left(row),
-            |row, _| Value::number(row.left.filter(|_| is_owned(row))),
-        )
-        .right(),
-        Column::sorted(
-            ("OF TERM", "gauge", "how much of its term is left"),
-            (14, 22),
-            |row, _, room| gauge(row, room),
-            |row, _| Value::number(share(row)),
-        )
-        .rank(1),
-        Column::number(
-            ("TOKEN", "token", "fencing token: grows with every new owner"),
-            (5, 10),
-            Tone::Plain,
-            |row, _| row.token,
-        ),
-        Column::age(
-            ("RENEWED", "renewed", "since it was last renewed"),
-            (7, 7),
-            Tone::Dim,
-            |row, context| context.age(row.renewed_at),
-        )
-        .rank(4),
-        Column::sorted(
-            ("TERM", "term", "how long it lasts without a renewal; ≥: the longest remaining time observed"),
-            (6, 7),
-            |row, _, _| term(row).map_or_else(Cell::none, |term| Cell::toned(term, Tone::Dim)),
-            |row, _| Value::number(row.term.or(row.observed.term)),
-        )
-        .right()
-        .rank(3),
-        Column::sorted(
-            ("WAITERS", "waiters", "sessions that wait for it"),
-            (7, 7),
-            |row, _, _| waiters(row),
-            |row, _| Value::Number(row.waiting.into()),
-        )
-        .right()
-        .rank(2),
-        Column::cell(
-            ("ALIVE", "alive", "whether the owner's session is connected, if known"),
-            (5, 5),
-            |row, _, _| alive(row),
-        )
-        .rank(6),
-        Column::sorted(
-            ("HELD", "held", "how long this owner has held it; ≥: since it was first observed"),
-            (6, 7),
-            |row, context, _| held(context, row),
-            |row, context| {
-                Value::number(context.age(row.acquired_at).or(row.observed.held).filter(|_| is_owned(row)))
-            },
-        )
-        .right()
-        .rank(5),
-        Column::sorted(
-            ("SOURCE", "source", "its table or Redis; 3/5: on 3 of 5 servers"),
-            (9, 0),
-            |row, _, room| table_name(Some(&source(row)), room),
-            |row, _| Value::Text(source(row)),
-        ),
-    ],
-    others: &[],
-};
+static COLUMNS: &[Column] = &[
+    Column::state("held, expired, released or free; split: several owners in Redis", 8, |row, _| state(row)),
+    Column::sorted(
+        ("LEASE", "lease", "name of the lease"),
+        (8, 30),
+        |row, _, _| Cell::server(Some(&row.name)),
+        |row, _| name_value(row),
+    ),
+    Column::text(("OWNER", "owner", "its owner"), (10, 30), |row, _| row.owner.as_deref()),
+    Column::sorted(
+        ("LEFT", "left", "time until it expires, or since"),
+        (10, 10),
+        |row, _, _| left(row),
+        |row, _| Value::number(row.left.filter(|_| is_owned(row))),
+    )
+    .right(),
+    Column::measure(
+        ("OF TERM", "gauge", "how much of its term is left"),
+        (14, 22),
+        |row, _| share(row),
+        |share, room| Cell::toned(bar(share, room), if share < 0.2 { Tone::Warning } else { Tone::Plain }),
+    )
+    .left()
+    .rank(1),
+    Column::number(
+        ("TOKEN", "token", "fencing token: grows with every new owner"),
+        (5, 10),
+        Tone::Plain,
+        |row, _| row.token,
+    ),
+    Column::since(("RENEWED", "renewed", "since it was last renewed"), (7, 7), Tone::Dim, |row, _| {
+        row.renewed_at
+    })
+    .rank(4),
+    Column::sorted(
+        ("TERM", "term", "how long it lasts without a renewal; ≥: the longest remaining time observed"),
+        (6, 7),
+        |row, _, _| term(row).map_or_else(Cell::none, |term| Cell::toned(term, Tone::Dim)),
+        |row, _| Value::number(row.term.or(row.observed.term)),
+    )
+    .right()
+    .rank(3),
+    Column::measure(
+        ("WAITERS", "waiters", "sessions that wait for it"),
+        (7, 7),
+        |row, _| Some(row.waiting.into()),
+        |count, _| if count > 0.0 { Cell::toned(count.to_string(), Tone::Warning) } else { Cell::none() },
+    )
+    .rank(2),
+    Column::cell(
+        ("ALIVE", "alive", "whether the owner's session is connected, if known"),
+        (5, 5),
+        |row, _, _| alive(row),
+    )
+    .rank(6),
+    Column::sorted(
+        ("HELD", "held", "how long this owner has held it; ≥: since it was first observed"),
+        (6, 7),
+        |row, context, _| held(context, row),
+        |row, context| {
+            Value::number(context.age(row.acquired_at).or(row.observed.held).filter(|_| is_owned(row)))
+        },
+    )
+    .right()
+    .rank(5),
+    Column::sorted(
+        ("SOURCE", "source", "its table or Redis; 3/5: on 3 of 5 servers"),
+        (9, 0),
+        |row, _, room| table_name(Some(&source(row)), room),
+        |row, _| Value::Text(source(row)),
+    ),
+];
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| rows.order_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
@@ -120,7 +97,6 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         let is_empty = systems.leases.is_empty() && systems.redis.servers.is_empty();
         is_unsearched(snapshot) || !view.leases.rows.is_empty() || !is_empty
     }),
-    search: Some(|snapshot| &snapshot.detection.tables),
     absent: Some("no table distlock here; [tables] in the config can name one"),
     empty: "no leases",
     facts: |context, _| facts(context),
@@ -135,7 +111,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         format!("lease {}", text::fit(&name.unwrap_or_default(), 20))
     },
     detail: |context, id, _| lines(context, id),
-    ..Definition::new(("Leases", "a lease"), &COLUMNS, |context, _| Row::all(context.view.leases.rows.len()))
+    ..Definition::new(("Leases", "a lease"), &COLUMNS, Leases::rows)
 };
 
 fn urgency(a: Option<&LeaseRow>, b: Option<&LeaseRow>) -> Ordering {
@@ -155,10 +131,6 @@ fn name_value(row: &LeaseRow) -> Value<'_> {
         Ok(number) if number.is_finite() => Value::Number(number),
         _ => Value::text(Some(&row.name)),
     }
-}
-
-fn waiters(row: &LeaseRow) -> Cell {
-    if row.waiting > 0 { Cell::toned(row.waiting.to_string(), Tone::Warning) } else { Cell::none() }
 }
 
 pub(in crate::app) fn tone(state: LeaseState) -> Tone {
@@ -184,16 +156,10 @@ fn left(row: &LeaseRow) -> Cell {
     }
 }
 
+/// The share of the term that is left.
 fn share(row: &LeaseRow) -> Option<f64> {
     let (left, term) = row.left.zip(row.term.filter(|term| *term > 0.0))?;
     is_owned(row).then(|| (left / term).clamp(0.0, 1.0))
-}
-
-/// `█████░░░  61%`: the share of the term that is left.
-fn gauge(row: &LeaseRow, room: u16) -> Cell {
-    let Some(share) = share(row) else { return Cell::none() };
-    let tone = if share < 0.2 { Tone::Warning } else { Tone::Plain };
-    Cell::toned(bar(share, room), tone)
 }
 
 /// `20s`; `≥20s` if only remaining times have been observed.
@@ -218,11 +184,8 @@ fn alive(row: &LeaseRow) -> Cell {
 }
 
 /// The state; `split` if several owners have it on different servers.
-fn state(row: &LeaseRow) -> Cell {
-    if row.is_split {
-        return Cell::toned("split", Tone::Warning);
-    }
-    Cell::toned(row.state.as_str(), tone(row.state))
+fn state(row: &LeaseRow) -> (&'static str, Tone) {
+    if row.is_split { ("split", Tone::Warning) } else { (row.state.as_str(), tone(row.state)) }
 }
 
 /// Where it is stored; `3/5 redis`: the owner has it on that many of the servers.
@@ -240,16 +203,12 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let leases = &context.view.leases;
     facts.push((format!("{} held", text::count(leases.count(LeaseState::Held) as u64)), Tone::Plain));
     let expired = leases.count(LeaseState::Expired);
-    if expired > 0 {
-        facts.push((format!("{} expired", text::count(expired as u64)), Tone::Warning));
-    }
+    facts.extend((expired > 0).then(|| (format!("{} expired", text::count(expired as u64)), Tone::Warning)));
     facts.extend(first_to_expire(context).filter(|_| expired == 0).map(|first| (first, Tone::Plain)));
     facts.extend(cut(tables));
     let redis = &context.snapshot.systems.redis;
     facts.extend(redis.down_text().map(|down| (format!("redis {down}"), Tone::Warning)));
-    if redis.cut {
-        facts.push(("redis: not all keys".to_owned(), Tone::Dim));
-    }
+    facts.extend(redis.cut.then(|| ("redis: not all keys".to_owned(), Tone::Dim)));
     facts
 }
 
@@ -263,13 +222,6 @@ fn first_to_expire(context: &Context<'_>) -> Option<String> {
         text::fit(&text::one_line(&row.name), 20),
         text::age(left.max(0.0))
     ))
-}
-
-/// Expired leases, for the header: `1 lease expired`; `None` if there are none.
-pub fn urgent(context: &Context<'_>) -> Option<Fact> {
-    let expired = context.view.leases.count(LeaseState::Expired);
-    let noun = if expired == 1 { "lease" } else { "leases" };
-    (expired > 0).then(|| (format!("{} {noun} expired", text::count(expired as u64)), Tone::Warning))
 }
 
 fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
@@ -286,10 +238,12 @@ fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         let held = held.map_or_else(String::new, |holds| format!(", locked {holds} times"));
         field(label, format!("{}{held}", text::one_line(owner)), Tone::Plain)
     }));
-    lines.extend(session(context, row));
-    let token = row.token.map(|token| token.to_string());
-    lines.push(match token {
-        Some(token) => field("token", token, Tone::Plain),
+    lines.extend(row.owner.as_ref().map(|_| match row.owner_alive.zip(row.owner_pid) {
+        Some((is_alive, pid)) => session(context, pid, is_alive, Tone::Warning),
+        None => field("session", "not known: a name does not identify a session", Tone::Dim),
+    }));
+    lines.push(match row.token {
+        Some(token) => field("token", token.to_string(), Tone::Plain),
         None => field("token", "none: an owner that returns too late cannot be fenced off", Tone::Dim),
     });
     lines.push(Line::new());
@@ -328,21 +282,7 @@ fn state_line(row: &LeaseRow) -> Line {
         }
         (LeaseState::Free, _) => ": it is not held".to_owned(),
     };
-    let word = if row.is_split { "split" } else { row.state.as_str() };
-    let tone = if row.is_split { Tone::Warning } else { tone(row.state) };
-    crate::app::detail::state(word, tone, why)
-}
-
-fn session(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
-    if row.owner.is_none() {
-        return Vec::new();
-    }
-    let (words, tone) = match (row.owner_alive, row.owner_pid) {
-        (Some(true), Some(pid)) => (party(context, Party::Backend(pid)), Tone::Plain),
-        (Some(false), Some(pid)) => (format!("{pid}, which has ended"), Tone::Warning),
-        _ => ("not known: a name does not identify a session".to_owned(), Tone::Dim),
-    };
-    vec![field("session", words, tone)]
+    crate::app::detail::state(state(row), why)
 }
 
 fn times(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {

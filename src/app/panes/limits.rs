@@ -1,14 +1,9 @@
 //! The rate limits.
-//!
-//! ```text
-//!   STATE   KEY             COUNT  LIMIT OF LIMIT         ENDS IN  WINDOW TABLE
-//!   full    user:123:api      100    100 ████████ 100%        12s     48s rate_limit
-//! ```
 
 use std::sync::Arc;
 
-use super::cell::{bar, table_name};
-use super::column::{Columns, TABLE, pane_rows};
+use super::cell::used_up;
+use super::column::pane_rows;
 use super::definition::{Definition, Read};
 use super::facts::{Fact, cut, rows, stale_tables, taken};
 use super::{Cell, Row, RowId, Rows, Value};
@@ -28,61 +23,52 @@ pane_rows! {
     |row| RowId::Limit(row.id)
 }
 
-static COLUMNS: Columns<Limits> = Columns {
-    shown: &[
-        Column::state(
-            ("STATE", "state", "full, near its limit (80 %), open; over: the window has ended"),
-            (7, 7),
-            |row, _| (row.state.as_str(), tone(row.state)),
-        ),
-        Column::text(("KEY", "key", "the key of the limit"), (14, 40), |row, _| Some(&row.limit.key)),
-        Column::sorted(
-            ("COUNT", "count", "requests in this window"),
-            (6, 9),
-            |row, _, _| grouped(row.limit.count),
-            |row, _| Value::whole(row.limit.count),
-        )
-        .right(),
-        Column::sorted(
-            ("LIMIT", "limit", "the limit"),
-            (6, 9),
-            |row, _, _| grouped(row.limit.max_requests),
-            |row, _| Value::whole(row.limit.max_requests),
-        )
-        .right(),
-        Column::sorted(
-            ("OF LIMIT", "gauge", "how much of the limit is used up"),
-            (14, 22),
-            |row, _, room| gauge(row, room),
-            |row, _| Value::number(share(row)),
-        )
-        .rank(1),
-        Column::sorted(
-            ("ENDS", "ends", "time until the window ends"),
-            (6, 6),
-            |row, context, _| ends_cell(context, &row),
-            |row, context| Value::number(ends(context, &row)),
-        )
-        .right(),
-        Column::age(("BEGAN", "began", "since the window started"), (6, 6), Tone::Dim, |row, context| {
-            context.age(row.limit.window_start)
-        })
-        .rank(2),
-        Column::sorted(
-            TABLE,
-            (10, 0),
-            |row, _, room| table_name(Some(row.source), room),
-            |row, _| Value::text(Some(row.source)),
-        )
-        .rank(3),
-    ],
-    others: &[],
-};
+static COLUMNS: &[Column] = &[
+    Column::state("full, near its limit (80 %), open; over: the window has ended", 7, |row, _| {
+        (row.state.as_str(), tone(row.state))
+    }),
+    Column::text(("KEY", "key", "the key of the limit"), (14, 40), |row, _| Some(&row.limit.key)),
+    Column::sorted(
+        ("COUNT", "count", "requests in this window"),
+        (6, 9),
+        |row, _, _| grouped(row.limit.count),
+        |row, _| Value::whole(row.limit.count),
+    )
+    .right(),
+    Column::sorted(
+        ("LIMIT", "limit", "the limit"),
+        (6, 9),
+        |row, _, _| grouped(row.limit.max_requests),
+        |row, _| Value::whole(row.limit.max_requests),
+    )
+    .right(),
+    Column::measure(
+        ("OF LIMIT", "gauge", "how much of the limit is used up"),
+        (14, 22),
+        |row, _| row.limit.share().filter(|_| row.state != LimitState::Over),
+        used_up,
+    )
+    .left()
+    .rank(1),
+    Column::measure(
+        ("ENDS", "ends", "time until the window ends"),
+        (6, 6),
+        |row, context| ends(context, &row),
+        |left, _| match left {
+            left if left > 0.0 => Cell::plain(text::duration(left)),
+            _ => Cell::toned("over", Tone::Dim),
+        },
+    ),
+    Column::since(("BEGAN", "began", "since the window started"), (6, 6), Tone::Dim, |row, _| {
+        row.limit.window_start
+    })
+    .rank(2),
+    Column::table((10, 0), |row, _| Some(row.source)).rank(3),
+];
 
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| rows.order_by_cached_key(|row| Limits::get(context, *row).map(urgency)),
     is_there: Some(|_, snapshot| !snapshot.systems.limits.is_empty()),
-    search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no open windows",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.limits), error: None },
@@ -100,9 +86,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let mut facts = stale_tables(context, tables);
     facts.push((rows(tables, "key", "keys"), Tone::Plain));
     let full = rate_limit::rows(context.snapshot).filter(|row| row.state == LimitState::Full).count();
-    if full > 0 {
-        facts.push((format!("{full} full"), Tone::Warning));
-    }
+    facts.extend((full > 0).then(|| (format!("{full} full"), Tone::Warning)));
     facts.extend(cut(tables));
     facts
 }
@@ -130,25 +114,7 @@ pub(in crate::app) fn tone(state: LimitState) -> Tone {
 }
 
 fn ends(context: &Context<'_>, row: &LimitRow<'_>) -> Option<f64> {
-    row.limit.expires_at.map(|end| (end - context.snapshot.taken_at).as_seconds_f64())
-}
-
-fn share(row: LimitRow<'_>) -> Option<f64> {
-    row.limit.share().filter(|_| row.state != LimitState::Over)
-}
-
-fn gauge(row: LimitRow<'_>, room: u16) -> Cell {
-    share(row).map_or_else(Cell::none, |share| {
-        Cell::toned(bar(share, room), if share >= 1.0 { Tone::Warning } else { Tone::Plain })
-    })
-}
-
-fn ends_cell(context: &Context<'_>, row: &LimitRow<'_>) -> Cell {
-    match ends(context, row) {
-        Some(left) if left > 0.0 => Cell::plain(text::duration(left)),
-        Some(_) => Cell::toned("over", Tone::Dim),
-        None => Cell::none(),
-    }
+    row.limit.expires_at.map(|end| context.until(end))
 }
 
 fn grouped(value: Option<i64>) -> Cell {
@@ -164,9 +130,9 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         LimitState::Unknown => ": the limit is not in the table; each caller gives it",
         LimitState::Over => ": the next request starts another window",
     };
-    let left = row.limit.expires_at.map(|at| (at - context.snapshot.taken_at).as_seconds_f64());
+    let left = ends(context, &row);
     Some(vec![
-        state(row.state.as_str(), tone(row.state), why),
+        state((row.state.as_str(), tone(row.state)), why),
         field("key", text::one_line(&row.limit.key), Tone::Plain),
         field("kept in", text::one_line(row.source), Tone::Plain),
         field("requests", of(row.limit.count, row.limit.max_requests), Tone::Plain),

@@ -6,79 +6,71 @@
 //!   accounts ctid (0,1)       12     13s row lock 12          2993 django admin
 //! ```
 
-pub(super) use lines as detail_lines;
-
 use super::backends::root_state;
 use super::cell::{self, age_words, fit_names, lock_age, object_first};
-use super::column::{Columns, QUERY, TYPE_HELP, pane_rows};
+use super::column::{Listed, QUERY, TYPE_HELP, listed_rows};
 use super::definition::Definition;
 use super::facts::{Fact, count};
-use super::{Cell, Row, RowId, Total, Value, backends};
+use super::{Cell, RowId, Total, Value, backends};
 use crate::app::context::Context;
-use crate::app::detail::{LIST, field, fields, heading, parties, party};
+use crate::app::detail::{field, fields, heading, listed, parties, party};
 use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
 use crate::model::awaited_locks::{AwaitedLock, Hold};
-use crate::model::lock::{Lock, LockTag, LockType};
+use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::output::{Channel, shown};
 use crate::model::wait_graph::{Party, Waiter};
 use crate::text;
 
-pane_rows! {
-    Awaited<'a> = &'a AwaitedLock,
-    |context, row| context.view.index.awaited_locks().all().get(row.at()?),
-    |lock| RowId::Awaited(lock.tag)
-}
+listed_rows!(Awaited = AwaitedLock, |context| context.view.index.awaited_locks().all(), |lock| {
+    RowId::Awaited(lock.tag)
+});
 
-static COLUMNS: Columns<Awaited> = Columns {
-    shown: &[
-        Column::cell(
-            (
-                "LOCK",
-                "lock",
-                "the locked object: a table, a row of it, an advisory lock by the name of its key",
-            ),
-            (20, 44),
-            |lock, context, room| Cell::plain(fit_names(name(context, lock), room)),
-        ),
-        Column::text(("TYPE", "type", TYPE_HELP), (8, 13), |lock, _| Some(lock.tag.locktype().as_str()))
-            .rank(5),
-        Column::number(("QUEUE", "queue", "sessions that wait for it"), (5, 5), Tone::Plain, |lock, _| {
-            i64::try_from(lock.queued()).ok()
-        }),
-        Column::age(("LONGEST", "longest", "the longest wait"), (7, 7), Tone::Plain, |lock, context| {
-            context.wait_age(lock.since)
-        }),
-        Column::sorted(
-            ("REQUESTED", "requested", "the requested modes by number of sessions; +2: two more modes"),
-            (20, 40),
-            |lock, _, room| Cell::plain(requested(lock, usize::from(room))),
-            |lock, _| Value::Text(requested(lock, usize::MAX).into()),
-        ),
-        Column::cell(("HELD BY", "holder", HOLDER_HELP), (20, 40), |lock, context, room| {
-            Cell::plain(holder(context, lock, room))
-        }),
-        Column::cell(QUERY, (26, 0), |lock, context, room| {
-            let pid = lock.only_holder().map(|hold| hold.party.pid());
-            Cell::query(pid.and_then(|pid| context.backend(pid)?.query.as_ref()), room)
-        })
-        .rank(9),
-    ],
-    others: &[
-        Column::number(("PID", "pid", "process id of the only holder"), (8, 8), Tone::Plain, |lock, _| {
-            match lock.only_holder()?.party {
-                Party::Backend(pid) => Some(pid.into()),
-                Party::Prepared(_) => None,
-            }
-        }),
-        Column::age(("WAIT", "wait", "the longest wait"), (6, 6), Tone::Plain, |lock, context| {
-            context.wait_age(lock.since)
-        }),
-    ],
-};
-
-const HOLDER_HELP: &str = "the session that holds it in a conflicting mode, or how many do";
+static COLUMNS: &[Column] = &[
+    Column::cell(
+        ("LOCK", "lock", "the locked object: a table, a row of it, an advisory lock by the name of its key"),
+        (20, 44),
+        |lock, context, room| Cell::plain(fit_names(name(context, lock), room)),
+    ),
+    Column::text(("TYPE", "type", TYPE_HELP), (8, 13), |lock, _| Some(lock.tag.locktype().as_str())).rank(5),
+    Column::number(("QUEUE", "queue", "sessions that wait for it"), (5, 5), Tone::Plain, |lock, _| {
+        i64::try_from(lock.queued()).ok()
+    }),
+    Column::age(("LONGEST", "longest", "the longest wait"), (7, 7), Tone::Plain, |lock, context| {
+        context.wait_age(lock.since)
+    }),
+    Column::sorted(
+        ("REQUESTED", "requested", "the requested modes by number of sessions; +2: two more modes"),
+        (20, 40),
+        |lock, _, room| Cell::plain(requested(lock, usize::from(room))),
+        |lock, _| Value::Text(requested(lock, usize::MAX).into()),
+    ),
+    Column::cell(
+        ("HELD BY", "holder", "the session that holds it in a conflicting mode, or how many do"),
+        (20, 40),
+        |lock, context, room| Cell::plain(holder(context, lock, room)),
+    ),
+    Column::cell(QUERY, (26, 0), |lock, context, room| {
+        let pid = lock.only_holder().map(|hold| hold.party.pid());
+        Cell::query(pid.and_then(|pid| context.backend(pid)?.query.as_ref()), room)
+    })
+    .rank(9),
+    Column::number(
+        ("PID", "pid", "process id of the only holder"),
+        (8, 8),
+        Tone::Plain,
+        |lock, _| match lock.only_holder()?.party {
+            Party::Backend(pid) => Some(pid.into()),
+            Party::Prepared(_) => None,
+        },
+    )
+    .only_in_filters(),
+    Column::age(("WAIT", "wait", "the longest wait"), (6, 6), Tone::Plain, |lock, context| {
+        context.wait_age(lock.since)
+    })
+    .only_in_filters(),
+];
 
 pub(super) static PANE: Definition = Definition {
     widths: &[
@@ -94,31 +86,23 @@ pub(super) static PANE: Definition = Definition {
     calm: Some(calm),
     facts,
     keys: &[Action::AllLocks],
-    name: |context, id| match id {
-        RowId::Awaited(tag) => context
-            .awaited_lock(&tag)
-            .map_or_else(String::new, |lock| format!("Lock on {}", name(context, lock))),
-        _ => String::new(),
+    name: |context, id| {
+        Awaited::find(context, id).map_or_else(String::new, |lock| format!("Lock on {}", name(context, lock)))
     },
-    label: |context, id| match id {
-        RowId::Awaited(tag) => context
-            .awaited_lock(&tag)
-            .map_or_else(|| "a lock".to_owned(), |lock| text::fit(&name(context, lock), 20).into_owned()),
-        _ => String::new(),
+    label: |context, id| {
+        Awaited::find(context, id)
+            .map_or_else(|| "a lock".to_owned(), |lock| text::fit(&name(context, lock), 20).into_owned())
     },
     detail: |context, id, width| match id {
-        RowId::Awaited(tag) => detail_lines(context, &tag, width),
+        RowId::Awaited(tag) => lines(context, &tag, width),
         _ => None,
     },
-    ..Definition::new(("Locks", "a lock"), &COLUMNS, |context, _| {
-        Row::all(context.view.index.awaited_locks().all().len())
-    })
+    ..Definition::new(("Locks", "a lock"), &COLUMNS, Awaited::rows)
 };
 
 /// `4 waited for · 34 advisory held · a shows all types`
 fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
-    let is_advisory =
-        |lock: &&crate::model::lock::Lock| lock.granted && lock.tag.locktype() == LockType::Advisory;
+    let is_advisory = |lock: &&Lock| lock.granted && lock.tag.locktype() == LockType::Advisory;
     let advisory = context.snapshot.locks.last_rows().iter().filter(is_advisory).count();
     let count = |number: usize| text::count(number as u64);
     let tone = if total.rows > 0 { Tone::Warning } else { Tone::Plain };
@@ -162,9 +146,8 @@ fn requested(lock: &AwaitedLock, room: usize) -> String {
     if lock.tag.locktype() == LockType::Tuple {
         return format!("row lock {}", text::count(lock.queued() as u64));
     }
-    let words = |(mode, count): &(crate::model::lock::LockMode, usize)| {
-        format!("{} {}", mode.short(), text::count(*count as u64))
-    };
+    let words =
+        |(mode, count): &(LockMode, usize)| format!("{} {}", mode.short(), text::count(*count as u64));
     let all: Vec<String> = lock.modes.iter().map(words).collect();
     let shown = |count: usize| {
         let first = all.get(..count).unwrap_or(&all).join(", ");
@@ -224,9 +207,7 @@ pub(in crate::app) fn strip(context: &Context<'_>, tag: &LockTag) -> Option<(Str
 /// `2053 report@metabase holds AccessShare, active 34s: SELECT count(*) FROM orders`
 fn holds(context: &Context<'_>, lock: &AwaitedLock, hold: Hold) -> String {
     let what = if lock.tag.locktype() == LockType::Tuple { "the row" } else { hold.mode.short() };
-    let is_its = |row: &&crate::model::lock::Lock| {
-        row.granted && row.tag == hold.tag && row.pid == Some(hold.party.pid())
-    };
+    let is_its = |row: &&Lock| row.granted && row.tag == hold.tag && row.pid == Some(hold.party.pid());
     let age = context.snapshot.locks.last_rows().iter().find(is_its).and_then(|row| lock_age(context, row));
     let since = match hold.party {
         Party::Backend(_) => age.map(|age| format!(" for {}", age_words(age))).unwrap_or_default(),
@@ -234,15 +215,14 @@ fn holds(context: &Context<'_>, lock: &AwaitedLock, hold: Hold) -> String {
     };
     let state = root_state(context, hold.party, usize::MAX).text;
     let state = if matches!(hold.party, Party::Prepared(_)) { String::new() } else { format!(", {state}") };
-    let query = context.backend(hold.party.pid()).and_then(|backend| backend.query.as_ref());
-    let query = query.filter(|query| !query.is_blank());
-    let query = query.map(|query| format!(": {}", cell::clean(&shown(Channel::Screen, query), u16::MAX)));
+    let query = context.backend(hold.party.pid()).and_then(cell::query_of);
+    let query = query.map(|query| format!(": {query}"));
     format!("{} holds {what}{since}{state}{}", party(context, hold.party), query.unwrap_or_default())
 }
 
 const LONGEST_QUERY: usize = 300;
 
-pub(in crate::app::panes) fn lines(context: &Context<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
+pub(super) fn lines(context: &Context<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
     let awaited = context.awaited_lock(tag);
     // A row is locked by a transaction: the tuple lock belongs to the first waiter in the queue.
     let of_row = awaited.filter(|lock| lock.tag.locktype() == LockType::Tuple);
@@ -258,12 +238,7 @@ pub(in crate::app::panes) fn lines(context: &Context<'_>, tag: &LockTag, width: 
     lines.push(Line::new());
     let held: Vec<&&Lock> = rows.iter().filter(|lock| lock.granted).collect();
     lines.push(heading(format!("Held by {}", held.len())));
-    for lock in held.iter().take(LIST) {
-        lines.push(holder_line(context, lock, !of_row.is_empty()));
-    }
-    if held.len() > LIST {
-        lines.push(Line::new().with(format!("  and {} more", held.len() - LIST), Tone::Dim));
-    }
+    lines.extend(listed(&held, |lock| holder_line(context, lock, !of_row.is_empty())));
     lines.push(Line::new());
     let of_queue = || context.queue(tag).map(|queue| queue.waiters.iter().collect());
     let waiters: Vec<&Waiter> =
@@ -278,10 +253,10 @@ pub(in crate::app::panes) fn lines(context: &Context<'_>, tag: &LockTag, width: 
 fn what(context: &Context<'_>, tag: &LockTag, pid: Option<i32>) -> Vec<Line> {
     let database = tag.database().filter(|oid| *oid != 0).map(|oid| {
         let name = context.snapshot.names.databases.get(&oid);
-        name.map_or_else(|| oid.to_string(), |name| crate::text::one_line(name).into_owned())
+        name.map_or_else(|| oid.to_string(), |name| text::one_line(name).into_owned())
     });
     let relation = tag.relation().map(|oid| match context.snapshot.names.relation(tag) {
-        Some(name) => format!("{} (oid {oid})", crate::text::one_line(name)),
+        Some(name) => format!("{} (oid {oid})", text::one_line(name)),
         None => oid.to_string(),
     });
     let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
@@ -302,13 +277,9 @@ fn what(context: &Context<'_>, tag: &LockTag, pid: Option<i32>) -> Vec<Line> {
         lines.push(field("key", format!("{key} ({kind})"), Tone::Plain));
         match context.lock_name(tag, pid) {
             Some(name) => {
-                let doubt = if name.uncertain { "perhaps: " } else { "" };
-                let tone = if name.uncertain { Tone::Warning } else { Tone::Plain };
-                lines.push(field(
-                    "name from",
-                    format!("{doubt}{}", crate::text::one_line(&name.origin)),
-                    tone,
-                ));
+                let (doubt, tone) =
+                    if name.uncertain { ("perhaps: ", Tone::Warning) } else { ("", Tone::Plain) };
+                lines.push(field("name from", format!("{doubt}{}", text::one_line(&name.origin)), tone));
             }
             None => {
                 lines.push(field("name", "not known; name it under [[lock_names]] in the config", Tone::Dim));
@@ -319,10 +290,7 @@ fn what(context: &Context<'_>, tag: &LockTag, pid: Option<i32>) -> Vec<Line> {
 }
 
 fn holder_line(context: &Context<'_>, lock: &Lock, is_row: bool) -> Line {
-    let subject = match lock.pid {
-        Some(pid) => Party::Backend(pid),
-        None => Party::Prepared(lock.virtualtransaction),
-    };
+    let subject = cell::party(lock);
     let state = root_state(context, subject, 60);
     let age = lock_age(context, lock).map(|known| format!("  held {}", age_words(known)));
     let mode = if is_row { "row lock" } else { lock.mode.short() };
@@ -337,29 +305,22 @@ fn queue_lines(context: &Context<'_>, waiters: &[&Waiter], (is_row, width): (boo
     let inferred = waiters.iter().any(|waiter| waiter.exact.is_none());
     let note = if inferred { " (order inferred from the start of each wait)" } else { "" };
     let mut lines = vec![heading(format!("Queue of {}{note}", waiters.len()))];
-    for (place, waiter) in waiters.iter().enumerate().take(LIST) {
-        let age = context.wait_age(waiter.wait_start).map(crate::text::duration).unwrap_or_default();
+    let places: Vec<(usize, &&Waiter)> = (1..).zip(waiters).collect();
+    lines.extend(listed(&places, |(place, waiter)| {
+        let age = context.wait_age(waiter.wait_start).map(text::duration).unwrap_or_default();
         let mode = if is_row { "row lock" } else { waiter.mode.short() };
         let mut line = Line::new()
-            .with(format!("  {:>4}  {age:>6}  ", place + 1), Tone::Warning)
+            .with(format!("  {place:>4}  {age:>6}  "), Tone::Warning)
             .with(format!("{mode:<20} {}", party(context, waiter.party)), Tone::Plain);
         let query = context.backend(waiter.pid).and_then(|backend| backend.query.as_ref());
         if let Some(query) = query.filter(|query| !query.is_blank()) {
             line.push("  ", Tone::Plain);
             // One line each: the detail view of the session has the whole query.
             let room = width.saturating_sub(line.width()).min(LONGEST_QUERY);
-            line.push(
-                crate::text::fit(
-                    &crate::text::one_line_prefix(&shown(Channel::Screen, query), LONGEST_QUERY),
-                    room,
-                ),
-                Tone::Dim,
-            );
+            let query = shown(Channel::Screen, query);
+            line.push(text::fit(&text::one_line_prefix(&query, LONGEST_QUERY), room), Tone::Dim);
         }
-        lines.push(line);
-    }
-    if waiters.len() > LIST {
-        lines.push(Line::new().with(format!("  and {} more", waiters.len() - LIST), Tone::Dim));
-    }
+        line
+    }));
     lines
 }

@@ -1,23 +1,17 @@
 //! The work queue: its items that need attention.
-//!
-//! ```text
-//!   STATE    ITEM     NAME            WORKER       RUN   BEAT   TRY PID         IN  WHAT
-//!   lost     41207    邮件发送        worker-3   4m10s  4m10s   1/3 -        4m40s
-//!   running  41211    resize images   worker-1     42s   1.0s   1/3 6101     1m12s
-//! ```
 
 use std::borrow::Cow;
 
-use super::cell::{job_tone, table_name};
-use super::column::{BEAT, Columns, TABLE, TRY, WORKER, pane_rows};
+use super::cell::{attempts, job_tone};
+use super::column::{BEAT, TRY, WORKER, pane_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, is_unsearched, stale_tables, taken};
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, last_error, of, party, state, words};
+use crate::app::detail::{ago, field, fields, last_error, of, session, state, words};
 use crate::app::line::{Line, Tone};
+use crate::model::Timestamp;
 use crate::model::takers::{Takers, Work};
-use crate::model::wait_graph::Party;
 use crate::model::work_queue::{Item, ItemRow, JobState};
 use crate::order::Order;
 use crate::text;
@@ -31,67 +25,54 @@ pane_rows! {
     |(row, _)| RowId::Item(row.id)
 }
 
-static COLUMNS: Columns<Items> = Columns {
-    shown: &[
-        Column::state(
-            ("STATE", "state", "state of the item; each is explained below"),
-            (8, 8),
-            |(row, _), _| (row.state.as_str(), job_tone(row.state)),
-        ),
-        Column::sorted(
-            ("ITEM", "item", "its id"),
-            (8, 12),
-            |(_, item), _, _| Cell::plain(item.id.to_string()),
-            |(_, item), _| id_value(item),
-        ),
-        Column::text(("NAME", "name", "its task"), (13, 32), |(_, item), _| item.name.as_deref()),
-        Column::worker(WORKER, (11, 24), |(_, item), _| item.worker.as_deref()),
-        Column::age(
-            ("RUN", "run", "how long it has been in progress"),
-            (6, 6),
-            Tone::Plain,
-            |(row, _), context| row.run(context.snapshot),
-        ),
-        Column::age(BEAT, (6, 6), Tone::Dim, |(_, item), context| beat(context, item)).rank(1),
-        Column::cell(TRY, (4, 5), |(_, item), _, _| attempts(item).map_or_else(Cell::none, Cell::plain))
-            .right(),
-        Column::number(("PID", "pid", "the session that works on it"), (7, 8), Tone::Plain, |(row, _), _| {
-            row.pid.map(i64::from)
-        })
-        .left(),
-        Column::age(
-            ("DUE", "due", "when it can be taken again"),
-            (6, 6),
-            Tone::Plain,
-            |(row, _), context| row.due_in(context.snapshot),
-        )
-        .rank(2),
-        Column::age(("AGE", "age", "since it was added"), (6, 6), Tone::Dim, |(_, item), context| {
-            context.age(item.created_at)
-        }),
-        Column::age(("ENDED", "ended", "since it ended"), (6, 6), Tone::Dim, |(_, item), context| {
-            ended(context, item)
-        })
+static COLUMNS: &[Column] = &[
+    Column::state("state of the item; each is explained below", 8, |(row, _), _| {
+        (row.state.as_str(), job_tone(row.state))
+    }),
+    Column::sorted(
+        ("ITEM", "item", "its id"),
+        (8, 12),
+        |(_, item), _, _| Cell::plain(item.id.to_string()),
+        |(_, item), _| id_value(item),
+    ),
+    Column::text(("NAME", "name", "its task"), (13, 32), |(_, item), _| item.name.as_deref()),
+    Column::worker(WORKER, (11, 24), |(_, item), _| item.worker.as_deref()),
+    Column::age(
+        ("RUN", "run", "how long it has been in progress"),
+        (6, 6),
+        Tone::Plain,
+        |(row, _), context| row.run(context.snapshot),
+    ),
+    Column::since(BEAT, (6, 6), Tone::Dim, |(_, item), _| item.heartbeat_at.filter(|_| item.is_processing()))
+        .rank(1),
+    Column::cell(TRY, (4, 5), |(_, item), _, _| attempts(item.attempt, item.max_attempts)).right(),
+    Column::number(("PID", "pid", "the session that works on it"), (7, 8), Tone::Plain, |(row, _), _| {
+        row.pid.map(i64::from)
+    })
+    .left(),
+    Column::age(("DUE", "due", "when it can be taken again"), (6, 6), Tone::Plain, |(row, _), context| {
+        row.due_in(context.snapshot)
+    })
+    .rank(2),
+    Column::since(("AGE", "age", "since it was added"), (6, 6), Tone::Dim, |(_, item), _| item.created_at),
+    Column::since(("ENDED", "ended", "since it ended"), (6, 6), Tone::Dim, |(_, item), _| ended_at(item))
         .rank(4),
-        Column::cell(TABLE, (14, 24), |(row, _), context, room| {
-            table_name(row.source(context.snapshot).map(|name| &**name), room)
-        })
-        .rank(5),
-        Column::sorted(
-            ("ERROR", "error", "its last error"),
-            (12, 0),
-            |(_, item), _, _| error(item),
-            |(_, item), _| Value::text(item.error.as_deref()),
-        )
-        .rank(3),
-    ],
-    others: &[Column::number(
+    Column::table((14, 24), |(row, _), context| row.source(context.snapshot).map(|name| &**name)).rank(5),
+    Column::sorted(
+        ("ERROR", "error", "its last error"),
+        (12, 0),
+        |(_, item), _, _| error(item),
+        |(_, item), _| Value::text(item.error.as_deref()),
+    )
+    .rank(3),
+    Column::number(
         ("FAILURES", "failures", "attempts that failed; lost ones are not counted"),
         (8, 8),
         Tone::Plain,
         |(_, item), _| item.failures,
-    )],
-};
+    )
+    .only_in_filters(),
+];
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| {
@@ -100,7 +81,6 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         });
     },
     is_there: Some(|_, snapshot| is_unsearched(snapshot) || !snapshot.systems.counts.is_empty()),
-    search: Some(|snapshot| &snapshot.detection.tables),
     empty: "no pending, running or failed items",
     facts: |context, _| facts(context),
     read: |context| Read { at: taken(&context.snapshot.systems.items), error: None },
@@ -125,21 +105,8 @@ fn error(item: &Item) -> Cell {
     Cell::server(item.error.as_deref().filter(|error| !error.is_empty())).with_tone(Tone::Warning)
 }
 
-/// `2/3`: how often it was taken, and how often it may be.
-fn attempts(item: &Item) -> Option<String> {
-    match (item.attempt?, item.max_attempts) {
-        (attempt, Some(most)) => Some(format!("{attempt}/{most}")),
-        (attempt, None) => Some(attempt.to_string()),
-    }
-}
-
-/// Seconds since the last heartbeat of its worker.
-fn beat(context: &Context<'_>, item: &Item) -> Option<f64> {
-    context.age(item.heartbeat_at.filter(|_| item.is_processing()))
-}
-
-fn ended(context: &Context<'_>, item: &Item) -> Option<f64> {
-    context.age(item.completed_at.filter(|_| !item.is_processing()))
+fn ended_at(item: &Item) -> Option<Timestamp> {
+    item.completed_at.filter(|_| !item.is_processing())
 }
 
 /// `1,204 pending · 3 processing · 1 lost · 3 failed · oldest 25m10s · 118/min · 10,000+ completed`
@@ -161,19 +128,13 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     processing.count = processing.count.saturating_sub((lost + slow) as u64);
     facts.push((format!("{processing} processing"), Tone::Plain));
     for (count, state, tone) in [(lost, "lost", Tone::Critical), (slow, "slow", Tone::Warning)] {
-        if count > 0 {
-            facts.push((format!("{} {state}", crate::text::count(count as u64)), tone));
-        }
+        facts.extend((count > 0).then(|| (format!("{} {state}", crate::text::count(count as u64)), tone)));
     }
-    if depth.failed.count > 0 {
-        facts.push((format!("{} failed", depth.failed), Tone::Warning));
-    }
+    facts.extend((depth.failed.count > 0).then(|| (format!("{} failed", depth.failed), Tone::Warning)));
     if let Some(age) = context.age(depth.oldest_pending_at) {
         facts.push((format!("oldest {}", crate::text::duration(age)), Tone::Plain));
     }
-    if let Some(rate) = depth.per_minute {
-        facts.push((format!("{}/min", crate::text::count(rate)), Tone::Plain));
-    }
+    facts.extend(depth.per_minute.map(|rate| (format!("{}/min", crate::text::count(rate)), Tone::Plain)));
     facts.push((format!("{} completed", depth.completed), Tone::Dim));
     if depth.other.count > 0 {
         facts.push((format!("{} with another status", depth.other), Tone::Dim));
@@ -182,12 +143,6 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
         facts.push(("older items are not read".to_owned(), Tone::Warning));
     }
     facts
-}
-
-pub fn urgent(context: &Context<'_>) -> Option<Fact> {
-    let lost = context.view.queue.of_state(JobState::Lost).count();
-    let noun = if lost == 1 { "item" } else { "items" };
-    (lost > 0).then(|| (format!("{} {noun} lost", crate::text::count(lost as u64)), Tone::Critical))
 }
 
 fn numbered(what: &str, id: RowId) -> String {
@@ -199,7 +154,7 @@ fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
     let row = context.item(id)?;
     let item = row.item(context.snapshot)?;
     let mut lines = vec![
-        state(row.state.as_str(), job_tone(row.state), why(context, row, item)),
+        state((row.state.as_str(), job_tone(row.state)), why(context, row, item)),
         field("name", words(item.name.as_ref()), Tone::Plain),
         field("kept in", words(row.source(context.snapshot)), Tone::Plain),
         fields(&[
@@ -209,13 +164,10 @@ fn lines(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
             ("runs", row.run(context.snapshot).map(text::duration).unwrap_or_default()),
         ]),
         fields(&[("added", ago(context, item.created_at)), ("taken", ago(context, item.started_at))]),
-        fields(&[
-            ("heartbeat", ago(context, item.heartbeat_at)),
-            ("ended", ago(context, item.completed_at.filter(|_| !item.is_processing()))),
-        ]),
+        fields(&[("heartbeat", ago(context, item.heartbeat_at)), ("ended", ago(context, ended_at(item)))]),
     ];
     lines.retain(|line| line.spans.len() > 1);
-    lines.extend(session(context, item));
+    lines.extend(session_of(context, item));
     lines.extend(key(context, row));
     lines.extend(last_error(item.error.as_ref()));
     Some(lines)
@@ -274,15 +226,12 @@ fn is_unserved(context: &Context<'_>, row: &ItemRow, item: &Item) -> bool {
     })
 }
 
-fn session(context: &Context<'_>, item: &Item) -> Option<Line> {
+fn session_of(context: &Context<'_>, item: &Item) -> Option<Line> {
     let pid = item.backend_pid?;
     let is_there = item.backend_start.and_then(|start| context.snapshot.has_session(pid, start));
+    let ended = if item.is_processing() { Tone::Warning } else { Tone::Dim };
     Some(match is_there {
-        Some(true) => field("session", party(context, Party::Backend(pid)), Tone::Plain),
-        Some(false) if item.is_processing() => {
-            field("session", format!("{pid}, which has ended"), Tone::Warning)
-        }
-        Some(false) => field("session", format!("{pid}, which has ended"), Tone::Dim),
+        Some(is_alive) => session(context, pid, is_alive, ended),
         None => field("session", pid.to_string(), Tone::Plain),
     })
 }

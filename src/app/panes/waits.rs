@@ -13,12 +13,12 @@ use rustc_hash::FxHashSet;
 
 use super::backends::several_databases;
 use super::cell::fit_names;
-use super::column::{Columns, DB, Rows, TYPE_HELP};
+use super::column::{DB, Rows, TYPE_HELP, pane_rows};
 use super::definition::{Definition, Read};
 use super::facts::{Fact, count, stale_tables};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
-use crate::app::detail::{LIST, field, fields, heading, party, reasons};
+use crate::app::detail::{field, fields, heading, listed, party, reasons};
 use crate::app::line::{Line, Tone};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockTag};
@@ -27,8 +27,6 @@ use crate::model::systems::CountedWaits;
 use crate::model::wait_graph::{Queue, Waiter};
 use crate::order::Order;
 use crate::text;
-
-struct Waits;
 
 #[derive(Debug, Clone, Copy)]
 struct Waited<'a> {
@@ -67,10 +65,9 @@ impl<'a> Waited<'a> {
     }
 }
 
-impl Rows for Waits {
-    type Row<'a> = Waited<'a>;
-
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Waited<'a>> {
+pane_rows! {
+    Waits<'a> = Waited<'a>,
+    |context, row| {
         if let Some((table, at)) = row.within() {
             let counted = context.snapshot.systems.contended.get(table)?.section.last_rows().get(at)?;
             return Some(Waited { tag: &counted.tag, seen: None, counted: Some(counted) });
@@ -78,11 +75,8 @@ impl Rows for Waits {
         let seen = context.view.lock_waits.locks.get(row.at()?)?;
         let counted = context.snapshot.systems.counted(&seen.tag);
         Some(Waited { tag: &seen.tag, seen: Some(seen), counted })
-    }
-
-    fn id(_: &Context<'_>, lock: Waited<'_>) -> Option<RowId> {
-        Some(RowId::Waits(*lock.tag))
-    }
+    },
+    |lock| RowId::Waits(*lock.tag)
 }
 
 /// Locks that locktop saw, then locks that were only counted, each once.
@@ -106,76 +100,60 @@ fn has_counted(context: &Context<'_>) -> bool {
     context.snapshot.systems.contended.iter().any(|table| !table.section.last_rows().is_empty())
 }
 
-type Column = super::Column<Waits>;
-
-static COLUMNS: Columns<Waits> = Columns {
-    shown: &[
-        Column::sorted(
-            ("LOCK", "lock", "the locked object; the rows of a table together"),
-            (20, 44),
-            |lock, context, room| name(&lock, context, room),
-            |lock, context| Value::Text(lock.name(context).into()),
-        ),
-        Column::number(
-            ("WAITING", "waiting", "sessions that wait for it now"),
-            (7, 7),
-            Tone::Warning,
-            |lock, _| lock.seen.map(|seen| seen.waiting.into()).filter(|count| *count > 0),
-        ),
-        Column::number(
-            ("WAITS", "waits", "observed waits; a wait that ended between two polls is not seen"),
-            (6, 8),
-            Tone::Plain,
-            |lock, _| i64::try_from(lock.seen?.waits).ok(),
-        ),
-        Column::duration(
-            ("TOTAL", "total", "total duration, at least"),
-            (7, 7),
-            Tone::Plain,
-            |lock, _| Some(lock.seen?.total),
-        ),
-        Column::duration(
-            ("LONGEST", "longest", "longest duration, at least"),
-            (7, 7),
-            Tone::Plain,
-            |lock, _| Some(lock.seen?.longest),
-        ),
-        Column::duration(("MEAN", "mean", "average duration"), (6, 6), Tone::Dim, |lock, _| {
-            lock.seen.and_then(mean)
-        })
+static COLUMNS: &[Column] = &[
+    Column::sorted(
+        ("LOCK", "lock", "the locked object; the rows of a table together"),
+        (20, 44),
+        |lock, context, room| name(&lock, context, room),
+        |lock, context| Value::Text(lock.name(context).into()),
+    ),
+    Column::number(
+        ("WAITING", "waiting", "sessions that wait for it now"),
+        (7, 7),
+        Tone::Warning,
+        |lock, _| lock.seen.map(|seen| seen.waiting.into()).filter(|count| *count > 0),
+    ),
+    Column::number(
+        ("WAITS", "waits", "observed waits; a wait that ended between two polls is not seen"),
+        (6, 8),
+        Tone::Plain,
+        |lock, _| i64::try_from(lock.seen?.waits).ok(),
+    ),
+    Column::duration(("TOTAL", "total", "total duration, at least"), (7, 7), Tone::Plain, |lock, _| {
+        Some(lock.seen?.total)
+    }),
+    Column::duration(("LONGEST", "longest", "longest duration, at least"), (7, 7), Tone::Plain, |lock, _| {
+        Some(lock.seen?.longest)
+    }),
+    Column::duration(("MEAN", "mean", "average duration"), (6, 6), Tone::Dim, |lock, _| mean(lock.seen?))
         .rank(1),
-        Column::sorted(
-            ("LAST", "last", "when a session was last seen waiting for it"),
-            (6, 6),
-            |lock, context, _| last(context, &lock),
-            |lock, context| Value::number(context.age(lock.last())),
-        )
-        .right(),
-        Column::duration(
-            ("COUNTED", "counted", "total wait time counted by the schema's observe_lock_waits(), also while locktop was not running"),
-            (7, 7),
-            Tone::Plain,
-            |lock, _| Some(lock.counted?.total),
-        )
-        .only_where(has_counted),
-        Column::text(
-            ("MODE", "mode", "the lock mode requested by the longest wait"),
-            (10, 20),
-            |lock, _| lock.longest_mode().map(LockMode::short),
-        )
-        .rank(2),
-        Column::text(("TYPE", "type", TYPE_HELP), (8, 13), |lock, _| {
-            Some(lock.tag.locktype().as_str())
-        })
-        .rank(4),
-        Column::text(DB, (6, 12), |lock, context| {
-            context.snapshot.names.databases.get(&lock.tag.database()?).map(|name| &**name)
-        })
+    Column::sorted(
+        ("LAST", "last", "when a session was last seen waiting for it"),
+        (6, 6),
+        |lock, context, _| last(context, &lock),
+        |lock, context| Value::number(context.age(lock.last())),
+    )
+    .right(),
+    Column::duration(
+        (
+            "COUNTED",
+            "counted",
+            "total wait time counted by the schema's observe_lock_waits(), also while locktop was not running",
+        ),
+        (7, 7),
+        Tone::Plain,
+        |lock, _| Some(lock.counted?.total),
+    )
+    .only_where(has_counted),
+    Column::text(("MODE", "mode", "the lock mode requested by the longest wait"), (10, 20), |lock, _| {
+        lock.longest_mode().map(LockMode::short)
+    })
+    .rank(2),
+    Column::text(("TYPE", "type", TYPE_HELP), (8, 13), |lock, _| Some(lock.tag.locktype().as_str())).rank(4),
+    Column::text(DB, (6, 12), |lock, context| super::held::database(context, lock.tag))
         .rank(3)
         .only_where(several_databases),
-    ],
-    others: &[],
-};
+];
 
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
@@ -310,10 +288,7 @@ fn now(context: &Context<'_>, tag: &LockTag) -> Vec<Line> {
         return vec![heading("No session waits for it now")];
     }
     let mut lines = vec![heading(format!("Waiting now: {}", waiting.len()))];
-    lines.extend(waiting.iter().take(LIST).map(|(queue, waiter)| waiting_line(context, queue, waiter)));
-    if waiting.len() > LIST {
-        lines.push(Line::new().with(format!("  and {} more", waiting.len() - LIST), Tone::Dim));
-    }
+    lines.extend(listed(&waiting, |(queue, waiter)| waiting_line(context, queue, waiter)));
     // Only one is described in words: the others wait for the same lock, or behind it.
     if let Some((_, first)) = waiting.first() {
         lines.push(Line::new());

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use tui_input::{Input, InputRequest};
 
-use crate::app::filter::{Columns, Filter};
+use crate::app::filter::Filter;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{Page, Prompt, Typing};
 use crate::app::pane::PaneState;
@@ -127,9 +127,8 @@ impl App {
     }
 
     pub(super) fn set_filter(&mut self, pane: Pane, text: &str) -> Option<String> {
-        let shown: Vec<&'static str> = pane.table().headings().iter().map(|heading| heading.name).collect();
-        let columns = Columns { shown: &shown, others: &pane.table().others() };
-        let filter = match Filter::parse(text, columns) {
+        let columns: Vec<&str> = pane.table().all().iter().map(|heading| heading.name).collect();
+        let filter = match Filter::parse(text, &columns) {
             Ok(filter) => filter,
             Err(error) => return Some(error.to_string()),
         };

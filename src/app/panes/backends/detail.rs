@@ -1,5 +1,5 @@
 use crate::app::context::Context;
-use crate::app::detail::{LIST, ago, consequence, field, fields, heading, party, reasons};
+use crate::app::detail::{ago, consequence, field, fields, heading, listed, party, reasons, words};
 use crate::app::line::{Line, Tone};
 use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
@@ -48,18 +48,18 @@ fn host_lost(context: &Context<'_>, backend: &Backend) -> Option<Line> {
 }
 
 fn identity(context: &Context<'_>, backend: &Backend) -> Vec<Line> {
-    let text = |text: &Option<crate::model::Text>| {
-        text.as_deref().map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
-    };
     let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
     let mut lines = vec![
         fields(&[
-            ("role", text(&backend.user)),
-            ("database", text(&backend.database)),
-            ("application", text(&backend.application)),
-            ("client", text(&backend.client)),
+            ("role", words(backend.user.as_ref())),
+            ("database", words(backend.database.as_ref())),
+            ("application", words(backend.application.as_ref())),
+            ("client", words(backend.client.as_ref())),
         ]),
-        fields(&[("type", text(&backend.backend_type)), ("started", ago(context, backend.backend_start))]),
+        fields(&[
+            ("type", words(backend.backend_type.as_ref())),
+            ("started", ago(context, backend.backend_start)),
+        ]),
     ];
     if let Some(kind) = backend.backend_type.as_deref().and_then(explain_type) {
         lines.push(field("", kind, Tone::Warning));
@@ -81,11 +81,8 @@ fn identity(context: &Context<'_>, backend: &Backend) -> Vec<Line> {
             (Some(xid), _) => format!("; has xid {xid} and may have written"),
             (None, _) => "; has written nothing".to_owned(),
         };
-        lines.push(field(
-            "transaction",
-            format!("began {}{wrote}", ago(context, backend.xact_start)),
-            Tone::Plain,
-        ));
+        let began = ago(context, backend.xact_start);
+        lines.push(field("transaction", format!("began {began}{wrote}"), Tone::Plain));
     }
     lines.extend(host_lost(context, backend));
     lines.push(fields(&[
@@ -188,17 +185,10 @@ fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
     let Some(query) = backend.query.as_ref().filter(|query| query.bytes() > 0) else { return Vec::new() };
     let active = backend.state == Some(crate::model::backend::State::Active);
     let began = ago(context, backend.query_start);
-    let mut lines = vec![heading(if active {
-        format!("Query, began {began}")
-    } else {
-        format!("Last query, began {began}")
-    })];
-    let room = width.saturating_sub(2).max(10);
-    lines.extend(
-        crate::text::lines(&shown(Channel::Screen, query), room)
-            .into_iter()
-            .map(|line| Line::new().with(format!("  {line}"), Tone::Plain)),
-    );
+    let what = if active { "Query" } else { "Last query" };
+    let mut lines = vec![heading(format!("{what}, began {began}"))];
+    let pieces = crate::text::lines(&shown(Channel::Screen, query), width.saturating_sub(2).max(10));
+    lines.extend(pieces.into_iter().map(|line| Line::new().with(format!("  {line}"), Tone::Plain)));
     let size = context.snapshot.server().map_or(0, |server| server.query_size as usize);
     // The server keeps one byte less than the size, and cuts at a character boundary (pgstat_clip_activity).
     if size > 0 && query.bytes() + 4 >= size {
@@ -214,25 +204,19 @@ fn below(context: &Context<'_>, subject: Party) -> Vec<Line> {
         return Vec::new();
     }
     let mut lines = vec![heading(format!("Directly behind it: {}", behind.len()))];
-    for (_, child) in behind.iter().take(LIST).filter_map(|party| context.node(*party)) {
-        let wait = child.waits.and_then(|(queue, at)| context.view.graph.queues.get(queue)?.waiters.get(at));
+    let nodes: Vec<_> = behind.iter().filter_map(|party| context.node(*party)).collect();
+    lines.extend(listed(&nodes, |(_, child)| {
+        let wait = context.waiter_at(child).map(|(_, waiter)| waiter);
         let age = wait.and_then(|waiter| context.wait_age(waiter.wait_start)).map(crate::text::duration);
         let blocks = context.blocked(child.party);
         let behind = if blocks > 0 { format!(", blocks {blocks}") } else { String::new() };
         let mode = wait.map_or("", |waiter| waiter.mode.short());
-        let text =
-            format!("  {} waits {}  {mode}{behind}", party(context, child.party), age.unwrap_or_default());
-        lines.push(Line::new().with(text, Tone::Plain));
-    }
-    more(&mut lines, behind.len());
+        let who = party(context, child.party);
+        let text = format!("  {who} waits {}  {mode}{behind}", age.unwrap_or_default());
+        Line::new().with(text, Tone::Plain)
+    }));
     lines.push(Line::new());
     lines
-}
-
-fn more(lines: &mut Vec<Line>, count: usize) {
-    if count > LIST {
-        lines.push(Line::new().with(format!("  and {} more", count - LIST), Tone::Dim));
-    }
 }
 
 fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Line> {
@@ -251,28 +235,23 @@ fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec
         1 => "Holds one lock".to_owned(),
         count => format!("Holds {count} locks"),
     })];
-    for lock in locks.iter().take(LIST) {
-        let mut line = Line::new().with(format!("  {:<20} ", lock.mode.short()), Tone::Plain);
-        line.push(context.lock_label(&lock.tag, lock.pid), Tone::Plain);
+    lines.extend(listed(&locks, |lock| {
+        let line = Line::new().with(format!("  {:<20} ", lock.mode.short()), Tone::Plain);
+        let line = line.with(context.lock_label(&lock.tag, lock.pid), Tone::Plain);
         match waiters(lock) {
-            0 => {}
-            count => line.push(format!("   {count} waiting"), Tone::Warning),
+            0 => line,
+            count => line.with(format!("   {count} waiting"), Tone::Warning),
         }
-        lines.push(line);
-    }
-    more(&mut lines, locks.len());
+    }));
     lines
 }
 
 pub(in crate::app::panes) fn prepared(context: &Context<'_>, xact: VirtualTransaction) -> Option<Vec<Line>> {
     let row = context.prepared(xact)?;
     let gid = crate::text::literal(&row.gid);
-    let text = |text: &Option<crate::model::Text>| {
-        text.as_deref().map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
-    };
     let mut lines = vec![
         field("gid", crate::text::one_line(&row.gid), Tone::Plain),
-        fields(&[("owner", text(&row.owner)), ("database", text(&row.database))]),
+        fields(&[("owner", words(row.owner.as_ref())), ("database", words(row.database.as_ref()))]),
         field("prepared", ago(context, row.prepared), Tone::Warning),
         field(
             "",

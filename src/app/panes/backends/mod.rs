@@ -1,92 +1,84 @@
 mod detail;
 
+pub(super) use detail::prepared;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::column::{BLOCKS, DB, PID, QUERY, WHO, XACT, pane_rows};
-use super::{Row, RowId};
+use super::cell::{fit_names, object_first};
+use super::column::{BLOCKS, DB, Listed, PID, QUERY, WHO, XACT, listed_rows};
+use super::definition::{Definition, Read};
+use super::{Cell, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
-use crate::app::panes::cell::{fit_names, object_first};
-use crate::app::panes::column::Columns;
-use crate::app::panes::definition::{Definition, Read};
-use crate::app::panes::{Cell, Rows, Value};
 use crate::model::backend::{Backend, State};
-use crate::model::lock::LockTag;
 use crate::model::session_facts::{Written, written};
-use crate::model::wait_graph::{Party, Waiter};
+use crate::model::wait_graph::{Party, Queue, Waiter};
 use crate::order::Order;
+use crate::text;
 
-pane_rows! {
-    Backends<'a> = &'a Backend,
-    |context, row| context.snapshot.backends.last_rows().get(row.at()?),
-    |backend| RowId::Backend(backend.id())
-}
+listed_rows!(Backends = Backend, |context| context.snapshot.backends.last_rows(), |backend| RowId::Backend(
+    backend.id()
+));
 
-static COLUMNS: Columns<Backends> = Columns {
-    shown: &[
-        Column::sorted(PID, (7, 8), |b, context, _| pid(context, b), |b, _| Value::whole(Some(b.pid.into()))),
-        Column::sorted(
-            BLOCKS,
-            (6, 6),
-            |b, context, _| match context.blocked(Party::Backend(b.group())) {
-                0 => Cell::none(),
-                blocked => Cell::toned(blocked.to_string(), Tone::Critical),
-            },
-            |b, context| {
-                let blocked = context.blocked_of_all(Party::Backend(b.group()));
-                Value::whole((blocked > 0).then_some(blocked.into()))
-            },
-        )
-        .right()
-        .rank(2),
-        Column::sorted(
-            (
-                "STATE",
-                "state",
-                "as in pg_stat_activity; for a waiting session its lock, for a process of the server its kind",
-            ),
-            (12, 20),
-            |b, context, room| state_cell(context, b, room),
-            |b, _| state_name(b),
+static COLUMNS: &[Column] = &[
+    Column::sorted(PID, (7, 8), |b, context, _| pid(context, b), |b, _| Value::whole(Some(b.pid.into()))),
+    Column::sorted(
+        BLOCKS,
+        (6, 6),
+        |b, context, _| match context.blocked(Party::Backend(b.group())) {
+            0 => Cell::none(),
+            blocked => Cell::toned(blocked.to_string(), Tone::Critical),
+        },
+        |b, context| {
+            let blocked = context.blocked_of_all(Party::Backend(b.group()));
+            Value::whole((blocked > 0).then_some(blocked.into()))
+        },
+    )
+    .right()
+    .rank(2),
+    Column::sorted(
+        (
+            "STATE",
+            "state",
+            "as in pg_stat_activity; for a waiting session its lock, for a process of the server its kind",
         ),
-        Column::sorted(
-            XACT,
-            (8, 8),
-            |b, context, _| xact(context, b),
-            |b, context| Value::number(context.age(b.xact_start)),
-        )
-        .right()
-        .rank(1),
-        Column::age(("TIME", "time", "how long the query has run"), (6, 6), Tone::Plain, |b, context| {
-            running(context, b)
-        })
-        .rank(1),
-        Column::cell(("WAIT EVENT", "event", "its wait event: type and name"), (13, 24), |b, _, _| event(b))
-            .rank(3),
-        Column::text(DB, (6, 12), |b, _| b.database.as_deref()).rank(4).only_where(several_databases),
-        Column::sorted(
-            WHO,
-            (10, 24),
-            |b, context, room| who(context, b, room),
-            |b, context| Value::Text(Cow::Owned(context.who(b))),
-        ),
-        Column::text(("CLIENT", "client", "address of the client"), (9, 15), |b, _| b.client.as_deref())
-            .rank(6),
-        Column::statement(QUERY, (10, 0), |b, _| b.query.as_ref()),
-    ],
-    others: &[
-        Column::age(
-            ("WAIT", "wait", "how long it has waited for a lock"),
-            (6, 6),
-            Tone::Plain,
-            |b, context| wait(context, b),
-        ),
-        Column::text(("TYPE", "type", "kind of process"), (12, 19), |b, _| b.backend_type.as_deref()),
-    ],
-};
+        (12, 20),
+        |b, context, room| state_cell(context, b, room),
+        |b, _| b.state.map_or(Value::Missing, |state| Value::state(state.as_str())),
+    ),
+    Column::sorted(
+        XACT,
+        (8, 8),
+        |b, context, _| xact(context, b),
+        |b, context| Value::number(context.age(b.xact_start)),
+    )
+    .right()
+    .rank(1),
+    Column::since(("TIME", "time", "how long the query has run"), (6, 6), Tone::Plain, |b, _| {
+        b.query_start.filter(|_| is_running(b))
+    })
+    .rank(1),
+    Column::cell(("WAIT EVENT", "event", "its wait event: type and name"), (13, 24), |b, _, _| event(b))
+        .rank(3),
+    Column::text(DB, (6, 12), |b, _| b.database.as_deref()).rank(4).only_where(several_databases),
+    Column::sorted(
+        WHO,
+        (10, 24),
+        |b, context, room| who(context, b, room),
+        |b, context| Value::Text(Cow::Owned(context.who(b))),
+    ),
+    Column::text(("CLIENT", "client", "address of the client"), (9, 15), |b, _| b.client.as_deref()).rank(6),
+    Column::statement(QUERY, (10, 0), |b, _| b.query.as_ref()),
+    Column::age(("WAIT", "wait", "how long it has waited for a lock"), (6, 6), Tone::Plain, |b, context| {
+        context.wait_age(request(context, b)?.1.wait_start)
+    })
+    .only_in_filters(),
+    Column::text(("TYPE", "type", "kind of process"), (12, 19), |b, _| b.backend_type.as_deref())
+        .only_in_filters(),
+];
 
-pub(in crate::app::panes) static PANE: Definition = Definition {
+pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
         rows.order_by_cached_key(|row| Backends::get(context, *row).map(|backend| urgency(context, backend)));
     },
@@ -94,7 +86,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     facts: |context, total| {
         let hidden = context.hidden();
         let hidden = (hidden > 0)
-            .then(|| (format!("{} hidden from this role", crate::text::count(hidden as u64)), Tone::Dim));
+            .then(|| (format!("{} hidden from this role", text::count(hidden as u64)), Tone::Dim));
         std::iter::once((total.rows.to_string(), Tone::Plain)).chain(hidden).collect()
     },
     read: |context| {
@@ -111,15 +103,11 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         RowId::Backend(id) => detail::lines(context, id, width),
         _ => None,
     },
-    ..Definition::new(("Backends", "a session"), &COLUMNS, |context, _| {
-        Row::all(context.snapshot.backends.last_rows().len())
-    })
+    ..Definition::new(("Backends", "a session"), &COLUMNS, Backends::rows)
 };
 
-pub(in crate::app::panes) use detail::prepared;
-
-pub(in crate::app::panes) fn several_databases(context: &Context<'_>) -> bool {
-    !context.is_one_database()
+pub(super) fn several_databases(context: &Context<'_>) -> bool {
+    context.index.other_database
 }
 
 /// Sort order: most blocked sessions, then oldest transaction, then active sessions, idle sessions, and processes of
@@ -144,20 +132,11 @@ fn pid(context: &Context<'_>, backend: &Backend) -> Cell {
     Cell::toned(backend.pid.to_string(), if own { Tone::Dim } else { Tone::Plain })
 }
 
-fn state_name(backend: &Backend) -> Value<'static> {
-    backend.state.map_or(Value::Missing, |state| Value::state(state.as_str()))
+fn request<'a>(context: &Context<'a>, backend: &Backend) -> Option<(&'a Queue, &'a Waiter)> {
+    context.waiter(Party::Backend(backend.group()))
 }
 
-fn request<'a>(context: &Context<'a>, backend: &Backend) -> Option<(LockTag, &'a Waiter)> {
-    let (queue, place) = context.view.graph.wait_of(Party::Backend(backend.group()))?;
-    Some((queue.tag, queue.waiters.get(place)?))
-}
-
-fn wait(context: &Context<'_>, backend: &Backend) -> Option<f64> {
-    context.wait_age(request(context, backend)?.1.wait_start)
-}
-
-pub(in crate::app::panes) fn short_state(state: State) -> &'static str {
+pub(super) fn short_state(state: State) -> &'static str {
     match state {
         State::IdleInTransaction => "idle in xact",
         State::IdleInTransactionAborted => "idle aborted",
@@ -167,7 +146,7 @@ pub(in crate::app::panes) fn short_state(state: State) -> &'static str {
 }
 
 /// Idle in transaction is highlighted, because it blocks others.
-pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
+pub(super) fn state_tone(state: State) -> Tone {
     match state {
         State::Idle | State::Disabled => Tone::Dim,
         State::IdleInTransaction | State::IdleInTransactionAborted => Tone::Warning,
@@ -176,10 +155,10 @@ pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
 }
 
 /// The age of the transaction, with a `w` if it has written.
-pub(in crate::app::panes) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
+pub(super) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
     let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
     let written = if written(&context.view.graph, backend) == Written::Maybe { " w" } else { "  " };
-    Cell::plain(format!("{}{written}", crate::text::age(seconds))).with_dim_end(written)
+    Cell::plain(format!("{}{written}", text::age(seconds))).with_dim_end(written)
 }
 
 /// `Lock/relation`: the wait event type, and the wait event.
@@ -190,13 +169,11 @@ fn event(backend: &Backend) -> Cell {
         _ => return Cell::none(),
     };
     let lock = backend.wait_event_type.as_deref() == Some("Lock");
-    Cell::toned(crate::text::one_line(&words), if lock { Tone::Warning } else { Tone::Plain })
+    Cell::toned(text::one_line(&words), if lock { Tone::Warning } else { Tone::Plain })
 }
 
-/// How long the current query has run; `None` if it has ended.
-fn running(context: &Context<'_>, backend: &Backend) -> Option<f64> {
-    backend.state.filter(|state| matches!(state, State::Active | State::FastpathFunctionCall))?;
-    context.age(backend.query_start)
+fn is_running(backend: &Backend) -> bool {
+    matches!(backend.state, Some(State::Active | State::FastpathFunctionCall))
 }
 
 fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
@@ -204,12 +181,12 @@ fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
         // A process without a client has no state; the state of another role's session is hidden.
         return match backend.backend_type.as_deref() {
             _ if context.is_hidden(backend) => Cell::toned("hidden", Tone::Dim),
-            Some(kind) => Cell::toned(crate::text::one_line_prefix(kind, 100), Tone::Dim),
+            Some(kind) => Cell::toned(text::one_line_prefix(kind, 100), Tone::Dim),
             None => Cell::none(),
         };
     };
-    if let Some((tag, _)) = request(context, backend) {
-        let lock = object_first(context.wait_label(&tag, backend.pid));
+    if let Some((queue, _)) = request(context, backend) {
+        let lock = object_first(context.wait_label(&queue.tag, backend.pid));
         return Cell::plain(fit_names(format!("Lock {lock}"), room));
     }
     let words = if usize::from(room) >= state.as_str().len() { state.as_str() } else { short_state(state) };
@@ -221,7 +198,7 @@ const ROOM_FOR_USERS: u16 = 19;
 
 /// `app@web-3`; in a narrow column the application, or else the user, or else the address. The rule is the same for the
 /// whole column.
-pub(in crate::app::panes) fn who(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
+pub(super) fn who(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     let who = context.who(backend);
     let is_client = matches!(backend.backend_type.as_deref(), None | Some("client backend" | "walsender"));
     if room >= ROOM_FOR_USERS || !is_client {
@@ -229,16 +206,14 @@ pub(in crate::app::panes) fn who(context: &Context<'_>, backend: &Backend, room:
     }
     let names = [&backend.application, &backend.user, &backend.client];
     let name = names.into_iter().filter_map(|name| name.as_deref()).find(|name| !name.is_empty());
-    name.map_or_else(Cell::default, |name| Cell::plain(crate::text::one_line_prefix(name, 100)))
+    name.map_or_else(Cell::default, |name| Cell::plain(text::one_line_prefix(name, 100)))
 }
 
 fn wait_classes(context: &Context<'_>) -> Line {
     const CLASSES: [&str; 6] = ["CPU", "Lock", "LWLock", "IO", "IPC", "Client"];
-    let active =
-        |backend: &&Backend| matches!(backend.state, Some(State::Active | State::FastpathFunctionCall));
     let mut counts = [0u32; CLASSES.len()];
     let (mut other, mut others) = (0u32, BTreeSet::new());
-    for backend in context.snapshot.backends.last_rows().iter().filter(active) {
+    for backend in context.snapshot.backends.last_rows().iter().filter(|backend| is_running(backend)) {
         let class = backend.wait_event_type.as_deref().unwrap_or("CPU");
         if let Some(count) =
             CLASSES.iter().position(|known| *known == class).and_then(|at| counts.get_mut(at))
@@ -262,7 +237,7 @@ fn wait_classes(context: &Context<'_>) -> Line {
     // A VACUUM that waits for a buffer pin is the only session of its class, and waits for another session.
     let class = others.first().filter(|_| others.len() == 1).map_or("other", |class| *class);
     if other > 0 {
-        line.push(format!(" {} {other}", crate::text::one_line_prefix(class, 20)), Tone::Plain);
+        line.push(format!(" {} {other}", text::one_line_prefix(class, 20)), Tone::Plain);
     }
     line
 }
@@ -274,8 +249,8 @@ pub(super) fn root_state(context: &Context<'_>, party: Party, room: usize) -> Ce
     match party {
         Party::Prepared(xact) => match context.prepared(xact) {
             Some(row) => {
-                let age = context.age(row.prepared).map(crate::text::age).unwrap_or_default();
-                Cell::toned(format!("prepared {age} '{}'", crate::text::one_line(&row.gid)), Tone::Critical)
+                let age = context.age(row.prepared).map(text::age).unwrap_or_default();
+                Cell::toned(format!("prepared {age} '{}'", text::one_line(&row.gid)), Tone::Critical)
             }
             None => Cell::toned("prepared transaction", Tone::Critical),
         },
@@ -293,16 +268,16 @@ pub(super) fn root_state(context: &Context<'_>, party: Party, room: usize) -> Ce
 fn backend_state(context: &Context<'_>, backend: &Backend, room: usize) -> Cell {
     let Some(state) = backend.state else {
         let kind = backend.backend_type.as_deref().unwrap_or("hidden from this role");
-        return Cell::toned(crate::text::one_line(kind), Tone::Plain);
+        return Cell::toned(text::one_line(kind), Tone::Plain);
     };
-    let since = context.age(backend.state_change).map(crate::text::age).unwrap_or_default();
+    let since = context.age(backend.state_change).map(text::age).unwrap_or_default();
     let words = if room >= state.as_str().len() + 16 { state.as_str() } else { short_state(state) };
     let own = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
         // "Client/ClientRead" applies to every idle session.
         (Some("Client"), Some("ClientRead")) | (None, _) => String::new(),
         (Some(kind), event) => format!(" {kind}/{}", event.unwrap_or("?")),
     };
-    Cell::toned(crate::text::one_line(&format!("{words} {since}{own}")), state_tone(state))
+    Cell::toned(text::one_line(&format!("{words} {since}{own}")), state_tone(state))
 }
 
 pub(super) fn state_value<'a>(context: &Context<'a>, party: Party) -> Value<'a> {

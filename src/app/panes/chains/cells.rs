@@ -47,10 +47,6 @@ fn guide(row: ChainRow, room: usize) -> String {
     }
 }
 
-pub(super) fn age(seconds: f64) -> Cell {
-    Cell::plain(crate::text::age(seconds))
-}
-
 pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
     let Some((node, waiter)) = place.node.zip(place.waiter) else {
         return root_state(context, place.party, usize::from(room));
@@ -87,9 +83,8 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
 fn rows_of_run(context: &Context<'_>, place: Place<'_>) -> String {
     let number = crate::text::count(place.row.folded.into());
     let awaited = |node: &TreeNode| {
-        let (queue, _) = node.waits?;
-        let tag = &context.view.graph.queues.get(queue)?.tag;
-        Some(contended(context.awaited(tag, node.party.pid())))
+        let (queue, _) = context.waiter_at(node)?;
+        Some(contended(context.awaited(&queue.tag, node.party.pid())))
     };
     let mut tags = forest::run(&context.view.graph.tree, place.row.at as usize).map(awaited);
     let first = tags.next().flatten().filter(|tag| tag.locktype() == LockType::Tuple);

@@ -1,5 +1,5 @@
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, in_or_ago, number, of, party, state, words};
+use crate::app::detail::{ago, field, fields, heading, in_or_ago, number, of, party, session, state, words};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::RowId;
 use crate::app::panes::cell::job_tone;
@@ -43,7 +43,7 @@ fn state_line(context: &Context<'_>, row: &TaskRow) -> Line {
         _ if row.execution.is_some() => format!(": {past}{}", evidence(row, context.snapshot)),
         _ => String::new(),
     };
-    state(row.state.as_str(), job_tone(row.state), why)
+    state((row.state.as_str(), job_tone(row.state)), why)
 }
 
 fn is_unserved(context: &Context<'_>, row: &TaskRow) -> bool {
@@ -53,10 +53,8 @@ fn is_unserved(context: &Context<'_>, row: &TaskRow) -> bool {
 }
 
 fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {
-    let next = task.next_run_at.map(|at| {
-        let seconds = (at - context.snapshot.taken_at).as_seconds_f64();
-        format!("{} ({})", in_or_ago(seconds), context.time_of_day(at))
-    });
+    let next =
+        task.next_run_at.map(|at| format!("{} ({})", in_or_ago(context.until(at)), context.time_of_day(at)));
     let enabled = task.enabled.map(|enabled| if enabled { "yes" } else { "no" }.to_owned());
     let mut lines = vec![
         fields(&[
@@ -98,14 +96,8 @@ fn running(context: &Context<'_>, row: &TaskRow, execution: &Execution) -> Vec<L
         let same = |started: Option<Timestamp>| {
             execution.backend_start.zip(started).is_none_or(|(logged, seen)| logged == seen)
         };
-        let alive = context.backend(pid).filter(|backend| same(backend.backend_start));
-        let words = if alive.is_some() {
-            party(context, Party::Backend(pid))
-        } else {
-            format!("{pid}, which has ended")
-        };
-        let tone = if alive.is_some() { Tone::Plain } else { Tone::Warning };
-        lines.push(field("session", words, tone));
+        let is_alive = context.backend(pid).is_some_and(|backend| same(backend.backend_start));
+        lines.push(session(context, pid, is_alive, Tone::Warning));
     }
     lines.retain(|line| line.spans.len() > 1 || line.spans.iter().any(|span| span.tone == Tone::Title));
     lines

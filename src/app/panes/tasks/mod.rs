@@ -9,114 +9,95 @@ mod detail;
 
 use std::borrow::Cow;
 
-use super::column::{BEAT, TABLE, TRY, WORKER, pane_rows};
-use super::{Row, RowId};
+use super::cell::{attempts, job_tone, used_up};
+use super::column::{BEAT, Listed, TABLE, TRY, WORKER, listed_rows};
+use super::definition::{Definition, Read};
+use super::facts::{Fact, is_unsearched, more_unread, stale};
+use super::{Cell, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::app::panes::cell::{bar, job_tone};
-use crate::app::panes::column::Columns;
-use crate::app::panes::definition::{Definition, Read};
-use crate::app::panes::facts::{Fact, is_unsearched, stale};
-use crate::app::panes::{Cell, Rows, Value};
 use crate::model::task::{Execution, JobState, Schedule, TaskId, TaskRow};
 use crate::order::Order;
 use crate::text;
 
-pane_rows! {
-    Tasks<'a> = &'a TaskRow,
-    |context, row| context.view.tasks.rows.get(row.at()?),
-    |row| RowId::Task(row.task, row.again)
-}
+listed_rows!(Tasks = TaskRow, |context| &context.view.tasks.rows, |row| RowId::Task(row.task, row.again));
 
-static COLUMNS: Columns<Tasks> = Columns {
-    shown: &[
-        Column::state(("STATE", "state", "state of the task; each is explained below"), (8, 8), |row, _| {
-            (row.state.as_str(), job_tone(row.state))
-        }),
-        Column::sorted(
-            ("TASK", "task", "name of the task"),
-            (18, 36),
-            |row, context, _| Cell::server(Some(&row.name(context.snapshot))),
-            |row, context| Value::Text(Cow::Owned(row.name(context.snapshot).to_string())),
-        ),
-        Column::worker(WORKER, (12, 24), |row, context| execution(context, row)?.worker.as_deref()),
-        Column::age(("RUN", "run", "how long it has run"), (6, 6), Tone::Plain, |row, context| {
-            row.age(context.snapshot)
-        }),
-        Column::sorted(
-            ("LIMIT", "limit", "its timeout"),
-            (6, 6),
-            |row, context, _| limit(context, row),
-            |row, _| Value::Number(row.limit),
-        )
-        .right(),
-        Column::sorted(
-            ("OF LIMIT", "gauge", "how much of its timeout is used up"),
-            (14, 22),
-            |row, context, room| gauge(context, row, room),
-            |row, context| {
-                Value::number(row.age(context.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
-            },
-        )
-        .rank(4),
-        Column::sorted(
-            ("NEXT", "next", "time until it is due, or since"),
-            (11, 11),
-            |row, context, _| next(context, row),
-            |row, context| Value::number(row.due_in(context.snapshot)),
-        )
-        .right()
-        .rank(1),
-        Column::age(("LAST", "last", "since its last run began"), (6, 6), Tone::Dim, |row, context| {
-            context.age(schedule(context, row)?.last_run_at)
-        })
-        .rank(3),
-        Column::sorted(
-            ("PID", "pid", "the session that holds its key"),
-            (7, 8),
-            |row, _, _| holder(row),
-            |row, _| Value::whole(row.holder.map(i64::from)),
-        )
-        .rank(2),
-        Column::cell(TRY, (4, 5), |row, context, _| {
-            attempts(context, row).map_or_else(Cell::none, Cell::plain)
-        })
-        .right()
-        .rank(5),
-        Column::age(BEAT, (6, 6), Tone::Dim, |row, context| {
-            context.age(execution(context, row)?.heartbeat_at)
-        })
-        .rank(6),
-        Column::age(
-            ("RETRY", "retry", "pause before a failed attempt is repeated; longer each time"),
-            (5, 6),
-            Tone::Dim,
-            |row, context| schedule(context, row)?.retry_delay,
-        )
-        .rank(10),
-        Column::text(("TYPE", "type", "its type"), (8, 14), |row, context| {
-            schedule(context, row)?.kind.as_deref()
-        })
-        .rank(7),
-        Column::text(("CRON", "cron", "its schedule"), (12, 16), |row, context| {
-            schedule(context, row)?.cron.as_deref()
-        })
-        .rank(8),
-        Column::text(TABLE, (14, 0), |row, context| {
-            row.set(context.snapshot).map(|set| &*set.tables.schedules)
-        })
+static COLUMNS: &[Column] = &[
+    Column::state("state of the task; each is explained below", 8, |row, _| {
+        (row.state.as_str(), job_tone(row.state))
+    }),
+    Column::sorted(
+        ("TASK", "task", "name of the task"),
+        (18, 36),
+        |row, context, _| Cell::server(Some(&row.name(context.snapshot))),
+        |row, context| Value::Text(Cow::Owned(row.name(context.snapshot).to_string())),
+    ),
+    Column::worker(WORKER, (12, 24), |row, context| execution(context, row)?.worker.as_deref()),
+    Column::age(("RUN", "run", "how long it has run"), (6, 6), Tone::Plain, |row, context| {
+        row.age(context.snapshot)
+    }),
+    Column::sorted(
+        ("LIMIT", "limit", "its timeout"),
+        (6, 6),
+        |row, context, _| limit(context, row),
+        |row, _| Value::Number(row.limit),
+    )
+    .right(),
+    Column::sorted(
+        ("OF LIMIT", "gauge", "how much of its timeout is used up"),
+        (14, 22),
+        |row, context, room| gauge(context, row, room),
+        |row, context| {
+            Value::number(row.age(context.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
+        },
+    )
+    .rank(4),
+    Column::sorted(
+        ("NEXT", "next", "time until it is due, or since"),
+        (11, 11),
+        |row, context, _| next(context, row),
+        |row, context| Value::number(row.due_in(context.snapshot)),
+    )
+    .right()
+    .rank(1),
+    Column::since(("LAST", "last", "since its last run began"), (6, 6), Tone::Dim, |row, context| {
+        schedule(context, row)?.last_run_at
+    })
+    .rank(3),
+    Column::sorted(
+        ("PID", "pid", "the session that holds its key"),
+        (7, 8),
+        |row, _, _| holder(row),
+        |row, _| Value::whole(row.holder.map(i64::from)),
+    )
+    .rank(2),
+    Column::cell(TRY, (4, 5), |row, context, _| tries(context, row)).right().rank(5),
+    Column::since(BEAT, (6, 6), Tone::Dim, |row, context| execution(context, row)?.heartbeat_at).rank(6),
+    Column::age(
+        ("RETRY", "retry", "pause before a failed attempt is repeated; longer each time"),
+        (5, 6),
+        Tone::Dim,
+        |row, context| schedule(context, row)?.retry_delay,
+    )
+    .rank(10),
+    Column::text(("TYPE", "type", "its type"), (8, 14), |row, context| {
+        schedule(context, row)?.kind.as_deref()
+    })
+    .rank(7),
+    Column::text(("CRON", "cron", "its schedule"), (12, 16), |row, context| {
+        schedule(context, row)?.cron.as_deref()
+    })
+    .rank(8),
+    Column::text(TABLE, (14, 0), |row, context| row.set(context.snapshot).map(|set| &*set.tables.schedules))
         .rank(9)
         .kept_where(|context| context.snapshot.task_sets.len() > 1),
-    ],
-    others: &[],
-};
+];
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| {
         rows.order_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)));
     },
     is_there: Some(|_, snapshot| is_unsearched(snapshot) || !snapshot.task_sets.is_empty()),
-    search: Some(|snapshot| &snapshot.detection.tables),
     absent: Some("no task tables here; [tables] in the config can name some"),
     empty: "no scheduled tasks",
     facts: |context, _| facts(context),
@@ -129,7 +110,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     name,
     label,
     detail: |context, id, _| detail::lines(context, id),
-    ..Definition::new(("Tasks", "a task"), &COLUMNS, |context, _| Row::all(context.view.tasks.rows.len()))
+    ..Definition::new(("Tasks", "a task"), &COLUMNS, Tasks::rows)
 };
 
 fn schedule<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a Schedule> {
@@ -175,15 +156,12 @@ fn next(context: &Context<'_>, row: &TaskRow) -> Cell {
 
 /// `█████▌░░░  61%`: the share of its time limit that a run has used.
 fn gauge(context: &Context<'_>, row: &TaskRow, room: u16) -> Cell {
-    let Some(share) = row.age(context.snapshot).filter(|_| row.limit > 0.0).map(|age| age / row.limit) else {
-        return Cell::none();
-    };
-    let tone = if share >= 1.0 { Tone::Warning } else { Tone::Plain };
-    Cell::toned(bar(share, room), tone)
+    let age = row.age(context.snapshot).filter(|_| row.limit > 0.0);
+    age.map_or_else(Cell::none, |age| used_up(age / row.limit, room))
 }
 
 /// `2/3`: the running attempt or the number of failed attempts, and the maximum.
-fn attempts(context: &Context<'_>, row: &TaskRow) -> Option<String> {
+fn tries(context: &Context<'_>, row: &TaskRow) -> Cell {
     let attempt = if let Some(execution) = row.execution(context.snapshot) {
         execution.attempt
     } else {
@@ -191,12 +169,7 @@ fn attempts(context: &Context<'_>, row: &TaskRow) -> Option<String> {
         // After a task was given up and started again, it counts from zero; the log has the actual number.
         failed.max(Some(i64::from(row.streak.attempts))).filter(|failed| *failed > 0)
     };
-    let most = row.schedule(context.snapshot).and_then(|task| task.max_attempts);
-    match (attempt, most) {
-        (Some(attempt), Some(most)) => Some(format!("{attempt}/{most}")),
-        (Some(attempt), None) => Some(attempt.to_string()),
-        (None, _) => None,
-    }
+    attempts(attempt, row.schedule(context.snapshot).and_then(|task| task.max_attempts))
 }
 
 fn holder(row: &TaskRow) -> Cell {
@@ -238,9 +211,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts.extend(urgent);
     let doubtful = [JobState::LeftOver, JobState::Settling, JobState::Unknown];
     facts.extend(doubtful.into_iter().filter_map(|state| count(context, state)));
-    if context.snapshot.task_sets.iter().any(|set| set.tasks_cut) {
-        facts.push(("more are not read".to_owned(), Tone::Warning));
-    }
+    facts.extend(more_unread(context.snapshot.task_sets.iter().any(|set| set.tasks_cut)));
     if context.snapshot.task_sets.iter().any(|set| set.running_cut) {
         facts.push(("older executions are not read".to_owned(), Tone::Warning));
     }
