@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use super::check_input::CheckInput;
-use super::{Finding, LIMIT, Severity, Subject};
+use super::{Finding, LIMIT, Severity, Subject, short};
 use crate::model::adapter::{
     Choice, InstallationRows, JobRow, JobState, Part, Proof, QueueRow, QueueState, ScheduleState, TermState,
 };
 use crate::model::section::Observed;
-use crate::model::{Text, Timestamp, adapter};
+use crate::model::{Text, adapter};
 use crate::order::Order;
 use crate::text;
 
@@ -50,12 +50,10 @@ fn lost_jobs(
     let source = source_name(rows);
     let job = job_name(first);
     let (state, proof) = (first.judged.state.as_str(), first.judged.proof.as_str());
+    let many = text::count(lost.len() as u64);
     let what = match lost.len() {
         1 => format!("{source}: job {job} is {state} ({proof})"),
-        many => format!(
-            "{source}: {} jobs are lost, including {job} ({state} by {proof})",
-            text::count(many as u64)
-        ),
+        _ => format!("{source}: {many} jobs are lost, including {job} ({state} by {proof})"),
     };
     let back = first.comes_back.as_ref().map(|back| format!("recovery: {back}"));
     let is_late = lost.iter().any(|row| row.judged.state == JobState::Late);
@@ -73,8 +71,8 @@ fn unserved_queue<'a>(
     rows: &InstallationRows,
     queues: impl Iterator<Item = &'a QueueRow>,
 ) -> Option<Finding> {
-    let (now, overdue) = (look.snapshot.taken_at, look.thresholds.task_overdue);
-    let age = |row: &QueueRow| row.oldest_at.map(|oldest| (now - oldest).as_seconds_f64());
+    let overdue = look.thresholds.task_overdue;
+    let age = |row: &QueueRow| row.oldest_at.map(|oldest| look.age(oldest));
     let unserved: Vec<&QueueRow> = queues.filter(|row| row.state == QueueState::Unserved).collect();
     let worst = unserved.iter().filter(|row| age(row).is_some_and(|age| age > overdue));
     let worst = worst.min_by_key(|row| row.oldest_at)?;
@@ -134,9 +132,9 @@ fn endless_leases(look: &CheckInput<'_>) -> Vec<Finding> {
         };
         let lease = leases.get(at)?;
         let since = lease.acquired_at.filter(|at| look.age(*at) >= look.thresholds.task_timeout)?;
-        let short = |words: &str| text::fit(&text::one_line_prefix(words, 80), 40).into_owned();
-        let (source, id) = (short(&row.source), short(&lease.id));
-        let owner = short(lease.owner.as_deref().unwrap_or("an unknown holder"));
+        let name = |words: &str| text::fit(&text::one_line_prefix(words, 80), 40).into_owned();
+        let (source, id) = (name(&row.source), name(&lease.id));
+        let owner = name(lease.owner.as_deref().unwrap_or("an unknown holder"));
         let age = text::duration(look.age(since));
         let summary = format!("{source}: lease {id} is held by {owner} for {age}, and never expires");
         let finding = Finding::new("adapter_lease", Severity::Warning, summary, Subject::JobLease(row.id));
@@ -193,12 +191,11 @@ fn stale_parts(rows: &InstallationRows) -> Option<Finding> {
 }
 
 fn job_name(row: &JobRow) -> String {
-    let name = row.job.name.as_deref().unwrap_or(&row.job.id);
-    text::fit(&text::one_line_prefix(name, 60), 60).into_owned()
+    short(row.job.name.as_deref().unwrap_or(&row.job.id), 60)
 }
 
 fn source_name(rows: &InstallationRows) -> String {
-    text::fit(&text::one_line_prefix(&rows.installation.label(), 40), 40).into_owned()
+    short(&rows.installation.label(), 40)
 }
 
 /// `no leader: its lease expired 5m ago`, if the leader has a lease.
@@ -248,7 +245,7 @@ fn kept_keys(rows: &InstallationRows, its: &[&JobRow]) -> Vec<Finding> {
             many => format!("{} listed jobs wait for it", text::count(*many as u64)),
         };
         let (state, proof) = (row.judged.state.as_str(), row.judged.proof.as_str());
-        let key = text::fit(&text::one_line_prefix(key, 60), 60).into_owned();
+        let key = short(key, 60);
         let summary = format!(
             "{}: job {} is {state} ({proof}) and keeps {key}: {what}",
             source_name(rows),
@@ -266,12 +263,10 @@ fn stuck_jobs(rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
     let stuck: Vec<&&JobRow> = its.iter().filter(|row| row.job.stuck.is_some()).collect();
     let first = stuck.first()?;
     let (source, job) = (source_name(rows), job_name(first));
+    let many = text::count(stuck.len() as u64);
     let summary = match stuck.len() {
         1 => format!("{source}: job {job} will not continue without help"),
-        many => {
-            let many = text::count(many as u64);
-            format!("{source}: {many} jobs will not continue without help, including {job}")
-        }
+        _ => format!("{source}: {many} jobs will not continue without help, including {job}"),
     };
     let reason = text::one_line_prefix(first.job.stuck.as_deref().unwrap_or_default(), 200);
     let finding = Finding::new("adapter_stuck", Severity::Warning, summary, Subject::Job(first.id));
@@ -281,7 +276,7 @@ fn stuck_jobs(rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
 
 /// `Solid Queue: 3 jobs are blocked by a limit that expired 12m4s ago, including Mail (orders/7)`
 fn expired_limits(look: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
-    let age = |row: &JobRow| age(look, row.judged.since);
+    let age = |row: &JobRow| row.judged.since.map(|since| look.age(since));
     // Until then its system frees it automatically, so there is nothing to report.
     let limit = |row: &JobRow| row.job.limit.unwrap_or(look.thresholds.task_overdue);
     let is_over = |row: &&&JobRow| {
@@ -295,15 +290,12 @@ fn expired_limits(look: &CheckInput<'_>, rows: &InstallationRows, its: &[&JobRow
     let ago = text::duration(age(first).unwrap_or_default());
     let key =
         first.job.concurrency_key.as_deref().map(|key| format!(" ({})", text::one_line_prefix(key, 60)));
-    let key = key.unwrap_or_default();
+    let (key, many) = (key.unwrap_or_default(), text::count(all.len() as u64));
     let summary = match all.len() {
         1 => format!("{source}: job {job} is blocked by a limit that expired {ago} ago{key}"),
-        many => {
-            let many = text::count(many as u64);
-            format!(
-                "{source}: {many} jobs are blocked by a limit that expired {ago} ago, including {job}{key}"
-            )
-        }
+        _ => format!(
+            "{source}: {many} jobs are blocked by a limit that expired {ago} ago, including {job}{key}"
+        ),
     };
     let finding = Finding::new("adapter_asleep", Severity::Warning, summary, Subject::Job(first.id));
     Some(Finding { since: first.judged.since, ..finding.about(comes_back(first)) })
@@ -325,17 +317,14 @@ fn not_made_due(
     let all: Vec<&&JobRow> = its.iter().filter(is_late).collect();
     let first = all.iter().min_by_key(|row| row.job.due_at)?;
     let (source, job) = (source_name(rows), job_name(first));
-    let longest = text::duration(late(first).unwrap_or_default());
+    let (longest, many) = (text::duration(late(first).unwrap_or_default()), text::count(all.len() as u64));
     let summary = match all.len() {
         1 => format!(
             "{source}: scheduled job {job} was due {longest} ago, but has not been put into its queue"
         ),
-        many => {
-            let many = text::count(many as u64);
-            format!(
-                "{source}: {many} scheduled jobs were due up to {longest} ago, but have not been put into their queues"
-            )
-        }
+        _ => format!(
+            "{source}: {many} scheduled jobs were due up to {longest} ago, but have not been put into their queues"
+        ),
     };
     let finding = Finding::new("adapter_asleep", Severity::Warning, summary, Subject::Job(first.id));
     let about = leaderless(look, place, rows).unwrap_or_default();
@@ -371,10 +360,6 @@ fn comes_back(row: &JobRow) -> String {
     row.comes_back.as_ref().map(|back| format!("recovery: {back}")).unwrap_or_default()
 }
 
-fn age(look: &CheckInput<'_>, since: Option<Timestamp>) -> Option<f64> {
-    Some((look.snapshot.taken_at - since?).as_seconds_f64())
-}
-
 /// A job is close to its limit from this share of it on.
 const CLOSE: f64 = 0.8;
 
@@ -393,12 +378,10 @@ fn close_to_limit(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) 
     let (first, ran, limit) = *all.first()?;
     let (source, job) = (source_name(rows), job_name(first));
     let time = format!("{} of {}", text::duration(ran), text::duration(limit));
+    let many = text::count(all.len() as u64);
     let summary = match all.len() {
         1 => format!("{source}: job {job} has run for {time}"),
-        many => {
-            let many = text::count(many as u64);
-            format!("{source}: {many} jobs have used 80 % of their time limit or more, {job} for {time}")
-        }
+        _ => format!("{source}: {many} jobs have used 80 % of their time limit or more, {job} for {time}"),
     };
     let adapter = &rows.installation.adapter;
     let then = adapter.comes_back(Proof::Lease).or_else(|| adapter.comes_back(Proof::Age));
@@ -409,9 +392,7 @@ fn close_to_limit(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) 
 
 /// A running job that is close to its limit, its run time when it was read, and its limit, in seconds.
 fn run_and_limit<'a>(rows: &InstallationRows, row: &'a JobRow) -> Option<(&'a JobRow, f64, f64)> {
-    let adapter = &rows.installation.adapter;
-    let of_all = || adapter.age_limit();
-    let limit = row.job.limit.or_else(of_all)?;
+    let limit = row.job.limit.or_else(|| rows.installation.adapter.age_limit())?;
     let read_at = rows.jobs.get(&Part::Running)?.section.taken_at?;
     let ran = (read_at - row.job.started_at?).as_seconds_f64();
     let is_close = matches!(row.judged.state, JobState::Running | JobState::Unknown) && ran >= CLOSE * limit;

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::check_input::{CheckInput, party_text};
-use super::{Finding, LIMIT, Severity, waits};
+use super::{Finding, Severity, listed, waits};
 use crate::model::awaited_locks::held_up;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::KEPT;
@@ -24,10 +24,8 @@ const KEEPS: &str = " runs other statements";
 /// warning if it is idle in transaction, waits for what may never come, or a session has waited for too long.
 pub(super) fn root_blockers(look: &CheckInput<'_>) -> Vec<Finding> {
     let held = held_locks(look);
-    let backends = || look.blocking_roots().filter(|root| matches!(root.party, Party::Backend(_)));
-    let listed = backends().take(LIMIT).map(|root| root_finding(look, root, held.get(&root.party).copied()));
-    let left_out = backends().count().saturating_sub(LIMIT);
-    listed.chain(Finding::more(ROOT_BLOCKER, left_out)).collect()
+    let backends = look.blocking_roots().filter(|root| matches!(root.party, Party::Backend(_)));
+    listed(ROOT_BLOCKER, backends, |root| root_finding(look, root, held.get(&root.party).copied()))
 }
 
 /// `4312 leads scheduler, 2 sessions wait to lead`, `3 sessions wait for a permit of exports`. A lease has its own finding.
@@ -47,11 +45,7 @@ pub(super) fn normal_waits(look: &CheckInput<'_>) -> Vec<Finding> {
         let finding = Finding::new(check, Severity::Info, summary, look.subject(root.party));
         Some(Finding { since: root.longest_wait, ..finding.about(look.about(root.party.pid(), None)) })
     };
-    let mut findings: Vec<Finding> = look.graph.roots.iter().filter_map(finding).collect();
-    let left_out = findings.len().saturating_sub(LIMIT);
-    findings.truncate(LIMIT);
-    findings.extend(Finding::more(LEADER, left_out));
-    findings
+    listed(LEADER, look.graph.roots.iter().filter_map(finding), |finding| finding)
 }
 
 /// `1 session waits`, `3 sessions wait`
@@ -270,8 +264,7 @@ pub(super) fn convoys(look: &CheckInput<'_>) -> Vec<Finding> {
         }
     }
     convoys.order_by_key(|(behind, _, waiter)| (std::cmp::Reverse(*behind), waiter.wait_start, waiter.pid));
-    let left_out = convoys.len().saturating_sub(LIMIT);
-    let listed = convoys.into_iter().take(LIMIT).map(|(behind, queue, waiter)| {
+    listed(CONVOY, convoys.into_iter(), |(behind, queue, waiter)| {
         let who = party_text(waiter.party);
         let age = look.age_text(waiter.wait_start);
         let holder = queue.holders.first().map(|holder| holder.party.pid());
@@ -296,8 +289,7 @@ pub(super) fn convoys(look: &CheckInput<'_>) -> Vec<Finding> {
             ..finding
         }
         .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))
-    });
-    listed.chain(Finding::more(CONVOY, left_out)).collect()
+    })
 }
 
 /// Merges a convoy and the root that it waits for into one finding. If the root is active, and cancelling the request at

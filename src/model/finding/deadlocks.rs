@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 use super::check_input::{CheckInput, parties_text, party_text};
-use super::{Finding, LIMIT, Severity, Subject};
+use super::{Finding, LIMIT, Severity, Subject, listed};
 use crate::model::lock_name::LockNames;
 use crate::model::output::{Channel, shown};
 use crate::model::snapshot::Snapshot;
@@ -179,8 +179,7 @@ pub(super) fn broken_deadlocks(look: &CheckInput<'_>) -> Vec<Finding> {
 
 /// A cycle of the wait graph: a deadlock that the server has not broken yet (it checks after `deadlock_timeout`).
 pub(super) fn cycles(look: &CheckInput<'_>) -> Vec<Finding> {
-    let cycles = &look.graph.cycles;
-    let listed = cycles.iter().take(LIMIT).filter_map(|cycle| {
+    listed("cycle", look.graph.cycles.iter(), |cycle| {
         let parties = parties_text(cycle);
         let subject = look.subject(*cycle.first()?);
         let summary = format!("deadlock: {parties} wait for each other");
@@ -189,6 +188,5 @@ pub(super) fn cycles(look: &CheckInput<'_>) -> Vec<Finding> {
         let who = cycle.iter().filter_map(|party| Some(words::who(look.backend(party.pid())?)));
         let finding = finding.about(who.take(4).collect::<Vec<_>>().join(" and "));
         Some(Finding { blocked, help: Some("cancel"), ..finding })
-    });
-    listed.chain(Finding::more("cycle", cycles.len().saturating_sub(LIMIT))).collect()
+    })
 }

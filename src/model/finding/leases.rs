@@ -2,7 +2,7 @@
 
 use super::blockers::wait_words;
 use super::check_input::CheckInput;
-use super::{Finding, LIMIT, Severity, Subject};
+use super::{Finding, SINGLE, Severity, Subject, listed, short};
 use crate::model::id_generator;
 use crate::model::lease::{LeaseRow, LeaseState, redis_id};
 use crate::model::rate_limit::{self, LimitRow, LimitState};
@@ -12,18 +12,16 @@ use crate::text;
 /// A lease with more seconds left than its term plus this was written with another clock.
 const SLACK: f64 = 2.0;
 
-/// More expired leases than this have one cause, such as the loss of all owners, and are one finding.
-const SINGLE_LEASES: usize = 3;
+/// Columns for the name of an owner, and of a lock in Redis.
+const NAME: usize = 40;
 
 /// One finding for each expired lease while they are few, and one for each lease with several owners.
 pub(super) fn leases(look: &CheckInput<'_>) -> Vec<Finding> {
-    let board = &look.leases;
-    let expired = || board.rows.iter().filter(|row| row.state == LeaseState::Expired);
-    let count = board.count(LeaseState::Expired);
-    let mut findings = if count <= SINGLE_LEASES {
-        expired().map(|row| one_expired(look, row)).collect()
-    } else {
-        many_expired(look, expired(), count)
+    let expired = look.leases.rows.iter().filter(|row| row.state == LeaseState::Expired);
+    let expired: Vec<&LeaseRow> = expired.collect();
+    let mut findings: Vec<Finding> = match expired.len() {
+        ..=SINGLE => expired.iter().map(|row| one_expired(look, row)).collect(),
+        _ => many_expired(look, &expired).into_iter().collect(),
     };
     findings.extend(lease_ahead(look));
     findings.extend(queues(look));
@@ -42,29 +40,20 @@ fn one_expired(look: &CheckInput<'_>, row: &LeaseRow) -> Finding {
     expired_lease(row, &summary).short(format!("lease {name} of {owner} expired{age} ago{waiting}"))
 }
 
-fn many_expired<'a>(
-    look: &CheckInput<'_>,
-    rows: impl Iterator<Item = &'a LeaseRow>,
-    count: usize,
-) -> Vec<Finding> {
-    let first = rows.min_by_key(|row| (row.expires_at.is_none(), row.expires_at));
-    let finding = |row: &LeaseRow| {
-        let (name, owner) = (text::one_line(&row.name), owner_words(row));
-        let age = look.age_text(row.expires_at);
-        let number = text::count(count as u64);
-        let summary =
-            format!("{number} leases expired and were not released; the first is {name} of {owner}{age} ago");
-        expired_lease(row, &summary)
-            .short(format!("{number} leases expired, first {name} of {owner}{age} ago"))
-    };
-    first.map(finding).into_iter().collect()
+fn many_expired(look: &CheckInput<'_>, rows: &[&LeaseRow]) -> Option<Finding> {
+    let row = rows.iter().min_by_key(|row| (row.expires_at.is_none(), row.expires_at))?;
+    let (name, owner) = (text::one_line(&row.name), owner_words(row));
+    let (number, age) = (text::count(rows.len() as u64), look.age_text(row.expires_at));
+    let summary =
+        format!("{number} leases expired and were not released; the first is {name} of {owner}{age} ago");
+    let short = format!("{number} leases expired, first {name} of {owner}{age} ago");
+    Some(expired_lease(row, &summary).short(short))
 }
 
 /// `lease report is held by node1 for 1m12s, 3 sessions wait for it`
 fn queues(look: &CheckInput<'_>) -> Vec<Finding> {
     let is_awaited = |row: &&LeaseRow| row.state == LeaseState::Held && row.waiting > 0;
-    let rows = || look.leases.rows.iter().filter(is_awaited);
-    let finding = |row: &LeaseRow| {
+    listed("lease_queue", look.leases.rows.iter().filter(is_awaited), |row| {
         let (name, owner) = (text::one_line(&row.name), owner_words(row));
         let age =
             row.acquired_at.map(|_| format!(" for{}", look.age_text(row.acquired_at))).unwrap_or_default();
@@ -72,9 +61,7 @@ fn queues(look: &CheckInput<'_>) -> Vec<Finding> {
         let finding =
             Finding::new("lease_queue", Severity::Info, format!("{head} for it"), Subject::Lease(row.id));
         Finding { since: row.acquired_at, ..finding.short(head) }
-    };
-    let more = Finding::more("lease_queue", rows().count().saturating_sub(LIMIT));
-    rows().take(LIMIT).map(finding).chain(more).collect()
+    })
 }
 
 /// `lease 7 of node1 ends in 1h00m, later than its term of 1.0s permits: the clock was set back`, for the one with the most
@@ -101,8 +88,7 @@ fn lease_ahead(look: &CheckInput<'_>) -> Option<Finding> {
 }
 
 fn owner_words(row: &LeaseRow) -> String {
-    let owner = row.owner.as_deref().unwrap_or("no owner");
-    text::fit(&text::one_line_prefix(owner, 40), 40).into_owned()
+    short(row.owner.as_deref().unwrap_or("no owner"), NAME)
 }
 
 fn expired_lease(row: &LeaseRow, summary: &str) -> Finding {
@@ -110,23 +96,20 @@ fn expired_lease(row: &LeaseRow, summary: &str) -> Finding {
     Finding { since: row.expires_at, ..finding }
 }
 
-const SINGLE_REDIS_LOCKS: usize = 3;
-
-const REDIS_NAME: usize = 40;
-
 /// Locks in Redis that never expire, or that no owner holds on a majority; and servers that do not answer.
 pub(super) fn redis_locks(look: &CheckInput<'_>) -> Vec<Finding> {
     let leases = &look.snapshot.systems.redis;
     let leaks = leases.rows.iter().filter(|row| row.leaks()).collect();
     let split = leases.rows.iter().filter(|row| row.standing == Standing::Split).collect();
     let mut findings = several(leaks, "redis_no_expiry", "never expire", |row| {
-        let owner = shown(&row.holder.shown());
-        format!("redis lock {} of {owner} never expires: it remains if its holder dies", shown(&row.name()))
+        let owner = short(&row.holder.shown(), NAME);
+        let name = short(&row.name(), NAME);
+        format!("redis lock {name} of {owner} never expires: it remains if its holder dies")
     });
     findings.extend(several(split, "redis_split", "are split between owners", |row| {
         format!(
             "redis lock {} is split: no owner holds it on {} of {} servers",
-            shown(&row.name()),
+            short(&row.name(), NAME),
             locktop_locks::quorum(row.servers),
             row.servers
         )
@@ -145,9 +128,9 @@ fn several(
         Finding::new(check, Severity::Warning, summary, Subject::Lease(redis_id(row)))
     };
     match rows.first() {
-        Some(first) if rows.len() > SINGLE_REDIS_LOCKS => {
-            let number = text::count(rows.len() as u64);
-            let summary = format!("{number} redis locks {do_what}; the first is {}", shown(&first.name()));
+        Some(first) if rows.len() > SINGLE => {
+            let (number, name) = (text::count(rows.len() as u64), short(&first.name(), NAME));
+            let summary = format!("{number} redis locks {do_what}; the first is {name}");
             vec![new(first, summary)]
         }
         _ => rows.into_iter().map(|row| new(row, tell(row))).collect(),
@@ -162,10 +145,6 @@ fn down(leases: &RedisLeases) -> Option<Finding> {
     Some(Finding::new("redis_down", Severity::Warning, summary, Subject::Server).short(head))
 }
 
-fn shown(name: &str) -> String {
-    text::fit(&text::one_line_prefix(name, REDIS_NAME), REDIS_NAME).into_owned()
-}
-
 const SINGLE_LIMITS: usize = 2;
 
 /// Rate limits that refuse all requests at the moment: intended, but worth reporting.
@@ -176,7 +155,7 @@ pub(super) fn full_limits(look: &CheckInput<'_>) -> Vec<Finding> {
         let finding = Finding::new("rate_limit", Severity::Info, summary, Subject::Limit(row.id));
         Finding { since: row.limit.window_start, ..finding }
     };
-    let key = |row: &LimitRow<'_>| text::fit(&text::one_line_prefix(&row.limit.key, 60), 60).into_owned();
+    let key = |row: &LimitRow<'_>| short(&row.limit.key, 60);
     let most = |row: &LimitRow<'_>| row.limit.max_requests.unwrap_or_default();
     match full.as_slice() {
         few if few.len() <= SINGLE_LIMITS => few
@@ -197,11 +176,9 @@ pub(super) fn full_limits(look: &CheckInput<'_>) -> Vec<Finding> {
 /// One finding for each generator that is ahead by more than `[thresholds] id_ahead`.
 pub(super) fn generators_ahead(look: &CheckInput<'_>) -> Vec<Finding> {
     let limit = look.thresholds.id_ahead;
-    let ahead = || {
-        id_generator::rows(look.snapshot)
-            .filter_map(move |row| Some((row, row.ahead.filter(|seconds| *seconds > limit)?)))
-    };
-    let finding = |(row, seconds): (id_generator::GeneratorRow<'_>, f64)| {
+    let ahead = id_generator::rows(look.snapshot)
+        .filter_map(|row| Some((row, row.ahead.filter(|seconds| *seconds > limit)?)));
+    listed("id_ahead", ahead, |(row, seconds)| {
         let (worker, by) = (row.id.worker, text::duration(seconds));
         let source = text::one_line(row.source);
         let summary = format!(
@@ -209,8 +186,5 @@ pub(super) fn generators_ahead(look: &CheckInput<'_>) -> Vec<Finding> {
         );
         Finding::new("id_ahead", Severity::Warning, summary, Subject::Generator(row.id))
             .short(format!("id generator {worker} is {by} ahead of the clock"))
-    };
-    let mut findings: Vec<Finding> = ahead().take(LIMIT).map(finding).collect();
-    findings.extend(Finding::more("id_ahead", ahead().count().saturating_sub(LIMIT)));
-    findings
+    })
 }

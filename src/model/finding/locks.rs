@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::check_input::CheckInput;
-use super::{Finding, LIMIT, Severity, Subject};
+use super::{Finding, Severity, Subject, listed, party_text};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::lock_key::LockKey;
@@ -46,9 +46,7 @@ pub(super) fn idle_locks(look: &CheckInput<'_>) -> Vec<Finding> {
     }
     let mut holders: Vec<_> = idle.into_values().filter(|holder| holder.locks > 0).collect();
     holders.order_by_key(|holder| (holder.since, holder.backend.pid));
-    let left_out = holders.len().saturating_sub(LIMIT);
-    let listed = holders.into_iter().take(LIMIT).filter_map(|holder| holder.finding(look));
-    listed.chain(Finding::more(IDLE_SESSION_LOCK, left_out)).collect()
+    listed(IDLE_SESSION_LOCK, holders.into_iter(), |holder| holder.finding(look))
 }
 
 /// The lock on a worker's name is held as long as the worker is alive, also while it is idle.
@@ -131,16 +129,15 @@ pub(super) fn lock_table(look: &CheckInput<'_>) -> Vec<Finding> {
     let percent = (share * 100.0).floor();
     let number = |many: usize| count(many as u64);
     let of = count(server.lock_slots.into());
-    let most = most.map(|(party, has)| (party, super::check_input::party_text(party), has));
-    let by =
-        most.as_ref().map_or_else(String::new, |(_, name, has)| format!("; {name} has {}", number(*has)));
+    let by = most.map(|(party, has)| format!("; {} has {}", party_text(party), number(has)));
+    let by = by.unwrap_or_default();
     let summary =
         format!("lock table has at least {} locks, {percent:.0}% of the guaranteed {of}{by}", number(taken));
-    let subject = most.as_ref().map_or(Subject::Server, |(party, ..)| look.subject(*party));
+    let subject = most.map_or(Subject::Server, |(party, _)| look.subject(party));
     let mut finding = Finding::new(LOCK_TABLE, severity, summary, subject)
         .short(format!("lock table has ≥{percent:.0}% of its guaranteed locks{by}"))
         .about("when it is full, statements fail with \"out of shared memory\" (53200): max_locks_per_transaction");
-    if let Some((Party::Backend(pid), _, has)) = most {
+    if let Some((Party::Backend(pid), has)) = most {
         // Terminating it would empty more than half of the table.
         let is_most = (taken - has.min(taken)) < taken / 2;
         finding = Finding { help: is_most.then_some("terminate"), ..finding.running(look.statement(pid)) };
@@ -168,8 +165,8 @@ pub fn table_fill(view: SnapshotView<'_>) -> Option<String> {
     };
     let most = most.map(|(party, has)| {
         let who = view.backend(party.pid()).map(|backend| format!(" {}", words::who(backend)));
-        let name = super::check_input::party_text(party);
-        format!(" · most: {name}{} with {}", who.unwrap_or_default(), count(has as u64))
+        let (name, who) = (party_text(party), who.unwrap_or_default());
+        format!(" · most: {name}{who} with {}", count(has as u64))
     });
     let of = count(room.into());
     (room > 0).then(|| format!("lock table: {share} of {of} entries in use{}", most.unwrap_or_default()))

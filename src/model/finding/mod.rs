@@ -111,6 +111,9 @@ pub struct Finding {
 /// Maximum number of findings of a check; the rest are only counted.
 const LIMIT: usize = 100;
 
+/// More rows in the same state than this have one cause, such as the loss of all workers, and are one finding.
+const SINGLE: usize = 3;
+
 const QUERY: usize = 200;
 
 type Check = fn(&CheckInput<'_>) -> Vec<Finding>;
@@ -244,12 +247,27 @@ impl Finding {
             _ => None,
         }
     }
+}
 
-    fn more(check: &'static str, left_out: usize) -> Option<Self> {
-        let number = crate::text::count(left_out as u64);
-        let summary = || format!("{number} more findings of {check} are not listed");
-        (left_out > 0).then(|| Self::new(check, Severity::Info, summary(), Subject::Server))
+/// The findings of a check for these rows, and one that counts the rows beyond the limit.
+fn listed<T, F: Into<Option<Finding>>>(
+    check: &'static str,
+    mut rows: impl Iterator<Item = T>,
+    mut finding: impl FnMut(T) -> F,
+) -> Vec<Finding> {
+    let mut findings: Vec<Finding> =
+        rows.by_ref().take(LIMIT).filter_map(|row| finding(row).into()).collect();
+    let left_out = rows.count() as u64;
+    if left_out > 0 {
+        let summary = format!("{} more findings of {check} are not listed", crate::text::count(left_out));
+        findings.push(Finding::new(check, Severity::Info, summary, Subject::Server));
     }
+    findings
+}
+
+/// At most `most` columns of a name from the server, as one line.
+fn short(name: &str, most: usize) -> String {
+    crate::text::fit(&crate::text::one_line_prefix(name, most), most).into_owned()
 }
 
 /// A finding that reappears within this many seconds is not new.

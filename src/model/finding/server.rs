@@ -1,9 +1,12 @@
 //! The server and what is read of it: connections, growth, unread sections, rights, and names.
 
 use std::collections::BTreeSet;
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
 
 use super::check_input::CheckInput;
-use super::{Finding, LIMIT, Severity, Subject};
+use super::{Finding, LIMIT, Severity, Subject, listed};
 use crate::model::sections::SectionRead;
 use crate::model::systems::{Source, TableRows};
 use crate::model::table::{Growth, Owner};
@@ -92,46 +95,41 @@ impl Unread<'_> {
 pub(super) fn stale_sections(look: &CheckInput<'_>) -> Vec<Finding> {
     let sections = look.snapshot.unread();
     let unread = unread(&sections);
-    let mut kinds: Vec<((&str, String), Vec<&Unread<'_>>)> = Vec::new();
-    let mut places = rustc_hash::FxHashMap::default();
-    for one in &unread {
-        let at = *places.entry(one.kind()).or_insert_with(|| {
-            kinds.push((one.kind(), Vec::new()));
-            kinds.len() - 1
-        });
-        if let Some((_, all)) = kinds.get_mut(at) {
-            all.push(one);
-        }
-    }
+    let kinds = grouped(unread.iter(), Unread::kind);
     let findings = kinds.iter().flat_map(|((_, reason), all)| match all.len() {
         ..MANY => all.iter().map(|one| stale(look, one)).collect(),
         _ => together(look, all, reason).into_iter().collect::<Vec<_>>(),
     });
-    let mut findings: Vec<_> = findings.collect();
-    let more = Finding::more("stale_section", findings.len().saturating_sub(LIMIT));
-    findings.truncate(LIMIT);
-    findings.extend(more);
-    findings
+    listed("stale_section", findings, |finding| finding)
+}
+
+/// Groups of rows with the same key, in the order of their first rows.
+fn grouped<'a, T, K: Hash + Eq + Clone>(
+    rows: impl Iterator<Item = &'a T>,
+    key: impl Fn(&'a T) -> K,
+) -> Vec<(K, Vec<&'a T>)> {
+    let mut groups: Vec<(K, Vec<&T>)> = Vec::new();
+    let mut places = FxHashMap::default();
+    for row in rows {
+        let key = key(row);
+        let at = *places.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some((_, group)) => group.push(row),
+            None => groups.push((key, vec![row])),
+        }
+    }
+    groups
 }
 
 fn unread<'a>(sections: &'a [SectionRead<'_>]) -> Vec<Unread<'a>> {
-    let mut groups: Vec<Vec<&SectionRead<'_>>> = Vec::new();
-    let mut places = rustc_hash::FxHashMap::default();
-    for read in sections {
-        // Job systems and Redis have separate findings; a failed search of the catalog is reported here.
-        if read.section == "redis" || (read.section == "adapters" && read.of.is_some()) {
-            continue;
-        }
-        let name = read.of.as_deref().unwrap_or(read.section);
-        let at = *places.entry((name, read.error.as_deref())).or_insert_with(|| {
-            groups.push(Vec::new());
-            groups.len() - 1
-        });
-        if let Some(group) = groups.get_mut(at) {
-            group.push(read);
-        }
-    }
-    groups.iter().filter_map(|group| of_group(group)).collect()
+    // Job systems and Redis have separate findings; a failed search of the catalog is reported here.
+    let is_apart = |read: &&SectionRead<'_>| {
+        read.section == "redis" || (read.section == "adapters" && read.of.is_some())
+    };
+    let name =
+        |read: &'a SectionRead<'_>| (read.of.as_deref().unwrap_or(read.section), read.error.as_deref());
+    let groups = grouped(sections.iter().filter(|read| !is_apart(read)), name);
+    groups.iter().filter_map(|(_, group)| of_group(group)).collect()
 }
 
 fn of_group<'a>(group: &[&'a SectionRead<'_>]) -> Option<Unread<'a>> {

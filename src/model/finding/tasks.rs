@@ -1,14 +1,11 @@
 //! Scheduled tasks and queue items.
 
 use super::check_input::CheckInput;
-use super::{Finding, LIMIT, Severity, Subject, workers};
+use super::{Finding, SINGLE, Severity, Subject, listed, short, workers};
 use crate::model::task::{JobState, TaskRow, evidence};
 use crate::model::words;
 use crate::model::work_queue::ItemRow;
 use crate::text;
-
-/// More overdue tasks than this have one cause, such as the loss of all workers, and are one finding.
-const SINGLE_TASKS: usize = 3;
 
 /// A task is failing after this many failures in a row.
 const FAILING: u32 = 3;
@@ -20,9 +17,8 @@ pub(super) fn tasks(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut list =
         |is: &dyn Fn(&TaskRow) -> bool, check, finding: fn(&CheckInput<'_>, &TaskRow) -> Finding| {
-            let rows = || board.rows.iter().filter(|row| is(row));
-            findings.extend(rows().take(LIMIT).map(|row| finding(look, row)));
-            findings.extend(Finding::more(check, rows().count().saturating_sub(LIMIT)));
+            let rows = board.rows.iter().filter(|row| is(row));
+            findings.extend(listed(check, rows, |row| finding(look, row)));
         };
     list(&|row| row.state == JobState::Orphan, "orphan_task", orphan);
     list(
@@ -41,7 +37,7 @@ pub(super) fn tasks(look: &CheckInput<'_>) -> Vec<Finding> {
         let takers = workers::takers_of_tasks(look);
         overdue.retain(|row| !workers::is_unserved(look, &takers, row));
     }
-    if overdue.len() <= SINGLE_TASKS {
+    if overdue.len() <= SINGLE {
         findings.extend(overdue.iter().map(|row| overdue_one(look, row)));
     } else {
         findings.extend(overdue_many(look, &overdue));
@@ -175,19 +171,15 @@ fn overdue_many(look: &CheckInput<'_>, rows: &[&TaskRow]) -> Option<Finding> {
     Some(Finding { since, ..finding.short(format!("{number} tasks overdue, first {name}{age}")) })
 }
 
-/// More lost items than this have one cause, such as the loss of all workers, and are one finding.
-const SINGLE_ITEMS: usize = 3;
-
 /// One finding for each lost item while they are few, and one if the oldest pending item is too old.
 pub(super) fn queue_items(look: &CheckInput<'_>) -> Vec<Finding> {
     let lost: Vec<&ItemRow> = look.queue.of_state(JobState::Lost).collect();
     let mut findings: Vec<Finding> = match lost.as_slice() {
-        few if few.len() <= SINGLE_ITEMS => few.iter().map(|row| lost_item(look, row)).collect(),
+        few if few.len() <= SINGLE => few.iter().map(|row| lost_item(look, row)).collect(),
         many => lost_items(look, many).into_iter().collect(),
     };
-    let doubtful: Vec<&ItemRow> = look.queue.rows.iter().filter(|row| is_item_doubtful(look, row)).collect();
-    findings.extend(doubtful.iter().take(LIMIT).map(|row| doubtful_item(look, row)));
-    findings.extend(Finding::more("lost_item", doubtful.len().saturating_sub(LIMIT)));
+    let doubtful = look.queue.rows.iter().filter(|row| is_item_doubtful(look, row));
+    findings.extend(listed("lost_item", doubtful, |row| doubtful_item(look, row)));
     findings.extend(queue_pending(look));
     findings
 }
@@ -237,10 +229,8 @@ fn item_words(look: &CheckInput<'_>, row: &ItemRow) -> (String, String, String) 
     let snapshot = look.snapshot;
     let item = row.item(snapshot);
     let worker = item.and_then(|item| item.worker.as_deref()).unwrap_or("its session");
-    let name = row.name(snapshot);
-    let name = text::one_line_prefix(&name, 60);
     let beat = item.and_then(|item| item.heartbeat_at.or(item.started_at));
-    (text::fit(&name, 60).into_owned(), text::one_line_prefix(worker, 40).into_owned(), look.age_text(beat))
+    (short(&row.name(snapshot), 60), text::one_line_prefix(worker, 40).into_owned(), look.age_text(beat))
 }
 
 fn item_finding(look: &CheckInput<'_>, row: &ItemRow, summary: &str) -> Finding {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::check_input::{CheckInput, parties_text, party_text};
-use super::{Finding, LIMIT, Severity, Subject};
+use super::{Finding, Severity, Subject, listed};
 use crate::model::awaited_locks::held_up;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::{awaits_standby, ignores_cancel};
@@ -23,9 +23,8 @@ pub(super) const LONG_WAIT: &str = "long_wait";
 pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
     let queues = look.graph.queues.iter().filter(|queue| !look.is_normal(queue));
     let mut waits: Vec<_> = queues.filter_map(|queue| longest_wait(look, queue)).collect();
-    waits.order_by_key(|wait| (wait.since, wait.waiter.pid));
-    let left_out = waits.len().saturating_sub(LIMIT);
-    let listed = waits.into_iter().take(LIMIT).map(|Wait { since, queue, waiter, others }| {
+    waits.order_by_key(|(since, _, waiter, _)| (*since, waiter.pid));
+    listed(LONG_WAIT, waits.into_iter(), |(since, queue, waiter, others)| {
         let who = party_text(waiter.party);
         let age = look.age_text(Some(since));
         let awaited = look.awaited(&queue.tag, waiter.pid);
@@ -50,8 +49,7 @@ pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
             help,
             ..finding.about(look.about(waiter.party.pid(), None)).running(look.statement(waiter.party.pid()))
         }
-    });
-    listed.chain(Finding::more(LONG_WAIT, left_out)).collect()
+    })
 }
 
 fn holds_up(queue: &Queue, waiter: &Waiter) -> bool {
@@ -65,13 +63,8 @@ fn wait_severity(queue: &Queue) -> Severity {
     if queue.holders.is_empty() { Severity::Warning } else { Severity::Info }
 }
 
-struct Wait<'a> {
-    since: Timestamp,
-    queue: &'a Queue,
-    waiter: &'a Waiter,
-    /// The number of other waits in the queue that are too long.
-    others: usize,
-}
+/// Since when, where and who waits longest, and the number of other waits in the queue that are too long.
+type Wait<'a> = (Timestamp, &'a Queue, &'a Waiter, usize);
 
 fn longest_wait<'a>(look: &CheckInput<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
     let limit = look.thresholds.wait;
@@ -80,7 +73,7 @@ fn longest_wait<'a>(look: &CheckInput<'_>, queue: &'a Queue) -> Option<Wait<'a>>
     if !queue.holders.is_empty() && queue.holders.iter().all(|holder| waits_long(look, holder)) {
         return None;
     }
-    Some(Wait { since: waiter.wait_start?, queue, waiter, others: long().count().saturating_sub(1) })
+    Some((waiter.wait_start?, queue, waiter, long().count().saturating_sub(1)))
 }
 
 /// Whether a holder waits too long itself: then its wait is reported, or one above it, or the cycle that contains them.
@@ -95,64 +88,44 @@ const WAIT_EVENT: &str = "wait_event";
 
 /// A wait event in which a session can block others or be blocked, with the server's description of it
 /// (`src/backend/utils/activity/wait_event_names.txt`).
-struct Event {
-    name: &'static str,
+struct Event<'a> {
+    name: &'a str,
     waits_for: &'static str,
-    /// A session that keeps a snapshot may be the blocker; no view shows it.
-    by_snapshot: bool,
     remedy: &'static str,
 }
 
-const EVENTS: [Event; 8] = [
-    Event {
-        name: "BufferPin",
-        waits_for: "a page that another session has pinned",
-        by_snapshot: true,
-        remedy: "an open cursor or a stopped scan pins it; terminate that session or close its cursor",
-    },
-    Event {
-        name: "SafeSnapshot",
-        waits_for: "serializable transactions that may write",
-        by_snapshot: false,
-        remedy: "SELECT pg_safe_snapshot_blocking_pids(pid) names them; it continues when they have ended",
-    },
-    Event {
-        name: "ProcSignalBarrier",
-        waits_for: "every process of the server to answer a signal",
-        by_snapshot: false,
-        remedy: "a stopped process, or one in a long loop without a check for signals, does not answer",
-    },
-    Event {
-        name: "BackendTermination",
-        waits_for: "a process to end",
-        by_snapshot: false,
-        remedy: "a terminated process has not ended yet: it rolls back, or is stopped",
-    },
-    Event {
-        name: "ReplicationSlotDrop",
-        waits_for: "a replication slot that is in use",
-        by_snapshot: false,
-        remedy: "pg_replication_slots.active_pid has it",
-    },
-    Event {
-        name: "RecoveryConflictSnapshot",
-        waits_for: "queries on this standby that need removed rows",
-        by_snapshot: true,
-        remedy: "max_standby_streaming_delay limits how long",
-    },
-    Event {
-        name: "RecoveryConflictTablespace",
-        waits_for: "queries on this standby that use a tablespace",
-        by_snapshot: false,
-        remedy: "max_standby_streaming_delay limits how long",
-    },
-    Event {
-        name: "LogicalSyncStateChange",
-        waits_for: "a worker of logical replication",
-        by_snapshot: false,
-        remedy: "the log of the subscriber has the reason why that worker does not continue",
-    },
-];
+fn event_of(row: &Backend) -> Option<Event<'_>> {
+    const STANDBY: &str = "max_standby_streaming_delay limits how long";
+    let name = row.wait_event.as_deref()?;
+    let (waits_for, remedy) = match name {
+        "BufferPin" => (
+            "a page that another session has pinned",
+            "an open cursor or a stopped scan pins it; terminate that session or close its cursor",
+        ),
+        "SafeSnapshot" => (
+            "serializable transactions that may write",
+            "SELECT pg_safe_snapshot_blocking_pids(pid) names them; it continues when they have ended",
+        ),
+        "ProcSignalBarrier" => (
+            "every process of the server to answer a signal",
+            "a stopped process, or one in a long loop without a check for signals, does not answer",
+        ),
+        "BackendTermination" => {
+            ("a process to end", "a terminated process has not ended yet: it rolls back, or is stopped")
+        }
+        "ReplicationSlotDrop" => {
+            ("a replication slot that is in use", "pg_replication_slots.active_pid has it")
+        }
+        "RecoveryConflictSnapshot" => ("queries on this standby that need removed rows", STANDBY),
+        "RecoveryConflictTablespace" => ("queries on this standby that use a tablespace", STANDBY),
+        "LogicalSyncStateChange" => (
+            "a worker of logical replication",
+            "the log of the subscriber has the reason why that worker does not continue",
+        ),
+        _ => return None,
+    };
+    Some(Event { name, waits_for, remedy })
+}
 
 /// Waits whose individual blockers the server does not report: for a buffer pin, for server processes.
 pub(super) fn wait_events(look: &CheckInput<'_>) -> Vec<Finding> {
@@ -165,9 +138,7 @@ pub(super) fn wait_events(look: &CheckInput<'_>) -> Vec<Finding> {
         .filter(|(row, _)| event_since(row).is_none_or(|since| look.age(since) >= look.thresholds.wait))
         .collect();
     waits.order_by_key(|(row, _)| (event_since(row), row.pid));
-    let left_out = waits.len().saturating_sub(LIMIT);
-    let listed = waits.into_iter().take(LIMIT).map(|(row, event)| event_finding(look, row, event));
-    listed.chain(Finding::more(WAIT_EVENT, left_out)).collect()
+    listed(WAIT_EVENT, waits.into_iter(), |(row, event)| event_finding(look, row, &event))
 }
 
 /// The server does not show the start of such a wait: it began after the statement did. A process without statements, such as the
@@ -176,7 +147,7 @@ fn event_since(row: &Backend) -> Option<crate::model::Timestamp> {
     row.query_start.or(row.state_change)
 }
 
-fn event_finding(look: &CheckInput<'_>, row: &Backend, event: &Event) -> Finding {
+fn event_finding(look: &CheckInput<'_>, row: &Backend, event: &Event<'_>) -> Finding {
     let who = perhaps(look.snapshot, row, event);
     let replayed = look.snapshot.server().and_then(|server| server.replayed_at);
     let replayed = replayed.filter(|_| row.backend_type.as_deref() == Some("startup"));
@@ -194,20 +165,17 @@ fn event_finding(look: &CheckInput<'_>, row: &Backend, event: &Event) -> Finding
     Finding { since: event_since(row), ..finding.about(about).running(look.statement(row.pid)) }
 }
 
-fn event_of(row: &Backend) -> Option<&'static Event> {
-    let name = row.wait_event.as_deref()?;
-    EVENTS.iter().find(|event| event.name == name)
-}
-
-fn perhaps(snapshot: &Snapshot, row: &Backend, event: &Event) -> String {
-    let who = if event.by_snapshot { open_snapshots(snapshot, row) } else { Vec::new() };
+fn perhaps(snapshot: &Snapshot, row: &Backend, event: &Event<'_>) -> String {
+    // A session that keeps a snapshot may be the blocker; no view shows it.
+    let is_by_snapshot = matches!(event.name, "BufferPin" | "RecoveryConflictSnapshot");
+    let who = if is_by_snapshot { open_snapshots(snapshot, row) } else { Vec::new() };
     if who.is_empty() { String::new() } else { format!("; perhaps {}", parties_text(&who)) }
 }
 
 /// `waits for a page that another session has pinned; perhaps 4312`: for a session whose blocker no view shows.
 pub fn unnamed_wait(snapshot: &Snapshot, row: &Backend) -> Option<String> {
     let event = event_of(row)?;
-    Some(format!("waits for {}{}", event.waits_for, perhaps(snapshot, row, event)))
+    Some(format!("waits for {}{}", event.waits_for, perhaps(snapshot, row, &event)))
 }
 
 /// Whether a session does nothing until another session, a client or a standby acts.

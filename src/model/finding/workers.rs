@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::check_input::CheckInput;
-use super::{Finding, LIMIT, Severity, Subject};
+use super::{Finding, Severity, Subject, listed};
 use crate::model::Timestamp;
 use crate::model::takers::{Takers, Work};
 use crate::model::task::{JobState, TaskRow};
@@ -14,86 +14,57 @@ use crate::text;
 const SHORT: usize = 40;
 const TYPES: usize = 200;
 
-struct Silent<'a> {
-    what: String,
-    subject: Subject,
-    worker: Option<&'a str>,
-    pid: Option<i32>,
-    beat: Timestamp,
-}
-
 /// Workers without heartbeats whose session is connected: stopped, swapped out, or hung.
 ///
 /// A stopped process keeps its connection, and with it the lock: for the server the task runs. Workers of the schema send a
 /// heartbeat every few seconds; one without a heartbeat for the grace period of an orphan is reported, but never as an
 /// orphan.
 pub(super) fn silent_workers(look: &CheckInput<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> =
-        silent_tasks(look).chain(silent_items(look)).map(|one| silent_finding(look, &one)).collect();
-    let more = Finding::more("silent_worker", findings.len().saturating_sub(LIMIT));
-    findings.truncate(LIMIT);
-    findings.extend(more);
-    findings
-}
-
-fn silent_since(look: &CheckInput<'_>, beat: Option<Timestamp>) -> Option<Timestamp> {
-    beat.filter(|beat| look.age(*beat) >= look.thresholds.orphan_grace)
-}
-
-fn silent_tasks<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
     let snapshot = look.snapshot;
-    let running = look.tasks.rows.iter().filter(|row| row.state == JobState::Running);
-    running.filter_map(move |row| {
+    let tasks = look.tasks.rows.iter().filter(|row| row.state == JobState::Running).filter_map(|row| {
         let execution = row.execution(snapshot)?;
         row.set(snapshot).filter(|set| set.tables.own_keys)?;
-        Some(Silent {
-            what: text::one_line_prefix(&row.name(snapshot), SHORT * 2).into_owned(),
-            subject: Subject::Task(row.task),
-            worker: execution.worker.as_deref(),
-            pid: row.holder,
-            beat: silent_since(look, execution.heartbeat_at)?,
-        })
-    })
-}
-
-fn silent_items<'a>(look: &'a CheckInput<'a>) -> impl Iterator<Item = Silent<'a>> {
-    let snapshot = look.snapshot;
-    let running = look.queue.rows.iter().filter(|row| row.state == JobState::Running);
-    running.filter_map(move |row| {
+        let what = text::one_line_prefix(&row.name(snapshot), SHORT * 2).into_owned();
+        let worker = (execution.worker.as_deref(), row.holder);
+        silent(look, (&what, Subject::Task(row.task)), worker, execution.heartbeat_at)
+    });
+    let items = look.queue.rows.iter().filter(|row| row.state == JobState::Running).filter_map(|row| {
         let item = row.item(snapshot)?;
         snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys)?;
-        Some(Silent {
-            what: format!("queue {}", text::one_line_prefix(&row.name(snapshot), SHORT * 2)),
-            subject: Subject::Item(row.id),
-            worker: item.worker.as_deref(),
-            pid: row.pid,
-            beat: silent_since(look, item.heartbeat_at)?,
-        })
-    })
+        let what = format!("queue {}", text::one_line_prefix(&row.name(snapshot), SHORT * 2));
+        let worker = (item.worker.as_deref(), row.pid);
+        silent(look, (&what, Subject::Item(row.id)), worker, item.heartbeat_at)
+    });
+    listed("silent_worker", tasks.chain(items), |finding| finding)
 }
 
 /// `long job runs on w3, without a heartbeat for 5m44s: stopped or hung`
-fn silent_finding(look: &CheckInput<'_>, one: &Silent<'_>) -> Finding {
-    let what = text::fit(&one.what, SHORT);
-    let worker = text::one_line_prefix(one.worker.unwrap_or("its worker"), SHORT * 2);
+fn silent(
+    look: &CheckInput<'_>,
+    (what, subject): (&str, Subject),
+    (worker, pid): (Option<&str>, Option<i32>),
+    beat: Option<Timestamp>,
+) -> Option<Finding> {
+    let silence = look.age(beat?);
+    if silence < look.thresholds.orphan_grace {
+        return None;
+    }
+    let what = text::fit(what, SHORT);
+    let worker = text::one_line_prefix(worker.unwrap_or("its worker"), SHORT * 2);
     let worker = text::fit(&worker, SHORT);
-    let age = text::duration(look.age(one.beat));
+    let age = text::duration(silence);
     let summary = format!("{what} runs on {worker}, without a heartbeat for {age}: stopped or hung");
-    let pid = one.pid.map_or_else(|| "its session".to_owned(), |pid| format!("its session {pid}"));
+    let pid = pid.map_or_else(|| "its session".to_owned(), |pid| format!("its session {pid}"));
     let about =
         format!("{pid} is alive and holds its lock: no other worker can run it until that session ends");
-    let finding = Finding::new("silent_worker", Severity::Warning, summary, one.subject);
-    Finding { since: Some(one.beat), ..finding.short(format!("{what}: {worker} silent {age}")).about(about) }
+    let finding = Finding::new("silent_worker", Severity::Warning, summary, subject);
+    let short = format!("{what}: {worker} silent {age}");
+    Some(Finding { since: beat, ..finding.short(short).about(about) })
 }
 
 /// One finding for each type of task and of item that is due and that none of the schema's workers takes.
 pub(super) fn unserved_types(look: &CheckInput<'_>) -> Vec<Finding> {
-    let mut findings = unserved_tasks(look);
-    findings.extend(unserved_items(look));
-    let more = Finding::more("unserved_type", findings.len().saturating_sub(LIMIT));
-    findings.truncate(LIMIT);
-    findings.extend(more);
-    findings
+    listed("unserved_type", unserved_tasks(look).into_iter().chain(unserved_items(look)), |finding| finding)
 }
 
 /// For each of the snapshot's task tables, the types that workers take. None if not known.
