@@ -23,7 +23,7 @@ use std::fmt;
 
 pub use advisory::{Act, Advisory};
 pub use form::{Also, Form, Role, Work};
-pub use object::{KINDS, Object};
+pub use object::{KINDS, Object, ObjectKind};
 pub use pieces::Unknown;
 use read::{of_query, read, unwrapped};
 pub use script::Control;

@@ -48,7 +48,8 @@ const PROC: [&str; 3] = ["pg_proc", "proname", "pronamespace"];
 const TYPE: [&str; 3] = ["pg_type", "typname", "typnamespace"];
 const ROLE: [&str; 3] = ["pg_roles", "rolname", ""];
 
-/// All kinds that a statement can name; of kinds with the same beginning, the longer one first.
+/// All kinds that a statement can name; of kinds with the same beginning, the longer one first, and of kinds in one catalog,
+/// the one whose words also stand for the others.
 pub static KINDS: [ObjectKind; 36] = [
     kind("SCHEMA", 2615, ["pg_namespace", "nspname", ""], Named::Name),
     kind("DATABASE", 1262, ["pg_database", "datname", ""], Named::Name),
@@ -74,8 +75,8 @@ pub static KINDS: [ObjectKind; 36] = [
     kind("TEXT SEARCH CONFIGURATION", 3602, ["pg_ts_config", "cfgname", "cfgnamespace"], Named::Name),
     kind("TEXT SEARCH PARSER", 3601, ["pg_ts_parser", "prsname", "prsnamespace"], Named::Name),
     kind("TEXT SEARCH TEMPLATE", 3764, ["pg_ts_template", "tmplname", "tmplnamespace"], Named::Name),
-    kind("PROCEDURAL LANGUAGE", 2612, ["pg_language", "lanname", ""], Named::Name),
     kind("LANGUAGE", 2612, ["pg_language", "lanname", ""], Named::Name),
+    kind("PROCEDURAL LANGUAGE", 2612, ["pg_language", "lanname", ""], Named::Name),
     kind("ACCESS METHOD", 2601, ["pg_am", "amname", ""], Named::Name),
     kind("FOREIGN DATA WRAPPER", 2328, ["pg_foreign_data_wrapper", "fdwname", ""], Named::Name),
     kind("FOREIGN SERVER", 1417, ["pg_foreign_server", "srvname", ""], Named::Name),
