@@ -10,11 +10,12 @@ use super::backend::{Backend, State};
 use super::lease::{Board, LeaseId};
 use super::lock::LockMode;
 use super::lock_key::LockKey;
-use super::lock_name::{Waited, asks_for_permit, waited};
 use super::snapshot::Snapshot;
 use super::snapshot_index::SnapshotIndex;
+use super::statement::redacted::speaks_of_secret;
+use super::statement::tags::{Tag, Use, tags};
 use super::wait_graph::{End, Party, Queue, Release, Root, WaitGraph};
-use super::{Text, Timestamp};
+use super::{QueryText, Text, Timestamp};
 
 /// The reason why the sessions behind a party wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,10 +69,7 @@ impl NormalWaits {
             let key = queue.tag.advisory_key();
             let lease = || keys.get(&key.filter(|_| queue.tag.database() == datid)?).copied();
             let query = |pid: i32| index.backend(snapshot, pid)?.query.as_ref();
-            let by_statements = || match waited(key?, queue.waiters.iter().map(|waiter| query(waiter.pid)))? {
-                Waited::Permit(name) => Some(NormalWait::Permit(name.into())),
-                Waited::Leader(name) => Some(NormalWait::Leader(name.into())),
-            };
+            let by_statements = || waited(key?, queue.waiters.iter().map(|waiter| query(waiter.pid)));
             let wait = lease().map(|id| NormalWait::Lease(*id)).or_else(by_statements);
             for holder in &queue.holders {
                 let is_whole = holder.modes.iter().any(|mode| mode == LockMode::Exclusive);
@@ -183,8 +181,91 @@ fn is_at_work(wait: &NormalWait, key: LockKey, backend: &Backend, now: Timestamp
             !is_open && (within(SILENT) && asks_for_permit(key, query) || within(ENTERED) && own().is_some())
         }
         NormalWait::Leader(_) => {
-            let is_elected = matches!(own(), Some(Waited::Leader(_)));
+            let is_elected = matches!(own(), Some(NormalWait::Leader(_)));
             backend.state == Some(State::Idle) && backend.xact_start.is_none() && is_elected
         }
+    }
+}
+
+/// Shown instead of a name that resembles a secret or has been redacted.
+const HIDDEN: &str = "(name hidden)";
+
+/// The permit or election that the statements of all waiters are for, by their tags; None if one is missing or differs.
+fn waited<'a>(
+    key: LockKey,
+    mut statements: impl Iterator<Item = Option<&'a QueryText>>,
+) -> Option<NormalWait> {
+    let first = statements.next()??;
+    let tag = tag(first).filter(|tag| tag.number == key)?;
+    let is_same = |other: Option<&QueryText>| other.and_then(self::tag) == Some(tag);
+    if !statements.all(is_same) {
+        return None;
+    }
+    let name = || tag.name.filter(|_| !speaks_of_secret(first.unredacted())).unwrap_or(HIDDEN).into();
+    match tag.purpose {
+        Use::Election => Some(NormalWait::Leader(name())),
+        Use::Queue => Some(NormalWait::Permit(name())),
+        Use::Lock | Use::Permits => None,
+    }
+}
+
+/// Whether the statement asks for a permit of the semaphore whose queue has this key. With many permits it has no tag.
+fn asks_for_permit(key: LockKey, statement: &QueryText) -> bool {
+    let asks = statement.unredacted().contains("CASE WHEN pg_catalog.pg_try_advisory_lock");
+    asks && tag(statement).is_none_or(|tag| tag.purpose == Use::Permits && tag.number == key)
+}
+
+fn tag(statement: &QueryText) -> Option<Tag<'_>> {
+    tags(statement.unredacted()).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_wait_for_the_same_by_their_statements_or_nothing_is_known() {
+        use crate::model::output::{Channel, Mode, kept};
+        use locktop_locks::advisory::Key;
+        let of = |key: &str, statements: &[&str]| {
+            let statements: Vec<_> =
+                statements.iter().map(|text| (!text.is_empty()).then(|| (*text).into())).collect();
+            waited(Key::named(key).number(), statements.iter().map(Option::as_ref))
+        };
+        let lead = "/* lead a */ SELECT pg_advisory_lock(1)";
+        let leader = |name: &str| Some(NormalWait::Leader(name.into()));
+        assert_eq!(of("a", &[lead, lead]), leader("a"));
+        assert_eq!(of("a", &["/* lead token-refresh */ SELECT 1"]), None, "another key");
+        assert_eq!(of("token-refresh", &["/* lead token-refresh */ SELECT 1"]), leader("(name hidden)"));
+        assert_eq!(of("a #queue", &["/* lock a #queue */ SELECT 1"]), Some(NormalWait::Permit("a".into())));
+        let redacted = |text: &str| kept(Channel::Recording(Mode::Literals), &text.into());
+        for (key, text, hidden) in [
+            ("a", lead, NormalWait::Leader("(name hidden)".into())),
+            ("a #queue", "/* lock a #queue */ SELECT 1", NormalWait::Permit("(name hidden)".into())),
+        ] {
+            let left = redacted(text);
+            assert!(!left.contains(" a"), "{left}");
+            assert_eq!(of(key, &[&left, &redacted(&left)]), Some(hidden), "{left}");
+        }
+        for others in [&["/* lock a */ SELECT 1"][..], &["SELECT 1"], &[""], &["/* lead a"]] {
+            assert_eq!(of("a", others), None, "{others:?}");
+            assert_eq!(of("a", &[&[lead], others].concat()), None, "{others:?}");
+        }
+        assert_eq!(of("a", &[]), None);
+    }
+
+    #[test]
+    fn only_a_request_for_the_permits_of_its_queue_polls() {
+        let key = locktop_locks::advisory::Key::named("a #queue").number();
+        let asks = "SELECT pg_catalog.concat(CASE WHEN pg_catalog.pg_try_advisory_lock(1) THEN 0 END)";
+        for (tag, is_one) in [
+            ("", true),
+            ("/* lock a #1-3 */ ", true),
+            ("/* lock b #1-3 */ ", false),
+            ("/* lock a */ ", false),
+        ] {
+            assert_eq!(asks_for_permit(key, &format!("{tag}{asks}").into()), is_one, "{tag}");
+        }
+        assert!(!asks_for_permit(key, &"/* lock a #1-3 */ SELECT 1".into()));
     }
 }

@@ -1,44 +1,9 @@
 use md5::{Digest, Md5};
 
-/// 32-bit FNV-1 (<http://www.isthe.com/chongo/tech/comp/fnv/>).
-pub(super) const fn fnv1_32(text: &[u8]) -> u32 {
-    let mut hash = 0x811c_9dc5_u32;
-    let mut rest = text;
-    while let [first, tail @ ..] = rest {
-        hash = hash.wrapping_mul(0x0100_0193) ^ *first as u32;
-        rest = tail;
-    }
-    hash
-}
-
-/// 64-bit FNV-1a, reinterpreted as bigint.
-pub(super) const fn fnv1a_64(text: &[u8]) -> i64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut rest = text;
-    while let [first, tail @ ..] = rest {
-        hash = (hash ^ *first as u64).wrapping_mul(0x0100_0000_01b3);
-        rest = tail;
-    }
-    hash.cast_signed()
-}
-
-pub(super) const fn java_hash_code(text: &[u8]) -> i32 {
-    let mut hash = 0_i32;
-    let mut rest = text;
-    while let [first, tail @ ..] = rest {
-        hash = hash.wrapping_mul(31).wrapping_add(*first as i32);
-        rest = tail;
-    }
-    hash
-}
-
-/// Flyway adds this to the hash code of the quoted name of its table: "Flyway".
-pub(super) const FLYWAY_BASE: i64 = 0x466C_7977_6179;
-
-/// The key of Flyway for a table: `"public"."flyway_schema_history"`.
+/// The key of Flyway for a table, `"public"."flyway_schema_history"`: the letters of "Flyway" and Java's hash code of the name.
 pub(crate) fn flyway(table: &str) -> i64 {
     let hash = |hash: i32, unit: u16| hash.wrapping_mul(31).wrapping_add(unit.into());
-    FLYWAY_BASE + i64::from(table.encode_utf16().fold(0, hash))
+    0x466C_7977_6179 + i64::from(table.encode_utf16().fold(0, hash))
 }
 
 /// The key of golang-migrate for schema, table and database separated by NUL, and of programs with the same code: a 32-bit

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha224};
 
-use super::hash::{FLYWAY_BASE, fnv1_32, fnv1a_64, golang_migrate, java_hash_code};
+use super::hash::golang_migrate;
 use super::{Context, LockName};
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
@@ -21,11 +21,6 @@ enum Trust {
 }
 
 use Trust::{Certain, If};
-
-const FLYWAY: i64 = FLYWAY_BASE + java_hash_code(b"\"public\".\"flyway_schema_history\"") as i64;
-const ATLAS_EXECUTE: i64 = fnv1_32(b"atlas_migrate_execute") as i64;
-const ATLAS_DIFF: i64 = fnv1_32(b"atlas_migrate_diff") as i64;
-const HATCHET: i64 = fnv1a_64(b"analyze-task-tables");
 
 /// First half of every `pg_repack` lock (`REPACK_LOCK_PREFIX_STR` in `bin/pg_repack.c`).
 const REPACK: i32 = 16_185_446;
@@ -79,7 +74,7 @@ fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
         "a small or round number that is the key of this software, but other software may use it too";
     Some(match key {
         72_707_369 => ("Prisma Migrate", Certain, FIXED),
-        FLYWAY => {
+        77_433_833_903_597 => {
             ("Flyway", Certain, "0x466C79776179 and the hash code of \"public\".\"flyway_schema_history\"")
         }
         7_241_865_325_823_964 => ("node-pg-migrate", Certain, FIXED),
@@ -95,8 +90,8 @@ fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
         }
         -2_951_315_222_741_241_874 => ("DBOS upgrade", Certain, FIXED),
         4_727_445_306_447_283 => ("graphile-migrate", Certain, FIXED),
-        ATLAS_EXECUTE => ("Atlas migrations", Certain, "FNV-1 of \"atlas_migrate_execute\""),
-        ATLAS_DIFF => ("Atlas diff", Certain, "FNV-1 of \"atlas_migrate_diff\""),
+        2_686_470_616 => ("Atlas migrations", Certain, "FNV-1 of \"atlas_migrate_execute\""),
+        361_947_982 => ("Atlas diff", Certain, "FNV-1 of \"atlas_migrate_diff\""),
         0x002c_0305_7fb9_525b => ("pgroll", Certain, FIXED),
         8_318_549_251_334_697_844 => ("sqlx test", Certain, FIXED),
         -8_525_285_245_963_000_605 => (
@@ -107,7 +102,9 @@ fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
         -8_575_985_245_963_000_605 => ("Supabase storage", Certain, FIXED),
         1_571_543_679_778_230_000 => ("pgwatch", Certain, FIXED),
         12_340_078_987_004_321 => ("pgBackRest", Certain, FIXED),
-        HATCHET => ("Hatchet analyze-task-tables", Certain, "FNV-1a of \"analyze-task-tables\""),
+        7_994_014_188_390_416_643 => {
+            ("Hatchet analyze-task-tables", Certain, "FNV-1a of \"analyze-task-tables\"")
+        }
         1_234_567_890 => ("DBOS", If(&["dbos"]), SMALL),
         1 => ("Airflow migrations", If(&["airflow"]), SMALL),
         2 => ("Airflow scheduler", If(&["airflow"]), SMALL),
@@ -136,50 +133,32 @@ fn repack(relation: i32, context: Context<'_>) -> LockName {
 /// Number of databases whose keys are cached; with more, keys are computed again.
 const LIMIT: usize = 4096;
 
-/// Both programs use the same code.
+/// Both programs use the same code, so that it is a guess.
 const SHARED: &str = "Grafana or golang-migrate";
 
-#[derive(Debug, Clone, Copy)]
-struct Keys {
-    rails: i64,
-    sqlx: i64,
-    golang_migrate: i64,
-    /// Without schema and table: Grafana, and golang-migrate versions that did not include them.
-    plain: i64,
-    pg_boss: i64,
-}
+/// The keys of programs for one database, each with its name and origin.
+type Keys = [(i64, &'static str, &'static str); 5];
 
-impl Keys {
-    fn of(database: &str) -> Self {
-        let crc = i64::from(crc32fast::hash(database.as_bytes()));
-        Self {
-            // Neither product of two 32-bit numbers overflows an i64: the factors are below 2^31.
-            rails: crc * 2_053_462_845,
-            sqlx: crc * 0x3d32_ad9e,
-            golang_migrate: golang_migrate(&format!("public\0schema_migrations\0{database}")),
-            plain: golang_migrate(database),
-            pg_boss: pg_boss(database),
-        }
-    }
-
-    /// Name and origin; a key shared by two programs is a guess.
-    fn name_of(self, key: i64) -> Option<(&'static str, &'static str)> {
-        Some(match key {
-            _ if key == self.rails => ("Rails migrations", "2053462845 * crc32 of the database's name"),
-            _ if key == self.sqlx => ("sqlx migrate", "0x3d32ad9e * crc32 of the database's name"),
-            _ if key == self.golang_migrate => {
-                ("golang-migrate", "1486364155 * crc32 of public, schema_migrations and the database's name")
-            }
-            _ if key == self.plain => (
-                SHARED,
-                "1486364155 * crc32 of the database's name, as Grafana and golang-migrate compute it",
-            ),
-            _ if key == self.pg_boss => {
-                ("pg-boss", "sha224 of the database's name, \".pgboss.\" and the schema pgboss")
-            }
-            _ => return None,
-        })
-    }
+fn keys_of(database: &str) -> Keys {
+    let crc = i64::from(crc32fast::hash(database.as_bytes()));
+    let with_tables = golang_migrate(&format!("public\0schema_migrations\0{database}"));
+    [
+        // Neither product of two 32-bit numbers overflows an i64: the factors are below 2^31.
+        (crc * 2_053_462_845, "Rails migrations", "2053462845 * crc32 of the database's name"),
+        (crc * 0x3d32_ad9e, "sqlx migrate", "0x3d32ad9e * crc32 of the database's name"),
+        (
+            with_tables,
+            "golang-migrate",
+            "1486364155 * crc32 of public, schema_migrations and the database's name",
+        ),
+        // Without schema and table: Grafana, and golang-migrate versions that did not include them.
+        (
+            golang_migrate(database),
+            SHARED,
+            "1486364155 * crc32 of the database's name, as Grafana and golang-migrate compute it",
+        ),
+        (pg_boss(database), "pg-boss", "sha224 of the database's name, \".pgboss.\" and the schema pgboss"),
+    ]
 }
 
 /// pg-boss with its default schema: the first 64 bits of SHA-224.
@@ -194,7 +173,7 @@ pub(super) struct Cache(Arc<RwLock<FxHashMap<Box<str>, Keys>>>);
 impl Cache {
     pub(super) fn resolve(&self, key: LockKey, database: &str) -> Option<LockName> {
         let LockKey::Bigint(key) = key else { return None };
-        let (name, origin) = self.keys(database).name_of(key)?;
+        let (_, name, origin) = self.keys(database).into_iter().find(|(known, ..)| *known == key)?;
         Some(LockName::new(name, name == SHARED, origin))
     }
 
@@ -202,7 +181,7 @@ impl Cache {
         if let Some(keys) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(database) {
             return *keys;
         }
-        let keys = Keys::of(database);
+        let keys = keys_of(database);
         let mut cache = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if cache.len() < LIMIT {
             cache.insert(database.into(), keys);

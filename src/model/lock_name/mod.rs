@@ -8,13 +8,11 @@
 mod hash;
 mod known;
 mod statement;
-mod waited;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use hash::{flyway, golang_migrate, hashtext, hashtextextended};
-pub use waited::{Waited, asks_for_permit, waited};
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,26 +66,19 @@ impl Context<'_> {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
-    pub(crate) name: Text,
-    pub(crate) origin: Text,
-    pub(crate) uncertain: bool,
-}
-
 /// Names for all databases, and for single ones: every database has its own key spaces.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layer {
-    pub(crate) everywhere: FxHashMap<LockKey, Named>,
-    pub(crate) databases: FxHashMap<Text, FxHashMap<LockKey, Named>>,
+    pub(crate) everywhere: FxHashMap<LockKey, LockName>,
+    pub(crate) databases: FxHashMap<Text, FxHashMap<LockKey, LockName>>,
 }
 
 impl Layer {
-    fn extend(&mut self, database: Text, names: impl Iterator<Item = (LockKey, Named)>) {
+    fn extend(&mut self, database: Text, names: impl Iterator<Item = (LockKey, LockName)>) {
         self.databases.entry(database).or_default().extend(names);
     }
 
-    fn get(&self, key: LockKey, database: Option<&str>) -> Option<&Named> {
+    fn get(&self, key: LockKey, database: Option<&str>) -> Option<&LockName> {
         let here = database.and_then(|database| self.databases.get(database));
         here.and_then(|names| names.get(&key)).or_else(|| self.everywhere.get(&key))
     }
@@ -96,7 +87,7 @@ impl Layer {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Running {
     database: Text,
-    names: FxHashMap<LockKey, Named>,
+    names: FxHashMap<LockKey, LockName>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -115,7 +106,7 @@ impl LockNames {
 
     pub fn new(configured: impl IntoIterator<Item = (LockKey, Text)>) -> Self {
         let origin = Text::from("named in the config");
-        let named = |(key, name)| (key, Named { name, origin: origin.clone(), uncertain: false });
+        let named = |(key, name)| (key, LockName { name, origin: origin.clone(), uncertain: false });
         let everywhere = configured.into_iter().map(named).collect();
         Self { configured: Arc::new(Layer { everywhere, ..Layer::default() }), ..Self::default() }
     }
@@ -127,7 +118,7 @@ impl LockNames {
         configured: impl IntoIterator<Item = (LockKey, Text)>,
     ) -> Self {
         let origin = Text::from(format!("named in the config for database {database}"));
-        let named = |(key, name)| (key, Named { name, origin: origin.clone(), uncertain: false });
+        let named = |(key, name)| (key, LockName { name, origin: origin.clone(), uncertain: false });
         Arc::make_mut(&mut self.configured).extend(database, configured.into_iter().map(named));
         self
     }
@@ -140,7 +131,7 @@ impl LockNames {
         uncertain: bool,
         learned: impl IntoIterator<Item = (LockKey, Text, Text)>,
     ) -> Self {
-        let named = |(key, name, origin)| (key, Named { name, origin, uncertain });
+        let named = |(key, name, origin)| (key, LockName { name, origin, uncertain });
         Arc::make_mut(&mut self.learned).extend(database, learned.into_iter().map(named));
         self
     }
@@ -152,7 +143,7 @@ impl LockNames {
         database: &str,
         running: impl IntoIterator<Item = (LockKey, Text, Text)>,
     ) -> Option<Self> {
-        let of = |(key, name, origin)| (key, Named { name, origin, uncertain: false });
+        let of = |(key, name, origin)| (key, LockName { name, origin, uncertain: false });
         let names: FxHashMap<_, _> = running.into_iter().map(of).collect();
         let database = if names.is_empty() { Text::default() } else { database.into() };
         let running = Running { database, names };
@@ -166,7 +157,7 @@ impl LockNames {
             || self.running.names.get(&key).filter(|_| context.database == Some(&self.running.database));
         let named = named.or_else(runs).or_else(|| self.learned.get(key, context.database));
         if let Some(named) = named {
-            return Some(LockName::new(named.name.clone(), named.uncertain, named.origin.clone()));
+            return Some(named.clone());
         }
         known::resolve(key, context)
             .or_else(|| self.computed.resolve(key, context.database?))

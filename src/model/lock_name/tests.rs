@@ -136,7 +136,7 @@ fn a_name_in_the_key_is_read() {
 
 /// The name `learned` of a key in all databases.
 fn learned_everywhere(names: LockNames, key: LockKey) -> LockNames {
-    let entry = Named { name: "learned".into(), origin: "from jobs".into(), uncertain: false };
+    let entry = LockName { name: "learned".into(), origin: "from jobs".into(), uncertain: false };
     let everywhere = [(key, entry)].into_iter().collect();
     LockNames { learned: Layer { everywhere, ..Layer::default() }.into(), ..names }
 }
@@ -231,47 +231,4 @@ proptest::proptest! {
         let name = LockNames::default().resolve(halves(pack(&word)), Context::default()).map(|name| name.to_string());
         proptest::prop_assert_eq!(name, Some(word + "?"));
     }
-}
-
-#[test]
-fn sessions_wait_for_the_same_by_their_statements_or_nothing_is_known() {
-    use crate::model::output::{Channel, Mode, kept};
-    use locktop_locks::advisory::Key;
-    let of = |key: &str, statements: &[&str]| {
-        let statements: Vec<_> =
-            statements.iter().map(|text| (!text.is_empty()).then(|| (*text).into())).collect();
-        waited(Key::named(key).number(), statements.iter().map(Option::as_ref))
-    };
-    let lead = "/* lead a */ SELECT pg_advisory_lock(1)";
-    let leader = |name: &str| Some(Waited::Leader(name.to_owned()));
-    assert_eq!(of("a", &[lead, lead]), leader("a"));
-    assert_eq!(of("a", &["/* lead token-refresh */ SELECT 1"]), None, "another key");
-    assert_eq!(of("token-refresh", &["/* lead token-refresh */ SELECT 1"]), leader("(name hidden)"));
-    assert_eq!(of("a #queue", &["/* lock a #queue */ SELECT 1"]), Some(Waited::Permit("a".to_owned())));
-    let redacted = |text: &str| kept(Channel::Recording(Mode::Literals), &text.into());
-    for (key, text, hidden) in [
-        ("a", lead, Waited::Leader("(name hidden)".to_owned())),
-        ("a #queue", "/* lock a #queue */ SELECT 1", Waited::Permit("(name hidden)".to_owned())),
-    ] {
-        let left = redacted(text);
-        assert!(!left.contains(" a"), "{left}");
-        assert_eq!(of(key, &[&left, &redacted(&left)]), Some(hidden), "{left}");
-    }
-    for others in [&["/* lock a */ SELECT 1"][..], &["SELECT 1"], &[""], &["/* lead a"]] {
-        assert_eq!(of("a", others), None, "{others:?}");
-        assert_eq!(of("a", &[&[lead], others].concat()), None, "{others:?}");
-    }
-    assert_eq!(of("a", &[]), None);
-}
-
-#[test]
-fn only_a_request_for_the_permits_of_its_queue_polls() {
-    let key = locktop_locks::advisory::Key::named("a #queue").number();
-    let asks = "SELECT pg_catalog.concat(CASE WHEN pg_catalog.pg_try_advisory_lock(1) THEN 0 END)";
-    for (tag, is_one) in
-        [("", true), ("/* lock a #1-3 */ ", true), ("/* lock b #1-3 */ ", false), ("/* lock a */ ", false)]
-    {
-        assert_eq!(asks_for_permit(key, &format!("{tag}{asks}").into()), is_one, "{tag}");
-    }
-    assert!(!asks_for_permit(key, &"/* lock a #1-3 */ SELECT 1".into()));
 }

@@ -8,7 +8,7 @@ use super::cell::{column, rows, sorted};
 use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::Text;
-use crate::model::lock_name::{Layer, LockNames, Named};
+use crate::model::lock_name::{Layer, LockName, LockNames};
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
 use crate::model::thresholds::{self, ExpectedBlocker, Thresholds};
@@ -85,7 +85,7 @@ pub(super) fn of_known(
         let here = here.flat_map(|(database, keys)| keys.iter().map(move |named| (Some(database), named)));
         keys.extend(everywhere.chain(here).map(|(database, (key, named))| {
             let (is_pair, key) = key_bits(*key);
-            let Named { name, origin, uncertain } = named.clone();
+            let LockName { name, origin, uncertain } = named.clone();
             KeyName { learned, database: database.cloned(), is_pair, key, name, origin, uncertain }
         }));
     }
@@ -106,7 +106,7 @@ pub(super) fn known(kept: &Known, strings: &Decoded) -> Beside {
             Some(database) => layer.databases.entry(database).or_default(),
             None => &mut layer.everywhere,
         };
-        names.insert(key, Named { name: row.name, origin: row.origin, uncertain: row.uncertain });
+        names.insert(key, LockName { name: row.name, origin: row.origin, uncertain: row.uncertain });
     }
     let notes = notes.iter().map(|note| one_line(note).into()).collect();
     (Arc::new(LockNames::restored(configured, learned)), notes, rights.pop().map(Arc::new))
