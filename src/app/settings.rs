@@ -77,7 +77,7 @@ impl Layout {
             mouse: switch("mouse").unwrap_or_default(),
             blamed: (
                 group.parse().unwrap_or_default(),
-                Span::ALL.into_iter().find(|known| known.as_str() == span).unwrap_or_default(),
+                Span::ALL.iter().copied().find(|known| known.as_str() == span).unwrap_or_default(),
             ),
             sorts: Pane::ALL.into_iter().filter_map(sort).collect(),
         }

@@ -17,6 +17,11 @@ macro_rules! words {
                 self.into()
             }
 
+            /// The one after it; after the last, the first.
+            pub fn next(self) -> Self {
+                Self::ALL.iter().copied().cycle().skip_while(|one| *one != self).nth(1).unwrap_or(self)
+            }
+
             /// The variant with this word, in upper or lower case.
             pub fn named(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.as_str().eq_ignore_ascii_case(word))

@@ -24,11 +24,6 @@ words! {
 }
 
 impl Group {
-    pub fn next(self) -> Self {
-        let at = Self::ALL.iter().position(|group| *group == self).unwrap_or_default();
-        Self::ALL.get(at + 1).copied().unwrap_or_default()
-    }
-
     fn part(self, key: &Key) -> &Text {
         match self {
             Self::Root | Self::Application => &key.application,
@@ -61,39 +56,24 @@ impl Group {
     }
 }
 
-/// The period up to the last poll in which waits count.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Span {
-    Five,
-    #[default]
-    Quarter,
-    /// `1h`: the last hour, as long as minutes are kept.
-    Hour,
-    /// `all`: since the first poll.
-    All,
+words! {
+    /// The period up to the last poll in which waits count.
+    #[derive(Default)]
+    pub enum Span {
+        #[strum(serialize = "5m")]
+        Five,
+        #[default]
+        #[strum(serialize = "15m")]
+        Quarter,
+        /// The last hour, as long as minutes are kept.
+        #[strum(serialize = "1h")]
+        Hour,
+        /// Since the first poll.
+        All,
+    }
 }
 
 impl Span {
-    pub const ALL: [Self; 4] = [Self::Five, Self::Quarter, Self::Hour, Self::All];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Five => "5m",
-            Self::Quarter => "15m",
-            Self::Hour => "1h",
-            Self::All => "all",
-        }
-    }
-
-    pub const fn next(self) -> Self {
-        match self {
-            Self::Five => Self::Quarter,
-            Self::Quarter => Self::Hour,
-            Self::Hour => Self::All,
-            Self::All => Self::Five,
-        }
-    }
-
     pub const fn minutes(self) -> Option<i64> {
         match self {
             Self::Five => Some(5),

@@ -75,8 +75,8 @@ pub(super) fn row_behind<'a>(index: &'a SnapshotIndex, queue: &'a Queue) -> &'a 
 }
 
 pub(super) fn backend_of(view: SnapshotView<'_>, cause: Cause) -> Option<&Backend> {
-    let Cause::Root(Party::Backend(pid)) = cause else { return None };
-    view.backend(pid)
+    let Cause::Root(party) = cause else { return None };
+    view.backend(party.pid())
 }
 
 pub(super) fn who(
