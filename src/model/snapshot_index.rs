@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::awaited_locks::{AwaitedLocks, AwaitedRows};
 use super::backend::Backend;
-use super::lock::{LockTag, LockType, Prepared, VirtualTransaction};
+use super::lock::{Lock, LockTag, LockType, Prepared, VirtualTransaction};
 use super::snapshot::Snapshot;
 use super::wait_graph::{Party, Queue, Root, TreeNode, WaitGraph};
 
@@ -17,7 +17,8 @@ pub struct SnapshotIndex {
     nodes: FxHashMap<Party, u32>,
     roots: FxHashMap<Party, u32>,
     in_cycles: FxHashMap<Party, u32>,
-    prepared: PreparedIndex,
+    /// By the `virtualtransaction` of its locks.
+    prepared: FxHashMap<VirtualTransaction, usize>,
     awaited: AwaitedRows,
     awaited_locks: AwaitedLocks,
 }
@@ -31,7 +32,7 @@ impl SnapshotIndex {
             nodes: positions(graph.tree.nodes.iter().map(|node| node.party)),
             roots: positions(graph.roots.iter().map(|root| root.party)),
             in_cycles: positions(graph.in_cycles.iter().map(|member| member.party)),
-            prepared: PreparedIndex::of(snapshot),
+            prepared: prepared(snapshot),
             awaited_locks: AwaitedLocks::of(graph, &awaited),
             awaited,
         }
@@ -42,7 +43,7 @@ impl SnapshotIndex {
     }
 
     pub fn prepared<'a>(&self, snapshot: &'a Snapshot, xact: VirtualTransaction) -> Option<&'a Prepared> {
-        self.prepared.get(snapshot, xact)
+        snapshot.prepared.last_rows().get(*self.prepared.get(&xact)?)
     }
 
     pub fn queue<'a>(&self, graph: &'a WaitGraph, tag: &LockTag) -> Option<&'a Queue> {
@@ -80,29 +81,16 @@ fn positions<K: std::hash::Hash + Eq>(keys: impl Iterator<Item = K>) -> FxHashMa
     keys.enumerate().map(|(at, key)| (key, u32::try_from(at).unwrap_or(u32::MAX))).collect()
 }
 
-#[derive(Debug, Clone, Default)]
-pub struct PreparedIndex {
-    by_virtual: FxHashMap<VirtualTransaction, usize>,
-}
-
-impl PreparedIndex {
-    /// A prepared transaction holds the lock on its transaction id without a process; that row links the `virtualtransaction`
-    /// of its locks to its row in `pg_prepared_xacts`.
-    pub fn of(snapshot: &Snapshot) -> Self {
-        if snapshot.prepared.last_rows().is_empty() {
-            return Self::default();
-        }
-        let rows = snapshot.prepared.last_rows().iter().enumerate();
-        let by_xid: FxHashMap<u32, usize> = rows.map(|(at, row)| (row.transaction, at)).collect();
-        let locks = snapshot.locks.last_rows().iter();
-        let own = locks.filter(|lock| lock.pid.is_none() && lock.tag.locktype() == LockType::TransactionId);
-        let pair = |lock: &super::lock::Lock| {
-            Some((lock.virtualtransaction, *by_xid.get(&lock.tag.transactionid()?)?))
-        };
-        Self { by_virtual: own.filter_map(pair).collect() }
+/// A prepared transaction holds the lock on its transaction id without a process; that row links the `virtualtransaction` of
+/// its locks to its row in `pg_prepared_xacts`.
+fn prepared(snapshot: &Snapshot) -> FxHashMap<VirtualTransaction, usize> {
+    let rows = snapshot.prepared.last_rows().iter().enumerate();
+    let by_xid: FxHashMap<u32, usize> = rows.map(|(at, row)| (row.transaction, at)).collect();
+    if by_xid.is_empty() {
+        return FxHashMap::default();
     }
-
-    pub fn get<'a>(&self, snapshot: &'a Snapshot, xact: VirtualTransaction) -> Option<&'a Prepared> {
-        snapshot.prepared.last_rows().get(*self.by_virtual.get(&xact)?)
-    }
+    let locks = snapshot.locks.last_rows().iter();
+    let own = locks.filter(|lock| lock.pid.is_none() && lock.tag.locktype() == LockType::TransactionId);
+    let pair = |lock: &Lock| Some((lock.virtualtransaction, *by_xid.get(&lock.tag.transactionid()?)?));
+    own.filter_map(pair).collect()
 }

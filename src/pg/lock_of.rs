@@ -6,7 +6,7 @@ use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use super::sql;
-use crate::model::lock_of::{CatalogRelation, Elsewhere, Other, Place};
+use crate::model::lock_of::{CatalogRelation, Other, Place};
 use crate::model::statement::{KINDS, Object, Relation, Role, Target};
 use pg_connect::message;
 
@@ -60,12 +60,12 @@ pub async fn places(client: &Client, targets: &[Target]) -> Result<Vec<Place>, L
 /// The state before the server is asked.
 fn unasked(target: &Target) -> Place {
     match target {
-        Target::Relation(_) => Place::Missing(Elsewhere::default()),
+        Target::Relation(_) => Place::Missing(Vec::new()),
         Target::Object(object) => match (object.kind.columns, object.name.parse()) {
             // A large object is identified by its OID.
             (["", ..], Ok(oid)) => Place::Object(vec![oid], Vec::new()),
             (["", ..], Err(_)) => Place::NotLookedFor,
-            _ => Place::Missing(Elsewhere::default()),
+            _ => Place::Missing(Vec::new()),
         },
         Target::Advisory(call) if call.key.is_none() => Place::NotLookedFor,
         Target::Advisory(_) | Target::Notifications => Place::Lock,
@@ -147,7 +147,7 @@ fn read(one: &mut Place, row: &SimpleQueryRow) {
             Some(other) => others.push(other),
             None => oids.extend(value(row, 2).and_then(|oid| oid.parse::<u32>().ok())),
         },
-        (2, Place::Missing(elsewhere)) => elsewhere.schemas.extend(value(row, 1).map(str::to_owned)),
+        (2, Place::Missing(schemas)) => schemas.extend(value(row, 1).map(str::to_owned)),
         _ => {}
     }
 }
@@ -167,21 +167,7 @@ fn relation(row: &SimpleQueryRow) -> Option<CatalogRelation> {
 }
 
 fn other(row: &SimpleQueryRow) -> Option<Other> {
-    let role = match value(row, 1)? {
-        "below" => Role::Below,
-        "base" => Role::Base,
-        "source" => Role::Source,
-        "views" => Role::Views,
-        "parent" => Role::Parent,
-        "referenced" => Role::Referenced,
-        "referencing" => Role::Referencing,
-        "cascading" => Role::Cascading,
-        "sequences" => Role::Sequences,
-        "indexes" => Role::Indexes,
-        "columns" => Role::Columns,
-        "default" => Role::Default,
-        _ => return None,
-    };
+    let role = value(row, 1)?.parse().ok()?;
     let names = value(row, 5).unwrap_or_default().trim_matches(['{', '}']);
     Some(Other {
         role,

@@ -17,13 +17,6 @@ use super::{QueryText, Text, Timestamp};
 
 use crate::order::Order;
 
-/// The search path does not lead to any object of this name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Elsewhere {
-    /// Schemas off the search path that have a relation of this name; empty if the statement itself names a schema.
-    pub schemas: Vec<String>,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Other {
     pub role: Role,
@@ -62,7 +55,9 @@ pub enum Place {
     Lock,
     /// An object of a kind that locktop does not look up, or an advisory lock with an unknown key.
     NotLookedFor,
-    Missing(Elsewhere),
+    /// The search path does not lead to any object of this name. Schemas off the search path that have a relation of this name;
+    /// empty if the statement itself names a schema.
+    Missing(Vec<String>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -217,16 +212,17 @@ impl Want<'_> {
     }
 }
 
-/// Why a session blocks the statement. The order is the priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
-    Holds,
-    /// It waits for the lock in a mode that conflicts.
-    Ahead,
-    /// It holds the lock in a mode that does not conflict, but the statement waits for such transactions to end.
-    Transaction,
-    /// Its snapshot is older, and the statement waits for its transaction to end.
-    Snapshot,
+words! {
+    /// Why a session blocks the statement. The order is the priority.
+    pub enum How {
+        Holds,
+        /// It waits for the lock in a mode that conflicts.
+        Ahead,
+        /// It holds the lock in a mode that does not conflict, but the statement waits for such transactions to end.
+        Transaction,
+        /// Its snapshot is older, and the statement waits for its transaction to end.
+        Snapshot,
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! Statements on objects other than relations, and statements whose locks do not conflict with other requests. The locks on
 //! objects are those that `pg_locks` shows (`tests/server/lock_of`). And the actions of ALTER TABLE.
 
-use super::form::{Also, Form, Role, Work};
+use super::form::{self, Also, Form, Role, Work};
 use super::forms::{
     AS, AX, BELOW, CONSTANT, IN_STEPS, NOT_VALID, PARTITIONS, S, SEQUENCES, SRX, SUX, USING_INDEX, X,
 };
@@ -13,7 +13,7 @@ const DEPENDENTS: &str = "objects that depend on it, in AccessExclusive";
 const CODE: &str = "objects that its code locks";
 
 const fn form(name: &'static str, pattern: &'static str, modes: &'static [LockMode]) -> Form {
-    Form::new(name, pattern, modes, "")
+    form::form(name, pattern, modes, "")
 }
 
 /// Matched in this order, after the forms on relations.
@@ -162,17 +162,8 @@ const TEMPLATE: &str =
 pub(super) const NOTIFY: &str =
     "its COMMIT locks the queue of notifications, one lock for all databases, until the commit has ended";
 
-const fn in_mode(
-    name: &'static str,
-    pattern: &'static str,
-    modes: &'static [LockMode],
-    example: &'static str,
-) -> Form {
-    Form::new(name, pattern, modes, example)
-}
-
 const fn own(name: &'static str, pattern: &'static str, example: &'static str) -> Form {
-    in_mode(name, pattern, &[AX], example)
+    form::form(name, pattern, &[AX], example)
 }
 
 /// An action that takes `AccessExclusive` also on partitions and children, as most do.
@@ -195,13 +186,13 @@ const ITS_KEYS: &[Also] = &[
 pub(super) static ACTIONS: &[Form] = &[
     action("ADD CHECK NOT VALID", "ADD [CONSTRAINT %] CHECK () * NOT VALID", "ADD CHECK (n > 5) NOT VALID"),
     action("ADD CHECK", "ADD [CONSTRAINT %] CHECK () *", "ADD CONSTRAINT c CHECK (n < 5)").work(Work::Reads).advice(NOT_VALID),
-    in_mode(
+    form::form(
         "ADD FOREIGN KEY NOT VALID",
         "ADD [CONSTRAINT %] FOREIGN KEY () REFERENCES @ * NOT VALID",
         &[SRX],
         "ADD FOREIGN KEY (n) REFERENCES u NOT VALID",
     ),
-    in_mode(
+    form::form(
         "ADD FOREIGN KEY",
         "ADD [CONSTRAINT %] FOREIGN KEY () REFERENCES @ *",
         &[SRX],
@@ -252,7 +243,7 @@ pub(super) static ACTIONS: &[Form] = &[
         .advice(CONSTANT),
     action("ADD COLUMN … DEFAULT", "ADD [COLUMN] [IF NOT EXISTS] % * DEFAULT = *", "ADD g timestamptz NOT NULL DEFAULT now()").note(DOMAIN),
     action("ADD COLUMN", "ADD [COLUMN] [IF NOT EXISTS] % % *", "ADD COLUMN g int").note(DOMAIN),
-    in_mode("VALIDATE CONSTRAINT", "VALIDATE CONSTRAINT %", &[SUX], "VALIDATE CONSTRAINT t_late")
+    form::form("VALIDATE CONSTRAINT", "VALIDATE CONSTRAINT %", &[SUX], "VALIDATE CONSTRAINT t_late")
         .also(BELOW)
         .work(Work::Reads)
         .note("for a foreign key the referenced table is locked in RowShare"),
@@ -276,10 +267,10 @@ pub(super) static ACTIONS: &[Form] = &[
         .note("it does not read the table if a valid CHECK (column IS NOT NULL) proves it")
         .advice("ADD CHECK (column IS NOT NULL) NOT VALID, VALIDATE CONSTRAINT, then SET NOT NULL; from 18 ADD NOT NULL … NOT VALID and VALIDATE CONSTRAINT"),
     action("ALTER COLUMN DROP NOT NULL", "ALTER [COLUMN] % DROP NOT NULL", "ALTER n DROP NOT NULL"),
-    in_mode("ALTER COLUMN SET STATISTICS", "ALTER [COLUMN] % SET STATISTICS *", &[SUX], "ALTER v SET STATISTICS 500").also(BELOW),
+    form::form("ALTER COLUMN SET STATISTICS", "ALTER [COLUMN] % SET STATISTICS *", &[SUX], "ALTER v SET STATISTICS 500").also(BELOW),
     action("ALTER COLUMN SET STORAGE", "ALTER [COLUMN] % SET STORAGE %", "ALTER v SET STORAGE EXTERNAL"),
     action("ALTER COLUMN SET COMPRESSION", "ALTER [COLUMN] % SET COMPRESSION %", "ALTER v SET COMPRESSION pglz"),
-    in_mode("ALTER COLUMN SET (…)", "ALTER [COLUMN] % {SET|RESET} (N_DISTINCT)", &[SUX], "ALTER v SET (n_distinct = 5)"),
+    form::form("ALTER COLUMN SET (…)", "ALTER [COLUMN] % {SET|RESET} (N_DISTINCT)", &[SUX], "ALTER v SET (n_distinct = 5)"),
     own("ALTER COLUMN ADD IDENTITY", "ALTER [COLUMN] % ADD GENERATED *", "ALTER TABLE lone ALTER a ADD GENERATED ALWAYS AS IDENTITY"),
     own("ALTER COLUMN SET IDENTITY", "ALTER [COLUMN] $ {RESTART|SET {GENERATED|INCREMENT|START|RESTART|MINVALUE|MAXVALUE|NO|CACHE|CYCLE}} *", "ALTER n SET GENERATED ALWAYS")
         .also(&[Also::of(Role::Sequences, SRX)])
@@ -293,11 +284,11 @@ pub(super) static ACTIONS: &[Form] = &[
         .note("for a virtual column, from 18, it does not rewrite the table"),
     action("ALTER COLUMN DROP EXPRESSION", "ALTER [COLUMN] % DROP EXPRESSION [IF EXISTS]", "ALTER TABLE gen ALTER made DROP EXPRESSION"),
     own("ALTER CONSTRAINT", "ALTER CONSTRAINT % *", "ALTER TABLE ref ALTER CONSTRAINT ref_t DEFERRABLE").also(PARTITIONS),
-    in_mode("ENABLE, DISABLE TRIGGER", "{ENABLE|DISABLE} [{REPLICA|ALWAYS}] TRIGGER %", &[SRX], "DISABLE TRIGGER g").note("a row trigger of a partitioned table is changed on its partitions, which are locked, too"),
+    form::form("ENABLE, DISABLE TRIGGER", "{ENABLE|DISABLE} [{REPLICA|ALWAYS}] TRIGGER %", &[SRX], "DISABLE TRIGGER g").note("a row trigger of a partitioned table is changed on its partitions, which are locked, too"),
     own("ENABLE, DISABLE RULE", "{ENABLE|DISABLE} [{REPLICA|ALWAYS}] RULE %", ""),
     own("ROW LEVEL SECURITY", "{ENABLE|DISABLE|FORCE|NO FORCE} ROW LEVEL SECURITY", "ENABLE ROW LEVEL SECURITY"),
-    in_mode("CLUSTER ON", "CLUSTER ON %", &[SUX], "CLUSTER ON t_pkey"),
-    in_mode("SET WITHOUT CLUSTER", "SET WITHOUT CLUSTER", &[SUX], "SET WITHOUT CLUSTER"),
+    form::form("CLUSTER ON", "CLUSTER ON %", &[SUX], "CLUSTER ON t_pkey"),
+    form::form("SET WITHOUT CLUSTER", "SET WITHOUT CLUSTER", &[SUX], "SET WITHOUT CLUSTER"),
     own("SET WITHOUT OIDS", "SET WITHOUT OIDS", ""),
     own("SET ACCESS METHOD", "SET ACCESS METHOD %", "SET ACCESS METHOD other_heap").since(15).work(Work::Rewrites),
     own("SET TABLESPACE", "SET TABLESPACE % [NOWAIT]", "SET TABLESPACE pg_default").work(Work::Copies),
@@ -306,10 +297,10 @@ pub(super) static ACTIONS: &[Form] = &[
         .work(Work::MayRewrite)
         .note("it rewrites nothing if the table already is that"),
     own("SET (user_catalog_table)", "{SET|RESET} (USER_CATALOG_TABLE)", "SET (user_catalog_table = true)"),
-    in_mode("SET (…)", "{SET|RESET} ()", &[SUX], "SET (fillfactor = 70, autovacuum_enabled = false)"),
-    in_mode("INHERIT", "INHERIT @", &[AX, SUX], "ALTER TABLE heir INHERIT lone"),
-    in_mode("NO INHERIT", "NO INHERIT @", &[AX, AS], "ALTER TABLE kid NO INHERIT folk"),
-    in_mode("OF", "OF @", &[AX, AS], ""),
+    form::form("SET (…)", "{SET|RESET} ()", &[SUX], "SET (fillfactor = 70, autovacuum_enabled = false)"),
+    form::form("INHERIT", "INHERIT @", &[AX, SUX], "ALTER TABLE heir INHERIT lone"),
+    form::form("NO INHERIT", "NO INHERIT @", &[AX, AS], "ALTER TABLE kid NO INHERIT folk"),
+    form::form("OF", "OF @", &[AX, AS], ""),
     own("NOT OF", "NOT OF", ""),
     own("OWNER TO", "OWNER TO *", "OWNER TO CURRENT_USER").also(SEQUENCES),
     own("OPTIONS", "OPTIONS ()", "ALTER FOREIGN TABLE far OPTIONS (ADD x 'y')"),

@@ -1,21 +1,21 @@
 use crate::model::lock::LockMode;
 
 words! {
-    /// What the statement does with the rows of its table while it holds the lock.
+    /// What the statement does with the rows of its table while it holds the lock, the shortest first.
     pub enum Work {
         /// Nothing whose duration depends on the size of the table.
         Catalog,
         /// Some or all rows, as the statement says.
         Rows,
+        /// Empties the table, by creating new files.
+        Empties,
         Reads,
         /// Reads the whole table and writes an index.
         BuildsIndex,
-        Rewrites,
+        Copies,
         /// Rewrites the table, unless something outside the statement makes that unnecessary.
         MayRewrite,
-        /// Empties the table, by creating new files.
-        Empties,
-        Copies,
+        Rewrites,
     }
 }
 
@@ -35,7 +35,8 @@ impl Work {
 }
 
 /// Relations that a statement does not name and that the server finds through a named one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// Partitions and children of a table, and indexes of partitions, at any depth.
     Below,
@@ -145,39 +146,39 @@ macro_rules! setters {
     };
 }
 
-impl Form {
-    pub(super) const fn new(
-        name: &'static str,
-        pattern: &'static str,
-        modes: &'static [LockMode],
-        example: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            pattern,
-            modes,
-            from: &[],
-            on_table_of_index: None,
-            also: &[],
-            by_name: false,
-            fixed: None,
-            since: 14,
-            work: Work::Catalog,
-            waits_for: None,
-            waits_for_snapshots: false,
-            alone: false,
-            query: "",
-            runs: false,
-            names_others: false,
-            replaces: false,
-            composite: false,
-            unseen: ("", ""),
-            note: "",
-            advice: "",
-            example,
-        }
+pub(super) const fn form(
+    name: &'static str,
+    pattern: &'static str,
+    modes: &'static [LockMode],
+    example: &'static str,
+) -> Form {
+    Form {
+        name,
+        pattern,
+        modes,
+        from: &[],
+        on_table_of_index: None,
+        also: &[],
+        by_name: false,
+        fixed: None,
+        since: 14,
+        work: Work::Catalog,
+        waits_for: None,
+        waits_for_snapshots: false,
+        alone: false,
+        query: "",
+        runs: false,
+        names_others: false,
+        replaces: false,
+        composite: false,
+        unseen: ("", ""),
+        note: "",
+        advice: "",
+        example,
     }
+}
 
+impl Form {
     setters! {
         work(work: Work) { work }
         since(since: u32) { since }

@@ -3,7 +3,7 @@
 //!
 //! The first matching pattern counts.
 
-use super::form::{Also, Form, Role, Work};
+use super::form::{Also, Form, Role, Work, form};
 use crate::model::lock::LockMode;
 
 pub(super) const AS: LockMode = LockMode::AccessShare;
@@ -45,15 +45,6 @@ const FUNCTIONS: &str = "functions that it calls can take more locks: not known"
 const PARENTS: &str = "foreign keys: the check locks the referenced rows, and their table in RowShare; triggers can take more locks: not known";
 const SEQUENCE: &str = "nextval() and setval() of other sessions wait meanwhile";
 const GRANTS: &str = "before 18 it locks only catalogs";
-
-const fn form(
-    name: &'static str,
-    pattern: &'static str,
-    modes: &'static [LockMode],
-    example: &'static str,
-) -> Form {
-    Form::new(name, pattern, modes, example)
-}
 
 // Locks of queries are found by reading their text.
 pub(super) static SELECT: Form =

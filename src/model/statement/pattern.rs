@@ -9,7 +9,7 @@
 //! tokens: `*` at its end takes the rest.
 
 use super::object::{self, Object, ObjectKind};
-use super::token::{Kind, Relation, Token, group, relation};
+use super::token::{Kind, Relation, Token, depths, group, relation};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Named {
@@ -243,20 +243,7 @@ fn one(tokens: &[Token<'_>], columns: bool) -> Option<(Relation, usize)> {
     let is_only = tokens.first()?.is("ONLY");
     let rest = tokens.get(usize::from(is_only)..)?;
     // No relation has one of these names unless quoted.
-    if rest.first()?.is_any(&[
-        "ON",
-        "IF",
-        "TO",
-        "FROM",
-        "CONCURRENTLY",
-        "ALL",
-        "ONLY",
-        "TABLE",
-        "TABLES",
-        "USING",
-        "IN",
-        "SEQUENCE",
-    ]) {
+    if rest.first()?.is_among("ON IF TO FROM CONCURRENTLY ALL ONLY TABLE TABLES USING IN SEQUENCE") {
         return None;
     }
     let (mut relation, mut used) = relation(rest, false)?;
@@ -296,38 +283,12 @@ fn skipped(tokens: &[Token<'_>], elements: &[Element<'_>]) -> usize {
             .collect(),
         _ => return tokens.len(),
     };
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate() {
-        if token.sign('(') {
-            depth += 1;
-        } else if token.sign(')') {
-            depth = depth.saturating_sub(1);
-        } else if depth == 0 && token.is_any(&ends) {
-            return at;
-        }
-    }
-    tokens.len()
+    let end = depths(tokens).position(|(depth, token)| depth == 0 && token.is_any(&ends));
+    end.unwrap_or(tokens.len())
 }
 
 /// Server functions that are not volatile, among those common in defaults.
-const NOT_VOLATILE: [&str; 16] = [
-    "NOW",
-    "TRANSACTION_TIMESTAMP",
-    "STATEMENT_TIMESTAMP",
-    "DATE_TRUNC",
-    "TIMEZONE",
-    "TO_TIMESTAMP",
-    "MAKE_INTERVAL",
-    "MAKE_DATE",
-    "COALESCE",
-    "LOWER",
-    "UPPER",
-    "CAST",
-    "NUMERIC",
-    "VARCHAR",
-    "CURRENT_SETTING",
-    "JSONB_BUILD_OBJECT",
-];
+const NOT_VOLATILE: &str = "NOW TRANSACTION_TIMESTAMP STATEMENT_TIMESTAMP DATE_TRUNC TIMEZONE TO_TIMESTAMP MAKE_INTERVAL MAKE_DATE COALESCE LOWER UPPER CAST NUMERIC VARCHAR CURRENT_SETTING JSONB_BUILD_OBJECT";
 
 /// Whether an expression may call a volatile function; an unknown function counts as volatile.
 fn is_volatile(tokens: &[Token<'_>]) -> bool {
@@ -335,7 +296,7 @@ fn is_volatile(tokens: &[Token<'_>]) -> bool {
         [called, open] => {
             open.sign('(')
                 && matches!(called.kind, Kind::Word | Kind::Quoted)
-                && !called.is_any(&NOT_VOLATILE)
+                && !called.is_among(NOT_VOLATILE)
         }
         _ => false,
     })

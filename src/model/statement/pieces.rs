@@ -103,10 +103,6 @@ const SECOND: [(&str, &str); 11] = [
     ("REASSIGN", "OWNED"),
 ];
 
-fn is_among(token: &Token<'_>, words: &str) -> bool {
-    token.kind == Kind::Word && words.split(' ').any(|word| token.is(word))
-}
-
 /// Errors that the server would certainly report; `None` if in doubt.
 pub(super) fn refused(tokens: &[Token<'_>]) -> Option<Unknown> {
     if let Some(open) = tokens.iter().find(|token| !token.is_closed()) {
@@ -118,12 +114,12 @@ pub(super) fn refused(tokens: &[Token<'_>]) -> Option<Unknown> {
         }));
     }
     let (first, rest) = tokens.split_first()?;
-    if !first.sign('(') && !is_among(first, COMMANDS) {
+    if !first.sign('(') && !first.is_among(COMMANDS) {
         return Some(Unknown::Syntax(near(Some(first))));
     }
     let second = SECOND.iter().find(|(command, _)| first.is(command));
     if let Some((_, words)) = second
-        && !rest.first().is_some_and(|token| is_among(token, words))
+        && !rest.first().is_some_and(|token| token.is_among(words))
     {
         return Some(Unknown::Syntax(near(rest.first())));
     }
@@ -154,7 +150,7 @@ pub(super) fn called(tokens: &[Token<'_>], left: usize) -> Unknown {
         return Unknown::Variable(format!(":{}", variable.text));
     }
     let is_key_word = |token: &Token<'_>| {
-        SECOND.iter().take(3).any(|(_, words)| is_among(token, words)) || token.is("SEARCH")
+        SECOND.iter().take(3).any(|(_, words)| token.is_among(words)) || token.is("SEARCH")
     };
     let words = tokens.iter().take(at.clamp(1, 3)).enumerate();
     let words = words.take_while(|(place, token)| *place == 0 || is_key_word(token)).map(|(_, token)| token);
@@ -165,45 +161,10 @@ pub(super) fn called(tokens: &[Token<'_>], left: usize) -> Unknown {
 
 /// `None` for a psql command that takes no locks.
 pub(super) fn psql(text: &str) -> Option<Unknown> {
-    const HARMLESS: [&str; 34] = [
-        "\\set",
-        "\\unset",
-        "\\echo",
-        "\\qecho",
-        "\\warn",
-        "\\pset",
-        "\\timing",
-        "\\x",
-        "\\t",
-        "\\a",
-        "\\o",
-        "\\q",
-        "\\encoding",
-        "\\prompt",
-        "\\g",
-        "\\gx",
-        "\\gset",
-        "\\gdesc",
-        "\\conninfo",
-        "\\cd",
-        "\\setenv",
-        "\\getenv",
-        "\\if",
-        "\\elif",
-        "\\else",
-        "\\endif",
-        "\\p",
-        "\\r",
-        "\\h",
-        "\\?",
-        "\\errverbose",
-        "\\restrict",
-        "\\unrestrict",
-        "\\crosstabview",
-    ];
+    const HARMLESS: &str = r"\set \unset \echo \qecho \warn \pset \timing \x \t \a \o \q \encoding \prompt \g \gx \gset \gdesc \conninfo \cd \setenv \getenv \if \elif \else \endif \p \r \h \? \errverbose \restrict \unrestrict \crosstabview";
     let command = text.split_ascii_whitespace().next().unwrap_or_default();
     let is_listing = command.starts_with("\\d") || command.starts_with("\\l");
-    let harmless = is_listing || HARMLESS.contains(&command);
+    let harmless = is_listing || HARMLESS.split(' ').any(|known| known == command);
     // A file name is shown; a connection string may contain a password.
     let is_file = command.starts_with("\\i");
     let shown = if is_file { text.trim_end() } else { command };

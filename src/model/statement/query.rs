@@ -48,22 +48,8 @@ struct Scope {
 }
 
 /// Words that end a list of relations.
-const ENDS: [&str; 14] = [
-    "WHERE",
-    "GROUP",
-    "HAVING",
-    "WINDOW",
-    "ORDER",
-    "LIMIT",
-    "OFFSET",
-    "FETCH",
-    "UNION",
-    "INTERSECT",
-    "EXCEPT",
-    "RETURNING",
-    "SET",
-    "WHEN",
-];
+const ENDS: &str =
+    "WHERE GROUP HAVING WINDOW ORDER LIMIT OFFSET FETCH UNION INTERSECT EXCEPT RETURNING SET WHEN";
 
 /// Functions with a FROM that names no relation.
 const CALLS: [&str; 4] = ["EXTRACT", "SUBSTRING", "TRIM", "OVERLAY"];
@@ -216,7 +202,7 @@ impl Reader<'_, '_> {
             }
         } else if token.is("FOR") {
             return self.lock_rows(at, scope);
-        } else if token.is_any(&ENDS) {
+        } else if token.is_among(ENDS) {
             // After UNION another query begins in this scope.
             (scope.from, scope.expects) = (false, false);
             scope.begins = token.is_any(&["UNION", "INTERSECT", "EXCEPT"]);
@@ -278,7 +264,7 @@ impl Reader<'_, '_> {
         if !is_function && !is_own {
             let named = next.filter(|next| next.is("AS")).map_or(next, |_| self.tokens.get(at + used + 1));
             let alias =
-                named.filter(|token| !token.is_any(&NO_ALIAS) && !token.is_any(&ENDS)).and_then(Token::name);
+                named.filter(|token| !token.is_any(&NO_ALIAS) && !token.is_among(ENDS)).and_then(Token::name);
             scope.items.push((self.found.takes.len(), alias.unwrap_or_else(|| relation.name.clone())));
             self.found.takes.push((relation, LockMode::AccessShare));
         }

@@ -113,7 +113,8 @@ fn statement(form: &'static Form, named: Vec<Named>, tokens: &[Token<'_>]) -> Re
         found.nowait = Nowait::Fails;
     }
     if !form.query.is_empty() {
-        let at = outside(tokens, form.query).ok_or_else(|| called(tokens, 0))?;
+        let at = token::depths(tokens).position(|(depth, token)| depth == 0 && token.is(form.query));
+        let at = at.ok_or_else(|| called(tokens, 0))?;
         let inner = tokens.get(at + 1..).unwrap_or_default();
         let skipped = inner.iter().take_while(|token| token.is_any(&["ALSO", "INSTEAD"])).count();
         let inner = inner.get(skipped..).unwrap_or_default();
@@ -140,18 +141,6 @@ fn statement(form: &'static Form, named: Vec<Named>, tokens: &[Token<'_>]) -> Re
         found.add(Target::Notifications, LockMode::AccessExclusive, false);
     }
     Ok(found)
-}
-
-fn outside(tokens: &[Token<'_>], word: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    tokens.iter().position(|token| {
-        if token.sign('(') {
-            depth += 1;
-        } else if token.sign(')') {
-            depth = depth.saturating_sub(1);
-        }
-        depth == 0 && token.is(word)
-    })
 }
 
 /// `ALTER TABLE` with its actions; `None` for other statements.

@@ -7,15 +7,16 @@ use super::token::{Token, split};
 use super::{Act, Piece, Statement, Take, Target};
 use crate::model::lock::LockMode;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// COMMIT, or the end of a text that runs as one transaction.
-    Commit,
-    Rollback,
-    /// PREPARE TRANSACTION: the locks are kept.
-    Prepared,
-    /// The text ends before the transaction.
-    Open,
+words! {
+    pub enum End {
+        /// COMMIT, or the end of a text that runs as one transaction.
+        Commit,
+        Rollback,
+        /// PREPARE TRANSACTION: the locks are kept.
+        Prepared,
+        /// The text ends before the transaction.
+        Open,
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +92,7 @@ struct Open {
     savepoints: Vec<(String, usize, Timeouts)>,
 }
 
+#[derive(Default)]
 struct Reader {
     found: Script,
     open: Option<Open>,
@@ -102,13 +104,7 @@ struct Reader {
 
 /// `single`: all statements run in one transaction, as with `psql -1`.
 pub fn script(pieces: &[Piece], single: bool) -> Script {
-    let mut reader = Reader {
-        found: Script::default(),
-        open: None,
-        committed: Timeouts::default(),
-        kept: Timeouts::default(),
-        now: Timeouts::default(),
-    };
+    let mut reader = Reader::default();
     if single {
         reader.begin(0);
     }

@@ -32,6 +32,11 @@ impl Token<'_> {
         words.iter().any(|word| self.is(word))
     }
 
+    /// Whether it is one of these words, which blanks separate.
+    pub(super) fn is_among(&self, words: &str) -> bool {
+        self.kind == Kind::Word && words.split(' ').any(|word| self.is(word))
+    }
+
     pub fn sign(&self, sign: char) -> bool {
         self.kind == Kind::Sign && self.text.starts_with(sign)
     }
@@ -198,28 +203,26 @@ pub(super) fn relation(tokens: &[Token<'_>], column: bool) -> Option<(Relation, 
 
 /// The number of tokens of the parenthesized group that begins here, including both parentheses; `None` if it does not end.
 pub(super) fn group(tokens: &[Token<'_>]) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate() {
+    let end = depths(tokens).position(|(depth, _)| depth == 0)?;
+    (end > 0).then_some(end + 1)
+}
+
+/// Each token with the number of parentheses that are open after it.
+pub(super) fn depths<'a, 'b>(tokens: &'b [Token<'a>]) -> impl Iterator<Item = (usize, &'b Token<'a>)> {
+    tokens.iter().scan(0_usize, |depth, token| {
         if token.sign('(') {
-            depth += 1;
+            *depth += 1;
         } else if token.sign(')') {
-            depth = depth.checked_sub(1)?;
+            *depth = depth.saturating_sub(1);
         }
-        if depth == 0 {
-            return (at > 0).then_some(at + 1);
-        }
-    }
-    None
+        Some((*depth, token))
+    })
 }
 
 pub(super) fn split<'a, 'b>(tokens: &'b [Token<'a>], sign: char) -> Vec<&'b [Token<'a>]> {
-    let (mut depth, mut pieces, mut from) = (0_usize, Vec::new(), 0);
-    for (at, token) in tokens.iter().enumerate() {
-        if token.sign('(') {
-            depth += 1;
-        } else if token.sign(')') {
-            depth = depth.saturating_sub(1);
-        } else if depth == 0 && token.sign(sign) {
+    let (mut pieces, mut from) = (Vec::new(), 0);
+    for (at, (depth, token)) in depths(tokens).enumerate() {
+        if depth == 0 && token.sign(sign) {
             pieces.push(tokens.get(from..at).unwrap_or_default());
             from = at + 1;
         }

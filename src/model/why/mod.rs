@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::backend::{Backend, State};
+use super::backend::State;
 use super::lock::{LockMode, LockModes, LockTag, LockType};
 use super::lock_words::{beside, taken_by};
 use super::statement::{self, Statement};
@@ -36,21 +36,14 @@ struct Wait<'a> {
     statement: Option<Statement>,
 }
 
-impl<'a> SnapshotView<'a> {
-    fn backend_of(self, party: Party) -> Option<&'a Backend> {
-        match party {
-            Party::Backend(pid) => self.backend(pid),
-            Party::Prepared(_) => None,
-        }
-    }
-
+impl SnapshotView<'_> {
     fn statement(self, party: Party) -> Option<Statement> {
-        statement::first(self.backend_of(party)?.query.as_ref()?.unredacted(), STATEMENT)
+        statement::first(self.backend(party.pid())?.query.as_ref()?.unredacted(), STATEMENT)
     }
 
     /// The locked object within a sentence: `accounts`, `"Prisma Migrate"`. The statement of `party` may supply its name.
     fn target(self, tag: &LockTag, party: Party) -> String {
-        let pid = self.backend_of(party).map(|backend| backend.pid);
+        let pid = self.backend(party.pid()).map(|backend| backend.pid);
         words::quoted(self.snapshot, &self.lock_names, tag, self.namer(&self.lock_names, tag, pid))
     }
 
@@ -64,8 +57,7 @@ impl<'a> SnapshotView<'a> {
 
     /// ` for 3m12s`; empty if the time is not known.
     fn long(self, since: Option<super::Timestamp>) -> String {
-        let age = since.map(|since| (self.snapshot.taken_at - since).as_seconds_f64().max(0.0));
-        age.map(|age| format!(" for {}", text::duration(age))).unwrap_or_default()
+        since.map(|since| format!(" for {}", text::duration(self.age(since)))).unwrap_or_default()
     }
 
     /// The event until which the party keeps locks that it holds to the end of its transaction.
@@ -74,7 +66,7 @@ impl<'a> SnapshotView<'a> {
             return "It has no process: its locks are held until COMMIT PREPARED or ROLLBACK PREPARED."
                 .to_owned();
         };
-        let Some(backend) = self.backend_of(party) else {
+        let Some(backend) = self.backend(party.pid()) else {
             return "It holds that until its transaction ends.".to_owned();
         };
         let kind = backend.backend_type.as_deref().unwrap_or_default();
@@ -174,7 +166,7 @@ fn needs(wait: &Wait<'_>, table: &str) -> String {
 fn holds(look: SnapshotView<'_>, party: Party, has: LockModes, table: &str) -> String {
     let strongest = has.iter().last().unwrap_or(LockMode::AccessExclusive);
     let statement = look.statement(party).filter(|statement| statement.mode_on(table) == Some(strongest));
-    let is_active = look.backend_of(party).is_some_and(|backend| backend.state == Some(State::Active));
+    let is_active = look.backend(party.pid()).is_some_and(|backend| backend.state == Some(State::Active));
     let taken = match statement {
         Some(statement) if is_active => format!("which its {} takes", statement.name),
         Some(statement) => format!("which its last statement, {}, takes", statement.name),
@@ -308,7 +300,7 @@ fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
         format!("It requests {} {}.", look.target(&wait.queue.tag, wait.waiter.party), how(wait.waiter.mode));
     let Some((party, has)) = holder else { return vec![asks] };
     let mode = has.iter().last().unwrap_or(LockMode::Exclusive);
-    let is_in_transaction = look.backend_of(party).is_none_or(|backend| backend.xact_start.is_some());
+    let is_in_transaction = look.backend(party.pid()).is_none_or(|backend| backend.xact_start.is_some());
     let until = match party {
         Party::Prepared(_) => look.until(party),
         // Without a transaction it can only be a session-level lock.

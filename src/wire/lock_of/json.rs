@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use chrono::SecondsFormat;
 
 use super::words::{advice, kind, meanwhile, of_forms, work};
-use super::{Judgement, Report, Verdict};
+use super::{Judgement, Report, Verdict, age};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockModes};
-use crate::model::lock_of::{How, Meeting, Obstacle, Place, known};
+use crate::model::lock_of::{Meeting, Obstacle, Place, known};
 use crate::model::output::{Channel, shown};
-use crate::model::statement::script::{End, Held, Transaction};
+use crate::model::statement::script::{Held, Transaction};
 use crate::model::statement::{Statement, Take, Target};
 use crate::model::view::View;
 use crate::wire::json::object::{self, Json, object};
@@ -55,12 +55,7 @@ fn kept((number, transaction): (usize, &Transaction)) -> impl Json {
         number = number + 1,
         first = transaction.first + 1,
         last = transaction.last + 1,
-        end = match transaction.end {
-            End::Commit => "commit",
-            End::Rollback => "rollback",
-            End::Prepared => "prepared",
-            End::Open => "open",
-        },
+        end = transaction.end.as_str(),
         holds[] = transaction.held.iter().map(holds),
     )
 }
@@ -171,21 +166,11 @@ fn in_the_way(view: &View, one: &Obstacle) -> impl Json {
     object!(
         known;
         pid, gid,
-        how = match one.how {
-            How::Holds => "holds",
-            How::Ahead => "ahead",
-            How::Transaction => "transaction",
-            How::Snapshot => "snapshot",
-        },
+        how = one.how.as_str(),
         modes[] = LockModes::iter(one.modes),
         who, state,
         transaction = one.since.map(|since| age(view, since)),
         query = known.query.as_ref().map(|query| shown(Channel::LockOf, query)),
         waits_for[] = one.roots.iter().map(|root| root.pid()),
     )
-}
-
-fn age(view: &View, since: Timestamp) -> f64 {
-    let now = view.snapshot.as_deref().map_or(since, |snapshot| snapshot.taken_at);
-    (now - since).as_seconds_f64().max(0.0)
 }

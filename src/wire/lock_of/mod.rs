@@ -12,12 +12,12 @@ use std::sync::Arc;
 pub use json::json;
 pub use text::text;
 
-use crate::model::Text;
 use crate::model::backend::Backend;
 use crate::model::lock_of::{Meeting, Place, Want, meeting, wants};
 use crate::model::statement::script::{Problem, Script, script, with_prepared};
 use crate::model::statement::{Act, Nowait, Piece, Statement, Take, Target};
 use crate::model::view::View;
+use crate::model::{Text, Timestamp};
 
 #[derive(Debug)]
 pub struct Now {
@@ -245,6 +245,11 @@ impl Report {
 fn tries(take: &Take, statement: &Statement) -> bool {
     let is_try = matches!(&take.target, Target::Advisory(call) if call.act == Act::Try);
     is_try || statement.nowait == Nowait::Fails
+}
+
+/// Seconds from `since` to the snapshot.
+fn age(view: &View, since: Timestamp) -> f64 {
+    view.with_snapshot().map_or(0.0, |look| look.age(since))
 }
 
 impl Now {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::backend::State;
 use crate::model::lock::LockMode;
-use crate::model::lock_of::{CatalogRelation, Elsewhere};
+use crate::model::lock_of::CatalogRelation;
 use crate::model::statement::statements;
 use crate::sample::{Builder, relation};
 
@@ -31,10 +31,8 @@ fn report_of(text: &str, view: Option<View>, single: bool) -> Report {
             ..CatalogRelation::default()
         };
         let found = match &*name {
-            "nowhere" => Place::Missing(Elsewhere::default()),
-            "elsewhere" => {
-                Place::Missing(Elsewhere { schemas: vec!["billing".to_owned(), "old".to_owned()] })
-            }
+            "nowhere" => Place::Missing(Vec::new()),
+            "elsewhere" => Place::Missing(vec!["billing".to_owned(), "old".to_owned()]),
             _ => Place::Relation(found),
         };
         (target, found)

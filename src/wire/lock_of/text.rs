@@ -1,6 +1,5 @@
 use super::words::{advice, meanwhile, of_forms, place, work};
-use super::{Judgement, Report};
-use crate::model::backend::Backend;
+use super::{Judgement, Report, age};
 use crate::model::lock::LockMode;
 use crate::model::lock_of::{CatalogRelation, How, Meeting, Obstacle, Place, known};
 use crate::model::output::{Channel, shown};
@@ -309,7 +308,7 @@ fn meets(page: &mut Page, view: &View, take: &Take, met: &Meeting) {
         format!(
             "; the oldest transaction among them is that of {}, for {}",
             who(view, party),
-            age(view, since)
+            long(view, since)
         )
     });
     page.put("in use", &format!("{used}{waiting}{}", oldest.unwrap_or_default()));
@@ -333,9 +332,8 @@ fn who(view: &View, party: Party) -> String {
     }
 }
 
-fn age(view: &View, since: Timestamp) -> String {
-    let now = view.snapshot.as_deref().map_or(since, |snapshot| snapshot.taken_at);
-    duration((now - since).as_seconds_f64().max(0.0))
+fn long(view: &View, since: Timestamp) -> String {
+    duration(age(view, since))
 }
 
 /// `4312 app@web-3 holds RowExclusive: idle in transaction for 3m12s, in its transaction for 3m40s: SELECT …`
@@ -348,10 +346,10 @@ fn obstacle(view: &View, one: &Obstacle) -> String {
         How::Snapshot => "has an older snapshot; its transaction must end first".to_owned(),
     };
     let known = known(view, one.party);
-    let since_then = backend(view, one.party)
-        .and_then(|backend| backend.state_change)
-        .map(|since| format!(" for {}", age(view, since)));
-    let since = one.since.map(|since| format!(", in its transaction for {}", age(view, since)));
+    let backend = view.with_snapshot().and_then(|look| look.backend(one.party.pid()));
+    let since_then = backend.and_then(|backend| backend.state_change);
+    let since_then = since_then.map(|since| format!(" for {}", long(view, since)));
+    let since = one.since.map(|since| format!(", in its transaction for {}", long(view, since)));
     let roots: Vec<String> = one.roots.iter().take(3).map(|root| who(view, *root)).collect();
     let roots = if roots.is_empty() {
         String::new()
@@ -369,11 +367,4 @@ fn obstacle(view: &View, one: &Obstacle) -> String {
         since.unwrap_or_default(),
         query.unwrap_or_default()
     )
-}
-
-fn backend(view: &View, party: Party) -> Option<&Backend> {
-    match party {
-        Party::Backend(pid) => view.index.backend(view.snapshot.as_deref()?, pid),
-        Party::Prepared(_) => None,
-    }
 }

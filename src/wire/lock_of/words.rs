@@ -1,6 +1,6 @@
 use super::{Now, Report};
 use crate::model::lock::LockMode;
-use crate::model::lock_of::{CatalogRelation, Elsewhere, Place};
+use crate::model::lock_of::{CatalogRelation, Place};
 use crate::model::lock_words::{beside, beside_object, beside_rows, beside_sequence};
 use crate::model::statement::script::{End, Held, Problem, Transaction};
 use crate::model::statement::{Act, Advisory, Also, Form, Role, Statement, Take, Target, Work};
@@ -75,19 +75,14 @@ fn bytes(bytes: u64) -> String {
 
 /// `relation "ordres" does not exist`, with the schemas outside the search path that have one.
 pub(super) fn missing(now: &Now, target: &Target) -> String {
-    let what = match target {
-        Target::Relation(relation) => format!("relation \"{relation}\""),
-        other => other.to_string(),
+    let (what, name) = match target {
+        Target::Relation(relation) => (format!("relation \"{relation}\""), &*relation.name),
+        other => (other.to_string(), ""),
     };
-    let Some(Place::Missing(Elsewhere { schemas })) = now.place(target) else {
+    let Some(Place::Missing(schemas)) =
+        now.place(target).filter(|place| **place != Place::Missing(Vec::new()))
+    else {
         return format!("{what} does not exist");
-    };
-    if schemas.is_empty() {
-        return format!("{what} does not exist");
-    }
-    let name = match target {
-        Target::Relation(relation) => &*relation.name,
-        _ => "",
     };
     let (first, more) = schemas.split_at(schemas.len().min(NAMED));
     let mut names: Vec<String> = first.iter().map(|schema| format!("{schema}.{name}")).collect();
@@ -176,17 +171,7 @@ pub(super) fn advice(statement: &Statement, has_timeout: bool) -> Vec<&'static s
 }
 
 pub(super) fn work(statement: &Statement) -> Work {
-    let weight = |work: &Work| match work {
-        Work::Catalog => 0,
-        Work::Rows => 1,
-        Work::Empties => 2,
-        Work::Reads => 3,
-        Work::BuildsIndex => 4,
-        Work::Copies => 5,
-        Work::MayRewrite => 6,
-        Work::Rewrites => 7,
-    };
-    statement.forms.iter().map(|form| form.work).max_by_key(weight).unwrap_or(Work::Catalog)
+    statement.forms.iter().map(|form| form.work).max().unwrap_or(Work::Catalog)
 }
 
 // How long the locks of a script are kept: its transactions, and session-level advisory locks.
@@ -231,35 +216,27 @@ impl Report {
             let (first, last) = (transaction.first + 1, transaction.last + 1);
             let heading =
                 format!("Transaction, statements {first} to {last}: until {}", self.end(transaction));
-            let mut lines: Vec<(&'static str, String)> =
-                transaction.held.iter().map(|held| ("holds", self.held(held, transaction))).collect();
+            let of = |held: &Held| {
+                let early = held.until.filter(|until| *until != transaction.last);
+                ("holds", self.held(held, early.map(|until| self.place_of(until))))
+            };
+            let mut lines: Vec<(&'static str, String)> = transaction.held.iter().map(of).collect();
             lines.extend(self.waits_through(transaction).into_iter().map(|line| ("note", line)));
             found.push((heading, lines));
         }
         if !self.script.session.is_empty() {
             let of = |held: &Held| {
-                let until = match held.until {
-                    Some(until) => self.place_of(until),
-                    None => "the session ends: no statement releases it".to_owned(),
-                };
-                (
-                    "holds",
-                    format!(
-                        "{} on {} from {} until {until}",
-                        held.take.mode.short(),
-                        held.take.target,
-                        self.place_of(held.from)
-                    ),
-                )
+                let until = held.until.map(|until| self.place_of(until));
+                let until = until.unwrap_or_else(|| "the session ends: no statement releases it".to_owned());
+                ("holds", self.held(held, Some(until)))
             };
             found.push(("Session".to_owned(), self.script.session.iter().map(of).collect()));
         }
         found
     }
 
-    fn held(&self, held: &Held, transaction: &Transaction) -> String {
-        let early = held.until.filter(|until| *until != transaction.last);
-        let until = early.map(|until| format!(" until {}", self.place_of(until))).unwrap_or_default();
+    fn held(&self, held: &Held, until: Option<String>) -> String {
+        let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
         format!("{} on {} from {}{until}", held.take.mode.short(), held.take.target, self.place_of(held.from))
     }
 
