@@ -6,7 +6,6 @@
 mod declare;
 
 pub mod adapter;
-pub mod attempts;
 pub mod awaited_locks;
 pub mod blame;
 pub mod consequence;

@@ -13,7 +13,7 @@ use crate::app::context::Context;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
 use crate::model::finding::{self, Finding, Severity, locks};
-use crate::model::{attempts, refusals};
+use crate::model::refusals;
 use crate::text;
 
 listed_rows!(Findings = Finding, |context| &context.view.findings, |finding| id_of(finding));
@@ -101,7 +101,7 @@ pub fn quiet(context: &Context<'_>) -> Vec<Line> {
         (deadlocks > 0).then(|| format!("{} {noun} since the statistics were reset", text::count(deadlocks)));
     let next = super::tasks::next_task(context).map(|next| format!("next task: {next}"));
     let view = context.snapshot_view();
-    let attempts = context.index.attempts.get_or_init(|| attempts::seen(view)).clone();
+    let attempts = context.index.attempts.get_or_init(|| refusals::seen(view)).clone();
     let refused = refusals::line(&context.view.series.refusals);
     let facts = [locks::table_fill(view), deadlocks, refused, attempts, next];
     let info = |fact: String| Line::new().with(format!("  info        {fact}"), Tone::Dim);
