@@ -75,7 +75,7 @@ fn held_locks<'a>(look: &CheckInput<'a>) -> FxHashMap<Party, &'a LockTag> {
 fn awaited<'b>(look: &'b CheckInput<'_>, tag: &'b LockTag) -> &'b LockTag {
     let queue = look.graph.queues.iter().find(|queue| queue.tag == *tag);
     let waiter = queue.and_then(|queue| queue.waiters.first());
-    waiter.map_or(tag, |waiter| look.awaited(tag, waiter.pid))
+    waiter.map_or(tag, |waiter| look.index.awaited(tag, waiter.pid))
 }
 
 fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
@@ -120,11 +120,12 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
         look.new_roots.is_young(root.party, look.snapshot.taken_at) && root.blocked < look.thresholds.blocked;
     let severity = if keeps { Severity::Critical } else { root_severity(look, root, backend) };
     let severity = if is_young { severity.min(Severity::Info) } else { severity };
+    let help = remedy.and_then(Result::ok).filter(|_| !is_young);
     let finding = Finding::new(ROOT_BLOCKER, severity, summary, look.subject(root.party));
     Finding {
         blocked: root.blocked,
         since: root.longest_wait,
-        help: remedy.and_then(Result::ok).map(verb_name).filter(|_| !is_young),
+        help: help.map(|verb| if verb == Verb::Cancel { "cancel" } else { "terminate" }),
         ..finding
             .short(format!("{pid}{short}, {}{holds}", promise.short()))
             .in_row(began.or(root.longest_wait), row, &lock_in_row)
@@ -132,10 +133,6 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
             .running(look.statement(pid))
     }
     .expected(look.expected(root.party, None, root.longest_wait))
-}
-
-fn verb_name(verb: Verb) -> &'static str {
-    if verb == Verb::Cancel { "cancel" } else { "terminate" }
 }
 
 fn root_severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) -> Severity {
@@ -268,7 +265,7 @@ pub(super) fn convoys(look: &CheckInput<'_>) -> Vec<Finding> {
         let who = party_text(waiter.party);
         let age = look.age_text(waiter.wait_start);
         let holder = queue.holders.first().map(|holder| holder.party.pid());
-        let awaited = look.awaited(&queue.tag, waiter.pid);
+        let awaited = look.index.awaited(&queue.tag, waiter.pid);
         let target = look.target(awaited, holder);
         let (root, statement) = (root_of(look, waiter.party), statement_words(look, waiter.pid));
         let root = root.map(|root| format!(" for {}", party_text(root.party))).unwrap_or_default();

@@ -35,17 +35,19 @@ impl CheckInput<'_> {
         since.is_some_and(|since| self.age(since) >= seconds)
     }
 
-    /// What `waiter` waits for; for a transaction the row behind it, if known.
-    pub(super) fn awaited<'b>(&'b self, tag: &'b LockTag, waiter: i32) -> &'b LockTag {
-        self.index.awaited(tag, waiter)
-    }
-
     /// `app@web-3 · accounts`: the session, and what it locks or waits for.
     pub(super) fn about(&self, pid: i32, target: Option<&str>) -> String {
         let backend = self.backend(pid);
         let who = backend.map(words::who).unwrap_or_default();
         let parts = [who.as_str(), target.unwrap_or_default()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// `accounts`, `"Prisma Migrate"`, `advisory 42`. `holder` is the process that holds it, which corroborates the name of
+    /// an advisory lock.
+    pub(super) fn target(&self, tag: &LockTag, holder: Option<i32>) -> String {
+        let namer = self.view.namer(&self.lock_names, tag, holder);
+        words::quoted(self.snapshot, &self.lock_names, tag, namer)
     }
 
     pub(super) fn statement(&self, pid: i32) -> Option<QueryText> {
@@ -69,15 +71,6 @@ pub(crate) fn parties_text(parties: &[Party]) -> String {
         [one, two] => format!("{} and {}", name(one), name(two)),
         [one, two, three] => format!("{}, {} and {}", name(one), name(two), name(three)),
         [one, two, rest @ ..] => format!("{}, {} and {} more", name(one), name(two), rest.len()),
-    }
-}
-
-impl CheckInput<'_> {
-    /// `accounts`, `"Prisma Migrate"`, `advisory 42`. `holder` is the process that holds it, which corroborates the name of
-    /// an advisory lock.
-    pub(super) fn target(&self, tag: &LockTag, holder: Option<i32>) -> String {
-        let namer = self.view.namer(&self.lock_names, tag, holder);
-        words::quoted(self.snapshot, &self.lock_names, tag, namer)
     }
 }
 
@@ -126,7 +119,7 @@ impl<'a> CheckInput<'a> {
             queue
                 .waiters
                 .iter()
-                .all(|waiter| self.is_called(self.awaited(&queue.tag, waiter.pid), party, name))
+                .all(|waiter| self.is_called(self.index.awaited(&queue.tag, waiter.pid), party, name))
         };
         held.peek().is_some() && held.all(&mut awaited)
     }

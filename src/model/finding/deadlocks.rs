@@ -105,10 +105,7 @@ impl Deadlocks {
         self.cycles.retain(|seen| recent(seen.at));
         self.broken.retain(|broken| recent(broken.at));
         self.count(snapshot, graph);
-        if !snapshot.locks.is_known() {
-            return;
-        }
-        if graph.cycles.is_empty() {
+        if !snapshot.locks.is_known() || graph.cycles.is_empty() {
             return;
         }
         for cycle in graph.cycles.iter().take(LIMIT) {

@@ -9,7 +9,6 @@ mod check_input;
 pub(crate) mod deadlocks;
 mod leases;
 pub mod locks;
-mod row;
 pub mod server;
 mod tasks;
 #[cfg(test)]
@@ -36,12 +35,12 @@ use super::work_queue::ItemId;
 use super::{QueryText, Text, Timestamp};
 
 use crate::order::Order;
+use crate::text::{fit, width};
 
 pub use blockers::NewRoots;
 pub use check_input::CheckInput;
 pub(crate) use check_input::{parties_text, party_text};
 pub use deadlocks::Deadlocks;
-pub use row::RowWords;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
@@ -268,6 +267,94 @@ fn listed<T, F: Into<Option<Finding>>>(
 /// At most `most` columns of a name from the server, as one line.
 fn short(name: &str, most: usize) -> String {
     crate::text::fit(&crate::text::one_line_prefix(name, most), most).into_owned()
+}
+
+// A finding in its row of the first pane, where its age has a separate column.
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowWords {
+    text: Text,
+    /// The part of `text` that names the locked object; may be empty.
+    object: Text,
+}
+
+impl RowWords {
+    fn with(self, more: &str) -> Self {
+        Self { text: format!("{}{more}", self.text).into(), ..self }
+    }
+}
+
+/// Abbreviations of a text that is too long, in this order. The part that names the locked object is removed last.
+const STEPS: [&[(&str, &str)]; 3] = [
+    &[("advisory lock \"", "\""), ("advisory lock ", "advisory ")],
+    &[("idle in transaction", "idle in xact")],
+    &[("continues now", "now"), ("continue now", "now")],
+];
+
+impl Finding {
+    /// Sets the text of the row, in which `object` names the locked object; `began` is the start of the described state.
+    fn in_row(self, began: Option<Timestamp>, text: impl AsRef<str>, object: &str) -> Self {
+        let line = |text: &str| Text::from(crate::text::one_line(text));
+        let row = RowWords { text: line(text.as_ref()), object: line(object) };
+        Self { row: Some(row), began, ..self }
+    }
+
+    /// The text of the row in at most `room` columns: the numbers are cut last.
+    pub fn row_text(&self, room: usize) -> String {
+        let Some(RowWords { text, object }) = &self.row else {
+            let text = if width(&self.summary) <= room { &self.summary } else { &self.short };
+            return fit(text, room).into_owned();
+        };
+        let with = |taken: &[bool]| {
+            let mut text = text.to_string();
+            if taken.get(STEPS.len()) == Some(&true) && !object.is_empty() {
+                let with_blank = format!(" {object}");
+                let gone = if text.contains(&with_blank) { &with_blank } else { &**object };
+                text = text.replacen(gone, "", 1);
+            }
+            for (_, pairs) in taken.iter().zip(STEPS).filter(|(taken, _)| **taken) {
+                text = pairs.iter().fold(text, |text, (long, short)| text.replace(long, short));
+            }
+            text
+        };
+        let fits = |taken: &[bool]| width(&with(taken)) <= room;
+        let mut taken = [false; STEPS.len() + 1];
+        for step in 0..taken.len() {
+            if fits(&taken) {
+                break;
+            }
+            if let Some(taken) = taken.get_mut(step) {
+                *taken = true;
+            }
+        }
+        // Undoes abbreviations that a later step has made unnecessary.
+        for step in (0..taken.len()).rev() {
+            let mut less = taken;
+            if let Some(taken) = less.get_mut(step) {
+                *taken = false;
+            }
+            if fits(&less) {
+                taken = less;
+            }
+        }
+        shortened(&with(&taken), room)
+    }
+
+    pub fn row_since(&self) -> Option<Timestamp> {
+        self.began.or(self.since)
+    }
+}
+
+/// Cuts the text before the numbers.
+fn shortened(text: &str, room: usize) -> String {
+    let excess = width(text).saturating_sub(room);
+    match text.rfind(", blocks ") {
+        Some(at) if excess > 0 => {
+            let (name, numbers) = text.split_at(at);
+            format!("{}{numbers}", fit(name, width(name).saturating_sub(excess)))
+        }
+        _ => fit(text, room).into_owned(),
+    }
 }
 
 /// A finding that reappears within this many seconds is not new.

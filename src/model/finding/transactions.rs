@@ -95,8 +95,7 @@ fn forgotten_idle(look: &CheckInput<'_>) -> Option<Finding> {
     let limit = look.thresholds.idle_in_transaction;
     let Observed::Read(rows) = look.snapshot.backends.observed() else { return None };
     let blocks = |pid: i32| look.graph.roots.iter().any(|root| root.party == Party::Backend(pid));
-    let idle =
-        rows.iter().filter(|row| row.state.is_some_and(crate::model::backend::State::is_idle_in_transaction));
+    let idle = rows.iter().filter(|row| row.state.is_some_and(State::is_idle_in_transaction));
     let old: Vec<_> =
         idle.filter(|row| look.is_older(row.state_change, limit) && !blocks(row.group())).collect();
     let oldest = old.iter().min_by_key(|row| row.state_change)?;

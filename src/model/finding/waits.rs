@@ -27,7 +27,7 @@ pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
     listed(LONG_WAIT, waits.into_iter(), |(since, queue, waiter, others)| {
         let who = party_text(waiter.party);
         let age = look.age_text(Some(since));
-        let awaited = look.awaited(&queue.tag, waiter.pid);
+        let awaited = look.index.awaited(&queue.tag, waiter.pid);
         let target = look.target(awaited, queue.holders.first().map(|holder| holder.party.pid()));
         let request = words::request(waiter.mode, awaited, &target);
         // Too few for a convoy, but of the same kind and with the same remedy.

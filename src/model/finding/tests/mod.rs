@@ -5,6 +5,7 @@ mod expected;
 mod leases;
 mod queue;
 mod redis;
+mod row;
 mod server;
 mod tasks;
 mod unserved;
