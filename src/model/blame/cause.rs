@@ -8,6 +8,7 @@ use crate::model::lock::{LockTag, LockType};
 use crate::model::output::{Channel, shown, without_literals};
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
+use crate::model::statement::beginning;
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::{Party, Queue, WaitGraph};
 use crate::model::{QueryText, Text, Timestamp, fingerprint, lock_waits, words};
@@ -242,8 +243,7 @@ impl Transaction {
         let text = if query.bytes() <= LENGTH {
             query.clone()
         } else {
-            let end = (0..=LENGTH).rev().find(|end| query.unredacted().is_char_boundary(*end));
-            without_literals(query.unredacted().get(..end.unwrap_or_default()).unwrap_or_default()).into()
+            without_literals(beginning(query.unredacted(), LENGTH)).into()
         };
         if self.statements.len() >= STATEMENTS {
             self.statements.remove(STATEMENTS / 2);

@@ -3,7 +3,7 @@
 use super::LockName;
 use super::hash::{hashtext, hashtextextended};
 use crate::model::lock_key::LockKey;
-use crate::model::statement::tags::calls;
+use crate::model::statement::{beginning, tags::calls};
 use locktop_locks::advisory::{Key, NAMED};
 
 /// Bytes of a statement that are read.
@@ -12,8 +12,7 @@ const LONGEST: usize = 8 * 1024;
 /// The literal from which a statement computes this key. A literal whose hash is the key is certain; an md5 is accepted if
 /// the statement has no other.
 pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
-    let end = (0..=LONGEST.min(statement.len())).rev().find(|end| statement.is_char_boundary(*end))?;
-    let statement = statement.get(..end)?;
+    let statement = beginning(statement, LONGEST);
     if let Some(name) = tagged(key, statement) {
         return Some(named(name, false, "name in the statement, of locktop's library"));
     }

@@ -148,56 +148,58 @@ fn take(rest: &Rest<'_, '_>, tokens: &[Token<'_>], found: &mut Matching) -> bool
     };
     let next = Rest { elements, after: rest.after };
     let known = found.named.len();
-    let mut go = |used: Option<usize>, named: Option<Named>| {
-        let Some(tokens) = used.and_then(|used| tokens.get(used..)) else { return false };
-        found.named.extend(named);
-        let is = take(&next, tokens, found);
-        if !is {
-            found.named.truncate(known);
-        }
-        is
-    };
-    let relations = |relations: Vec<Relation>| Some(Named::Relations(relations));
-    match first {
-        Element::Word(word) => go(tokens.first().filter(|token| token.is(word)).map(|_| 1), None),
-        Element::Name => go(name(tokens), None),
-        Element::Relation => {
-            one(tokens, false).is_some_and(|(relation, used)| go(Some(used), relations(vec![relation])))
-        }
-        Element::OfColumn => {
-            relation(tokens, true).is_some_and(|(relation, used)| go(Some(used), relations(vec![relation])))
-        }
-        Element::Relations => several(tokens).is_some_and(|(all, used)| go(Some(used), relations(all))),
-        Element::Grouped => {
-            let inside = group(tokens).and_then(|used| Some((several(tokens.get(1..used - 1)?)?.0, used)));
-            inside.is_some_and(|(all, used)| go(Some(used), relations(all)))
-        }
+    let relations = |(all, used): (Vec<Relation>, usize)| (used, Some(Named::Relations(all)));
+    let single = |(relation, used): (Relation, usize)| relations((vec![relation], used));
+    let is_name = |token: &&Token<'_>| !token.is_any(&NO_NAMES);
+    // The number of tokens that the first element takes, and what it names.
+    let step = match first {
+        Element::Word(word) => tokens.first().filter(|token| token.is(word)).map(|_| (1, None)),
+        Element::Name => name(tokens).map(|used| (used, None)),
+        Element::Relation => one(tokens, false).map(single),
+        Element::OfColumn => relation(tokens, true).map(single),
+        Element::Relations => several(tokens).map(relations),
+        Element::Grouped => group(tokens).and_then(|used| {
+            let (all, _) = several(tokens.get(1..used - 1)?)?;
+            Some(relations((all, used)))
+        }),
         Element::Kept => {
-            let kept = tokens.first().filter(|token| !token.is_any(&NO_NAMES)).and_then(Token::name);
-            kept.is_some_and(|kept| go(Some(1), Some(Named::Name(kept))))
+            let kept = tokens.first().filter(is_name).and_then(Token::name);
+            kept.map(|kept| (1, Some(Named::Name(kept))))
         }
         Element::Created => {
-            let created =
-                tokens.first().filter(|token| !token.is_any(&NO_NAMES)).and_then(|_| relation(tokens, false));
-            created.is_some_and(|(created, used)| go(Some(used), Some(Named::Created(created))))
+            let created = tokens.first().filter(is_name).and_then(|_| relation(tokens, false));
+            created.map(|(created, used)| (used, Some(Named::Created(created))))
         }
-        Element::Object(kind, several) => objects(*kind, *several, tokens)
-            .is_some_and(|(objects, used)| go(Some(used), Some(Named::Objects(objects)))),
-        Element::Group(word) => go(group(tokens).filter(|used| has(tokens, *used, word)), None),
-        Element::Anything => go(Some(skipped(tokens, elements)), None),
-        Element::Stable => !is_volatile(tokens) && go(Some(0), None),
-        Element::Volatile => is_volatile(tokens) && go(Some(0), None),
+        Element::Object(kind, several) => {
+            objects(*kind, *several, tokens).map(|(all, used)| (used, Some(Named::Objects(all))))
+        }
+        Element::Group(word) => {
+            group(tokens).filter(|used| has(tokens, *used, word)).map(|used| (used, None))
+        }
+        Element::Anything => Some((skipped(tokens, elements), None)),
+        Element::Stable => (!is_volatile(tokens)).then_some((0, None)),
+        Element::Volatile => is_volatile(tokens).then_some((0, None)),
         Element::Optional(inner) => {
-            take(&Rest { elements: inner, after: Some(&next) }, tokens, found) || {
+            return take(&Rest { elements: inner, after: Some(&next) }, tokens, found) || {
                 found.named.truncate(known);
                 take(&next, tokens, found)
-            }
+            };
         }
-        Element::Either(either) => either.iter().any(|inner| {
-            found.named.truncate(known);
-            take(&Rest { elements: inner, after: Some(&next) }, tokens, found)
-        }),
+        Element::Either(either) => {
+            return either.iter().any(|inner| {
+                found.named.truncate(known);
+                take(&Rest { elements: inner, after: Some(&next) }, tokens, found)
+            });
+        }
+    };
+    let Some((used, named)) = step else { return false };
+    let Some(tokens) = tokens.get(used..) else { return false };
+    found.named.extend(named);
+    let is = take(&next, tokens, found);
+    if !is {
+        found.named.truncate(known);
     }
+    is
 }
 
 /// Words that are never a name unless quoted, where one of them may follow instead.
@@ -215,11 +217,20 @@ fn objects(
     if if_exists(tokens.get(used..)?) {
         used += 2;
     }
-    let (first, more) = object::one(kind, tokens.get(used..)?)?;
-    used += more;
+    let (found, more) = listed(tokens.get(used..)?, several, |tokens| object::one(kind, tokens))?;
+    Some((found, used + more))
+}
+
+/// One, or several that commas separate, and their number of tokens.
+fn listed<T>(
+    tokens: &[Token<'_>],
+    several: bool,
+    one: impl Fn(&[Token<'_>]) -> Option<(T, usize)>,
+) -> Option<(Vec<T>, usize)> {
+    let (first, mut used) = one(tokens)?;
     let mut found = vec![first];
     while several && tokens.get(used).is_some_and(|token| token.sign(',')) {
-        let (next, more) = object::one(kind, tokens.get(used + 1..)?)?;
+        let (next, more) = one(tokens.get(used + 1..)?)?;
         found.push(next);
         used += 1 + more;
     }
@@ -256,14 +267,7 @@ fn one(tokens: &[Token<'_>], columns: bool) -> Option<(Relation, usize)> {
 }
 
 fn several(tokens: &[Token<'_>]) -> Option<(Vec<Relation>, usize)> {
-    let (first, mut used) = one(tokens, true)?;
-    let mut relations = vec![first];
-    while tokens.get(used).is_some_and(|token| token.sign(',')) {
-        let (relation, more) = one(tokens.get(used + 1..)?, true)?;
-        relations.push(relation);
-        used += 1 + more;
-    }
-    Some((relations, used))
+    listed(tokens, true, |tokens| one(tokens, true))
 }
 
 fn has(tokens: &[Token<'_>], used: usize, word: &str) -> bool {

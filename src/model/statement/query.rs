@@ -273,15 +273,13 @@ impl Reader<'_, '_> {
 
     /// `FOR [NO KEY] UPDATE`, `FOR [KEY] SHARE`, with `OF` or without.
     fn lock_rows(&mut self, at: usize, scope: &mut Scope) -> usize {
-        let words: Vec<bool> =
-            self.rest(at + 1).iter().take(3).map(|token| token.is_any(&["UPDATE", "SHARE"])).collect();
         let rest = self.rest(at + 1);
         let skipped = match rest.first() {
             Some(first) if first.is("NO") => 2,
             Some(first) if first.is("KEY") => 1,
             _ => 0,
         };
-        if words.get(skipped) != Some(&true) {
+        if !rest.get(skipped).is_some_and(|token| token.is_any(&["UPDATE", "SHARE"])) {
             return at + 1;
         }
         (scope.from, scope.expects) = (false, false);

@@ -1,6 +1,8 @@
 //! Statements in printable form, and whether a statement mentions a secret: by its words, since only the server knows what
 //! is in its strings.
 
+use std::sync::LazyLock;
+
 use super::scan::{Piece, pieces};
 
 const LEFT_OUT: &str = "?";
@@ -177,112 +179,67 @@ enum Place {
     Word,
 }
 
-const fn any(text: &'static str) -> Sign {
-    Sign { text, at: Place::Any, with: None }
-}
+/// Signs that there is a secret, wherever they are in the text. The last one is a name written in Unicode escapes.
+const ANYWHERE: &str = r#"
+    passw passphrase passcode pgpass secret token crypt credential bearer scram-sha conninfo apikey
+    api_key api-key accesskey access_key access-key privatekey private_key signing_key master_key pgp_
+    hmac authorization jwt kennwort wachtwoord contrase арол 密码 密碼 u&"
+"#;
 
-const fn part(text: &'static str) -> Sign {
-    Sign { text, at: Place::Part, with: None }
-}
+/// Signs that are parts of a name.
+const PARTS: &str = "senha vault pass pw pwd pwhash psw pin otp cred creds digest";
 
-const fn both(text: &'static str, with: &'static str) -> Sign {
-    Sign { text, at: Place::Word, with: Some(with) }
-}
-
-/// Signs that there is a secret, or may be one: options of servers and user mappings, programs of COPY, server settings and
-/// arguments of prepared statements have no telling names.
-const SIGNS: [Sign; 51] = [
-    any("passw"),
-    any("passphrase"),
-    any("passcode"),
-    any("pgpass"),
-    any("secret"),
-    any("token"),
-    any("crypt"),
-    any("credential"),
-    any("bearer"),
-    any("scram-sha"),
-    any("conninfo"),
-    any("apikey"),
-    any("api_key"),
-    any("api-key"),
-    any("accesskey"),
-    any("access_key"),
-    any("access-key"),
-    any("privatekey"),
-    any("private_key"),
-    any("signing_key"),
-    any("master_key"),
-    any("pgp_"),
-    any("hmac"),
-    any("authorization"),
-    any("jwt"),
-    any("kennwort"),
-    any("wachtwoord"),
-    any("contrase"),
-    any("арол"),
-    any("密码"),
-    any("密碼"),
-    // A name written in Unicode escapes.
-    any("u&\""),
-    part("senha"),
-    part("vault"),
-    part("pass"),
-    part("pw"),
-    part("pwd"),
-    part("pwhash"),
-    part("psw"),
-    part("pin"),
-    part("otp"),
-    part("cred"),
-    part("creds"),
-    part("digest"),
-    Sign { text: "execute", at: Place::Word, with: None },
-    both("program", "copy"),
-    both("mapping", "user"),
-    both("options", "server"),
-    both("options", "foreign"),
-    both("subscription", "connection"),
-    both("system", "alter"),
+/// Words, and another one that must also be in the text: options of servers and user mappings, programs of COPY, server
+/// settings and arguments of prepared statements have no telling names.
+const PAIRS: [(&str, &str); 6] = [
+    ("program", "copy"),
+    ("mapping", "user"),
+    ("options", "server"),
+    ("options", "foreign"),
+    ("subscription", "connection"),
+    ("system", "alter"),
 ];
 
-/// A bit set of the first three bytes of the signs, in lower case: nothing else is examined in most texts.
-#[allow(clippy::indexing_slicing, reason = "while it is compiled")]
-const BEGINNINGS: [u64; 64] = {
+/// All signs, and a bit set of their first three bytes, in lower case: nothing else is examined in most texts.
+static SIGNS: LazyLock<(Vec<Sign>, [u64; 64])> = LazyLock::new(|| {
+    let of = |texts: &'static str, at| {
+        texts.split_ascii_whitespace().map(move |text| Sign { text, at, with: None })
+    };
+    let pairs = PAIRS.map(|(text, with)| Sign { text, at: Place::Word, with: Some(with) });
+    let single = of(ANYWHERE, Place::Any).chain(of(PARTS, Place::Part)).chain(of("execute", Place::Word));
+    let signs: Vec<Sign> = single.chain(pairs).collect();
     let mut bits = [0; 64];
-    let mut at = 0;
-    while at < SIGNS.len() {
-        let bytes = SIGNS[at].text.as_bytes();
-        // Shorter signs are searched separately.
-        if bytes.len() > 2 {
-            let bit = bit_of(window(window(window(0, bytes[0]), bytes[1]), bytes[2]));
-            bits[bit / 64] |= 1 << (bit % 64);
+    // Shorter signs are searched separately.
+    for first in signs.iter().filter_map(|sign| sign.text.as_bytes().get(..3)) {
+        let bit = bit_of(first.iter().fold(0, |last, byte| window(last, *byte)));
+        if let Some(bits) = bits.get_mut(bit / 64) {
+            *bits |= 1_u64 << (bit % 64);
         }
-        at += 1;
     }
-    bits
-};
+    (signs, bits)
+});
 
 /// The only sign of two bytes.
 const PW: u32 = 0x7077;
 
 /// The last three bytes, ignoring case.
-const fn window(before: u32, byte: u8) -> u32 {
-    ((before << 8) | (byte | 0x20) as u32) & 0xff_ffff
+fn window(before: u32, byte: u8) -> u32 {
+    ((before << 8) | u32::from(byte | 0x20)) & 0xff_ffff
 }
 
-const fn bit_of(window: u32) -> usize {
+fn bit_of(window: u32) -> usize {
     (window.wrapping_mul(0x9e37_79b1) >> 20) as usize
 }
 
 /// Whether `is_it` accepts any of the signs in a text. One pass, at two nanoseconds per byte.
 fn any_sign(text: &str, mut is_it: impl FnMut(usize, &Sign) -> bool) -> bool {
+    let (signs, beginnings) = &*SIGNS;
     let bytes = text.as_bytes();
     let mut last = 0;
     for (at, byte) in bytes.iter().enumerate() {
         last = window(last, *byte);
         let bit = bit_of(last);
-        let is_beginning = BEGINNINGS.get(bit / 64).is_some_and(|bits| bits >> (bit % 64) & 1 == 1);
+        let is_beginning = beginnings.get(bit / 64).is_some_and(|bits| bits >> (bit % 64) & 1 == 1);
         if !is_beginning && last & 0xffff != PW {
             continue;
         }
@@ -290,7 +247,7 @@ fn any_sign(text: &str, mut is_it: impl FnMut(usize, &Sign) -> bool) -> bool {
             let begin = (at + 1).checked_sub(sign.text.len().min(3));
             begin.is_some_and(|begin| sign.is_at(bytes, begin)) && is_it(number, sign)
         };
-        if SIGNS.iter().enumerate().any(is_found) {
+        if signs.iter().enumerate().any(is_found) {
             return true;
         }
     }
@@ -307,7 +264,7 @@ pub fn speaks_of_secret(text: &str) -> bool {
     let other = |(number, sign): (usize, &Sign)| {
         half >> number & 1 == 1 && sign.with.is_some_and(|with| has_word(text.as_bytes(), with))
     };
-    is_whole || half != 0 && SIGNS.iter().enumerate().any(other) || has_userinfo(text)
+    is_whole || half != 0 && SIGNS.0.iter().enumerate().any(other) || has_userinfo(text)
 }
 
 fn is_secret_name(name: &str) -> bool {

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use super::beginning;
 use super::scan::{Piece, pieces};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +77,7 @@ impl Token<'_> {
             Kind::Quoted => self.text.strip_prefix('"')?.strip_suffix('"')?.replace("\"\"", "\""),
             Kind::Text | Kind::Number | Kind::Sign | Kind::Psql => return None,
         };
-        let end = (0..=name.len().min(63)).rev().find(|end| name.is_char_boundary(*end))?;
-        name.truncate(end);
+        name.truncate(beginning(&name, 63).len());
         (!name.is_empty()).then_some(name)
     }
 }
