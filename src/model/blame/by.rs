@@ -95,7 +95,7 @@ impl Span {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
     pub id: u64,
     pub name: String,
@@ -114,19 +114,6 @@ pub struct Row {
 impl Row {
     pub fn has(&self, episode: &Episode) -> bool {
         episode.keys.iter().any(|key| self.keys.contains(key))
-    }
-
-    fn empty(id: u64, name: String) -> Self {
-        Self {
-            id,
-            name,
-            on: Text::default(),
-            more: 0,
-            sums: Sums::default(),
-            episodes: 0,
-            keys: Vec::new(),
-            cost_of_on: -1.0,
-        }
     }
 }
 
@@ -149,12 +136,12 @@ impl Blame {
             let id = group.id(&cost.key);
             let place = *places.entry(id).or_insert(rows.len());
             if place >= rows.len() {
-                rows.push(Row::empty(id, group.name(&cost.key)));
+                rows.push(Row { id, name: group.name(&cost.key), ..Row::default() });
             }
             let Some(row) = rows.get_mut(place) else { continue };
             let is_other = row.keys.iter().all(|key| key.lock != cost.key.lock);
             row.more += usize::from(is_other && !row.keys.is_empty());
-            if sums.seconds > row.cost_of_on {
+            if row.keys.is_empty() || sums.seconds > row.cost_of_on {
                 (row.on, row.cost_of_on) = (Text::clone(&cost.key.lock), sums.seconds);
             }
             row.sums.add(sums);
@@ -166,7 +153,7 @@ impl Blame {
         let other = self.table.other.since(from);
         if other != Sums::default() {
             let name = format!("{} others, each with less waiting time", self.table.other_keys);
-            rows.push(Row { sums: other, ..Row::empty(0, name) });
+            rows.push(Row { sums: other, name, ..Row::default() });
         }
         rows
     }

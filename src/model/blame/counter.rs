@@ -36,7 +36,7 @@ struct Identity {
     lock: LockTag,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Open {
     number: u64,
     begin: Timestamp,
@@ -223,20 +223,7 @@ impl Counter {
             lock: Text::clone(&key.lock),
             at: begin,
         });
-        self.open.insert(
-            identity,
-            Open {
-                number,
-                begin,
-                look: looks,
-                state,
-                key,
-                told: None,
-                note: None,
-                left: Text::default(),
-                in_line: Vec::new(),
-            },
-        );
+        self.open.insert(identity, Open { number, begin, look: looks, state, key, ..Open::default() });
         number
     }
 

@@ -136,43 +136,48 @@ impl Table {
         known.episodes = known.episodes.saturating_add(u64::from(is_new));
     }
 
-    /// Beyond the limit, merges the cheapest tenth. What continues is kept.
+    /// Beyond the limits, merges the cheapest tenth. What continues is kept.
     fn make_room(&mut self) {
-        if self.keys.len() > KEYS {
-            let mut costs: Vec<f64> = self.keys.iter().map(|key| key.trail.since(None).seconds).collect();
-            costs.order_by(f64::total_cmp);
-            let most = costs.get(KEYS / 10).copied().unwrap_or_default();
-            let mut room = KEYS / 10;
-            let (other, number) = (&mut self.other, &mut self.other_keys);
-            self.keys.retain(|key| {
-                let goes = room > 0 && key.trail.since(None).seconds <= most;
-                if goes {
-                    room -= 1;
-                    *number = number.saturating_add(1);
-                    other.merge(&key.trail);
-                }
-                !goes
-            });
-        }
-        if self.episodes.len() > EPISODES {
-            let is_over = |episode: &Episode| episode.ending != Ending::GoesOn;
-            let over = self.episodes.iter().filter(|episode| is_over(episode));
-            let mut costs: Vec<f64> = over.map(|episode| episode.sums.seconds).collect();
-            costs.order_by(f64::total_cmp);
-            let most = costs.get(EPISODES / 10).copied().unwrap_or(f64::INFINITY);
-            let mut room = EPISODES / 10;
-            let (number, seconds) = &mut self.forgotten;
-            self.episodes.retain(|episode| {
-                let goes = room > 0 && is_over(episode) && episode.sums.seconds <= most;
-                if goes {
-                    room -= 1;
-                    *number = number.saturating_add(1);
-                    *seconds += episode.sums.seconds;
-                }
-                !goes
-            });
-        }
+        drop_cheapest(
+            &mut self.keys,
+            KEYS,
+            |key| Some(key.trail.since(None).seconds),
+            |key| {
+                self.other_keys = self.other_keys.saturating_add(1);
+                self.other.merge(&key.trail);
+            },
+        );
+        let cost = |episode: &Episode| (episode.ending != Ending::GoesOn).then_some(episode.sums.seconds);
+        let (number, seconds) = &mut self.forgotten;
+        drop_cheapest(&mut self.episodes, EPISODES, cost, |episode| {
+            *number = number.saturating_add(1);
+            *seconds += episode.sums.seconds;
+        });
     }
+}
+
+/// Drops a tenth of `most` rows if there are more. A row without a cost stays.
+fn drop_cheapest<T>(
+    rows: &mut Vec<Arc<T>>,
+    most: usize,
+    cost: impl Fn(&T) -> Option<f64>,
+    mut dropped: impl FnMut(&T),
+) {
+    if rows.len() <= most {
+        return;
+    }
+    let mut costs: Vec<f64> = rows.iter().filter_map(|row| cost(row)).collect();
+    costs.order_by(f64::total_cmp);
+    let limit = costs.get(most / 10).copied().unwrap_or(f64::INFINITY);
+    let mut room = most / 10;
+    rows.retain(|row| {
+        let goes = room > 0 && cost(row).is_some_and(|cost| cost <= limit);
+        if goes {
+            room -= 1;
+            dropped(row);
+        }
+        !goes
+    });
 }
 
 fn begin(begun: &Begun, look: u64) -> Episode {
