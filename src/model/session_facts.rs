@@ -32,7 +32,12 @@ impl SnapshotView<'_> {
                 others.any(|waiter| waiter.wait_start.is_some_and(|since| since < began))
             });
         // A statement about advisory locks may have released it and taken it again.
-        let is_unrelated = || backend.query.as_ref().is_some_and(|query| !names_keys(query.unredacted()));
+        let is_unrelated = || {
+            backend
+                .query
+                .as_ref()
+                .is_some_and(|query| !query.unredacted().to_ascii_lowercase().contains("advisory"))
+        };
         let seen = || self.view.held_since.get(&(backend.pid, tag)).is_some_and(|held| held.seen < began);
         let is_idle = backend.state == Some(State::Idle) && backend.xact_start.is_none();
         waits_longer || is_idle && is_unrelated() && seen()
@@ -55,10 +60,6 @@ impl SnapshotView<'_> {
         let most = held.max_by_key(|(waiters, tag, _)| (*waiters, std::cmp::Reverse(*tag)));
         most.map(|(_, tag, mode)| (tag, mode))
     }
-}
-
-fn names_keys(query: &str) -> bool {
-    query.to_ascii_lowercase().contains("advisory")
 }
 
 /// Knowledge about the writes of a transaction. A transaction ID proves no write: `SELECT … FOR UPDATE` assigns one, too.

@@ -36,7 +36,8 @@ pub enum Pooling {
 }
 
 /// Whether a connection has TLS, and how the server certificate was verified, as in `sslmode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Tls {
     /// Not encrypted, or a Unix socket.
     #[default]
@@ -52,22 +53,12 @@ pub enum Tls {
 impl Tls {
     /// `None` means no TLS.
     pub fn of(sslmode: Option<&str>) -> Self {
-        match sslmode {
-            None => Self::None,
-            Some("verify-full") => Self::VerifyFull,
-            Some("verify-ca") => Self::VerifyCa,
-            Some(_) => Self::Require,
-        }
+        sslmode.map_or(Self::None, |mode| mode.parse().unwrap_or(Self::Require))
     }
 
     /// `None` without TLS.
     pub fn sslmode(self) -> Option<&'static str> {
-        match self {
-            Self::None => None,
-            Self::Require => Some("require"),
-            Self::VerifyCa => Some("verify-ca"),
-            Self::VerifyFull => Some("verify-full"),
-        }
+        (self != Self::None).then(|| self.into())
     }
 }
 

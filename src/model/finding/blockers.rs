@@ -120,12 +120,12 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
         look.new_roots.is_young(root.party, look.snapshot.taken_at) && root.blocked < look.thresholds.blocked;
     let severity = if keeps { Severity::Critical } else { root_severity(look, root, backend) };
     let severity = if is_young { severity.min(Severity::Info) } else { severity };
-    let help = remedy.and_then(Result::ok).filter(|_| !is_young);
+    let verb = remedy.and_then(Result::ok).filter(|_| !is_young);
     let finding = Finding::new(ROOT_BLOCKER, severity, summary, look.subject(root.party));
     Finding {
         blocked: root.blocked,
         since: root.longest_wait,
-        help: help.map(|verb| if verb == Verb::Cancel { "cancel" } else { "terminate" }),
+        help: verb.map(|verb| if verb == Verb::Cancel { "cancel" } else { "terminate" }),
         ..finding
             .short(format!("{pid}{short}, {}{holds}", promise.short()))
             .in_row(began.or(root.longest_wait), row, &lock_in_row)

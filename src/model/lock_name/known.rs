@@ -61,11 +61,9 @@ fn worker(context: Context<'_>) -> LockName {
     const ORIGIN: &str =
         "locktop worker holds 0x4C4E << 48 | hashtextextended('\"schema\".name', 0) & 0xFFFFFFFFFFFF";
     let name = context.application.and_then(|application| application.strip_prefix("locktop worker "));
-    match name {
-        Some(name) => LockName::new(format!("worker name {name}"), false, ORIGIN),
-        // No other software would choose such a number; the session does not show the name.
-        None => LockName::new("worker name", false, ORIGIN),
-    }
+    // No other software would choose such a number, even if the session does not show the name.
+    let name = name.map_or_else(|| "worker name".to_owned(), |name| format!("worker name {name}"));
+    LockName::new(name, false, ORIGIN)
 }
 
 fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
@@ -124,10 +122,8 @@ fn repack(relation: i32, context: Context<'_>) -> LockName {
     const ORIGIN: &str = "pg_repack locks (16185446, oid - 2147483648)";
     let oid = relation.cast_unsigned() ^ 0x8000_0000;
     let name = context.names.zip(context.datid).and_then(|(names, datid)| names.relations.get(&(datid, oid)));
-    match name {
-        Some(table) => LockName::new(format!("pg_repack {table}"), false, ORIGIN),
-        None => LockName::new(format!("pg_repack table {oid}"), false, ORIGIN),
-    }
+    let name = name.map_or_else(|| format!("pg_repack table {oid}"), |table| format!("pg_repack {table}"));
+    LockName::new(name, false, ORIGIN)
 }
 
 /// Number of databases whose keys are cached; with more, keys are computed again.

@@ -236,7 +236,9 @@ fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
         Some(statement) if statement.name == "INSERT" => format!(
             "INSERT waits for the end of the transaction of {who}, which has inserted the same key, or changed a row that a foreign key refers to."
         ),
-        Some(statement) if changes_rows(&statement.name) => {
+        Some(Statement { name, .. })
+            if ["UPDATE", "DELETE", "MERGE", "SELECT … FOR UPDATE/SHARE"].contains(&&**name) =>
+        {
             format!(
                 "{name} needs a row that {who} has changed or locked: it waits for the end of that transaction."
             )
@@ -252,10 +254,6 @@ fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
         ));
     }
     said
-}
-
-fn changes_rows(name: &str) -> bool {
-    ["UPDATE", "DELETE", "MERGE", "SELECT … FOR UPDATE/SHARE"].contains(&name)
 }
 
 /// The place in the queue for a row.
