@@ -49,7 +49,7 @@ pub struct Series {
     /// Since when at least one session has waited at every poll.
     pub waiting_since: Option<Timestamp>,
     /// The counters of refusals at each poll of the last minute, oldest first; empty if they do not exist or are not known.
-    pub refusals: Vec<super::refusals::Refusals>,
+    pub refusals: Vec<super::table_rows::Refusals>,
 }
 
 /// Polls are less frequent than requested.
