@@ -131,7 +131,7 @@ impl LockNames {
         uncertain: bool,
         learned: impl IntoIterator<Item = (LockKey, Text, Text)>,
     ) -> Self {
-        let named = |(key, name, origin)| (key, LockName { name, origin, uncertain });
+        let named = |(key, name, origin)| (key, LockName { name, uncertain, origin });
         Arc::make_mut(&mut self.learned).extend(database, learned.into_iter().map(named));
         self
     }
