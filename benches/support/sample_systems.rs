@@ -181,7 +181,7 @@ impl Builder {
 
 fn table<T>(oid: u32, name: &str, rows: Vec<T>, now: Timestamp) -> Vec<TableRows<T>> {
     let source = Arc::new(Source { table: oid, name: name.into(), ..Source::default() });
-    let table = |rows| TableRows { source, section: Section::fresh(rows, now), is_cut: false };
+    let table = |rows| TableRows { source, section: Section::fresh(rows, now) };
     if rows.is_empty() { Vec::new() } else { vec![table(rows)] }
 }
 

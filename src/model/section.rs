@@ -11,11 +11,13 @@ pub struct Section<T> {
     /// Server time of the rows; `None` if no attempt succeeded.
     pub taken_at: Option<Timestamp>,
     pub error: Option<Text>,
+    /// There are more rows than were read.
+    pub is_cut: bool,
 }
 
 impl<T> Default for Section<T> {
     fn default() -> Self {
-        Self { rows: Arc::default(), taken_at: None, error: None }
+        Self { rows: Arc::default(), taken_at: None, error: None, is_cut: false }
     }
 }
 
@@ -26,16 +28,20 @@ impl<T> Section<T> {
 
     /// The same for rows that may be shared with an earlier snapshot if they have not changed.
     pub fn shared(rows: Arc<Vec<T>>, taken_at: Timestamp) -> Self {
-        Self { rows, taken_at: Some(taken_at), error: None }
+        Self::restored(rows, Some(taken_at), None)
     }
 
     pub fn restored(rows: Arc<Vec<T>>, taken_at: Option<Timestamp>, error: Option<Text>) -> Self {
-        Self { rows, taken_at, error }
+        Self { rows, taken_at, error, is_cut: false }
+    }
+
+    pub fn cut(self, is_cut: bool) -> Self {
+        Self { is_cut, ..self }
     }
 
     /// The same rows, marked as old because a later attempt failed.
     pub fn stale(&self, error: Text) -> Self {
-        Self { rows: Arc::clone(&self.rows), taken_at: self.taken_at, error: Some(error) }
+        Self { rows: Arc::clone(&self.rows), error: Some(error), ..*self }
     }
 
     /// What is known at the time of the snapshot; rows of an earlier attempt do not count.

@@ -61,20 +61,18 @@ rows! {
 #[derive(Debug, Clone)]
 pub struct TableRows<T> {
     pub source: Arc<Source>,
-    /// The rows, with age and error; incomplete if `is_cut`.
     pub section: Section<T>,
-    pub is_cut: bool,
 }
 
 impl<T> Default for TableRows<T> {
     fn default() -> Self {
-        Self { source: Arc::default(), section: Section::default(), is_cut: false }
+        Self { source: Arc::default(), section: Section::default() }
     }
 }
 
 impl<T> TableRows<T> {
     pub fn stale(&self, error: Text) -> Self {
-        Self { source: Arc::clone(&self.source), section: self.section.stale(error), is_cut: self.is_cut }
+        Self { source: Arc::clone(&self.source), section: self.section.stale(error) }
     }
 }
 

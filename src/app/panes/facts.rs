@@ -38,7 +38,7 @@ pub(super) fn more_unread(is_cut: bool) -> Option<Fact> {
 }
 
 pub(super) fn cut<T>(tables: &[TableRows<T>]) -> Option<Fact> {
-    more_unread(tables.iter().any(|table| table.is_cut))
+    more_unread(tables.iter().any(|table| table.section.is_cut))
 }
 
 /// `3 keys`: the rows of all tables.

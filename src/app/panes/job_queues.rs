@@ -129,8 +129,8 @@ fn why(context: &Context<'_>, row: &QueueRow) -> String {
     match row.state {
         QueueState::Unserved => {
             let rows = context.snapshot.adapters.get(row.place);
-            let is_away = rows
-                .is_some_and(|rows| rows.workers.section.last_rows().is_empty() && rows.sessions == Some(0));
+            let is_away =
+                rows.is_some_and(|rows| rows.workers.last_rows().is_empty() && rows.sessions == Some(0));
             let who = if is_away {
                 "no session of a worker is connected"
             } else {

@@ -87,7 +87,7 @@ fn tone(state: WorkerState) -> Tone {
 }
 
 fn any(context: &Context<'_>, is: impl Fn(&Worker) -> bool) -> bool {
-    context.snapshot.adapters.iter().any(|rows| rows.workers.section.last_rows().iter().any(&is))
+    context.snapshot.adapters.iter().any(|rows| rows.workers.last_rows().iter().any(&is))
 }
 
 /// Jobs that it runs, and the number that it can run at once: `2/3`.

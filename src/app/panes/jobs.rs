@@ -126,7 +126,7 @@ fn says(row: &JobRow) -> Cell {
 }
 
 fn read_at(rows: &InstallationRows) -> Option<crate::model::Timestamp> {
-    rows.jobs.values().filter_map(|read| read.section.taken_at).max()
+    rows.jobs.values().filter_map(|read| read.taken_at).max()
 }
 
 const NAMED: usize = 3;
@@ -143,8 +143,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts.extend((lost > 0).then(|| (format!("{} lost", text::count(lost as u64)), Tone::Critical)));
     facts.extend(listed(context));
     let errors = installations.iter().flat_map(|rows| rows.jobs.values());
-    let error =
-        errors.filter_map(|read| Some(stale(context, read.section.taken_at, read.section.error.as_deref()?)));
+    let error = errors.filter_map(|read| Some(stale(context, read.taken_at, read.error.as_deref()?)));
     facts.extend(error.take(1));
     let is_cut = installations.iter().any(|rows| rows.jobs.values().any(|read| read.is_cut));
     facts.extend(more_unread(is_cut));
@@ -167,8 +166,7 @@ fn listed(context: &Context<'_>) -> Option<Fact> {
 
 /// Names the systems with jobs as far as there is room, and counts the others; each row shows its system.
 fn systems(read: &[&InstallationRows]) -> Vec<Fact> {
-    let has_jobs =
-        |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.section.last_rows().is_empty());
+    let has_jobs = |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.last_rows().is_empty());
     let (busy, idle): (Vec<&InstallationRows>, Vec<&InstallationRows>) =
         read.iter().copied().partition(has_jobs);
     let is_few = read.len() <= NAMED;

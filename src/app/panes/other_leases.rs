@@ -41,10 +41,8 @@ static COLUMNS: &[Column] = &[
     Column::text(("TOKEN", "token", "fencing token"), (6, 12), |row, _| row.lease.token.as_deref())
         .rank(2)
         .only_where(|context| {
-            let adapters = context.snapshot.adapters.iter();
-            adapters
-                .flat_map(|rows| rows.leases.section.last_rows().iter())
-                .any(|lease| lease.token.is_some())
+            let mut all = context.snapshot.adapters.iter().flat_map(|rows| rows.leases.last_rows().iter());
+            all.any(|lease| lease.token.is_some())
         }),
     Column::text(("NOTE", "note", "more from its system"), (10, 0), |row, _| row.lease.note.as_deref())
         .rank(1),

@@ -139,7 +139,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if depth.other.count > 0 {
         facts.push((format!("{} with another status", depth.other), Tone::Dim));
     }
-    if systems.items.iter().any(|table| table.is_cut) || depth.processing.is_more {
+    if systems.items.iter().any(|table| table.section.is_cut) || depth.processing.is_more {
         facts.push(("older items are not read".to_owned(), Tone::Warning));
     }
     facts

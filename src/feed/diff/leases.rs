@@ -35,10 +35,9 @@ pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
 
 /// The sources that were read completely: a row missing there does not exist.
 fn sources(snapshot: &Snapshot) -> FxHashSet<Text> {
-    let tables =
-        snapshot.systems.leases.iter().filter(|table| {
-            table.section.error.is_none() && table.section.taken_at.is_some() && !table.is_cut
-        });
+    let tables = snapshot.systems.leases.iter().filter(|table| {
+        table.section.error.is_none() && table.section.taken_at.is_some() && !table.section.is_cut
+    });
     let redis = &snapshot.systems.redis;
     let has_redis = redis.read_at.is_some() && redis.down() == 0 && !redis.cut;
     tables.map(|table| Text::clone(&table.source.name)).chain(has_redis.then(|| REDIS.into())).collect()

@@ -26,7 +26,7 @@ pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
 pub use part::{Part, Parts};
 pub use presence::{Presence, connected, counted};
 pub(crate) use rows::part_rows;
-pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, PartRows, Paused, Worker};
+pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, Paused, Worker};
 pub use template::{Piece, Template, Words};
 pub use zone::offset;
 

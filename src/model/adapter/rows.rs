@@ -130,24 +130,17 @@ rows! {
     }
 }
 
-#[derive(Debug, Clone, Default)]
-pub struct PartRows<T> {
-    pub section: Section<T>,
-    /// There are more rows than were read.
-    pub is_cut: bool,
-}
-
 /// The rows of an installation. A part that it does not have, or that was not read yet, has no time and no error.
 #[derive(Debug, Clone, Default)]
 pub struct InstallationRows {
     pub installation: Arc<Installation>,
-    pub workers: PartRows<Worker>,
+    pub workers: Section<Worker>,
     /// The jobs by part; a part that was never read is missing.
-    pub jobs: BTreeMap<Part, PartRows<Job>>,
-    pub depth: PartRows<Depth>,
-    pub paused: PartRows<Paused>,
-    pub leases: PartRows<AdapterLease>,
-    pub schedules: PartRows<AdapterSchedule>,
+    pub jobs: BTreeMap<Part, Section<Job>>,
+    pub depth: Section<Depth>,
+    pub paused: Section<Paused>,
+    pub leases: Section<AdapterLease>,
+    pub schedules: Section<AdapterSchedule>,
     /// Sessions of its workers in the same snapshot. None if not known ([`super::Presence::sessions`]).
     pub sessions: Option<u64>,
 }
@@ -160,14 +153,14 @@ impl InstallationRows {
     /// The ids of the running jobs. In some systems a running job is still due by its row.
     pub fn runs(&self) -> FxHashSet<&Text> {
         let running = self.jobs.get(&Part::Running);
-        running.into_iter().flat_map(|read| read.section.last_rows().iter().map(|job| &job.id)).collect()
+        running.into_iter().flat_map(|read| read.last_rows().iter().map(|job| &job.id)).collect()
     }
 
     /// When a part was read, why it could not be read again, and whether there are more rows; a part that was never read has
     /// neither a time nor an error.
     pub fn read_of(&self, part: Part) -> (Option<Timestamp>, Option<&Text>, bool) {
-        fn of<T>(rows: &PartRows<T>) -> (Option<Timestamp>, Option<&Text>, bool) {
-            (rows.section.taken_at, rows.section.error.as_ref(), rows.is_cut)
+        fn of<T>(rows: &Section<T>) -> (Option<Timestamp>, Option<&Text>, bool) {
+            (rows.taken_at, rows.error.as_ref(), rows.is_cut)
         }
         match part {
             Part::Workers => of(&self.workers),
@@ -183,7 +176,7 @@ impl InstallationRows {
     /// incomplete.
     pub fn counted(&self) -> BTreeMap<&str, u64> {
         let mut counted = BTreeMap::new();
-        for depth in self.depth.section.last_rows().iter().filter(|depth| !depth.is_estimate) {
+        for depth in self.depth.last_rows().iter().filter(|depth| !depth.is_estimate) {
             *counted.entry(&*depth.state).or_default() += depth.number;
         }
         counted

@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use super::{
     Action, ActionKind, Adapter, AdapterLease, AdapterSchedule, Depth, Evidence, Installation,
-    InstallationRows, Job, Part, PartRows, Paused, Proof, Template, Words, Worker,
+    InstallationRows, Job, Part, Paused, Proof, Template, Words, Worker,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
 use chrono::TimeDelta;
 
-pub(crate) fn read<T>(now: Timestamp, rows: Vec<T>) -> PartRows<T> {
-    PartRows { section: Section::fresh(rows, now), is_cut: false }
+pub(crate) fn read<T>(now: Timestamp, rows: Vec<T>) -> Section<T> {
+    Section::fresh(rows, now)
 }
 
 pub(crate) fn empty(title: &str, schema: &str, oid: u32, evidence: Evidence) -> InstallationRows {

@@ -13,7 +13,7 @@ const FRESH: f64 = 120.0;
 /// differs by the same multiple of half an hour, plus at most the age allowed for a live worker. For a dead worker this may
 /// be chance.
 pub fn offset(rows: &InstallationRows) -> Option<TimeDelta> {
-    let section = &rows.workers.section;
+    let section = &rows.workers;
     let read_at = section.taken_at.filter(|_| section.error.is_none())?;
     let of_all = rows.installation.adapter.beat_limit();
     let mut found = None;
@@ -50,13 +50,13 @@ mod tests {
             (&[5 * 3600 + 20, 6 * 3600 + 20], None),
         ] {
             let mut rows = sample::beating(start);
-            let worker = rows.workers.section.last_rows()[0].clone();
+            let worker = rows.workers.last_rows()[0].clone();
             let of = |age: &i64| super::super::Worker {
                 beat_at: Some(start - TimeDelta::seconds(*age)),
                 stopped_at: None,
                 ..worker.clone()
             };
-            rows.workers.section.set(ages.iter().map(of).collect::<Vec<_>>());
+            rows.workers.set(ages.iter().map(of).collect::<Vec<_>>());
             assert_eq!(offset(&rows), expected.map(TimeDelta::seconds), "{ages:?}");
         }
     }

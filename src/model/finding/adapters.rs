@@ -77,7 +77,7 @@ fn unserved_queue<'a>(
     let worst = unserved.iter().filter(|row| age(row).is_some_and(|age| age > overdue));
     let worst = worst.min_by_key(|row| row.oldest_at)?;
     let oldest = text::duration(age(worst).unwrap_or_default());
-    let who = match rows.workers.section.observed().map(<[_]>::len) {
+    let who = match rows.workers.observed().map(<[_]>::len) {
         Observed::Read(1) => "its worker has disconnected".to_owned(),
         Observed::Read(many) if many > 1 => format!("none of its {many} workers is alive"),
         _ if rows.sessions == Some(0) => "no session of a worker is connected".to_owned(),
@@ -127,7 +127,7 @@ fn endless_leases(look: &CheckInput<'_>) -> Vec<Finding> {
     let held = look.adapters.leases.iter().filter(|row| row.state == TermState::Held && row.left.is_none());
     let found = held.filter_map(|row| {
         let (place, at) = row.place;
-        let Observed::Read(leases) = look.snapshot.adapters.get(place)?.leases.section.observed() else {
+        let Observed::Read(leases) = look.snapshot.adapters.get(place)?.leases.observed() else {
             return None;
         };
         let lease = leases.get(at)?;
@@ -200,7 +200,7 @@ fn source_name(rows: &InstallationRows) -> String {
 
 /// `no leader: its lease expired 5m ago`, if the leader has a lease.
 fn leaderless(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<String> {
-    if !rows.installation.adapter.evidence.leads_by_lease || !rows.leases.section.is_known() {
+    if !rows.installation.adapter.evidence.leads_by_lease || !rows.leases.is_known() {
         return None;
     }
     let mut leases = look.adapters.leases.iter().filter(|row| row.place.0 == place);
@@ -309,7 +309,7 @@ fn not_made_due(
     its: &[&JobRow],
 ) -> Option<Finding> {
     // Rows that were read some time ago may have been queued since.
-    let read_at = rows.jobs.get(&Part::Scheduled)?.section.taken_at?;
+    let read_at = rows.jobs.get(&Part::Scheduled)?.taken_at?;
     let late = |row: &JobRow| row.job.due_at.map(|due| (read_at - due).as_seconds_f64());
     let is_late = |row: &&&JobRow| {
         row.part == Part::Scheduled && late(row).is_some_and(|late| late > look.thresholds.task_overdue)
@@ -333,7 +333,7 @@ fn not_made_due(
 
 /// `PgQueuer: 3 schedules were due up to 12m4s ago, but were not started, including report`
 fn not_started(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> Option<Finding> {
-    let read_at = rows.schedules.section.taken_at?;
+    let read_at = rows.schedules.taken_at?;
     let its = look.adapters.schedules.iter().filter(|row| row.place.0 == place);
     let late: Vec<_> = its.filter(|row| row.state == ScheduleState::Overdue).collect();
     let first = late.iter().min_by_key(|row| row.schedule.next_run_at)?;
@@ -393,7 +393,7 @@ fn close_to_limit(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) 
 /// A running job that is close to its limit, its run time when it was read, and its limit, in seconds.
 fn run_and_limit<'a>(rows: &InstallationRows, row: &'a JobRow) -> Option<(&'a JobRow, f64, f64)> {
     let limit = row.job.limit.or_else(|| rows.installation.adapter.age_limit())?;
-    let read_at = rows.jobs.get(&Part::Running)?.section.taken_at?;
+    let read_at = rows.jobs.get(&Part::Running)?.taken_at?;
     let ran = (read_at - row.job.started_at?).as_seconds_f64();
     let is_close = matches!(row.judged.state, JobState::Running | JobState::Unknown) && ran >= CLOSE * limit;
     is_close.then_some((row, ran, limit))

@@ -96,12 +96,8 @@ pub struct TaskSet {
     pub tables: Arc<TaskTables>,
     /// In the order of their ids.
     pub tasks: Section<Schedule>,
-    /// The running executions, and the last few of each task, newest first.
+    /// The running executions, and the last few of each task, newest first; cut if more executions run than were read.
     pub executions: Section<Execution>,
-    /// More schedules exist than were read.
-    pub tasks_cut: bool,
-    /// More running executions exist than were read.
-    pub running_cut: bool,
     by_id: FxHashMap<i64, u32>,
     by_lock: FxHashMap<i64, i64>,
     /// The key stored by the newest execution of each task.
@@ -118,11 +114,7 @@ impl TaskSet {
         newest.order_by_key(|execution| (execution.started_at, execution.id));
         let last_locks = newest.iter().map(|execution| (execution.task_id, execution.lock_id)).collect();
         let by_lock = running.filter_map(|execution| Some((execution.lock_id?, execution.task_id))).collect();
-        Self { tables, tasks, executions, by_id, by_lock, last_locks, ..Self::default() }
-    }
-
-    pub fn cut(self, tasks_cut: bool, running_cut: bool) -> Self {
-        Self { tasks_cut, running_cut, ..self }
+        Self { tables, tasks, executions, by_id, by_lock, last_locks }
     }
 
     pub fn place(&self, id: i64) -> Option<usize> {
@@ -140,7 +132,7 @@ impl TaskSet {
 
     /// Whether the executions are from this poll and include all running ones.
     pub fn knows_running(&self) -> bool {
-        self.executions.is_known() && !self.running_cut
+        self.executions.is_known() && !self.executions.is_cut
     }
 
     /// The key of an execution: by the config, else the stored number, else the key of its task in locktop's own tables or if

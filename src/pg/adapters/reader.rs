@@ -14,7 +14,7 @@ use tokio_postgres::error::SqlState;
 use super::find::find;
 use super::survey::{PartReading, Surveyed, surveyed};
 use crate::clock;
-use crate::model::adapter::{Adapter, InstallationRows, Part, PartRows, Parts, ROWS};
+use crate::model::adapter::{Adapter, InstallationRows, Part, Parts, ROWS};
 use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::{Text, Timestamp};
@@ -354,7 +354,7 @@ struct Put<'a> {
 }
 
 impl Put<'_> {
-    fn fill<T: DecodedRow>(&mut self, place: &mut PartRows<T>) {
+    fn fill<T: DecodedRow>(&mut self, place: &mut Section<T>) {
         let unreadable = |error: DecodeError| Text::from(error.to_string());
         let answer = self.answer.as_ref().map_err(Clone::clone);
         let columns = T::COLUMNS.len();
@@ -364,9 +364,9 @@ impl Put<'_> {
             Ok(mut rows) => {
                 let is_cut = rows.len() > ROWS;
                 rows.truncate(ROWS);
-                PartRows { section: Section::fresh(rows, self.taken_at), is_cut }
+                Section::fresh(rows, self.taken_at).cut(is_cut)
             }
-            Err(reason) => PartRows { section: place.section.stale(reason), is_cut: place.is_cut },
+            Err(reason) => place.stale(reason),
         };
     }
 }

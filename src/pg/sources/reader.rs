@@ -161,35 +161,34 @@ impl Turn<'_> {
     ) -> Vec<TableRows<T>> {
         let each = readers.iter_mut().zip(answers);
         each.map(|(reader, answer)| {
-            let old = same(old, &reader.source).map(|old| (&old.section, old.is_cut));
-            let (section, is_cut) = self.section(reader, answer, old);
-            TableRows { source: Arc::clone(&reader.source), section, is_cut }
+            let old = same(old, &reader.source).map(|old| &old.section);
+            let section = self.section(reader, answer, old);
+            TableRows { source: Arc::clone(&reader.source), section }
         })
         .collect()
     }
 
-    /// The rows of a table, and whether there are more. Rows that were not read are taken from `old`.
+    /// The rows of a table. Rows that were not read are taken from `old`.
     pub(super) fn section<T: Source>(
         &mut self,
         reader: &mut Reader<T>,
         answer: Answer,
-        old: Option<(&Section<T>, bool)>,
-    ) -> (Section<T>, bool) {
-        let (before, was_cut) =
-            old.map_or_else(|| (Section::default(), false), |(section, is_cut)| (section.clone(), is_cut));
+        old: Option<&Section<T>>,
+    ) -> Section<T> {
+        let before = old.cloned().unwrap_or_default();
         match answer.and_then(|brought| self.rows(reader, brought, &before)) {
             Ok(Some(rows)) => {
                 let (rows, is_cut) = T::tidy(rows, reader.reads());
-                (Section::fresh(rows, self.taken_at), is_cut)
+                Section::fresh(rows, self.taken_at).cut(is_cut)
             }
-            Ok(None) => (before, was_cut),
+            Ok(None) => before,
             Err(refusal) => {
                 reader.rest = 0;
                 self.has_changed |= has_changed(&refusal);
                 // A lock is reported with its holder.
                 let (oid, name) =
                     reader.blocked(self.locks).unwrap_or((reader.source.table, &reader.source.name));
-                (before.stale(tables::reason(&refusal, oid, name, self.locks)), was_cut)
+                before.stale(tables::reason(&refusal, oid, name, self.locks))
             }
         }
     }

@@ -135,15 +135,12 @@ impl Pair {
         before: Option<&Snapshot>,
     ) -> TaskSet {
         let old = self.same(before);
-        let (tasks, tasks_cut) =
-            turn.section(&mut self.schedules, schedules, old.map(|old| (&old.tasks, old.tasks_cut)));
-        let (executions, running_cut) = match self.log.as_mut().zip(log) {
-            Some((reader, log)) => {
-                turn.section(reader, log, old.map(|old| (&old.executions, old.running_cut)))
-            }
-            None => (Section::default(), false),
+        let tasks = turn.section(&mut self.schedules, schedules, old.map(|old| &old.tasks));
+        let executions = match self.log.as_mut().zip(log) {
+            Some((reader, log)) => turn.section(reader, log, old.map(|old| &old.executions)),
+            None => Section::default(),
         };
-        TaskSet::new(Arc::clone(&self.tables), tasks, executions).cut(tasks_cut, running_cut)
+        TaskSet::new(Arc::clone(&self.tables), tasks, executions)
     }
 }
 
@@ -167,7 +164,6 @@ pub(super) fn aged(set: &TaskSet, reason: &Text) -> TaskSet {
         None => set.executions.clone(),
     };
     TaskSet::new(Arc::clone(&set.tables), set.tasks.stale(reason.clone()), executions)
-        .cut(set.tasks_cut, set.running_cut)
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Observed<Measured> {
     // Jobs are overdue, and it cannot be seen whether a worker is connected.
     let unseen = |(place, rows): (usize, &InstallationRows)| {
         let has_presence = rows.installation.adapter.evidence.has_presence;
-        let is_unseen = has_presence && rows.sessions.is_none() && rows.workers.section.taken_at.is_none();
+        let is_unseen = has_presence && rows.sessions.is_none() && rows.workers.taken_at.is_none();
         let is_late = |row: &QueueRow| row.place == place && row.state == QueueState::Overdue;
         (is_unseen && view.adapters.queues.iter().any(is_late)).then(|| {
             let name = crate::text::one_line(&rows.installation.label()).into_owned();

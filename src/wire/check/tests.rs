@@ -229,9 +229,9 @@ fn jobs_of_other_systems_are_counted_where_there_are_any() {
     let mut silent = installations::beating(now);
     silent.workers = installations::read(now, Vec::new());
     assert_eq!(of(&report_of(vec![silent.clone()]), "jobs_unserved").status, Status::Warning);
-    silent.workers.section = silent.workers.section.stale("it is locked".into());
+    silent.workers = silent.workers.stale("it is locked".into());
     let running = silent.jobs.get_mut(&crate::model::adapter::Part::Running).unwrap();
-    running.section = crate::model::snapshot::Section::default().stale("it is locked".into());
+    *running = crate::model::snapshot::Section::default().stale("it is locked".into());
     let found = report_of(vec![silent]);
     assert_eq!(of(&found, "jobs_lost").status, Status::Unknown);
     assert_eq!(of(&found, "jobs_unserved").status, Status::Unknown);
@@ -340,7 +340,8 @@ fn the_last_snapshot_decides_what_was_not_known() {
 /// queue is served.
 #[test]
 fn whether_a_queue_is_served_is_not_known_without_the_sessions() {
-    use crate::model::adapter::{Part, PartRows, sample as installations};
+    use crate::model::adapter::{Part, sample as installations};
+    use crate::model::snapshot::Section;
     for (sessions, is_due, status) in [
         (None, true, Status::Unknown),
         (Some(0), true, Status::Warning),
@@ -354,7 +355,7 @@ fn whether_a_queue_is_served_is_not_known_without_the_sessions() {
         (adapter.evidence.has_presence, adapter.evidence.lists_workers) = (true, false);
         installation.adapter = Arc::new(adapter);
         (rows.installation, rows.workers, rows.sessions) =
-            (Arc::new(installation), PartRows::default(), sessions);
+            (Arc::new(installation), Section::default(), sessions);
         if !is_due {
             rows.jobs.remove(&Part::Due);
         }

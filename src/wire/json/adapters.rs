@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::object::{self, Json, object};
 use super::{SectionState, readable};
 use crate::model::adapter::{
-    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, PartRows,
-    Reading, Rehearsal, ScheduleRow, Tried, WorkerRow,
+    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, Reading,
+    Rehearsal, ScheduleRow, Tried, WorkerRow,
 };
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TextId;
 use crate::model::view::View;
 use crate::order::Order;
@@ -20,7 +20,7 @@ pub(super) fn installations(view: &View, snapshot: &Snapshot) -> impl Iterator<I
 
 fn document(view: &View, place: usize, rows: &InstallationRows) -> impl Json {
     let installation = &*rows.installation;
-    let is_readable = |part: Part| rows.jobs.get(&part).is_some_and(|read| read.section.error.is_none());
+    let is_readable = |part: Part| rows.jobs.get(&part).is_some_and(|read| read.error.is_none());
     let board = &view.adapters;
     let counted = rows.counted();
     // `sessions` are those of its workers, if the adapter can identify them.
@@ -32,10 +32,10 @@ fn document(view: &View, place: usize, rows: &InstallationRows) -> impl Json {
         sessions = rows.sessions,
         jobs[] = board.rows.iter().filter(|row| row.place == place && is_readable(row.part)).map(job),
         workers[] = in_order(&board.workers, &rows.workers, place, |row| row.place).map(worker),
-        depth[] = readable(&rows.depth.section).iter().map(|one| depth(one, &counted)),
+        depth[] = readable(&rows.depth).iter().map(|one| depth(one, &counted)),
         // Without a queue: all queues together.
         queues[] = board.queues.iter().filter(|row| row.place == place).map(|row| object!(row; queue, state, oldest_at)),
-        paused[] = readable(&rows.paused.section).iter().map(|row| object!(row; queue, since)),
+        paused[] = readable(&rows.paused).iter().map(|row| object!(row; queue, since)),
         leases[] = in_order(&board.leases, &rows.leases, place, |row| row.place).map(lease),
         schedules[] = in_order(&board.schedules, &rows.schedules, place, |row| row.place).map(schedule),
         sections = sections(rows),
@@ -45,11 +45,11 @@ fn document(view: &View, place: usize, rows: &InstallationRows) -> impl Json {
 /// The rows of an installation in the order of its query; none if they could not be read.
 fn in_order<'a, T, R>(
     rows: &'a [T],
-    read: &PartRows<R>,
+    read: &Section<R>,
     installation: usize,
     place: impl Fn(&T) -> (usize, usize),
 ) -> impl Iterator<Item = &'a T> {
-    let its = rows.iter().filter(|row| place(row).0 == installation && read.section.is_known());
+    let its = rows.iter().filter(|row| place(row).0 == installation && read.is_known());
     let mut its: Vec<&T> = its.collect();
     its.order_by_key(|row| place(row).1);
     its.into_iter()

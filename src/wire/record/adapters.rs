@@ -9,7 +9,7 @@ use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    JobState, Part, PartRows, Paused, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
+    JobState, Part, Paused, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
@@ -92,7 +92,7 @@ pub(super) fn of_installations(all: &[InstallationRows], strings: &mut Strings) 
 fn part_states(all: &InstallationRows) -> Vec<PartState> {
     let state = |part: &Part| {
         let (taken_at, error, is_cut) = all.read_of(*part);
-        let jobs = all.jobs.get(part).map(|read| read.section.last_rows().to_vec());
+        let jobs = all.jobs.get(part).map(|read| read.last_rows().to_vec());
         let (part, error) = (part.as_str().into(), error.cloned());
         PartState { part, taken_at, error, is_cut, jobs: jobs.unwrap_or_default() }
     };
@@ -128,11 +128,11 @@ fn flat(all: &InstallationRows) -> Flat {
         refused: installation.refused.clone(),
         alternatives: alternatives(&installation.choices),
         parts: part_states(all),
-        workers: all.workers.section.last_rows().to_vec(),
-        depth: all.depth.section.last_rows().to_vec(),
-        paused: all.paused.section.last_rows().to_vec(),
-        leases: all.leases.section.last_rows().to_vec(),
-        schedules: all.schedules.section.last_rows().to_vec(),
+        workers: all.workers.last_rows().to_vec(),
+        depth: all.depth.last_rows().to_vec(),
+        paused: all.paused.last_rows().to_vec(),
+        leases: all.leases.last_rows().to_vec(),
+        schedules: all.schedules.last_rows().to_vec(),
         is_alone: installation.is_alone,
         sessions: all.sessions,
     }
@@ -210,8 +210,8 @@ fn unflat(flat: Flat) -> InstallationRows {
     all
 }
 
-fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): (Option<Timestamp>, Option<Text>, bool)) -> PartRows<T> {
-    PartRows { section: Section::restored(Arc::new(rows), taken_at, error), is_cut }
+fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): (Option<Timestamp>, Option<Text>, bool)) -> Section<T> {
+    Section::restored(Arc::new(rows), taken_at, error).cut(is_cut)
 }
 
 parts! {

@@ -328,7 +328,8 @@ fn same_sets(before: &[TaskSet], after: &[TaskSet]) -> bool {
         Arc::ptr_eq(&before.tables, &after.tables)
             && Arc::ptr_eq(before.tasks.last_rows(), after.tasks.last_rows())
             && Arc::ptr_eq(before.executions.last_rows(), after.executions.last_rows())
-            && (before.tasks_cut, before.running_cut) == (after.tasks_cut, after.running_cut)
+            && (before.tasks.is_cut, before.executions.is_cut)
+                == (after.tasks.is_cut, after.executions.is_cut)
     };
     before.len() == after.len() && before.iter().zip(after).all(same)
 }

@@ -99,16 +99,17 @@ pub(super) fn of_sets(sets: &[TaskSet], strings: &mut Strings) -> FlatSets {
         tables: TaskTables::clone(&set.tables),
         tasks: set.tasks.last_rows().to_vec(),
         executions: set.executions.last_rows().to_vec(),
-        tasks_cut: set.tasks_cut,
-        running_cut: set.running_cut,
+        tasks_cut: set.tasks.is_cut,
+        running_cut: set.executions.is_cut,
     });
     column(&flat.collect::<Vec<_>>(), strings)
 }
 
 pub(super) fn sets(kept: &FlatSets, states: &mut States, strings: &Decoded) -> Vec<TaskSet> {
     let set = |flat: FlatSet| {
-        let (tasks, executions) = (states.section(flat.tasks), states.section(flat.executions));
-        TaskSet::new(Arc::new(flat.tables), tasks, executions).cut(flat.tasks_cut, flat.running_cut)
+        let tasks = states.section(flat.tasks).cut(flat.tasks_cut);
+        let executions = states.section(flat.executions).cut(flat.running_cut);
+        TaskSet::new(Arc::new(flat.tables), tasks, executions)
     };
     rows::<FlatSet>(kept, strings).into_iter().map(set).collect()
 }
@@ -161,7 +162,7 @@ fn flat<T: Clone>(tables: &[TableRows<T>]) -> Vec<FlatTable<T>> {
         .map(|table| FlatTable {
             source: Source::clone(&table.source),
             rows: table.section.last_rows().to_vec(),
-            is_cut: table.is_cut,
+            is_cut: table.section.is_cut,
         })
         .collect()
 }
@@ -170,8 +171,7 @@ fn tables<T>(flat: Vec<FlatTable<T>>, states: &mut States) -> Vec<TableRows<T>> 
     flat.into_iter()
         .map(|table| TableRows {
             source: Arc::new(table.source),
-            section: states.section(table.rows),
-            is_cut: table.is_cut,
+            section: states.section(table.rows).cut(table.is_cut),
         })
         .collect()
 }
@@ -180,7 +180,7 @@ fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {
     let same = |(before, after): (&TableRows<T>, &TableRows<T>)| {
         Arc::ptr_eq(&before.source, &after.source)
             && Arc::ptr_eq(before.section.last_rows(), after.section.last_rows())
-            && before.is_cut == after.is_cut
+            && before.section.is_cut == after.section.is_cut
     };
     before.len() == after.len() && before.iter().zip(after).all(same)
 }

@@ -285,17 +285,14 @@ impl Dice {
         let tasks = self.some(4, Self::any::<Schedule>);
         let executions = self.some(4, Self::any::<Execution>);
         let (tasks, executions) = (self.section(tasks), self.section(executions));
-        TaskSet::new(Arc::new(tables), tasks, executions).cut(self.bool(), self.bool())
+        TaskSet::new(Arc::new(tables), tasks.cut(self.bool()), executions.cut(self.bool()))
     }
 
     fn tables<T>(&mut self, row: impl Fn(&mut Self) -> T) -> Vec<TableRows<T>> {
         self.some(2, |dice| {
             let rows = dice.some(4, &row);
-            TableRows {
-                source: Arc::new(dice.any::<Source>()),
-                section: dice.section(rows),
-                is_cut: dice.bool(),
-            }
+            let source = Arc::new(dice.any::<Source>());
+            TableRows { source, section: dice.section(rows).cut(dice.bool()) }
         })
     }
 
@@ -527,7 +524,7 @@ fn same_tables<T: PartialEq + std::fmt::Debug>(kept: &[TableRows<T>], was: &[Tab
     assert_eq!(kept.len(), was.len());
     for (kept, was) in kept.iter().zip(was) {
         same_growth(&kept.source.growth, &was.source.growth);
-        assert_eq!((&kept.source, kept.is_cut), (&was.source, was.is_cut));
+        assert_eq!((&kept.source, kept.section.is_cut), (&was.source, was.section.is_cut));
         same_section(&kept.section, &was.section);
     }
 }
@@ -555,7 +552,7 @@ fn same(kept: &KeptLook, look: &Look) {
         assert_eq!(new.tables, old.tables);
         same_section(&new.tasks, &old.tasks);
         same_section(&new.executions, &old.executions);
-        assert_eq!((new.tasks_cut, new.running_cut), (old.tasks_cut, old.running_cut));
+        assert_eq!((new.tasks.is_cut, new.executions.is_cut), (old.tasks.is_cut, old.executions.is_cut));
     }
     assert_eq!(adapters::told(&new.adapters), adapters::told(&old.adapters));
     let (new, old) = (&new.systems, &old.systems);

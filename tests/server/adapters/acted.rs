@@ -63,7 +63,7 @@ impl Ground {
     fn lease(&self, id: &str) -> ActionPlan {
         let view = self.stage.view();
         let of = |place: (usize, usize)| {
-            &view.snapshot.as_ref().unwrap().adapters[place.0].leases.section.last_rows()[place.1]
+            &view.snapshot.as_ref().unwrap().adapters[place.0].leases.last_rows()[place.1]
         };
         let row = view.adapters.leases.iter().find(|row| *of(row.place).id == *id).unwrap();
         self.plan_of(&[row.id], Verb::Unlock)

@@ -68,7 +68,7 @@ async fn a_locked_part_is_left_in_peace() {
     other.batch_execute("BEGIN; LOCK TABLE pgboss.jfeed IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let error = |view: &View| {
         let rows = &view.snapshot.as_ref().unwrap().adapters[0];
-        rows.jobs[&Part::Running].section.error.clone()
+        rows.jobs[&Part::Running].error.clone()
     };
     stage.look_until("the part not to be read", |view| error(view).is_some()).await;
     let told = error(stage.view()).unwrap();

@@ -270,7 +270,7 @@ async fn what_is_locked_or_gone_says_so_and_keeps_what_was_read() {
     other.batch_execute("BEGIN; LOCK TABLE river_job IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let error = |view: &View| {
         let rows = &view.snapshot.as_ref().unwrap().adapters[0];
-        rows.jobs[&locktop::model::adapter::Part::Running].section.error.clone()
+        rows.jobs[&locktop::model::adapter::Part::Running].error.clone()
     };
     let mut view = stage.look().await;
     support::wait_until("the part to be read again", async || {

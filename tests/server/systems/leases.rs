@@ -196,7 +196,7 @@ async fn a_table_of_a_million_leases_costs_its_first_thousand() {
     stage.reopen().await;
     let view = stage.look().await;
     let table = &view.snapshot.as_ref().unwrap().systems.leases[0];
-    assert_eq!((table.section.last_rows().len(), table.is_cut), (1000, true));
+    assert_eq!((table.section.last_rows().len(), table.section.is_cut), (1000, true));
     assert!(stage.screen_of('5', 120, 35).contains("more are not read"));
     stage.close();
     let read = super::scans(&other, "distlock").await;

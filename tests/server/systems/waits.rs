@@ -74,7 +74,7 @@ async fn the_most_expensive_are_read_of_as_many_rows_as_the_observer_keeps() {
     stage.reopen().await;
     let view = stage.look().await;
     let table = &view.snapshot.as_ref().unwrap().systems.contended[0];
-    assert_eq!((table.section.last_rows().len(), table.is_cut), (50, true));
+    assert_eq!((table.section.last_rows().len(), table.section.is_cut), (50, true));
     assert!((table.section.last_rows()[0].total - 10_000.0).abs() < 0.1);
     stage.close();
     let read = scans(&other, "locktop.contended_locks").await;

@@ -345,7 +345,7 @@ async fn a_log_without_indexes_is_not_read_whole() {
     let view = stage.look().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert_eq!(
-        (set.executions.last_rows().len(), set.running_cut),
+        (set.executions.last_rows().len(), set.executions.is_cut),
         (1000, true),
         "the newest, and it is said"
     );

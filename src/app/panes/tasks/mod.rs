@@ -211,8 +211,8 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     facts.extend(urgent);
     let doubtful = [JobState::LeftOver, JobState::Settling, JobState::Unknown];
     facts.extend(doubtful.into_iter().filter_map(|state| count(context, state)));
-    facts.extend(more_unread(context.snapshot.task_sets.iter().any(|set| set.tasks_cut)));
-    if context.snapshot.task_sets.iter().any(|set| set.running_cut) {
+    facts.extend(more_unread(context.snapshot.task_sets.iter().any(|set| set.tasks.is_cut)));
+    if context.snapshot.task_sets.iter().any(|set| set.executions.is_cut) {
         facts.push(("older executions are not read".to_owned(), Tone::Warning));
     }
     facts

@@ -38,7 +38,7 @@ impl TermState {
 
 impl BoardBuilder<'_> {
     pub(super) fn leases(&self, place: usize) -> Vec<OtherLeaseRow> {
-        let rows = self.rows.leases.section.last_rows().iter().enumerate();
+        let rows = self.rows.leases.last_rows().iter().enumerate();
         rows.map(|(at, lease)| self.lease_row((place, at), lease)).collect()
     }
 

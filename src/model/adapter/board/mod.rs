@@ -85,7 +85,7 @@ impl Board {
         });
         let workers = snapshot.adapters.iter().flat_map(|rows| {
             let source = rows.installation.label();
-            rows.workers.section.last_rows().iter().filter_map(move |worker| {
+            rows.workers.last_rows().iter().filter_map(move |worker| {
                 let name = worker.name.as_deref().unwrap_or(&worker.id);
                 let origin = format!("the lock of a process, according to the tables of {source}");
                 Some((worker.key?, format!("{source} process {name}").into(), origin.into()))
@@ -93,7 +93,7 @@ impl Board {
         });
         let leases = snapshot.adapters.iter().flat_map(|rows| {
             let source = rows.installation.label();
-            rows.leases.section.last_rows().iter().filter_map(move |lease| {
+            rows.leases.last_rows().iter().filter_map(move |lease| {
                 let origin = format!("a lock of the system itself, according to the tables of {source}");
                 Some((lease.key?, format!("{source} {}", lease.id).into(), origin.into()))
             })
@@ -152,7 +152,7 @@ impl Watch {
             for (part, read) in &installation.jobs {
                 // The parts are read one after the other, and in some systems a running job is still due by its row.
                 let is_twice = |job: &&Job| *part != Part::Running && runs.contains(&job.id);
-                for job in read.section.last_rows().iter().filter(|job| !is_twice(job)) {
+                for job in read.last_rows().iter().filter(|job| !is_twice(job)) {
                     board.rows.push(look.row((place, *part), job, no_session, &mut self.free));
                 }
             }
@@ -215,7 +215,7 @@ impl BoardBuilder<'_> {
         let id = self.id(&format!("{} {}", part.as_str(), job.id));
         let worker = job.worker.as_deref().filter(|worker| !worker.is_empty()).and_then(|id| self.worker(id));
         let signs = [job.started_at, job.beat_at, worker.and_then(|worker| worker.beat_at)];
-        let read_at = self.rows.jobs.get(&part).and_then(|read| read.section.taken_at);
+        let read_at = self.rows.jobs.get(&part).and_then(|read| read.taken_at);
         let facts = Facts {
             read_at: read_at.unwrap_or(self.snapshot.taken_at),
             key: self.key(job.key, (id, job.started_at), signs, free),
@@ -229,7 +229,7 @@ impl BoardBuilder<'_> {
             worker,
             has_workers: self.has_workers(),
             is_paused: job.queue.as_ref().is_some_and(|queue| {
-                self.rows.paused.section.last_rows().iter().any(|paused| paused.queue == *queue)
+                self.rows.paused.last_rows().iter().any(|paused| paused.queue == *queue)
             }),
             no_session,
             ..self.facts()
@@ -257,7 +257,7 @@ impl BoardBuilder<'_> {
     }
 
     fn worker(&self, id: &str) -> Option<&Worker> {
-        let workers = &self.rows.workers.section;
+        let workers = &self.rows.workers;
         workers.last_rows().iter().find(|worker| *worker.id == *id).filter(|_| workers.error.is_none())
     }
 
@@ -299,7 +299,7 @@ impl BoardBuilder<'_> {
 
     fn has_workers(&self) -> bool {
         let workers = &self.rows.workers;
-        workers.section.taken_at.is_some() && workers.section.error.is_none() && !workers.is_cut
+        workers.taken_at.is_some() && workers.error.is_none() && !workers.is_cut
     }
 
     /// Whether the recorded backend still exists. A backend that started well after `started_at` is another one; not known if
@@ -323,7 +323,7 @@ impl BoardBuilder<'_> {
     fn facts(&self) -> Facts<'_> {
         let adapter = &self.rows.installation.adapter;
         Facts {
-            workers_at: self.rows.workers.section.taken_at.unwrap_or(self.snapshot.taken_at),
+            workers_at: self.rows.workers.taken_at.unwrap_or(self.snapshot.taken_at),
             beat_limit: adapter.beat_limit(),
             age_limit: adapter.age_limit(),
             grace: self.thresholds.orphan_grace,

@@ -48,7 +48,7 @@ impl BoardBuilder<'_> {
         let rows = self.rows;
         let mut queues: BTreeMap<Option<Text>, QueueRow> = BTreeMap::new();
         let counted = rows.counted();
-        for depth in rows.depth.section.last_rows().iter() {
+        for depth in rows.depth.last_rows().iter() {
             let row = self.queue_of(&mut queues, place, depth.queue.as_ref());
             let is_least = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED);
             let number = if depth.is_estimate { depth.number } else { depth.number.min(COUNTED) };
@@ -65,7 +65,7 @@ impl BoardBuilder<'_> {
             // In the part `due`, a job to be retried counts as due.
             let is_so = |job: &&Job| *job.state == *word || part == Part::Due && &*job.state == "retry";
             let mut listed: BTreeMap<Option<&Text>, u64> = BTreeMap::new();
-            for job in read.section.last_rows().iter().filter(|job| is_so(job) && !is_twice(job)) {
+            for job in read.last_rows().iter().filter(|job| is_so(job) && !is_twice(job)) {
                 let row = self.queue_of(&mut queues, place, job.queue.as_ref());
                 if part == Part::Due {
                     row.oldest_at = earliest(row.oldest_at, job.due_at);
@@ -85,7 +85,7 @@ impl BoardBuilder<'_> {
                 }
             }
         }
-        for paused in rows.paused.section.last_rows().iter() {
+        for paused in rows.paused.last_rows().iter() {
             let row = self.queue_of(&mut queues, place, Some(&paused.queue));
             (row.state, row.paused_at) = (QueueState::Paused, paused.since);
         }

@@ -24,13 +24,13 @@ words! {
 
 impl BoardBuilder<'_> {
     pub(super) fn schedules(&self, place: usize) -> Vec<ScheduleRow> {
-        let rows = self.rows.schedules.section.last_rows().iter().enumerate();
+        let rows = self.rows.schedules.last_rows().iter().enumerate();
         rows.map(|(at, schedule)| self.schedule_row((place, at), schedule)).collect()
     }
 
     fn schedule_row(&self, place: (usize, usize), schedule: &AdapterSchedule) -> ScheduleRow {
         // Rows that were read some time ago may have been started since.
-        let read_at = self.rows.schedules.section.taken_at.unwrap_or(self.snapshot.taken_at);
+        let read_at = self.rows.schedules.taken_at.unwrap_or(self.snapshot.taken_at);
         let late = schedule.next_run_at.map(|next| (read_at - next).as_seconds_f64());
         let state = match late {
             _ if schedule.is_enabled == Some(false) => ScheduleState::Off,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::adapter::{AdapterLease, InstallationRows, PartRows, sample};
+use crate::model::adapter::{AdapterLease, InstallationRows, sample};
 use crate::model::lock::{Lock, LockMode, VirtualTransaction};
 use crate::model::snapshot::Section;
 use chrono::TimeDelta;
@@ -106,7 +106,7 @@ fn a_queue_says_how_many_and_whether_anybody_takes_them() {
     assert_eq!(queues(&look(vec![sample::beating(start())])), expected(QueueState::Overdue));
     let mut silent = sample::beating(start());
     let all: Vec<Worker> =
-        silent.workers.section.last_rows().iter().filter(|worker| &*worker.id != "1").cloned().collect();
+        silent.workers.last_rows().iter().filter(|worker| &*worker.id != "1").cloned().collect();
     silent.workers = sample::read(start(), all);
     assert_eq!(queues(&look(vec![silent.clone()])), expected(QueueState::Unserved));
     silent.workers = sample::read(start(), Vec::new());
@@ -120,7 +120,7 @@ fn a_queue_says_how_many_and_whether_anybody_takes_them() {
         ("mail", QueueState::Open),
     ];
     assert_eq!(listed, expected_now, "nobody is listed, and one job is overdue");
-    silent.workers = PartRows::default();
+    silent.workers = Section::default();
     assert_eq!(queues(&look(vec![silent])), expected(QueueState::Overdue), "who works was not read");
 }
 
@@ -138,7 +138,7 @@ fn what_is_listed_is_not_counted_twice() {
     for (estimate, expected) in [(120, "due ~120"), (1, "due 2+"), (0, "due 2+")] {
         let mut rows = sample::beating(start());
         let due = rows.jobs.get_mut(&Part::Due).unwrap();
-        for job in Arc::make_mut(due.section.rows_mut()) {
+        for job in Arc::make_mut(due.rows_mut()) {
             job.queue = Some("mail".into());
         }
         let depth = |number| super::super::Depth {
@@ -174,7 +174,7 @@ fn no_session_of_a_worker_leaves_a_queue_unserved_once_a_job_is_overdue() {
         (adapter.evidence.has_presence, adapter.evidence.lists_workers) = (has_presence, false);
         installation.adapter = Arc::new(adapter);
         (rows.installation, rows.workers, rows.sessions) =
-            (Arc::new(installation), PartRows::default(), sessions);
+            (Arc::new(installation), Section::default(), sessions);
         let board = look(vec![rows]);
         let state =
             |name: &str| board.queues.iter().find(|row| row.queue.as_deref() == Some(name)).unwrap().state;
@@ -207,7 +207,7 @@ fn a_silent_worker_without_a_session_is_gone() {
         adapter.evidence.has_presence = has_presence;
         installation.adapter = Arc::new(adapter);
         (rows.installation, rows.sessions) = (Arc::new(installation), all);
-        Arc::make_mut(rows.workers.section.rows_mut())[1].sessions = own;
+        Arc::make_mut(rows.workers.rows_mut())[1].sessions = own;
         let board = look(vec![rows]);
         let second = board.workers.iter().find(|row| row.place.1 == 1).unwrap();
         assert_eq!(second.state, expected, "{own:?} {has_presence} {all:?}");
@@ -220,10 +220,10 @@ fn a_silent_worker_without_a_session_is_gone() {
 #[test]
 fn where_a_job_names_no_worker_how_many_one_runs_is_not_known() {
     let mut rows = sample::beating(start());
-    Arc::make_mut(rows.jobs.get_mut(&Part::Running).unwrap().section.rows_mut())[0].worker = None;
+    Arc::make_mut(rows.jobs.get_mut(&Part::Running).unwrap().rows_mut())[0].worker = None;
     let board = look(vec![rows.clone()]);
     assert!(board.workers.iter().all(|row| row.busy.is_none()), "{:?}", board.workers);
-    Arc::make_mut(rows.jobs.get_mut(&Part::Running).unwrap().section.rows_mut()).clear();
+    Arc::make_mut(rows.jobs.get_mut(&Part::Running).unwrap().rows_mut()).clear();
     assert!(look(vec![rows]).workers.iter().all(|row| row.busy == Some(0)), "nothing runs");
 }
 
@@ -275,7 +275,7 @@ fn a_schedule_is_overdue_once_its_time_has_passed() {
         (Some(-100_000), Some(false), ScheduleState::Off),
     ] {
         let mut rows = sample::beating(start());
-        let mut all = Vec::clone(rows.schedules.section.last_rows());
+        let mut all = Vec::clone(rows.schedules.last_rows());
         all[0].next_run_at = next.map(|seconds| start() + TimeDelta::seconds(seconds));
         all[0].is_enabled = enabled;
         rows.schedules = sample::read(start(), all);

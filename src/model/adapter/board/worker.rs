@@ -44,7 +44,7 @@ impl WorkerState {
 
 impl BoardBuilder<'_> {
     pub(super) fn workers(&self, place: usize, free: &mut Marks) -> Vec<WorkerRow> {
-        let rows = self.rows.workers.section.last_rows().iter().enumerate();
+        let rows = self.rows.workers.last_rows().iter().enumerate();
         rows.map(|(at, worker)| self.worker_row((place, at), worker, free)).collect()
     }
 
@@ -87,10 +87,10 @@ impl BoardBuilder<'_> {
     fn runs(&self, worker: &Worker) -> Option<i64> {
         let running = self.rows.jobs.get(&Part::Running).filter(|read| !read.is_cut)?;
         // A job without a worker may be its own.
-        if running.section.last_rows().iter().any(|job| job.worker.is_none()) {
+        if running.last_rows().iter().any(|job| job.worker.is_none()) {
             return None;
         }
-        let jobs = running.section.last_rows().iter();
+        let jobs = running.last_rows().iter();
         i64::try_from(jobs.filter(|job| job.worker.as_deref() == Some(&*worker.id)).count()).ok()
     }
 }

@@ -25,7 +25,7 @@ fn a_lease_that_never_ends_by_itself_is_told_once_it_is_old() {
     assert!(told.about.contains("liquibase release-locks"), "{}", told.about);
     assert!(matches!(told.subject, Subject::JobLease(_)));
     let mut young = installations::leasing(sample::at(0.0));
-    for lease in Arc::make_mut(young.leases.section.rows_mut()) {
+    for lease in Arc::make_mut(young.leases.rows_mut()) {
         lease.acquired_at = lease.acquired_at.map(|at| at.max(sample::at(-1_700.0)));
     }
     assert!(self::view(young).findings.iter().all(|finding| finding.check != "adapter_lease"));
@@ -35,7 +35,7 @@ fn a_lease_that_never_ends_by_itself_is_told_once_it_is_old() {
 fn a_queue_that_is_far_behind_is_told_though_its_workers_live() {
     let late = |minutes: i64| {
         let mut rows = installations::beating(sample::at(0.0));
-        for job in Arc::make_mut(rows.jobs.get_mut(&Part::Due).unwrap().section.rows_mut()) {
+        for job in Arc::make_mut(rows.jobs.get_mut(&Part::Due).unwrap().rows_mut()) {
             job.due_at = Some(sample::at(0.0) - TimeDelta::minutes(minutes));
         }
         let view = view(rows);
@@ -53,7 +53,7 @@ fn a_job_that_is_close_to_its_limit_is_told() {
     let told = |limit: Option<f64>, worker: &str| {
         let mut rows = installations::beating(sample::at(0.0));
         let running = rows.jobs.get_mut(&Part::Running).unwrap();
-        let job = &mut Arc::make_mut(running.section.rows_mut())[0];
+        let job = &mut Arc::make_mut(running.rows_mut())[0];
         (job.limit, job.worker) = (limit, Some(worker.into()));
         let view = view(rows);
         let told = view.findings.iter().find(|finding| finding.check == "adapter_limit");

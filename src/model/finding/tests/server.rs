@@ -295,7 +295,7 @@ fn a_thousand_tables_that_fail_for_one_reason_are_one_finding() {
     let mut stage = Stage::new();
     let table = |name: String, reason: String| {
         let source = std::sync::Arc::new(Source { name: name.into(), ..Source::default() });
-        TableRows { source, section: Section::default().stale(reason.into()), is_cut: false }
+        TableRows { source, section: Section::default().stale(reason.into()) }
     };
     let untrusted = |owner: &str, number: usize| {
         let name = format!("s{number}.distlock");

@@ -159,7 +159,7 @@ fn target(
 
 fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action: &Action) -> Vec<Caution> {
     let read = rows.jobs.get(&row.part);
-    let stale = read.and_then(|read| old(index, &read.section));
+    let stale = read.and_then(|read| old(index, &read));
     let mut cautions: Vec<Caution> = stale.into_iter().collect();
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {
@@ -198,7 +198,7 @@ pub(super) fn lease(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, 
     let row = index.view.adapters.leases.iter().find(|row| row.id == id);
     let found = row.and_then(|row| {
         let rows = index.snapshot.adapters.get(row.place.0)?;
-        Some((row, rows, rows.leases.section.last_rows().get(row.place.1)?))
+        Some((row, rows, rows.leases.last_rows().get(row.place.1)?))
     });
     let subject = Subject::Section("adapters");
     let Some((row, rows, lease)) = found else {
@@ -215,7 +215,7 @@ pub(super) fn lease(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, 
     let (number, action) = unlock(&rows.installation).map_err(refused)?;
     let values = lease_values(lease);
     missing(action, &values).map_err(refused)?;
-    let mut cautions: Vec<Caution> = old(index, &rows.leases.section).into_iter().collect();
+    let mut cautions: Vec<Caution> = old(index, &rows.leases).into_iter().collect();
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     let words = format!("its owner may be working, and this does not stop it{late}");
     cautions.push(Caution::new(CautionKind::Owner, harmless(&words)));
@@ -252,13 +252,13 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &AdapterTarget) -> Option<C
     let (is_stale, is_cut, now) = match target.kind {
         ActionKind::Recover => {
             let read = rows.jobs.get(&Part::Running)?;
-            let job = read.section.last_rows().iter().find(|job| job.id == target.values.id);
-            (read.section.error.is_some(), read.is_cut, job.map(values))
+            let job = read.last_rows().iter().find(|job| job.id == target.values.id);
+            (read.error.is_some(), read.is_cut, job.map(values))
         }
         ActionKind::Unlock => {
             let read = &rows.leases;
-            let lease = read.section.last_rows().iter().find(|lease| lease.id == target.values.id);
-            (read.section.error.is_some(), read.is_cut, lease.map(lease_values))
+            let lease = read.last_rows().iter().find(|lease| lease.id == target.values.id);
+            (read.error.is_some(), read.is_cut, lease.map(lease_values))
         }
     };
     match now {

@@ -130,7 +130,7 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &ItemTarget) -> Option<Chan
     }
     let Some(item) = table.section.last_rows().iter().find(|item| item.id == target.id) else {
         // An item that is done is not read, nor is one beyond the limit.
-        return (!table.is_cut).then_some(Change::Gone);
+        return (!table.section.is_cut).then_some(Change::Gone);
     };
     let same = item.status == target.status && item.attempt == target.attempt && item.worker == target.worker;
     (!same).then_some(Change::OtherRow)

@@ -171,7 +171,7 @@ pub(super) fn follow(index: &PlanIndex<'_>, target: &mut LeaseTarget) -> Option<
         return None;
     }
     let Some(lease) = table.section.last_rows().iter().find(|lease| lease.id == target.id) else {
-        return (!table.is_cut).then_some(Change::Gone);
+        return (!table.section.is_cut).then_some(Change::Gone);
     };
     let is_held = lease.state(table.section.taken_at.unwrap_or(index.snapshot.taken_at)) == LeaseState::Held;
     match (lease.renewed_at, lease.term) {

@@ -176,7 +176,7 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &PublishedTarget) -> Option
     }
     let Some(execution) = set.executions.last_rows().iter().find(|execution| execution.id == target.id)
     else {
-        return (!set.running_cut).then_some(Change::Gone);
+        return (!set.executions.is_cut).then_some(Change::Gone);
     };
     let is_same = execution.is_running()
         && execution.worker.as_ref() == Some(&target.worker)

@@ -106,7 +106,7 @@ pub(super) fn changed(index: &PlanIndex<'_>, target: &TaskTarget) -> Option<Chan
     if !set.tasks.is_known() {
         return None;
     }
-    let Some(schedule) = set.task(target.id) else { return (!set.tasks_cut).then_some(Change::Gone) };
+    let Some(schedule) = set.task(target.id) else { return (!set.tasks.is_cut).then_some(Change::Gone) };
     let same = schedule.name == target.name
         && schedule.enabled == target.enabled
         && schedule.next_run_at == target.next_run_at;

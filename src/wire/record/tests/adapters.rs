@@ -3,9 +3,10 @@ use std::sync::Arc;
 use super::{Dice, Rolled};
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    JobState, Part, PartRows, Paused, Proof, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
+    JobState, Part, Paused, Proof, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
 };
 use crate::model::lock_key::LockKey;
+use crate::model::snapshot::Section;
 use crate::model::systems::TextId;
 
 part_rows!(rolled);
@@ -16,9 +17,9 @@ impl Dice {
         if self.bool() { LockKey::Bigint(self.i64()) } else { LockKey::Pair(self.i32(), self.i32()) }
     }
 
-    fn part<T>(&mut self, row: impl FnMut(&mut Self) -> T) -> PartRows<T> {
+    fn part<T>(&mut self, row: impl FnMut(&mut Self) -> T) -> Section<T> {
         let rows = self.some(3, row);
-        PartRows { section: self.section(rows), is_cut: self.bool() }
+        self.section(rows).cut(self.bool())
     }
 
     /// Only what rows are judged by.

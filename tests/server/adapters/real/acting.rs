@@ -101,7 +101,7 @@ async fn unlock(system: &mut System, before: Option<Timestamp>) -> Option<Timest
     let taken = |view: &View| {
         let row = view.adapters.leases.iter().find(|row| row.state == TermState::Held)?;
         let (place, at) = row.place;
-        view.snapshot.as_ref()?.adapters[place].leases.section.last_rows()[at].acquired_at
+        view.snapshot.as_ref()?.adapters[place].leases.last_rows()[at].acquired_at
     };
     system
         .stage

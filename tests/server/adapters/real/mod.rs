@@ -177,7 +177,7 @@ impl System {
 
 /// When the jobs that run were read.
 fn read_at(view: &View) -> Option<Timestamp> {
-    view.snapshot.as_ref()?.adapters.first()?.jobs.get(&Part::Running)?.section.taken_at
+    view.snapshot.as_ref()?.adapters.first()?.jobs.get(&Part::Running)?.taken_at
 }
 
 /// A port of this machine behind which a socket is: the driver of Java knows no sockets of files.
