@@ -71,40 +71,7 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Detected {
-    found: Section<()>,
-    /// The result counts from the next snapshot on.
-    is_new: bool,
-}
-
-impl Detected {
-    pub(super) fn succeed(&mut self) {
-        *self = Self { found: Section::default(), is_new: true };
-    }
-
-    pub(super) fn fail(&mut self, reason: Text) {
-        self.found = self.found.stale(reason);
-        self.is_new = false;
-    }
-
-    /// Why it is not known, if no search of this session has succeeded.
-    pub(super) fn unknown(&self) -> Option<&Text> {
-        self.found.error.as_ref().filter(|_| self.found.taken_at.is_none())
-    }
-
-    /// For a snapshot of this time. `before` is from the previous snapshot, which may be from an earlier session.
-    pub(super) fn at(&mut self, taken_at: Timestamp, before: Option<&Section<()>>) -> Section<()> {
-        if std::mem::take(&mut self.is_new) {
-            self.found = Section::fresh(Vec::new(), taken_at);
-        }
-        match self.unknown() {
-            Some(reason) => before.cloned().unwrap_or_default().stale(reason.clone()),
-            None => self.found.clone(),
-        }
-    }
-}
-
+/// A search that is repeated: when it is due again, and its result for the snapshots.
 #[derive(Debug, Default)]
 pub(super) struct Renewal {
     /// Start of the last search; None before the first.
@@ -112,6 +79,9 @@ pub(super) struct Renewal {
     took: Duration,
     failures: u32,
     is_doubtful: bool,
+    found: Section<()>,
+    /// The result counts from the next snapshot on.
+    is_new: bool,
 }
 
 impl Renewal {
@@ -133,17 +103,47 @@ impl Renewal {
         self.is_doubtful = false;
     }
 
-    pub(super) fn succeed(&mut self, took: Duration) {
-        (self.took, self.failures) = (took, 0);
+    /// Takes note of the result; None if the search failed.
+    pub(super) fn end<T>(&mut self, Brought { result, took }: Brought<T>) -> Option<T> {
+        self.took = took;
+        match result {
+            Ok(found) => {
+                self.failures = 0;
+                self.succeed();
+                Some(found)
+            }
+            Err(reason) => {
+                self.failures = self.failures.saturating_add(1);
+                self.found = self.found.stale(reason);
+                self.is_new = false;
+                None
+            }
+        }
     }
 
-    pub(super) fn fail(&mut self, took: Duration) {
-        (self.took, self.failures) = (took, self.failures.saturating_add(1));
+    pub(super) fn succeed(&mut self) {
+        (self.found, self.is_new) = (Section::default(), true);
     }
 
     /// The result may be outdated: the next search is sooner.
     pub(super) fn doubt(&mut self) {
         self.is_doubtful = true;
+    }
+
+    /// Why it is not known what there is, if no search of this session has succeeded.
+    pub(super) fn unknown(&self) -> Option<&Text> {
+        self.found.error.as_ref().filter(|_| self.found.taken_at.is_none())
+    }
+
+    /// The result for a snapshot of this time. `before` is from the previous snapshot, which may be from an earlier session.
+    pub(super) fn at(&mut self, taken_at: Timestamp, before: Option<&Section<()>>) -> Section<()> {
+        if std::mem::take(&mut self.is_new) {
+            self.found = Section::fresh(Vec::new(), taken_at);
+        }
+        match self.unknown() {
+            Some(reason) => before.cloned().unwrap_or_default().stale(reason.clone()),
+            None => self.found.clone(),
+        }
     }
 }
 

@@ -6,7 +6,6 @@
 //! Each step is one message: a read-only transaction in which the tables are locked and checked again.
 
 mod act;
-mod decode;
 mod find;
 mod frame;
 pub mod gate;

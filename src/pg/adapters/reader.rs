@@ -18,10 +18,11 @@ use crate::model::adapter::{Adapter, InstallationRows, Part, Parts, ROWS};
 use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::{Text, Timestamp};
-use crate::pg::background::{Background, Brought, Detected, Renewal};
+use crate::pg::background::{Background, Brought, Renewal};
 use crate::pg::decode::rows::DecodedRow;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::{DecodeError, copy};
+use crate::pg::poll::Limits;
 use crate::pg::scope::{Scope, SectionError};
 use crate::pg::tables::{self, Reading, Refusal, blocker, has_changed};
 use crate::pg::trust::TrustedOwners;
@@ -35,14 +36,19 @@ const LEFT_ALONE: Duration = Duration::from_secs(3600);
 /// After this time no further part is started in one turn, since a poll may be waiting.
 const TURN: Duration = Duration::from_millis(300);
 
+/// The systems that are searched, and how they are read.
 #[derive(Debug)]
-pub(in crate::pg) struct Adapters {
-    known: Arc<[Arc<Adapter>]>,
+struct Wanted {
+    adapters: Arc<[Arc<Adapter>]>,
     owners: TrustedOwners,
     scope: Scope,
-    wanted: Parts,
+    parts: Parts,
+}
+
+#[derive(Debug)]
+pub(in crate::pg) struct Adapters {
+    wanted: Arc<Wanted>,
     renewal: Renewal,
-    detected: Detected,
     surveyed: Arc<Vec<Surveyed>>,
     shown: Parts,
     /// By the OID of the installation.
@@ -84,10 +90,7 @@ struct ReadPart {
 
 struct Task {
     client: Arc<Client>,
-    adapters: Arc<[Arc<Adapter>]>,
-    owners: TrustedOwners,
-    scope: Scope,
-    wanted: Parts,
+    wanted: Arc<Wanted>,
     /// The known installations, and whether to search again.
     surveyed: Arc<Vec<Surveyed>>,
     is_looking: bool,
@@ -97,35 +100,22 @@ struct Task {
 }
 
 impl Adapters {
-    pub(in crate::pg) fn new(known: Arc<[Arc<Adapter>]>, owners: TrustedOwners, scope: Scope) -> Self {
+    pub(in crate::pg) fn new(limits: &Limits, scope: Scope, texts: Texts) -> Self {
+        let (adapters, owners) = (Arc::clone(&limits.adapters), limits.trusted_owners.clone());
         Self {
-            known,
-            owners,
-            scope,
-            wanted: Parts::ALL,
+            wanted: Arc::new(Wanted { adapters, owners, scope, parts: limits.adapter_parts }),
             renewal: Renewal::default(),
-            detected: Detected::default(),
             surveyed: Arc::default(),
             shown: Parts::ALL,
             timing: FxHashMap::default(),
-            texts: Texts::default(),
+            texts,
             rows: Arc::default(),
             reading: Background::default(),
         }
     }
 
-    pub(in crate::pg) fn only(mut self, wanted: Parts) -> Self {
-        self.wanted = wanted;
-        self
-    }
-
-    pub(in crate::pg) fn with(mut self, texts: Texts) -> Self {
-        self.texts = texts;
-        self
-    }
-
     pub(in crate::pg) fn are_known(&self) -> bool {
-        !self.known.is_empty()
+        !self.wanted.adapters.is_empty()
     }
 
     /// Sets the parts on display; the others are read less often.
@@ -136,16 +126,16 @@ impl Adapters {
     /// Whether the installations of a snapshot are complete. Before the end of the first search it has neither a time nor an
     /// error.
     pub(in crate::pg) fn detection(&mut self, taken_at: Timestamp, before: Option<&Snapshot>) -> Section<()> {
-        if self.known.is_empty() {
-            self.detected.succeed();
+        if !self.are_known() {
+            self.renewal.succeed();
         }
-        self.detected.at(taken_at, before.map(|before| &before.detection.adapters))
+        self.renewal.at(taken_at, before.map(|before| &before.detection.adapters))
     }
 
     /// Starts to read what is due, unless a reading is in progress. Tables that were locked at the last poll are skipped.
     pub(in crate::pg) fn begin(&mut self, client: &Arc<Client>, locks: &Section<Lock>) {
         if !self.reading.is_begun()
-            && !self.known.is_empty()
+            && self.are_known()
             && let Some(task) = self.task(client, locks)
         {
             self.reading.begin(task.run());
@@ -160,12 +150,9 @@ impl Adapters {
         timeout: Duration,
     ) {
         match self.reading.take(timeout).await {
-            None => {}
             Some(Brought { result: Ok(turn), .. }) => self.take(turn, locks, taken_at),
-            Some(Brought { result: Err(reason), took }) => {
-                self.renewal.fail(took);
-                self.detected.fail(reason);
-            }
+            Some(failed) => drop(self.renewal.end(failed)),
+            None => {}
         }
     }
 
@@ -199,10 +186,7 @@ impl Adapters {
             .flat_map(|one| one.readings.iter().flat_map(|part| part.oids.iter().copied()));
         Some(Task {
             client: Arc::clone(client),
-            adapters: Arc::clone(&self.known),
-            owners: self.owners.clone(),
-            scope: self.scope,
-            wanted: self.wanted,
+            wanted: Arc::clone(&self.wanted),
             surveyed: Arc::clone(&self.surveyed),
             is_looking,
             resting,
@@ -212,9 +196,8 @@ impl Adapters {
 
     fn take(&mut self, turn: Turn, locks: &Section<Lock>, taken_at: Timestamp) {
         let mut all = Vec::clone(&self.rows);
-        if let Some(surveyed) = turn.surveyed {
-            self.detected.succeed();
-            self.renewal.succeed(turn.searched);
+        let searched = turn.surveyed.map(|surveyed| Brought { result: Ok(surveyed), took: turn.searched });
+        if let Some(surveyed) = searched.and_then(|searched| self.renewal.end(searched)) {
             for one in surveyed.iter().filter(|one| one.is_new) {
                 // Planned again: parts that had timed out are retried.
                 self.timing
@@ -299,10 +282,10 @@ impl Task {
         let mut turn = Turn { surveyed: None, searched: Duration::ZERO, read: Vec::new() };
         let started = clock::monotonic();
         if self.is_looking {
-            let found = find(&self.client, &self.owners, self.scope, &self.adapters).await?;
+            let Wanted { adapters, owners, scope, parts } = &*self.wanted;
+            let found = find(&self.client, owners, *scope, adapters).await?;
             turn.searched = clock::monotonic().duration_since(started);
-            turn.surveyed =
-                Some(surveyed(&self.client, (self.scope, self.wanted), found, &self.surveyed).await?);
+            turn.surveyed = Some(surveyed(&self.client, (*scope, *parts), found, &self.surveyed).await?);
         }
         let surveyed = turn.surveyed.as_deref().unwrap_or(&self.surveyed);
         let mut read = Vec::new();
@@ -314,7 +297,7 @@ impl Task {
             }
             let began = clock::monotonic();
             let is_locked = part.oids.iter().any(|oid| self.locked.contains(oid));
-            let answer = Reading::Statement(part.sql, self.scope).read(&self.client, is_locked).await;
+            let answer = Reading::Statement(part.sql, self.wanted.scope).read(&self.client, is_locked).await;
             let took = clock::monotonic().duration_since(began);
             let is_lost = matches!(&answer, Err(refusal) if refusal.fatal().is_some());
             read.push(ReadPart { oid, part: part.part, answer, took });
@@ -328,47 +311,41 @@ impl Task {
 }
 
 fn put(
-    installation: &mut InstallationRows,
+    rows: &mut InstallationRows,
     part: Part,
     answer: Result<Vec<Bytes>, Text>,
     taken_at: Timestamp,
     texts: &mut Texts,
 ) {
-    let mut read = Put { answer, taken_at, texts };
     match part {
-        Part::Workers => read.fill(&mut installation.workers),
-        Part::Depth => read.fill(&mut installation.depth),
-        Part::Paused => read.fill(&mut installation.paused),
-        Part::Leases => read.fill(&mut installation.leases),
-        Part::Schedules => read.fill(&mut installation.schedules),
+        Part::Workers => fill(&mut rows.workers, answer, taken_at, texts),
+        Part::Depth => fill(&mut rows.depth, answer, taken_at, texts),
+        Part::Paused => fill(&mut rows.paused, answer, taken_at, texts),
+        Part::Leases => fill(&mut rows.leases, answer, taken_at, texts),
+        Part::Schedules => fill(&mut rows.schedules, answer, taken_at, texts),
         Part::Running | Part::Due | Part::Scheduled | Part::Blocked | Part::Failed => {
-            read.fill(installation.jobs.entry(part).or_default());
+            fill(rows.jobs.entry(part).or_default(), answer, taken_at, texts);
         }
     }
 }
 
-struct Put<'a> {
+fn fill<T: DecodedRow>(
+    section: &mut Section<T>,
     answer: Result<Vec<Bytes>, Text>,
     taken_at: Timestamp,
-    texts: &'a mut Texts,
-}
-
-impl Put<'_> {
-    fn fill<T: DecodedRow>(&mut self, place: &mut Section<T>) {
-        let unreadable = |error: DecodeError| Text::from(error.to_string());
-        let answer = self.answer.as_ref().map_err(Clone::clone);
-        let columns = T::COLUMNS.len();
-        let found = answer
-            .and_then(|messages| copy::rows(messages, columns, self.texts, T::read).map_err(unreadable));
-        *place = match found {
-            Ok(mut rows) => {
-                let is_cut = rows.len() > ROWS;
-                rows.truncate(ROWS);
-                Section::fresh(rows, self.taken_at).cut(is_cut)
-            }
-            Err(reason) => place.stale(reason),
-        };
-    }
+    texts: &mut Texts,
+) {
+    let unreadable = |error: DecodeError| Text::from(error.to_string());
+    let found = answer
+        .and_then(|messages| copy::rows(&messages, T::COLUMNS.len(), texts, T::read).map_err(unreadable));
+    *section = match found {
+        Ok(mut rows) => {
+            let is_cut = rows.len() > ROWS;
+            rows.truncate(ROWS);
+            Section::fresh(rows, taken_at).cut(is_cut)
+        }
+        Err(reason) => section.stale(reason),
+    };
 }
 
 #[cfg(test)]

@@ -5,16 +5,18 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use super::act::{Said, Unread, asked, rehearsed};
-use super::decode::columns;
 use super::find::{FoundInstallation, find};
 use super::frame::{Framed, mistyped, statement_name};
 use super::gate::{Sizes, judge};
 use crate::clock;
-use crate::model::Text;
 use crate::model::adapter::{
-    Adapter, Choice, Installation, Part, Parts, Query, Reading as Once, STATES, Template, Tried,
+    Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Installation, Job, Part, Parts, Paused, Query,
+    Reading as Once, STATES, Template, Tried, Worker, part_rows,
 };
+use crate::model::lock_key::LockKey;
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::copy::CopyReader;
+use crate::pg::decode::rows::{DecodedRow, decoded};
 use crate::pg::decode::value::text;
 use crate::pg::scope::{Scope, SectionError};
 use crate::pg::sql;
@@ -38,6 +40,19 @@ pub(super) struct PartReading {
     pub(super) sql: String,
     /// OIDs of the tables that it locks.
     pub(super) oids: Vec<u32>,
+}
+
+part_rows!(decoded);
+
+fn columns(part: Part) -> Columns {
+    match part {
+        Part::Workers => Worker::COLUMNS,
+        Part::Depth => Depth::COLUMNS,
+        Part::Paused => Paused::COLUMNS,
+        Part::Leases => AdapterLease::COLUMNS,
+        Part::Schedules => AdapterSchedule::COLUMNS,
+        Part::Running | Part::Due | Part::Scheduled | Part::Blocked | Part::Failed => Job::COLUMNS,
+    }
 }
 
 const REPLAN: Duration = Duration::from_secs(300);

@@ -13,7 +13,6 @@ mod names;
 mod opening;
 mod pooler;
 mod prepare;
-mod scan;
 mod sections;
 mod session;
 

@@ -42,11 +42,16 @@ pub(super) async fn is_between(client: &Client, lock_timeout: Duration) -> Resul
         answer = client.simple_query(&question).await;
     }
     let answer = answer.map_err(|error| OpenError::Setup(message(&error)))?;
-    let serves = answer.iter().find_map(|part| match part {
-        SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse::<i32>().ok(),
-        _ => None,
-    });
+    let serves = value(&answer).and_then(|pid| pid.parse::<i32>().ok());
     Ok(serves != Some(announced(client).await))
+}
+
+/// The first value of an answer.
+pub(super) fn value(answer: &[SimpleQueryMessage]) -> Option<&str> {
+    answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten(),
+        _ => None,
+    })
 }
 
 /// Checks, before anything is set in it, that a session belongs to this client.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use futures_util::future::{join, join3, join4};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Error, SimpleQueryMessage, Statement};
+use tokio_postgres::{Client, Error, Statement};
 
 use super::known::Telling;
 use super::names::{self, NameCache, by_oid};
 use super::opening::{self, clock_of, encoding_of, identity_of};
-use super::{Limits, OpenError, PollError, pooler};
+use super::pooler::{self, value};
+use super::{Limits, OpenError, PollError};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::snapshot::Server;
@@ -124,7 +125,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
     )
     .await;
     // An old server refuses some of the rest with errors that do not mention its version.
-    if let Some(version) = too_old(&shown(&version.map_err(|error| setup(&error))?)) {
+    if let Some(version) = value(&version.map_err(|error| setup(&error))?).and_then(too_old) {
         return Err(OpenError::TooOld(version.to_owned()));
     }
     settings.map_err(|error| setup(&error))?;
@@ -145,9 +146,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
         _ => setup(&error),
     })?;
     let sources = Sources::open(client, search, (tables, began), Texts::of(encoding)).await;
-    let adapters = Adapters::new(Arc::clone(&limits.adapters), limits.trusted_owners.clone(), scope)
-        .only(limits.adapter_parts)
-        .with(Texts::of(encoding));
+    let adapters = Adapters::new(limits, scope, Texts::of(encoding));
     Ok(Prepared { statements, own_path, server, names, sources, adapters, clock })
 }
 
@@ -160,15 +159,6 @@ fn with_public(path: &[String]) -> Arc<[String]> {
 
 fn setup(error: &tokio_postgres::Error) -> OpenError {
     OpenError::Setup(message(error))
-}
-
-/// The single value of a `SHOW` answer.
-fn shown(messages: &[SimpleQueryMessage]) -> String {
-    let value = messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten(),
-        _ => None,
-    });
-    value.unwrap_or_default().to_owned()
 }
 
 /// The version without the packager's suffix, if it is too old.
@@ -197,12 +187,6 @@ pub(super) struct Loan {
     limits: Limits,
 }
 
-#[derive(Debug)]
-pub(super) struct Lent {
-    pub(super) statements: Statements,
-    pub(super) own_pid: i32,
-}
-
 /// Everything that a connection needs before its first poll, in one transaction. The statements end with it.
 pub(super) async fn prepare_lent(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
     let setup = |error: Error| OpenError::Setup(message(&error));
@@ -221,8 +205,8 @@ impl Loan {
         Self { path, reading: sql::reading(&limits.trusted_owners), limits: limits.clone() }
     }
 
-    /// Takes two round trips. `reads`: there are tables to read.
-    pub(super) async fn begin(&self, client: &Client, reads: bool) -> Result<Lent, PollError> {
+    /// The process ID of the session, and its statements. Takes two round trips. `reads`: there are tables to read.
+    pub(super) async fn begin(&self, client: &Client, reads: bool) -> Result<(i32, Statements), PollError> {
         let lost = |error: Error| PollError::Lost(message(&error));
         let own_pid = begin(client).await.map_err(lost)?;
         let (set, reading, statements) = join3(
@@ -232,7 +216,7 @@ impl Loan {
         )
         .await;
         set.and(reading).map_err(lost)?;
-        Ok(Lent { statements: statements.map_err(lost)?, own_pid })
+        Ok((own_pid, statements.map_err(lost)?))
     }
 }
 
@@ -242,11 +226,7 @@ async fn begin(client: &Client) -> Result<i32, Error> {
     let begin =
         format!("{BEGIN}; {} SELECT pg_catalog.pg_backend_pid()", pg_connect::connect::local_settings());
     let answer = client.simple_query(&begin).await?;
-    let pid = answer.iter().find_map(|part| match part {
-        SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse().ok(),
-        _ => None,
-    });
-    Ok(pid.unwrap_or_default())
+    Ok(value(&answer).and_then(|pid| pid.parse().ok()).unwrap_or_default())
 }
 
 /// Restores and returns the session; `reads` as in the call of `begin`.

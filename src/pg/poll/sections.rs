@@ -3,21 +3,24 @@ use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use rustc_hash::FxHashSet;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
 use super::known::Telling;
+use super::names::Used;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
-use crate::model::snapshot::{Replay, Snapshot};
+use crate::model::snapshot::{Replay, Server, Snapshot};
 use crate::model::wait_graph::Answer;
-use crate::pg::decode::backends::Backends;
-use crate::pg::decode::backends::PreparedRows;
+use crate::model::words::class_has_names;
+use crate::pg::decode::backends::{Backends, PreparedRows};
 use crate::pg::decode::locks::{KnownLocks, Locks, Reader};
 use crate::pg::decode::texts::Encodings;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
 use crate::pg::scope::SectionError;
+use crate::pg::sources;
 
 /// Memory limit for the rows of a section: enough for more than 400,000 locks.
 const MOST: usize = 32 << 20;
@@ -251,4 +254,78 @@ fn only_prepared(locks: &[Lock]) -> Option<VirtualTransaction> {
     let all: FxHashSet<VirtualTransaction> = read.map(|lock| lock.virtualtransaction).collect();
     let mut all = all.into_iter();
     all.next().filter(|_| all.next().is_none())
+}
+
+/// The answers to the statements of one poll.
+pub(super) struct Scan {
+    pub(super) blocking: Result<Blocking, SectionError>,
+    /// Whether the known data was sent. If that failed, the next two answers are not from this poll, and report so.
+    pub(super) told: Result<(), SectionError>,
+    pub(super) locks: Result<KnownLocks, SectionError>,
+    pub(super) backends: Result<(Vec<Backend>, String), SectionError>,
+    pub(super) prepared: Result<PreparedRows, SectionError>,
+    pub(super) sources: sources::Answers,
+    pub(super) tick: Result<Tick, SectionError>,
+}
+
+impl Scan {
+    /// Whether another session than `own` answered, or one without the prepared statements: then the session is shared.
+    pub(super) fn is_lent(&self, own: i32) -> bool {
+        self.errors().any(|error| error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME))
+            || self.tick.as_ref().is_ok_and(|tick| tick.pid.is_some_and(|pid| pid != own))
+    }
+
+    /// The error of the connection, if more than a statement failed; a last message of the server comes first.
+    pub(super) fn fatal(&self) -> Option<&SectionError> {
+        let fatal = self.sources.fatal().into_iter().chain(self.errors());
+        fatal.filter(|error| error.is_fatal()).min_by_key(|error| !error.is_last_word())
+    }
+
+    /// The errors of the prepared statements.
+    fn errors(&self) -> impl Iterator<Item = &SectionError> {
+        [
+            self.blocking.as_ref().err(),
+            self.told.as_ref().err(),
+            self.locks.as_ref().err(),
+            self.backends.as_ref().err(),
+            self.prepared.as_ref().err(),
+            self.tick.as_ref().err(),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    pub(super) fn used(&self, before: Option<&Snapshot>, server: &Server) -> Used {
+        let mut used = Used::default();
+        if let Ok(locks) = &self.locks {
+            let relations = used.relations.get_or_insert_default();
+            // Counted locks are read rarely.
+            let counted = before.into_iter().flat_map(|before| &before.systems.contended);
+            let counted = counted.flat_map(|table| table.section.last_rows().iter().map(|row| row.tag));
+            let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(self.sources.counted());
+            for tag in tags {
+                let Some(database) = tag.database() else { continue };
+                if database != 0 && database != server.datid {
+                    used.databases.insert(database);
+                } else if let Some(relation) = tag.relation() {
+                    relations.insert(relation);
+                } else if tag.locktype() == LockType::Object
+                    && let Some((class, id)) = tag.classid().zip(tag.objid())
+                    && id != 0
+                    && class_has_names(class)
+                {
+                    used.objects.insert((database, class, id));
+                }
+            }
+        }
+        if let Ok((backends, _)) = &self.backends {
+            used.databases.extend(backends.iter().filter_map(|backend| backend.datid));
+            used.roles.extend(backends.iter().filter_map(|backend| backend.usesysid));
+        }
+        if let Ok(prepared) = &self.prepared {
+            used.databases.extend(prepared.databases());
+            used.roles.extend(prepared.owners());
+        }
+        used
+    }
 }

@@ -9,10 +9,7 @@ use super::link::Link;
 use super::names::{NameCache, Used};
 use super::opening::Opening;
 use super::prepare::{self, Loan, Statements, prepare};
-use pg_connect::message;
-
-use super::scan::Scan;
-use super::sections::{self, Blocking, Tick};
+use super::sections::{self, Blocking, Scan, Tick};
 use super::{Limits, OpenError, PollError, link, pooler, waiters};
 use crate::clock;
 use crate::model::Timestamp;
@@ -29,6 +26,7 @@ use crate::pg::scope::SectionError;
 use crate::pg::sources::Sources;
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
+use pg_connect::message;
 
 #[derive(Debug)]
 enum Hold {
@@ -196,9 +194,9 @@ impl Session {
             Hold::Own(statements) => Ok(statements.clone()),
             Hold::Lent(loan) => {
                 let reads = self.reads();
-                let lent = loan.begin(&self.client, reads).await?;
-                self.server.own_pid = lent.own_pid;
-                Ok(lent.statements)
+                let (own_pid, statements) = loan.begin(&self.client, reads).await?;
+                self.server.own_pid = own_pid;
+                Ok(statements)
             }
         }
     }

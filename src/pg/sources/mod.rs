@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::{Client, Row};
 
-use super::background::{self, Background, Detected, Renewal};
+use super::background::{Background, Brought as Searched, Renewal};
 use super::decode::copy;
 use super::decode::rows::DecodedRow as _;
 use super::decode::texts::Texts;
@@ -46,7 +46,6 @@ pub(super) struct Sources {
     readers: Readers,
     texts: Texts,
     renewal: Renewal,
-    detected: Detected,
     looking: Background<Readers>,
 }
 
@@ -82,21 +81,12 @@ impl Sources {
             Err(error) if error.as_db_error().is_some() => look(client, &search).await,
             Err(error) => Err(error.into()),
         };
-        let (mut renewal, mut detected) = (Renewal::default(), Detected::default());
+        let mut renewal = Renewal::default();
         renewal.begin();
         let took = clock::monotonic().duration_since(began);
-        match &readers {
-            Ok(_) => {
-                renewal.succeed(took);
-                detected.succeed();
-            }
-            Err(error) => {
-                renewal.fail(took);
-                detected.fail(error.text());
-            }
-        }
-        let readers = readers.unwrap_or_default();
-        Self { search, readers, texts, renewal, detected, looking: Background::default() }
+        let result = readers.map_err(|error| error.text());
+        let readers = renewal.end(Searched { result, took }).unwrap_or_default();
+        Self { search, readers, texts, renewal, looking: Background::default() }
     }
 
     pub(super) fn is_looking(&self) -> bool {
@@ -114,22 +104,14 @@ impl Sources {
             let (client, search) = (Arc::clone(client), self.search.clone());
             self.looking.begin(async move { look(&client, &search).await });
         }
-        match self.looking.take(timeout).await {
-            None => {}
-            Some(background::Brought { result: Ok(readers), took }) => {
-                self.readers = readers;
-                self.renewal.succeed(took);
-                self.detected.succeed();
-            }
-            Some(background::Brought { result: Err(reason), took }) => {
-                self.renewal.fail(took);
-                self.detected.fail(reason);
-            }
+        let searched = self.looking.take(timeout).await;
+        if let Some(readers) = searched.and_then(|searched| self.renewal.end(searched)) {
+            self.readers = readers;
         }
     }
 
     pub(super) fn detection(&mut self, taken_at: Timestamp, before: Option<&Snapshot>) -> Section<()> {
-        self.detected.at(taken_at, before.map(|before| &before.detection.tables))
+        self.renewal.at(taken_at, before.map(|before| &before.detection.tables))
     }
 
     /// Sends the statements, and waits for their answers. A table that was locked exclusively in `before` is skipped: the
@@ -147,7 +129,7 @@ impl Sources {
         locks: &Section<Lock>,
         taken_at: Timestamp,
     ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
-        if let (Some(reason), Some(before)) = (self.detected.unknown(), before) {
+        if let (Some(reason), Some(before)) = (self.renewal.unknown(), before) {
             return list::aged(before, reason);
         }
         let mut turn = Turn { texts: &mut self.texts, has_changed: false, locks, taken_at };

@@ -14,7 +14,7 @@ use crate::model::{Text, Timestamp};
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::{DecodeError, copy};
 use crate::pg::scope::{Scope, SectionError};
-use crate::pg::tables::{self, Copying, Plan, Reading, Refusal, Table, blocker, has_changed};
+use crate::pg::tables::{self, Copying, Reading, Refusal, Table, blocker, has_changed};
 
 #[derive(Debug)]
 pub(super) enum Chosen<'a> {
@@ -72,15 +72,18 @@ impl<T: Source> Reader<T> {
             owner: table.owner(),
             growth: table.growth(),
         };
-        let reading = match table.allowed().and_then(|()| plan::<T>(table, with)) {
-            Ok(plan) => plan.prepare(client, scope).await?,
+        let reading = match table.allowed() {
             Err(reason) => Err(reason),
+            Ok(()) if table.stranger.is_some() => {
+                Reading::copy(client, scope, table, (T::COLUMNS, T::EXTRA)).await?
+            }
+            Ok(()) => statement::<T>(table, with, scope),
         };
         let mut reader = Self::new(source, with_name, reading);
         if reader.reads() != Reads::Copy
             && let Some(part) = T::part(table)
         {
-            reader.part = Plan::query(&[table], &part).prepare(client, scope).await?.ok();
+            reader.part = Some(Reading::query(&[table], &part, scope));
         }
         Ok(reader)
     }
@@ -115,14 +118,15 @@ impl<T: Source> Reader<T> {
     }
 }
 
-pub(super) fn plan<T: Source>(table: &Table, with: Option<&Table>) -> Result<Plan, Text> {
-    if table.stranger.is_some() {
-        return Ok(Plan::Copy(Box::new(table.clone()), T::COLUMNS, T::EXTRA));
-    }
+pub(super) fn statement<T: Source>(
+    table: &Table,
+    with: Option<&Table>,
+    scope: Scope,
+) -> Result<Reading, Text> {
     let both = with.and_then(|other| Some((other, T::query_with(table, other)?)));
     Ok(match both {
-        Some((other, query)) => Plan::query(&[table, other], &query),
-        None => Plan::query(&[table], &T::query(table)?),
+        Some((other, query)) => Reading::query(&[table, other], &query, scope),
+        None => Reading::query(&[table], &T::query(table)?, scope),
     })
 }
 

@@ -169,9 +169,9 @@ pub(super) fn aged(set: &TaskSet, reason: &Text) -> TaskSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pg::sources::reader::plan;
+    use crate::pg::sources::reader::statement;
     use crate::pg::sources::source::Places;
-    use crate::pg::tables::{Column, Index, Plan};
+    use crate::pg::tables::{Column, Index, Reading};
 
     fn table(oid: u32, schema: &str, name: &str, is_visible: bool) -> Table {
         let columns = [("id", 23), ("task_name", 25), ("task_id", 23), ("status", 25), ("started_at", 1184)];
@@ -249,7 +249,9 @@ mod tests {
     #[test]
     fn names_are_quoted_and_what_is_absent_is_null() {
         let odd = Table { schema: "a\"b".to_owned(), ..table(1, "", "scheduled_tasks", true) };
-        let Ok(Plan::Statement(text)) = plan::<Schedule>(&odd, None) else { panic!("its owner is trusted") };
+        let Ok(Reading::Statement(text, _)) = statement::<Schedule>(&odd, None, Scope::Own) else {
+            panic!("its owner is trusted")
+        };
         assert!(text.contains("ONLY \"a\"\"b\".\"scheduled_tasks\""), "{text}");
         assert!(text.contains("NULL::pg_catalog.float8 AS c8"), "{text}");
     }

@@ -16,7 +16,7 @@ pub(super) use copied::Copying;
 #[cfg(test)]
 pub(super) use found::{Column, Index};
 pub(super) use found::{ColumnKind, Columns, Named, Table, columns, guarded, locked, meant};
-pub(super) use reading::{Plan, Reading, records};
+pub(super) use reading::{Reading, records};
 
 /// Largest number of polls skipped between two that read much.
 const LONGEST: u32 = 10;

@@ -23,46 +23,36 @@ pub(in crate::pg) enum Reading {
     Copy(Copying),
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::pg) enum Plan {
-    /// A whole transaction in one message.
-    Statement(String),
-    /// A copy of these columns, with this many trailing columns that are always NULL.
-    Copy(Box<Table>, Columns, usize),
-}
-
-impl Plan {
-    /// Prepares the plan, or returns why the table is not read.
-    pub(in crate::pg) async fn prepare(
-        self,
+impl Reading {
+    /// A copy of these columns of a table, with this many trailing columns that are always NULL; or why the table is not
+    /// read.
+    pub(in crate::pg) async fn copy(
         client: &Client,
         scope: Scope,
-    ) -> Result<Result<Reading, Text>, SectionError> {
-        Ok(match self {
-            Self::Statement(sql) => Ok(Reading::Statement(sql, scope)),
-            // A copy is prepared once, which a shared session does not keep.
-            Self::Copy(table, ..) if scope == Scope::Open => {
-                let owner = table.stranger.as_deref().unwrap_or_default();
-                let (name, remedy) = (table.label(), remedy(owner));
-                Err(format!("{name} is not read through a pooler in transaction mode: {owner} is not trusted; {remedy}")
-                    .into())
-            }
-            Self::Copy(table, columns, extra) => {
-                Copying::prepare(client, &table, columns, extra).await?.map(Reading::Copy)
-            }
-        })
+        table: &Table,
+        (columns, extra): (Columns, usize),
+    ) -> Result<Result<Self, Text>, SectionError> {
+        // A copy is prepared once, which a shared session does not keep.
+        if scope == Scope::Open {
+            let owner = table.stranger.as_deref().unwrap_or_default();
+            let (name, remedy) = (table.label(), remedy(owner));
+            return Ok(Err(format!(
+                "{name} is not read through a pooler in transaction mode: {owner} is not trusted; {remedy}"
+            )
+            .into()));
+        }
+        Ok(Copying::prepare(client, table, columns, extra).await?.map(Self::Copy))
     }
 
     /// A query of trusted tables. Each is locked in the mode that reading takes, then checked again, and only then is the
     /// query planned: all in one message, which is one transaction, so that no table can be replaced in between.
     /// (PostgreSQL's documentation, "Multiple Statements in a Simple Query".)
-    pub(in crate::pg) fn query(tables: &[&Table], query: &str) -> Self {
+    pub(in crate::pg) fn query(tables: &[&Table], query: &str, scope: Scope) -> Self {
         let tables: Vec<Named<'_>> = tables.iter().map(|table| table.named()).collect();
-        Self::Statement(format!("SET TRANSACTION READ ONLY;{}\n{}", guarded(&tables), records(query)))
+        let sql = format!("SET TRANSACTION READ ONLY;{}\n{}", guarded(&tables), records(query));
+        Self::Statement(sql, scope)
     }
-}
 
-impl Reading {
     /// Returns messages of a binary COPY, unless the table was locked at the last poll.
     pub(in crate::pg) async fn read(&self, client: &Client, locked: bool) -> Result<Vec<Bytes>, Refusal> {
         match self {
