@@ -41,7 +41,6 @@ pub mod table;
 pub mod table_rows;
 pub mod takers;
 pub mod task;
-pub mod task_worker;
 pub mod thresholds;
 pub mod view;
 pub mod why;

@@ -12,9 +12,8 @@ use super::rate_limit::RateLimit;
 use super::redis_lease::RedisLeases;
 use super::section::Section;
 use super::table::{Growth, Owner};
-use super::table_rows::Refusals;
+use super::table_rows::{Refusals, TaskWorker};
 use super::task::KeyRule;
-use super::task_worker::TaskWorker;
 use super::work_queue::{Item, StateCount};
 use super::{Text, Timestamp};
 

@@ -192,3 +192,10 @@ rows! {
         5 task: Option<i64>,
     }
 }
+
+impl TaskWorker {
+    /// The types that it announced; None if it takes all.
+    pub fn types(&self) -> Option<Vec<String>> {
+        serde_json::from_str(self.types.as_deref()?).ok()
+    }
+}

@@ -12,7 +12,7 @@ use super::namespace;
 use super::snapshot::Snapshot;
 use super::snapshot_index::SnapshotIndex;
 use super::systems::TableRows;
-use super::task_worker::TaskWorker;
+use super::table_rows::TaskWorker;
 use super::view::View;
 
 impl TaskWorker {

@@ -81,18 +81,6 @@ const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";
 
 pub(super) const LEARN_FRAME: &str = include_str!("../../assets/sql/learn/frame.sql");
 pub(super) const LEARN_TABLES: &str = include_str!("../../assets/sql/learn/tables.sql");
-pub(super) const LEARN_PG_PARTMAN: &str = include_str!("../../assets/sql/learn/pg_partman.sql");
-pub(super) const LEARN_PGMQ: &str = include_str!("../../assets/sql/learn/pgmq.sql");
-pub(super) const LEARN_GOOD_JOBS: &str = include_str!("../../assets/sql/learn/good_jobs.sql");
-pub(super) const LEARN_GOOD_JOBS_ACTIVE: &str = include_str!("../../assets/sql/learn/good_jobs_active.sql");
-pub(super) const LEARN_GOOD_JOBS_FINISHED: &str =
-    include_str!("../../assets/sql/learn/good_jobs_finished.sql");
-pub(super) const LEARN_FLYWAY: &str = include_str!("../../assets/sql/learn/flyway.sql");
-pub(super) const LEARN_GOLANG_MIGRATE: &str = include_str!("../../assets/sql/learn/golang_migrate.sql");
-pub(super) const LEARN_GOOD_JOB_PROCESSES: &str =
-    include_str!("../../assets/sql/learn/good_job_processes.sql");
-pub(super) const LEARN_QUE: &str = include_str!("../../assets/sql/learn/que.sql");
-pub(super) const LEARN_TERRAFORM: &str = include_str!("../../assets/sql/learn/terraform.sql");
 
 /// For a connection that reads nothing about other databases: the server's messages arrive in UTF-8 if the server can
 /// convert them.

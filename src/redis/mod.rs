@@ -2,8 +2,6 @@
 //! misconfigured Redis delays only its own rows.
 
 #[cfg(feature = "redis")]
-mod decode;
-#[cfg(feature = "redis")]
 mod force;
 #[cfg(feature = "redis")]
 mod read;

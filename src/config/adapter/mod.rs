@@ -62,11 +62,6 @@ const LONGEST: u64 = 256 << 10;
 /// Most adapter files of a user.
 const MOST: usize = 100;
 
-struct Own {
-    path: PathBuf,
-    adapter: Adapter,
-}
-
 /// Parses an adapter; mistakes are reported for `file`.
 pub fn parse_adapter(text: &str, file: &Path) -> Result<Adapter, ConfigError> {
     super::reader::parse(text, file, file::adapter)
@@ -100,7 +95,7 @@ pub fn adapters(choices: &AdapterChoices, config: Option<&Path>) -> Result<Vec<A
         return Ok(Vec::new());
     }
     let mut adapters = built_in()?;
-    for Own { adapter, .. } in own(config)? {
+    for (_, adapter) in own(config)? {
         adapters.retain(|other| other.name != adapter.name);
         adapters.push(adapter);
     }
@@ -113,7 +108,7 @@ pub fn adapters(choices: &AdapterChoices, config: Option<&Path>) -> Result<Vec<A
 }
 
 /// The user's adapters; none if the directory does not exist.
-fn own(config: Option<&Path>) -> Result<Vec<Own>, ConfigError> {
+fn own(config: Option<&Path>) -> Result<Vec<(PathBuf, Adapter)>, ConfigError> {
     let Some(folder) = config.and_then(Path::parent).map(|folder| folder.join("adapters")) else {
         return Ok(Vec::new());
     };
@@ -137,16 +132,16 @@ fn own(config: Option<&Path>) -> Result<Vec<Own>, ConfigError> {
         let message = format!("{} files, more than {MOST}", paths.len());
         return Err(ConfigError::Mistakes { file: folder, mistakes: vec![Mistake { at: start, message }] });
     }
-    let (mut found, mut errors) = (Vec::<Own>::new(), Vec::new());
+    let (mut found, mut errors) = (Vec::<(PathBuf, Adapter)>::new(), Vec::new());
     for path in paths {
         match read_adapter(&path) {
             Ok(adapter) => {
-                if let Some(other) = found.iter().find(|other| other.adapter.name == adapter.name) {
-                    let message = format!("name is \"{}\", as in {}", adapter.name, other.path.display());
+                if let Some((other, _)) = found.iter().find(|(_, other)| other.name == adapter.name) {
+                    let message = format!("name is \"{}\", as in {}", adapter.name, other.display());
                     let mistakes = vec![Mistake { at: start, message }];
                     errors.push(ConfigError::Mistakes { file: path.clone(), mistakes });
                 }
-                found.push(Own { path, adapter });
+                found.push((path, adapter));
             }
             Err(error) => errors.push(error),
         }

@@ -6,7 +6,6 @@ mod action;
 mod board;
 mod definition;
 mod installation;
-mod part;
 mod presence;
 mod rows;
 #[cfg(test)]
@@ -23,10 +22,9 @@ pub use board::{
 pub(crate) use definition::evidence_rows;
 pub use definition::{Adapter, ColumnKind, Evidence, Need, Query, Setting, TableName, TableRule, Version};
 pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
-pub use part::{Part, Parts};
 pub use presence::{Presence, connected, counted};
 pub(crate) use rows::part_rows;
-pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, Paused, Worker};
+pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, Part, Parts, Paused, Worker};
 pub use template::{Piece, Template, Words};
 pub use zone::offset;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::queue::key;
 use super::{Lease, LeaseId, LeaseState, RowPosition};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::lock_key::LockKey;
+use crate::model::lock_name::hashtextextended;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::{Source, TableRows};
@@ -252,4 +252,15 @@ fn row_in_redis(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow
             holds: lease.holder.holds(),
         },
     })
+}
+
+/// The key of the queue for a lease of locktop's schema ([`locktop_locks::lease`]).
+fn key(source: &Source, lease: &Lease) -> Option<LockKey> {
+    let schema = source.name.strip_suffix(".distlock").filter(|_| source.own_keys)?;
+    let id = match &lease.name {
+        Some(name) => Cow::Owned(format!("'{}'", name.replace('\'', "''"))),
+        None => Cow::Borrowed(&*lease.id),
+    };
+    let name = format!("locktop lease \"{}\" {id}", schema.replace('"', "\"\""));
+    Some(LockKey::Bigint(hashtextextended(name.as_bytes(), 0)))
 }

@@ -1,7 +1,6 @@
 //! Leases: locks that expire. Only the server's clock decides whether one has ended.
 
 mod board;
-mod queue;
 #[cfg(test)]
 mod tests;
 

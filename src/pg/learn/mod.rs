@@ -172,7 +172,7 @@ pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<
             continue;
         };
         let name = from_hex(&name);
-        match (Software::of(&kind), oid.and_then(|oid| oid.parse().ok()), relation) {
+        match (kind.parse().ok(), oid.and_then(|oid| oid.parse().ok()), relation) {
             (Some(software), Some(oid), Some(relation)) => {
                 let table = Some(Relation { oid, name: relation.into() });
                 places.push(SoftwareTable { software, schema: name.into(), table });

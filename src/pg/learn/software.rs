@@ -1,9 +1,10 @@
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::{flyway, golang_migrate};
-use crate::pg::sql;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// By its word in `tables.sql`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum Software {
     /// `pg_partman`: its only key, for maintenance.
     PgPartman,
@@ -43,35 +44,6 @@ pub struct Relation {
 }
 
 impl Software {
-    /// By its word in `tables.sql`.
-    pub(super) fn of(word: &str) -> Option<Self> {
-        Some(match word {
-            "pgmq" => Self::Pgmq,
-            "good_jobs" => Self::GoodJobs,
-            "good_jobs_active" => Self::GoodJobsActive,
-            "good_jobs_finished" => Self::GoodJobsFinished,
-            "good_job_processes" => Self::GoodJobProcesses,
-            "que" => Self::Que,
-            "terraform" => Self::Terraform,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn query(self) -> &'static str {
-        match self {
-            Self::PgPartman => sql::LEARN_PG_PARTMAN,
-            Self::Pgmq => sql::LEARN_PGMQ,
-            Self::GoodJobs => sql::LEARN_GOOD_JOBS,
-            Self::GoodJobsActive => sql::LEARN_GOOD_JOBS_ACTIVE,
-            Self::GoodJobsFinished => sql::LEARN_GOOD_JOBS_FINISHED,
-            Self::Flyway => sql::LEARN_FLYWAY,
-            Self::GolangMigrate => sql::LEARN_GOLANG_MIGRATE,
-            Self::GoodJobProcesses => sql::LEARN_GOOD_JOB_PROCESSES,
-            Self::Que => sql::LEARN_QUE,
-            Self::Terraform => sql::LEARN_TERRAFORM,
-        }
-    }
-
     /// Software that is read from the catalogs alone.
     pub(super) const WITHOUT_TABLE: [Self; 3] = [Self::PgPartman, Self::Flyway, Self::GolangMigrate];
 
@@ -97,18 +69,51 @@ impl Software {
         matches!(self, Self::Que | Self::Terraform)
     }
 
+    pub(super) fn query(self) -> &'static str {
+        self.source().0
+    }
+
     pub fn origin(self) -> &'static str {
+        self.source().1
+    }
+
+    /// The query for its keys, and the origin of a key in words.
+    fn source(self) -> (&'static str, &'static str) {
         match self {
-            Self::PgPartman => "hashtext('pg_partman run_maintenance')",
-            Self::Pgmq => "hashtext of \"pgmq.queue_\" and a name in meta",
-            Self::GoodJobs => "md5 of \"good_jobs-\" and an id in good_jobs",
-            Self::GoodJobsActive => "md5 of \"good_jobs-\" and an active_job_id in good_jobs",
-            Self::GoodJobsFinished => "md5 of \"good_jobs-\" and an id in good_jobs; the job is done",
-            Self::Flyway => "0x466C79776179 and the hash code of the quoted name of its table",
-            Self::GolangMigrate => "1486364155 * crc32 of schema, table and database",
-            Self::GoodJobProcesses => "md5 of \"good_job_processes-\" and an id in good_job_processes",
-            Self::Que => "an id in que_jobs",
-            Self::Terraform => "an id in states",
+            Self::PgPartman => (
+                include_str!("../../../assets/sql/learn/pg_partman.sql"),
+                "hashtext('pg_partman run_maintenance')",
+            ),
+            Self::Pgmq => (
+                include_str!("../../../assets/sql/learn/pgmq.sql"),
+                "hashtext of \"pgmq.queue_\" and a name in meta",
+            ),
+            Self::GoodJobs => (
+                include_str!("../../../assets/sql/learn/good_jobs.sql"),
+                "md5 of \"good_jobs-\" and an id in good_jobs",
+            ),
+            Self::GoodJobsActive => (
+                include_str!("../../../assets/sql/learn/good_jobs_active.sql"),
+                "md5 of \"good_jobs-\" and an active_job_id in good_jobs",
+            ),
+            Self::GoodJobsFinished => (
+                include_str!("../../../assets/sql/learn/good_jobs_finished.sql"),
+                "md5 of \"good_jobs-\" and an id in good_jobs; the job is done",
+            ),
+            Self::Flyway => (
+                include_str!("../../../assets/sql/learn/flyway.sql"),
+                "0x466C79776179 and the hash code of the quoted name of its table",
+            ),
+            Self::GolangMigrate => (
+                include_str!("../../../assets/sql/learn/golang_migrate.sql"),
+                "1486364155 * crc32 of schema, table and database",
+            ),
+            Self::GoodJobProcesses => (
+                include_str!("../../../assets/sql/learn/good_job_processes.sql"),
+                "md5 of \"good_job_processes-\" and an id in good_job_processes",
+            ),
+            Self::Que => (include_str!("../../../assets/sql/learn/que.sql"), "an id in que_jobs"),
+            Self::Terraform => (include_str!("../../../assets/sql/learn/terraform.sql"), "an id in states"),
         }
     }
 }

@@ -189,14 +189,13 @@ pub(super) struct Loan {
 
 /// Everything that a connection needs before its first poll, in one transaction. The statements end with it.
 pub(super) async fn prepare_lent(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
-    let setup = |error: Error| OpenError::Setup(message(&error));
     // A pooler in statement mode reports a protocol violation.
     client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
         Some(&SqlState::PROTOCOL_VIOLATION) => pooler::refused("statement", "a poll takes a transaction"),
-        _ => setup(error),
+        _ => setup(&error),
     })?;
     let mut ready = Box::pin(prepare(client, limits, Scope::Open)).await?;
-    give_back(client, ready.statements.take(), true).await.map_err(setup)?;
+    give_back(client, ready.statements.take(), true).await.map_err(|error| setup(&error))?;
     Ok(ready)
 }
 

@@ -15,6 +15,7 @@ use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 use crate::model::snapshot::{Replay, Server, Snapshot};
 use crate::model::wait_graph::Answer;
 use crate::model::words::class_has_names;
+use crate::pg::decode::DecodeError;
 use crate::pg::decode::backends::{Backends, PreparedRows};
 use crate::pg::decode::locks::{KnownLocks, Locks, Reader};
 use crate::pg::decode::texts::Encodings;
@@ -29,19 +30,20 @@ const MOST: usize = 32 << 20;
 const LOCK: usize = size_of::<crate::model::lock::Lock>();
 const ROW: usize = 400;
 
-struct Room(usize);
-
-impl Default for Room {
-    fn default() -> Self {
-        Self(MOST)
+/// Reads the rows of a COPY, each of which takes this many bytes.
+async fn copied(
+    client: &Client,
+    statement: &Statement,
+    size: impl Fn(&[u8]) -> usize,
+    mut read: impl FnMut(&[u8]) -> Result<(), DecodeError>,
+) -> Result<(), SectionError> {
+    let mut messages = pin!(client.copy_out(statement).await?);
+    let mut room = MOST;
+    while let Some(message) = messages.try_next().await? {
+        room = room.checked_sub(size(&message)).ok_or(SectionError::TooMuch(MOST >> 20))?;
+        read(&message)?;
     }
-}
-
-impl Room {
-    fn take(&mut self, bytes: usize) -> Result<(), SectionError> {
-        self.0 = self.0.checked_sub(bytes).ok_or(SectionError::TooMuch(MOST >> 20))?;
-        Ok(())
-    }
+    Ok(())
 }
 
 #[derive(Debug)]
@@ -144,14 +146,9 @@ pub(super) async fn locks(
     before: &KnownLocks,
     poll: &str,
 ) -> Result<KnownLocks, SectionError> {
-    let mut messages = pin!(client.copy_out(statement).await?);
     let mut locks = Locks::new(reader, before, poll);
-    let mut room = Room::default();
-    while let Some(message) = messages.try_next().await? {
-        // None of its bytes are kept.
-        room.take(LOCK)?;
-        locks.read(&message)?;
-    }
+    // None of the bytes of a message are kept.
+    copied(client, statement, |_| LOCK, |message| locks.read(message)).await?;
     Ok(locks.finish()?)
 }
 
@@ -160,12 +157,7 @@ pub(super) async fn backends(
     statement: &Statement,
     mut backends: Backends<'_>,
 ) -> Result<(Vec<Backend>, String), SectionError> {
-    let mut messages = pin!(client.copy_out(statement).await?);
-    let mut room = Room::default();
-    while let Some(message) = messages.try_next().await? {
-        room.take(message.len() + ROW)?;
-        backends.read(&message)?;
-    }
+    copied(client, statement, |message| message.len() + ROW, |message| backends.read(message)).await?;
     Ok(backends.finish()?)
 }
 
@@ -174,13 +166,8 @@ pub(super) async fn prepared(
     statement: &Statement,
     encodings: Encodings,
 ) -> Result<PreparedRows, SectionError> {
-    let mut messages = pin!(client.copy_out(statement).await?);
     let mut prepared = PreparedRows::of(encodings);
-    let mut room = Room::default();
-    while let Some(message) = messages.try_next().await? {
-        room.take(message.len() + ROW)?;
-        prepared.read(&message)?;
-    }
+    copied(client, statement, |message| message.len() + ROW, |message| prepared.read(message)).await?;
     Ok(prepared)
 }
 

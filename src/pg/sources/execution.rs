@@ -5,7 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::source::{ANY, INT, Needed, Reads, Source, TEXT, filled};
+use super::reader::{ANY, INT, Needed, Reads, Source, TEXT, filled};
 use crate::model::task::{Execution, Schedule};
 use crate::model::{Text, Timestamp};
 use crate::order::Order;

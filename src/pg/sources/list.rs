@@ -2,9 +2,8 @@ use std::sync::Arc;
 
 use tokio_postgres::Client;
 
-use super::reader::{self, Answer, Reader, Turn};
+use super::reader::{self, Answer, Reader, Source, Turn};
 use super::search;
-use super::source::Source;
 use super::tasks::{self, Pair};
 use crate::model::Text;
 use crate::model::id_generator::IdGenerator;
@@ -13,8 +12,8 @@ use crate::model::rate_limit::RateLimit;
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::{CountedWaits, Systems};
+use crate::model::table_rows::TaskWorker;
 use crate::model::task::{Execution, Schedule, TaskSet};
-use crate::model::task_worker::TaskWorker;
 use crate::model::work_queue::{Item, StateCount};
 use crate::pg::scope::{Scope, SectionError};
 

@@ -1,19 +1,16 @@
 //! The tables of users that a poll reads: tasks with their executions, leases, the work queue, rate limits and id generators; workers and what
 //! they take, waits that were counted, and refusals.
 //!
-//! A source states what its table is called, what it has to have, the query, and a row of it (`source.rs`); `list.rs` has them all.
+//! A source states what its table is called, what it has to have, the query, and a row of it (`reader.rs`); `list.rs` has them all.
 //! Each table is read by one statement of a known cost, as `pg::tables` says. What is dear is read in every few polls, what runs in each.
 
 mod execution;
-mod lease;
-mod limit;
 mod list;
+mod others;
 mod queue;
 mod reader;
 mod search;
-mod source;
 mod tasks;
-mod worker;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,12 +30,11 @@ use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::{CountedWaits, Systems};
 use crate::model::task::TaskSet;
 use list::Readers;
-use reader::{Brought, Turn};
-use source::Source as _;
+use reader::{Brought, Source as _, Turn};
 
 pub(super) use list::{Answers, names};
+pub use reader::Places;
 pub(super) use search::Search;
-pub use source::Places;
 
 #[derive(Debug)]
 pub(super) struct Sources {

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
 
-use super::source::{INT, Needed, Reads, Source, TEXT, filled};
+use super::reader::{INT, Needed, Reads, Source, TEXT, filled};
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use crate::order::Order;

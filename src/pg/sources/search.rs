@@ -3,8 +3,7 @@ use std::sync::Arc;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
-use super::reader::{Chosen, Reader};
-use super::source::{Places, Source};
+use super::reader::{Chosen, Places, Reader, Source};
 use crate::model::Text;
 use crate::pg::scope::{Scope, SectionError};
 use crate::pg::tables::{Table, meant};

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use futures_util::future::{OptionFuture, join, join_all};
 use tokio_postgres::Client;
 
-use super::reader::{Answer, Chosen, Reader, Turn};
+use super::reader::{Answer, Chosen, Reader, Source, Turn};
 use super::search::{FoundTables, hidden, missing};
-use super::source::Source;
 use crate::model::Text;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::task::{Execution, Schedule, TaskSet, TaskTables};
@@ -169,8 +168,8 @@ pub(super) fn aged(set: &TaskSet, reason: &Text) -> TaskSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pg::sources::reader::Places;
     use crate::pg::sources::reader::statement;
-    use crate::pg::sources::source::Places;
     use crate::pg::tables::{Column, Index, Reading};
 
     fn table(oid: u32, schema: &str, name: &str, is_visible: bool) -> Table {

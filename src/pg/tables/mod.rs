@@ -6,17 +6,15 @@
 //! queried (`copied`). Each table is read by a separate statement, which fails alone. A table that was locked at the last
 //! poll is skipped, so that only the first poll waits for it, at most for `lock_timeout`.
 
-mod access;
 mod copied;
 mod found;
 mod reading;
 
-pub(super) use access::{Refusal, blocker, has_changed, reason};
 pub(super) use copied::Copying;
 #[cfg(test)]
 pub(super) use found::{Column, Index};
 pub(super) use found::{ColumnKind, Columns, Named, Table, columns, guarded, locked, meant};
-pub(super) use reading::{Reading, records};
+pub(super) use reading::{Reading, Refusal, blocker, has_changed, reason, records};
 
 /// Largest number of polls skipped between two that read much.
 const LONGEST: u32 = 10;

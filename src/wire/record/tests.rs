@@ -32,9 +32,9 @@ use crate::model::snapshot::{
 };
 use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows};
 use crate::model::table::{Growth, Owner};
+use crate::model::table_rows::TaskWorker;
 use crate::model::table_rows::{queried_rows, table_rows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables, task_tables_rows};
-use crate::model::task_worker::TaskWorker;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::{Sample, Series, View};
 use crate::model::wait_graph::{Answer, Party};

@@ -1,21 +1,16 @@
 //! All installations with the states of their jobs, workers, queues, leases and schedules, from one snapshot and the
 //! remembered earlier ones.
 
-mod lease;
 mod queue;
-mod schedule;
-mod worker;
+mod rows;
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-pub use self::lease::{OtherLeaseRow, TermState};
 pub use self::queue::{Count, QueueRow, QueueState};
-pub use self::schedule::{ScheduleRow, ScheduleState};
-pub use self::worker::{WorkerRow, WorkerState};
-use super::rows::{InstallationRows, Job, Worker};
-use super::{JobState, Part, Proof};
+pub use self::rows::{OtherLeaseRow, ScheduleRow, ScheduleState, TermState, WorkerRow, WorkerState};
+use super::{InstallationRows, Job, JobState, Part, Proof, Worker};
 use crate::model::judge::{Facts, Holder, Judged, KeyProof, Sign, judge};
 use crate::model::lock::Lock;
 use crate::model::lock_key::LockKey;
@@ -119,9 +114,7 @@ impl Watch {
     pub(crate) fn restored(epoch: Option<(i32, Option<Timestamp>, bool)>, free: Marks) -> Self {
         Self { epoch, free, locks: None }
     }
-}
 
-impl Watch {
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
         let epoch =
             snapshot.server().map(|server| (server.lasting_pid(), server.started_at, server.in_recovery));

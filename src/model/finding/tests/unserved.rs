@@ -2,7 +2,7 @@ use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::lock::LockMode;
 use crate::model::namespace;
-use crate::model::task_worker::TaskWorker;
+use crate::model::table_rows::TaskWorker;
 use crate::sample::{Builder, advisory, at};
 
 fn worker(b: &mut Builder, pid: i32, types: Option<&str>) {

@@ -159,7 +159,7 @@ fn target(
 
 fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action: &Action) -> Vec<Caution> {
     let read = rows.jobs.get(&row.part);
-    let stale = read.and_then(|read| old(index, &read));
+    let stale = read.and_then(|read| old(index, read));
     let mut cautions: Vec<Caution> = stale.into_iter().collect();
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {

@@ -1,11 +1,10 @@
 //! Rate limits: how many requests of a key were allowed in the current window.
 
-mod rows;
+pub use crate::model::table_rows::RateLimit;
 
-use super::Timestamp;
-use super::table::TextId;
-pub use super::table_rows::RateLimit;
-pub use rows::{LimitRow, row, rows};
+use crate::model::snapshot::Snapshot;
+use crate::model::table::TextId;
+use crate::model::{Text, Timestamp};
 
 pub type LimitId = TextId;
 
@@ -41,6 +40,31 @@ impl RateLimit {
         let (count, most) = self.count.zip(self.max_requests)?;
         Some(if most <= 0 { 1.0 } else { number(count) / number(most) })
     }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct LimitRow<'a> {
+    pub id: LimitId,
+    pub source: &'a Text,
+    pub limit: &'a RateLimit,
+    pub state: LimitState,
+}
+
+pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = LimitRow<'_>> {
+    let tables = snapshot.systems.limits.iter().enumerate();
+    let places =
+        tables.flat_map(|(table, rows)| (0..rows.section.last_rows().len()).map(move |at| (table, at)));
+    places.filter_map(|(table, at)| row(snapshot, table, at))
+}
+
+/// By position of the table and of the row; `None` if there is no such row.
+pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<LimitRow<'_>> {
+    let table = snapshot.systems.limits.get(table)?;
+    let limit = table.section.last_rows().get(at)?;
+    // Rows that could not be read again keep the state of their own time.
+    let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
+    let id = LimitId::of(&table.source.name, &limit.key);
+    Some(LimitRow { id, source: &table.source.name, limit, state: limit.state(now) })
 }
 
 #[cfg(test)]
