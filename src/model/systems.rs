@@ -5,16 +5,13 @@
 
 use std::sync::Arc;
 
-use super::id_generator::IdGenerator;
 use super::lease::Lease;
 use super::lock::{LockMode, LockTag, LockType};
-use super::rate_limit::RateLimit;
 use super::redis_lease::RedisLeases;
 use super::section::Section;
 use super::table::{Growth, Owner};
-use super::table_rows::{Refusals, TaskWorker};
+use super::table_rows::{IdGenerator, Item, RateLimit, Refusals, StateCount, TaskWorker};
 use super::task::KeyRule;
-use super::work_queue::{Item, StateCount};
 use super::{Text, Timestamp};
 
 pub use super::table::TextId;

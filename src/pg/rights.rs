@@ -1,8 +1,7 @@
 use tokio_postgres::Row;
 
 use super::decode::texts::Encoding;
-use super::decode::value::text;
-use super::poll::raw;
+use super::decode::value::{raw, text};
 use crate::model::Text;
 use crate::model::plan::Rights;
 

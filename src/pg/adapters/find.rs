@@ -7,8 +7,7 @@ use tokio_postgres::Client;
 
 use crate::model::Text;
 use crate::model::adapter::{Adapter, ColumnKind, Need, TableName, TableRule};
-use crate::pg::decode::value::text;
-use crate::pg::poll::raw;
+use crate::pg::decode::value::{raw, text};
 use crate::pg::scope::{Scope, SectionError};
 use crate::pg::sql;
 use crate::pg::tables::Named;

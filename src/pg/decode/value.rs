@@ -4,12 +4,36 @@
 use std::borrow::Cow;
 
 use chrono::DateTime;
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, Type};
 
 use crate::model::Timestamp;
 use crate::model::lock::VirtualTransaction;
 
 /// 2000-01-01 in microseconds since 1970.
 pub(in crate::pg) const EPOCH: i64 = 946_684_800_000_000;
+
+#[derive(Debug)]
+struct Raw<'a>(Option<&'a [u8]>);
+
+impl<'a> FromSql<'a> for Raw<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(Some(raw)))
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(None))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// None for NULL and for a missing column.
+pub fn raw(row: &Row, column: usize) -> Option<&[u8]> {
+    row.try_get::<_, Raw<'_>>(column).ok()?.0
+}
 
 /// None for NULL and for a value of another length, as in all of these functions.
 #[inline]

@@ -25,7 +25,6 @@ pub use opening::{OpenError, open_beside, open_plain};
 pub(crate) use pg_connect::message;
 pub use pooler::is_own;
 pub(crate) use pooler::take_back;
-pub(in crate::pg) use sections::raw;
 pub use session::Session;
 
 use rustc_hash::FxHashMap;

@@ -11,14 +11,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-use super::sections::raw;
 use crate::clock;
 use crate::model::Text;
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
 use crate::pg::background::{Background, Brought, RENEW, REST, rest};
 use crate::pg::decode::texts::{Encoding, Encodings};
-use crate::pg::decode::value::{boolean, oid, text};
+use crate::pg::decode::value::{boolean, oid, raw, text};
 use crate::pg::rights::rights_of;
 use crate::pg::scope::SectionError;
 use crate::pg::sql;

@@ -7,12 +7,11 @@ use postgres_protocol::escape::escape_literal;
 use tokio::task::AbortHandle;
 use tokio_postgres::{Client, Error};
 
-use super::sections::raw;
 use super::{Limits, pooler};
 use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::texts::Encoding;
-use crate::pg::decode::value::{boolean, float8, int4, oid, text, timestamp};
+use crate::pg::decode::value::{boolean, float8, int4, oid, raw, text, timestamp};
 use crate::pg::scope::Scope;
 use crate::pg::sql;
 use crate::text::parse_duration;

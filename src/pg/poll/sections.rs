@@ -4,8 +4,7 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use rustc_hash::FxHashSet;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::{FromSql, Type};
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Statement};
 
 use super::known::Telling;
 use super::names::Used;
@@ -19,7 +18,7 @@ use crate::pg::decode::DecodeError;
 use crate::pg::decode::backends::{Backends, PreparedRows};
 use crate::pg::decode::locks::{KnownLocks, Locks, Reader};
 use crate::pg::decode::texts::Encodings;
-use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
+use crate::pg::decode::value::{boolean, int4, int4_array, int8, raw, timestamp};
 use crate::pg::scope::SectionError;
 use crate::pg::sources;
 
@@ -44,28 +43,6 @@ async fn copied(
         read(&message)?;
     }
     Ok(())
-}
-
-#[derive(Debug)]
-struct Raw<'a>(Option<&'a [u8]>);
-
-impl<'a> FromSql<'a> for Raw<'a> {
-    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
-        Ok(Self(Some(raw)))
-    }
-
-    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
-        Ok(Self(None))
-    }
-
-    fn accepts(_: &Type) -> bool {
-        true
-    }
-}
-
-/// None for NULL and for a missing column.
-pub(in crate::pg) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
-    row.try_get::<_, Raw<'_>>(column).ok()?.0
 }
 
 #[derive(Debug, Clone)]

@@ -25,8 +25,7 @@ use crate::model::Text;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::CHARACTERS;
 use crate::pg::decode::copy::{CopyReader, RowBuffer};
-use crate::pg::decode::value::{self, EPOCH, float8, int2, int4, int8};
-use crate::pg::poll::raw;
+use crate::pg::decode::value::{self, EPOCH, float8, int2, int4, int8, raw};
 use crate::pg::scope::SectionError;
 use locktop_tasks::trust::remedy;
 

@@ -12,8 +12,7 @@ use crate::model::table::Owner;
 use crate::model::task::KeyRule;
 use crate::order::Order;
 use crate::pg::decode::copy::CHARACTERS;
-use crate::pg::decode::value::text;
-use crate::pg::poll::raw;
+use crate::pg::decode::value::{raw, text};
 use crate::pg::sql::guard;
 use locktop_tasks::trust::remedy;
 
