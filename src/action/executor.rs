@@ -6,6 +6,7 @@
 //!
 //! If actions are not permitted, there is no executor.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,23 +146,24 @@ impl<L: Lines, R: Record> Worker<L, R> {
             Err(why) if needs_server => return not_tried(command, &why),
             Err(_) => None,
         };
-        let (results, notes) = (vec![None; command.targets.len()], Vec::new());
         let client = client.as_deref();
-        let mut recorder = Recorder { record: &self.record, client, notes, results, done: 0, progress };
+        let (results, notes) = (BTreeMap::new(), Vec::new());
+        let mut recorder = Recorder { record: &self.record, client, notes, results, progress };
         self.each(client, command, &mut recorder).await;
         let Recorder { mut notes, results, .. } = recorder;
         notes.extend(self.record.notes().await);
-        let results = results.into_iter().flatten().collect();
+        let results = results.into_values().collect();
         Report { number: command.number, verb: command.verb, results, notes }
     }
 
     /// Requests one target after another until a result is unknown; then waits for the signals to take effect.
     async fn each(&self, client: Option<&Client>, command: &ActionCommand, recorder: &mut Recorder<'_, R>) {
-        let shorts: Vec<String> = command.targets.iter().map(|target| short(command, target)).collect();
+        let verb = command.verb;
+        let shorts: Vec<String> = command.targets.iter().map(|target| short(verb, target)).collect();
         let mut pending = Vec::new();
         let mut in_doubt = false;
         for (place, (target, statement)) in command.targets.iter().zip(&shorts).enumerate() {
-            let asked = Asked { command, target, statement };
+            let asked = Asked { number: command.number, verb, target, statement };
             let (entry, asking) = if in_doubt {
                 (None, Asking::Over(Outcome::NotTried, IN_DOUBT.to_owned()))
             } else if self.is_own(target) {
@@ -218,8 +220,8 @@ impl<L: Lines, R: Record> Worker<L, R> {
         let (outcome, detail) = match (verb, what, client) {
             (Verb::Unlock, TargetKind::RedisLease(lease), _) => redis_lease::unlock(lease, redis).await,
             (Verb::Recover, TargetKind::Published(target), Some(client)) => {
-                let failed = published::fail(client, target, &order(), owners, *offset).await;
-                (failed.outcome, failed.detail)
+                let (outcome, detail, _) = published::fail(client, target, &order(), owners, *offset).await;
+                (outcome, detail)
             }
             (Verb::Recover | Verb::Unlock, TargetKind::Adapter(target), Some(client)) => {
                 published::settle(client, target, owners).await
@@ -253,8 +255,7 @@ pub(in crate::action) fn not_recorded(why: &str) -> String {
     format!("not done, because it could not be recorded: {why}")
 }
 
-fn short(command: &ActionCommand, target: &Target) -> String {
-    let verb = command.verb;
+fn short(verb: Verb, target: &Target) -> String {
     match (&target.what, verb.row_change(&target.what), verb.definition().signal) {
         (_, Some(change), _) => change.short,
         (TargetKind::Session(session), _, Some(signal)) => session::short(signal, session),

@@ -11,14 +11,15 @@ mod redis_lease;
 mod session;
 mod table;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
 pub use locktop_tasks::actor::Actor;
-use locktop_tasks::{actor, literal, message};
+use locktop_tasks::{actor, message};
 use tokio_postgres::Client;
 
-use crate::model::plan::{ActionCommand, Outcome, Target, TargetResult};
+use crate::model::plan::{Outcome, Target, TargetResult, Verb};
 
 /// Connections that are opened in advance: when all connection slots are in use, it is too late to open one.
 pub trait Lines: Send + Sync + 'static {
@@ -34,7 +35,9 @@ pub trait Lines: Send + Sync + 'static {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    pub command: &'a ActionCommand,
+    /// The number of its command.
+    pub number: u64,
+    pub verb: Verb,
     pub target: &'a Target,
     /// A short form of the statement with its conditions, such as `pg_terminate_backend(4312)`. It contains no secret.
     pub statement: &'a str,
@@ -83,8 +86,7 @@ struct Recorder<'a, R> {
     /// Problems that did not prevent an action, in readable lines.
     notes: Vec<String>,
     /// The results so far, by the places of their targets.
-    results: Vec<Option<TargetResult>>,
-    done: usize,
+    results: BTreeMap<usize, TargetResult>,
     progress: Progress<'a>,
 }
 
@@ -99,10 +101,7 @@ impl<R: Record> Recorder<'_, R> {
         if let Err(error) = self.record.told(self.client, &asked, entry, &result).await {
             self.notes.push(format!("{}: its result is not recorded: {error}", asked.target.name));
         }
-        self.done += 1;
-        (self.progress)(self.done);
-        if let Some(known) = self.results.get_mut(place) {
-            *known = Some(result);
-        }
+        self.results.insert(place, result);
+        (self.progress)(self.results.len());
     }
 }

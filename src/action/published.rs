@@ -8,9 +8,9 @@
 use locktop_tasks::recovery::Order;
 use tokio_postgres::Client;
 
-use super::message::{Access, Unanswered, moment, note, number, send, shown};
+use super::message::{Access, moment, note, number, send, shown};
 use super::session::{self, Asking, Work};
-use super::table::{Answer, Row, Table, free, refused};
+use super::table::{Row, Table, free, refused};
 use crate::model::adapter::ActionKind;
 use crate::model::plan::rows::{ColumnKind, Condition};
 use crate::model::plan::{AdapterTarget, Outcome, PublishedHolder, PublishedTarget, SessionTarget, Signal};
@@ -35,11 +35,8 @@ pub(super) fn short(target: &PublishedTarget) -> String {
     }
 }
 
-pub(super) struct Failed {
-    pub(super) outcome: Outcome,
-    pub(super) detail: String,
-    pub(super) ended_pid: Option<i32>,
-}
+/// A result, and the process id of the session that was terminated for it.
+pub(super) type Failed = (Outcome, String, Option<i32>);
 
 pub(super) async fn fail(
     client: &Client,
@@ -50,7 +47,7 @@ pub(super) async fn fail(
 ) -> Failed {
     let table = match Table::find(client, target.table, false, owners).await {
         Ok(table) => table,
-        Err((outcome, detail)) => return Failed { outcome, detail, ended_pid: None },
+        Err((outcome, detail)) => return (outcome, detail, None),
     };
     let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
     let mut ended_pid = None;
@@ -62,24 +59,16 @@ pub(super) async fn fail(
         ended_pid = Some(session.pid);
     }
     let act = row.update_while(&set(&table, target, order), &may_close(&table, target));
-    let answer = row.act(client, &act, &order.actor.role, false).await;
-    let (outcome, detail) = told(target, answer);
-    let detail = match ended_pid {
-        Some(pid) => format!("session {pid} was terminated; {detail}"),
-        None => detail,
-    };
-    Failed { outcome, detail, ended_pid }
-}
-
-fn told(target: &PublishedTarget, answer: Result<Answer, (Outcome, String)>) -> (Outcome, String) {
-    match answer {
+    let (outcome, detail) = match row.act(client, &act, &order.actor.role, false).await {
         Ok(answer) if answer.is_busy => {
             let detail = format!("a session holds key {}: a worker may be working on it", target.key);
             (Outcome::Refused, detail)
         }
         Ok(_) => (Outcome::Done, "marked as failed".to_owned()),
         Err(told) => told,
-    }
+    };
+    let ended = ended_pid.map(|pid| format!("session {pid} was terminated; ")).unwrap_or_default();
+    (outcome, ended + &detail, ended_pid)
 }
 
 async fn terminate(
@@ -89,25 +78,21 @@ async fn terminate(
     order: &Order,
     offset: chrono::FixedOffset,
 ) -> Result<(), Failed> {
-    let pid = session.pid;
-    let failed = |outcome, detail, ended_pid| Err(Failed { outcome, detail, ended_pid });
     if let Asking::Over(outcome, detail) =
         session::ask(client, Signal::Terminate, session, Some(work), offset).await
     {
-        return failed(outcome, detail, None);
+        return Err((outcome, detail, None));
     }
-    match session::ended(client, session, order.wait).await {
-        Ok(true) => Ok(()),
+    let (outcome, then) = match session::ended(client, session, order.wait).await {
+        Ok(true) => return Ok(()),
         Ok(false) => {
             let waited = duration(order.wait.as_secs_f64());
-            let detail = format!("session {pid} was terminated, but still exists after {waited}");
-            failed(Outcome::StillThere, detail, Some(pid))
+            (Outcome::StillThere, format!(", but still exists after {waited}"))
         }
-        Err(why) => {
-            let detail = format!("session {pid} was terminated; then {why}");
-            failed(Outcome::Uncertain, detail, Some(pid))
-        }
-    }
+        Err(why) => (Outcome::Uncertain, format!("; then {why}")),
+    };
+    let pid = session.pid;
+    Err((outcome, format!("session {pid} was terminated{then}"), Some(pid)))
 }
 
 fn conditions(target: &PublishedTarget) -> Vec<Condition> {
@@ -198,38 +183,32 @@ pub(super) async fn settle(
         number: target.number,
         values: &target.values,
     };
-    let nothing = |error: Unanswered| (Outcome::Refused, format!("nothing was sent: {error}"));
     let found = match send(client, Access::ReadOnly, &find_statement(owners, &target.adapter)).await {
         Ok(rows) => rows,
-        Err(error) => return nothing(error),
+        Err(error) => return (Outcome::Refused, format!("nothing was sent: {error}")),
     };
     let sql = match act_message(owners, on, &found) {
         Ok(sql) => sql,
         Err(why) => return (Outcome::Refused, why.to_string()),
     };
     match send(client, Access::ReadWrite, &sql).await {
-        Ok(rows) => changed(target, rows.len()),
+        Ok(rows) => match (rows.len(), target.kind) {
+            (0, ActionKind::Recover) => {
+                let words = "it is another execution now, its worker works again, or its row is locked";
+                (Outcome::Changed, words.to_owned())
+            }
+            (0, ActionKind::Unlock) => {
+                (Outcome::Changed, "it has another owner now, or has ended".to_owned())
+            }
+            (1, _) => (Outcome::Done, target.then.to_string()),
+            (many, _) => {
+                let all = format!("{many} rows had this id, and all of them were changed");
+                (Outcome::Done, format!("{all}: {}", target.then))
+            }
+        },
         Err(error) => {
             let needs = || format!("the role needs: {}", target.grants());
             refused(&error, "its table or its row", needs)
-        }
-    }
-}
-
-fn changed(target: &AdapterTarget, rows: usize) -> (Outcome, String) {
-    match rows {
-        0 => {
-            let words = match target.kind {
-                ActionKind::Recover => {
-                    "it is another execution now, its worker works again, or its row is locked"
-                }
-                ActionKind::Unlock => "it has another owner now, or has ended",
-            };
-            (Outcome::Changed, words.to_owned())
-        }
-        1 => (Outcome::Done, target.then.to_string()),
-        many => {
-            (Outcome::Done, format!("{many} rows had this id, and all of them were changed: {}", target.then))
         }
     }
 }

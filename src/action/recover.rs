@@ -7,10 +7,9 @@ use super::executor::{not_recorded, outcome_of, recovery_short};
 use super::{Asked, Record, published};
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    ActionCommand, ExecutionTarget, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan,
-    RecoveryResult, Target, TargetKind, Verb,
+    ExecutionTarget, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan, RecoveryResult,
+    Target, TargetKind, Verb,
 };
-use crate::model::view::TargetId;
 use crate::schema::Schema;
 use crate::text::one_line;
 
@@ -26,36 +25,38 @@ pub async fn execute_recorded(
 ) -> Vec<RecoveryResult> {
     let schema = &schema.into();
     let shared = Arc::new(plan.clone());
-    let command = ActionCommand {
-        server: TargetId::default(),
-        number: 1,
-        verb: Verb::Recover,
-        targets: Vec::new(),
-        wait: order.wait.as_secs_f64(),
-    };
     let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
     for row in &plan.rows {
+        let id = row.seen.execution_id;
         let result = if !row.acts() {
             execute_one(client, schema, plan, row, order).await
         } else if in_doubt(&results) {
             not_tried(row)
         } else {
-            let what = ExecutionTarget { id: row.seen.execution_id, plan: Arc::clone(&shared) };
-            let (statement, target) = (recovery_short(&what), target(row, what));
-            let asked = Asked { command: &command, target: &target, statement: &statement };
+            let what = ExecutionTarget { id, plan: Arc::clone(&shared) };
+            let statement = recovery_short(&what);
+            let name = one_line(&format!("execution {id} of {}", row.seen.task_name)).into_owned();
+            let target = Target { what: TargetKind::Execution(what), name, subject: Subject::Server };
+            let asked = Asked { number: 1, verb: Verb::Recover, target: &target, statement: &statement };
             match record.asked(Some(client), &asked).await {
                 Ok(entry) => {
-                    let target = published.iter().find(|target| target.id == row.seen.execution_id);
-                    let result = match target {
+                    let mut result = match published.iter().find(|target| target.id == id) {
                         Some(target) => fail_published(client, schema, row, target, order).await,
                         None => execute_one(client, schema, plan, row, order).await,
                     };
-                    noted(client, record, (&asked, entry), result).await
+                    // The outcome already shows that it was recovered.
+                    let said = match result.outcome {
+                        RecoveryOutcome::Recovered => result.detail.clone(),
+                        other => format!("{}: {}", other.as_str(), result.detail),
+                    };
+                    let outcome = outcome_of(result.outcome, result.ended_pid.is_some());
+                    let recorded = target.result(outcome, &said);
+                    if let Err(why) = record.told(Some(client), &asked, Some(entry), &recorded).await {
+                        result.detail.push_str(&format!("; its result is not recorded: {why}"));
+                    }
+                    result
                 }
-                Err(why) => {
-                    let (id, why) = (row.seen.execution_id, not_recorded(&why));
-                    RecoveryResult::new(id, RecoveryOutcome::Failed, why)
-                }
+                Err(why) => RecoveryResult::new(id, RecoveryOutcome::Failed, not_recorded(&why)),
             }
         };
         told(&result);
@@ -73,8 +74,9 @@ async fn fail_published(
 ) -> RecoveryResult {
     // UTC, as in all output of the command.
     let utc = chrono::Offset::fix(&chrono::Utc);
-    let failed = published::fail(client, target, order, &schema.trusted_owners, utc).await;
-    let outcome = match failed.outcome {
+    let (outcome, detail, ended_pid) =
+        published::fail(client, target, order, &schema.trusted_owners, utc).await;
+    let outcome = match outcome {
         Outcome::Done => RecoveryOutcome::Recovered,
         Outcome::Changed => RecoveryOutcome::Changed,
         Outcome::Forbidden => RecoveryOutcome::Forbidden,
@@ -83,33 +85,6 @@ async fn fail_published(
         Outcome::StillThere => RecoveryOutcome::Held,
         Outcome::Refused | Outcome::GivenUp => RecoveryOutcome::Failed,
     };
-    let also_ended = if failed.ended_pid.is_some() { row.also_ended.clone() } else { Vec::new() };
-    let result = RecoveryResult::new(row.seen.execution_id, outcome, failed.detail);
-    RecoveryResult { ended_pid: failed.ended_pid, also_ended, ..result }
-}
-
-fn target(row: &Planned, what: ExecutionTarget) -> Target {
-    let name = format!("execution {} of {}", what.id, row.seen.task_name);
-    Target { what: TargetKind::Execution(what), name: one_line(&name).into_owned(), subject: Subject::Server }
-}
-
-async fn noted<R: Record>(
-    client: &Client,
-    record: &R,
-    (asked, entry): (&Asked<'_>, R::Entry),
-    result: RecoveryResult,
-) -> RecoveryResult {
-    // The outcome already shows that it was recovered.
-    let said = match result.outcome {
-        RecoveryOutcome::Recovered => result.detail.clone(),
-        other => format!("{}: {}", other.as_str(), result.detail),
-    };
-    let of_target = asked.target.result(outcome_of(result.outcome, result.ended_pid.is_some()), &said);
-    match record.told(Some(client), asked, Some(entry), &of_target).await {
-        Ok(()) => result,
-        Err(why) => {
-            let detail = format!("{}; its result is not recorded: {why}", result.detail);
-            RecoveryResult { detail, ..result }
-        }
-    }
+    let also_ended = if ended_pid.is_some() { row.also_ended.clone() } else { Vec::new() };
+    RecoveryResult { ended_pid, also_ended, ..RecoveryResult::new(row.seen.execution_id, outcome, detail) }
 }

@@ -26,73 +26,43 @@ pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Outcome
     sum_up(&force_unlock(lease, servers, TIMEOUT).await)
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    freed: u32,
-    gone: u32,
-    changed: u32,
-    beyond: u32,
-    failed: u32,
-    reasons: Vec<String>,
-}
-
+/// A lock is held on a majority of servers. It has ended when too few servers are left for a majority.
 fn sum_up(results: &[Unlock]) -> (Outcome, String) {
-    let mut counts = Counts::default();
-    for result in results {
-        match result {
-            Unlock::Freed => counts.freed += 1,
-            Unlock::Gone => counts.gone += 1,
-            Unlock::Changed => counts.changed += 1,
-            Unlock::NotComparable => counts.beyond += 1,
-            Unlock::Failed(fault) => {
-                counts.failed += 1;
-                counts.reasons.push(fault.to_string());
-            }
-        }
-    }
+    let count = |is: fn(&Unlock) -> bool| results.iter().filter(|result| is(result)).count();
+    let (freed, gone) = (count(|one| matches!(one, Unlock::Freed)), count(|one| matches!(one, Unlock::Gone)));
+    let changed = count(|one| matches!(one, Unlock::Changed));
+    let beyond = count(|one| matches!(one, Unlock::NotComparable));
+    let failed = count(|one| matches!(one, Unlock::Failed(_)));
     let servers = u32::try_from(results.len()).unwrap_or(u32::MAX);
-    counts.judge(servers)
-}
-
-impl Counts {
-    /// A lock is held on a majority of servers. It has ended when too few servers are left for a majority.
-    fn judge(&self, servers: u32) -> (Outcome, String) {
-        let clear = self.freed + self.gone;
-        let is_over = servers - clear.min(servers) < quorum(servers);
-        let (outcome, meaning) = match () {
-            () if self.freed == 0 && is_over => (Outcome::Changed, "it no longer existed"),
-            () if self.freed > 0 && is_over && servers == 1 => (Outcome::Done, "it can be acquired"),
-            () if self.freed > 0 && is_over => (Outcome::Done, "its holder no longer has a majority"),
-            () if self.failed > 0 => {
-                (Outcome::Uncertain, "not known whether its holder still has a majority")
-            }
-            () if self.beyond > 0 => {
-                (Outcome::Refused, "its value is too long or not a lock, and cannot be compared")
-            }
-            () if self.freed > 0 => (Outcome::StillThere, "its holder may still have a majority"),
-            () => (Outcome::Changed, "it was renewed, or has another owner"),
-        };
-        (outcome, format!("{}: {meaning}{}", self.told(servers), self.reason()))
-    }
-
-    /// `freed on 3 of 5, gone on 1, one did not answer`
-    fn told(&self, servers: u32) -> String {
-        let mut text = format!("freed on {} of {servers}", self.freed);
-        let mut add = |count: u32, one: &str, more: &str| match count {
+    let is_over = results.len() - freed - gone < quorum(servers) as usize;
+    let (outcome, meaning) = match () {
+        () if freed == 0 && is_over => (Outcome::Changed, "it no longer existed"),
+        () if freed > 0 && is_over && servers == 1 => (Outcome::Done, "it can be acquired"),
+        () if freed > 0 && is_over => (Outcome::Done, "its holder no longer has a majority"),
+        () if failed > 0 => (Outcome::Uncertain, "not known whether its holder still has a majority"),
+        () if beyond > 0 => (Outcome::Refused, "its value is too long or not a lock, and cannot be compared"),
+        () if freed > 0 => (Outcome::StillThere, "its holder may still have a majority"),
+        () => (Outcome::Changed, "it was renewed, or has another owner"),
+    };
+    // `freed on 3 of 5, one no longer had it, 2 did not answer`
+    let mut text = format!("freed on {freed} of {servers}");
+    for (count, one, more) in [
+        (gone, "no longer had it", "no longer had it"),
+        (changed, "has another value", "have another value"),
+        (beyond, "cannot be compared", "cannot be compared"),
+        (failed, "did not answer", "did not answer"),
+    ] {
+        match count {
             0 => {}
             1 => text.extend([", one ", one]),
-            count => text.extend([", ", &count.to_string(), " ", more]),
-        };
-        add(self.gone, "no longer had it", "no longer had it");
-        add(self.changed, "has another value", "have another value");
-        add(self.beyond, "cannot be compared", "cannot be compared");
-        add(self.failed, "did not answer", "did not answer");
-        text
+            _ => text.push_str(&format!(", {count} {more}")),
+        }
     }
-
-    fn reason(&self) -> String {
-        self.reasons.first().map_or_else(String::new, |reason| format!(" ({reason})"))
-    }
+    text.extend([": ", meaning]);
+    let faults =
+        results.iter().find_map(|one| if let Unlock::Failed(fault) = one { Some(fault) } else { None });
+    text.extend(faults.map(|fault| format!(" ({fault})")));
+    (outcome, text)
 }
 
 #[cfg(test)]

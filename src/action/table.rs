@@ -3,38 +3,28 @@
 //! The table is identified by its OID. Its name is looked up first, and the statement that acts compares the OID of the
 //! row's table: a table that was dropped and created again under the same name is a different table.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::actor::Actor;
-use super::literal::CUT;
-use super::message::{self, Access, Unanswered, is_cut, note, packed, send, text};
+use super::message::{Access, Unanswered, note, packed, send, text};
 use crate::model::plan::Outcome;
-use crate::model::plan::rows::{
-    ColumnKind, Condition, FoundTable, Is, Noted, RowAct, RowChange, RowKey, RowStatement,
-};
+use crate::model::plan::rows::{ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowStatement};
 use crate::pg::trust::TrustedOwners;
 
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Table {
+    #[serde(skip)]
     oid: u32,
     /// Statements that precede every statement about the table.
+    #[serde(skip)]
     guard: String,
+    /// Its name, quoted for use in a statement.
     name: String,
     is_partitioned: bool,
     has_audit: bool,
+    #[serde(flatten)]
     found: FoundTable,
-}
-
-#[derive(Debug, Deserialize)]
-struct Looked {
-    schema: String,
-    name: String,
-    is_partitioned: bool,
-    has_audit: bool,
-    columns: BTreeMap<String, u32>,
 }
 
 pub(super) async fn carry_out(
@@ -47,7 +37,7 @@ pub(super) async fn carry_out(
     let table = Table::find(client, table, is_own, owners).await?;
     let statement = statement(&table.found).map_err(|why| (Outcome::Refused, why))?;
     let RowStatement { id, conditions, act, done } = statement;
-    let row = Row { table: &table, id: id_is(&id), conditions };
+    let row = Row { table: &table, id, conditions };
     let answer = row.act(client, &row.sql(&act, actor), &actor.role, is_own).await?;
     Ok(came_of(answer, done))
 }
@@ -63,25 +53,6 @@ fn came_of(answer: Answer, done: String) -> (Outcome, String) {
         Some("gave_up") => (Outcome::Done, format!("set aside as failed after its last attempt: {detail}")),
         Some("not_found" | "wrong_state") => (Outcome::Changed, detail),
         Some(_) => (Outcome::Refused, detail),
-    }
-}
-
-/// The condition for row `t`. A long text id was truncated when it was read, and the comparison then cannot use an index.
-fn id_is(id: &RowKey) -> String {
-    match id {
-        RowKey::Number(id) => format!("t.id = {id}"),
-        RowKey::Text(id) if id.len() < CUT && !id.contains('\u{fffd}') => {
-            format!("t.id::text = {}", text(id))
-        }
-        RowKey::Text(id) => is_cut("t.id::text", Some(id)),
-    }
-}
-
-fn sql_of(is: &Is) -> String {
-    match is {
-        Is::Text(column, value) => message::is(column, value.as_deref()),
-        Is::Cut(column, value) => is_cut(column, value.as_deref()),
-        Is::Sql(sql) => sql.clone(),
     }
 }
 
@@ -111,14 +82,12 @@ impl Table {
         let Some(row) = rows.first() else {
             return Err((Outcome::Changed, "its table no longer exists".to_owned()));
         };
-        let looked: Looked = serde_json::from_str(row)
+        let mut table: Self = serde_json::from_str(row)
             .map_err(|error| (Outcome::Refused, format!("its table cannot be read: {error}")))?;
-        let Looked { schema, name, is_partitioned, has_audit, columns } = looked;
-        let names = (text(&schema), text(&name));
-        let found = FoundTable { schema: quoted(&schema), columns };
-        let table = Self { oid, guard: String::new(), name: quoted(&name), is_partitioned, has_audit, found };
-        let guard = table.guard_of((&names.0, &names.1), is_own, owners);
-        Ok(Self { guard, ..table })
+        let (schema, name) = (text(&table.found.schema), text(&table.name));
+        (table.oid, table.name, table.found.schema) = (oid, quoted(&table.name), quoted(&table.found.schema));
+        table.guard = table.guard_of((&schema, &name), is_own, owners);
+        Ok(table)
     }
 
     pub(super) fn guard(&self) -> &str {
@@ -221,7 +190,7 @@ pub(super) struct Answer {
 impl Row<'_> {
     fn is_seen(&self) -> String {
         let (source, id) = (self.table.source(), &self.id);
-        let conditions = self.conditions.iter().map(|condition| format!(" AND ({})", sql_of(&condition.is)));
+        let conditions = self.conditions.iter().map(|condition| format!(" AND ({})", condition.sql));
         // If the id is not unique, the row cannot be identified.
         format!(
             "{} AND {id}{} AND (SELECT count(*) FROM (SELECT FROM {source} AS t WHERE {id} LIMIT 2) AS o) = 1",
@@ -333,7 +302,7 @@ impl Row<'_> {
 
     fn differs(&self) -> String {
         let names = self.conditions.iter().map(|condition| {
-            format!("CASE WHEN ({}) IS NOT TRUE THEN {} END", sql_of(&condition.is), text(condition.name))
+            format!("CASE WHEN ({}) IS NOT TRUE THEN {} END", condition.sql, text(condition.name))
         });
         let names: Vec<String> = names.chain(["NULL::text".to_owned()]).collect();
         format!(

@@ -20,7 +20,7 @@
 //! ```
 //!
 //! - `id`: a random number of the process, and a counter.
-//! - `verb`: [`Verb::as_str`].
+//! - `verb`: [`Verb::as_str`][crate::model::plan::Verb::as_str].
 //! - `target.kind`: `session`, `lease`, `redis_lease`, `task`, `item`, `execution`; its identity follows. Parts that
 //!   need not match are omitted.
 //! - `fate`: `done`, `still_there`, `changed`, `refused`, `forbidden`, `outcome_unknown`, `not_tried`.
@@ -50,13 +50,14 @@ use super::{Actor, Asked, Record};
 use crate::model::Timestamp;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
-use crate::model::plan::{Outcome, Target, TargetResult, Verb};
+use crate::model::plan::{Outcome, TargetResult};
 use crate::pg::trust::TrustedOwners;
+use crate::schema::Schema;
 use crate::wire;
 pub use line::{AuditError, ServerName, directory};
 use line::{Line, Who, short};
 use store::{LIMIT, Presence, Store};
-use table::{AskedRows, AuditTables, system_identifier};
+use table::system_identifier;
 
 /// The open file.
 #[derive(Debug)]
@@ -74,14 +75,15 @@ pub struct Entry {
     id: String,
     verb: &'static str,
     name: String,
-    rows: AskedRows,
+    /// The schemas whose audit tables have the request.
+    schemas: Vec<Schema>,
 }
 
 /// An action that was requested by a process that ended before the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
     pub at: Timestamp,
-    /// The action, as in [`crate::model::plan::Verb::as_str`].
+    /// The action, as in [`Verb::as_str`][crate::model::plan::Verb::as_str].
     pub verb: String,
     pub name: String,
 }
@@ -100,9 +102,9 @@ impl Audit {
 
     /// Records an action before it is sent. The line is on disk when this returns; otherwise the action must not be executed.
     async fn begin(self: &Arc<Self>, server: &ServerName, asked: &Asked<'_>) -> Result<Entry, AuditError> {
-        let entry = self.entry(asked.command.verb, asked.target);
+        let entry = self.entry(asked);
         let line = Line {
-            deed: Some(asked.command.number),
+            deed: Some(asked.number),
             target: Some(&asked.target.what),
             sql: Some(short(asked.statement)),
             who: Some(&self.who),
@@ -115,20 +117,20 @@ impl Audit {
 
     /// Records the result. If it cannot be written, the request stays on record, and the next start reports its outcome as
     /// unknown.
-    async fn end(self: &Arc<Self>, entry: Entry, result: &TargetResult) -> Result<AskedRows, AuditError> {
+    async fn end(self: &Arc<Self>, entry: Entry, result: &TargetResult) -> Result<Vec<Schema>, AuditError> {
         let line = json(&Line {
             fate: Some(result.outcome.as_str()),
             detail: Some(short(&result.detail)),
             ..Line::new("result", &entry.id, entry.verb, &entry.name)
         });
         self.add(line, None, Some(entry.id)).await?;
-        Ok(entry.rows)
+        Ok(entry.schemas)
     }
 
-    fn entry(&self, verb: Verb, target: &Target) -> Entry {
+    fn entry(&self, asked: &Asked<'_>) -> Entry {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("{}-{number}", self.presence.run());
-        Entry { id, verb: verb.as_str(), name: short(&target.name), rows: AskedRows::default() }
+        Entry { id, verb: asked.verb.as_str(), name: short(&asked.target.name), schemas: Vec::new() }
     }
 
     /// Finds actions that were requested by processes that ended before the result, and records their outcome as unknown.
@@ -198,9 +200,10 @@ struct LogState {
     /// Opened on first use; a failed attempt is repeated on the next use.
     audit: Option<Arc<Audit>>,
     server: ServerName,
-    /// The command for which the tables were looked up.
+    /// The command for which the audit tables were looked up.
     command: Option<u64>,
-    tables: AuditTables,
+    /// The schemas whose audit tables can be written.
+    schemas: Vec<Schema>,
     notes: Vec<String>,
     /// All notes so far, so that each is reported only once.
     said: BTreeSet<String>,
@@ -240,21 +243,22 @@ impl AuditLog {
         let mut state = self.state.lock().await;
         let audit = self.open(&mut state)?;
         if let Some(client) = client
-            && state.command != Some(asked.command.number)
+            && state.command != Some(asked.number)
         {
             // Once per command: the connection may be a different one, and the tables may have changed.
-            state.command = Some(asked.command.number);
+            state.command = Some(asked.number);
             if state.server.system_identifier.is_none() {
                 state.server.system_identifier = system_identifier(client).await;
             }
-            let (tables, notes) = AuditTables::find(client, &self.trusted_owners).await;
-            state.tables = tables;
+            let (schemas, notes) = table::find(client, &self.trusted_owners).await;
+            state.schemas = schemas;
             state.note(notes);
         }
         let mut entry = audit.begin(&state.server, asked).await?;
         if let Some(client) = client {
-            let (rows, notes) = state.tables.asked(client, &self.actor, &entry, asked.target).await;
-            entry.rows = rows;
+            let row = ("asked", format!("{} {} (record {})", entry.verb, entry.name, entry.id));
+            let (schemas, notes) = table::add(client, &self.actor, &state.schemas, asked.target, row).await;
+            entry.schemas = schemas;
             state.note(notes);
         }
         Ok(entry)
@@ -269,10 +273,11 @@ impl AuditLog {
     ) -> Result<(), AuditError> {
         let mut state = self.state.lock().await;
         let audit = self.open(&mut state)?;
-        let entry = entry.unwrap_or_else(|| audit.entry(asked.command.verb, asked.target));
-        let rows = audit.end(entry, result).await?;
+        let entry = entry.unwrap_or_else(|| audit.entry(asked));
+        let schemas = audit.end(entry, result).await?;
         if let Some(client) = client.filter(|client| !client.is_closed()) {
-            let notes = rows.result(client, &self.actor, asked.target, result).await;
+            let row = ("result", format!("{}: {}", result.outcome.as_str(), result.detail));
+            let (_, notes) = table::add(client, &self.actor, &schemas, asked.target, row).await;
             state.note(notes);
         }
         Ok(())
@@ -306,8 +311,8 @@ impl Record for AuditLog {
     type Entry = Entry;
 
     async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<Entry, String> {
-        let Asked { command, target, statement } = *asked;
-        let verb = command.verb.as_str();
+        let Asked { verb, target, statement, .. } = *asked;
+        let verb = verb.as_str();
         tracing::info!("{verb} {} is requested: {statement}", target.name);
         let entry = self.begin(client, asked).await;
         let entry = entry.map_err(logged("not recorded, and therefore not done"))?;
@@ -324,7 +329,7 @@ impl Record for AuditLog {
         result: &TargetResult,
     ) -> Result<(), String> {
         let TargetResult { name, outcome, detail, .. } = result;
-        let (verb, word) = (asked.command.verb, outcome.as_str());
+        let (verb, word) = (asked.verb, outcome.as_str());
         let (severity, text) = if *outcome == Outcome::Done {
             (Severity::Info, format!("{} {name}: {detail}", verb.done()))
         } else {

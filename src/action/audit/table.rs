@@ -8,11 +8,10 @@ use postgres_protocol::escape::escape_identifier;
 use serde::Deserialize;
 use tokio_postgres::Client;
 
-use super::Entry;
 use crate::action::Actor;
 use crate::action::message::{Access, moment, note, number, packed, send, text};
 use crate::model::lock_key::LockKey;
-use crate::model::plan::{SessionTarget, Target, TargetKind, TargetResult};
+use crate::model::plan::{SessionTarget, Target, TargetKind};
 use crate::model::table::Owner;
 use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
@@ -25,17 +24,6 @@ const FIND: &str = include_str!("../../../assets/sql/audit_tables.sql");
 /// A locked audit table must not delay an action.
 const HURRY: &str = "SET LOCAL lock_timeout = 300; SET LOCAL statement_timeout = 1000;";
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct AuditTables {
-    schemas: Vec<SchemaName>,
-    owners: TrustedOwners,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct AskedRows {
-    schemas: Vec<Schema>,
-}
-
 #[derive(Debug, Deserialize)]
 struct AuditSchema {
     schema: String,
@@ -45,82 +33,9 @@ struct AuditSchema {
     role: String,
 }
 
-impl AuditTables {
-    /// Also returns why something will not be recorded, in readable lines.
-    pub(super) async fn find(client: &Client, owners: &TrustedOwners) -> (Self, Vec<String>) {
-        let rows = match send(client, Access::ReadOnly, &find(owners)).await {
-            Ok(rows) => rows,
-            Err(error) => return (Self::default(), vec![format!("locktop_audit was not found: {error}")]),
-        };
-        let (mut tables, mut notes) = (Self::default(), Vec::new());
-        tables.owners = owners.clone();
-        for row in rows {
-            let Ok(found) = serde_json::from_str::<AuditSchema>(&row) else { continue };
-            let Ok(schema) = SchemaName::new(&found.schema) else { continue };
-            if found.in_recovery {
-                return (tables, vec!["locktop_audit cannot be written on a standby".to_owned()]);
-            } else if let Some(stranger) = found.stranger {
-                let owner = Owner { stranger: Some(stranger.as_str().into()), ..Owner::default() };
-                let why = owner.refusal(&format!("{}.locktop_audit", schema.quoted())).unwrap_or_default();
-                notes.push(one_line(&format!("not recorded: {why}")).into_owned());
-            } else if found.may_insert {
-                tables.schemas.push(schema);
-            } else {
-                let (name, role) = (schema.quoted(), escape_identifier(&found.role));
-                let grants = record_grants(&schema, &role).join("; ");
-                let usage = format!("GRANT USAGE ON SCHEMA {name} TO {role}; {grants}");
-                let note = format!("not recorded in {name}.locktop_audit: the role needs {usage}");
-                notes.push(one_line(&note).into_owned());
-            }
-        }
-        (tables, notes)
-    }
-
-    /// Records the request for a session, and commits it. Other targets have functions that record themselves. Also returns
-    /// why something was not recorded.
-    pub(super) async fn asked(
-        &self,
-        client: &Client,
-        actor: &Actor,
-        entry: &Entry,
-        target: &Target,
-    ) -> (AskedRows, Vec<String>) {
-        let (mut rows, mut notes) = (AskedRows::default(), Vec::new());
-        let TargetKind::Session(session) = &target.what else { return (rows, notes) };
-        let detail = format!("{} {} (record {})", entry.verb, entry.name, entry.id);
-        for name in &self.schemas {
-            let schema = Schema { name: name.clone(), trusted_owners: self.owners.clone() };
-            match insert(client, &schema, actor, session, ("asked", &detail)).await {
-                Ok(()) => rows.schemas.push(schema),
-                Err(note) => notes.push(note),
-            }
-        }
-        (rows, notes)
-    }
-}
-
-impl AskedRows {
-    /// Records the result in the schemas that have the request. Returns why something was not recorded.
-    pub(super) async fn result(
-        &self,
-        client: &Client,
-        actor: &Actor,
-        target: &Target,
-        result: &TargetResult,
-    ) -> Vec<String> {
-        let mut notes = Vec::new();
-        let TargetKind::Session(session) = &target.what else { return notes };
-        let detail = format!("{}: {}", result.outcome.as_str(), result.detail);
-        for schema in &self.schemas {
-            let row = ("result", detail.as_str());
-            notes.extend(insert(client, schema, actor, session, row).await.err());
-        }
-        notes
-    }
-}
-
-/// The answer is packed, so that it arrives as it is stored.
-fn find(owners: &TrustedOwners) -> String {
+/// The schemas whose audit table this role may write, and why something will not be recorded, in readable lines.
+pub(super) async fn find(client: &Client, owners: &TrustedOwners) -> (Vec<Schema>, Vec<String>) {
+    // The answer is packed, so that it arrives as it is stored.
     let answer = packed("to_jsonb(q)");
     let values = [
         ("$answer", answer.as_str()),
@@ -128,7 +43,53 @@ fn find(owners: &TrustedOwners) -> String {
         ("$trusts_schema", &owners.trusts("n.nspowner")),
         ("$trusts_table", &owners.trusts("a.relowner")),
     ];
-    format!("{HURRY} {}", fill(&without_comments(FIND), &values))
+    let sql = format!("{HURRY} {}", fill(&without_comments(FIND), &values));
+    let rows = match send(client, Access::ReadOnly, &sql).await {
+        Ok(rows) => rows,
+        Err(error) => return (Vec::new(), vec![format!("locktop_audit was not found: {error}")]),
+    };
+    let (mut schemas, mut notes) = (Vec::new(), Vec::new());
+    for row in rows {
+        let Ok(found) = serde_json::from_str::<AuditSchema>(&row) else { continue };
+        let Ok(name) = SchemaName::new(&found.schema) else { continue };
+        let table = format!("{}.locktop_audit", name.quoted());
+        let note = if found.in_recovery {
+            return (schemas, vec!["locktop_audit cannot be written on a standby".to_owned()]);
+        } else if let Some(stranger) = found.stranger {
+            let owner = Owner { stranger: Some(stranger.as_str().into()), ..Owner::default() };
+            format!("not recorded: {}", owner.refusal(&table).unwrap_or_default())
+        } else if found.may_insert {
+            schemas.push(Schema { name, trusted_owners: owners.clone() });
+            continue;
+        } else {
+            let role = escape_identifier(&found.role);
+            let usage = format!("GRANT USAGE ON SCHEMA {} TO {role}", name.quoted());
+            let grants = record_grants(&name, &role).join("; ");
+            format!("not recorded in {table}: the role needs {usage}; {grants}")
+        };
+        notes.push(one_line(&note).into_owned());
+    }
+    (schemas, notes)
+}
+
+/// Records the request for a session, or its result, and commits it. Other targets have functions that record themselves.
+/// Returns the schemas that have it, and why something was not recorded.
+pub(super) async fn add(
+    client: &Client,
+    actor: &Actor,
+    schemas: &[Schema],
+    target: &Target,
+    row: (&str, String),
+) -> (Vec<Schema>, Vec<String>) {
+    let (mut done, mut notes) = (Vec::new(), Vec::new());
+    let TargetKind::Session(session) = &target.what else { return (done, notes) };
+    for schema in schemas {
+        match insert(client, schema, actor, session, (row.0, &row.1)).await {
+            Ok(()) => done.push(schema.clone()),
+            Err(note) => notes.push(note),
+        }
+    }
+    (done, notes)
 }
 
 async fn insert(

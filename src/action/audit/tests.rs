@@ -11,11 +11,10 @@ use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
 use crate::model::plan::tests::orphan;
 use crate::model::plan::{
-    ActionCommand, AdapterTarget, Client, ExecutionTarget, Outcome, RecoveryPlan, Request, Seen, Selection,
-    SessionTarget, TargetKind, Verb,
+    AdapterTarget, Client, ExecutionTarget, Outcome, RecoveryPlan, Request, Seen, Selection, SessionTarget,
+    Target, TargetKind, Verb,
 };
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
-use crate::model::view::TargetId;
 
 fn actor() -> Actor {
     Actor { tool: "locktop".to_owned(), role: "ops".to_owned(), os_user: Some("ann".to_owned()) }
@@ -30,7 +29,8 @@ fn open(directory: &Path) -> Arc<Audit> {
 }
 
 async fn begin(audit: &Arc<Audit>, name: &str, statement: &str) -> Result<Entry, AuditError> {
-    audit.begin(&server(), &Asked { command: &command(), target: &target(name), statement }).await
+    let asked = Asked { number: 7, verb: Verb::Terminate, target: &target(name), statement };
+    audit.begin(&server(), &asked).await
 }
 
 fn at(text: &str) -> Timestamp {
@@ -52,16 +52,6 @@ fn target(name: &str) -> Target {
     };
     let subject = Subject::Backend(BackendId { pid: 4312, backend_start: Some(start) });
     Target { what: TargetKind::Session(session), name: name.to_owned(), subject }
-}
-
-fn command() -> ActionCommand {
-    ActionCommand {
-        server: TargetId::default(),
-        number: 7,
-        verb: Verb::Terminate,
-        targets: Vec::new(),
-        wait: 5.0,
-    }
 }
 
 fn outcome(outcome: Outcome) -> TargetResult {

@@ -50,7 +50,6 @@ use crate::model::plan::{Outcome, Seen, SessionTarget, Signal};
 use crate::text::duration;
 pub(super) use sql::{Work, short};
 pub(super) use words::OWN;
-use words::Words;
 
 /// How long to retry while a session with a session-level lock is in a transaction at each attempt, and the pause
 /// between attempts.
@@ -111,7 +110,7 @@ pub(super) async fn ask<'a>(
         ("same", _) => Asking::Over(Outcome::Refused, words::unsent(signal)),
         ("hidden", _) => Asking::Over(Outcome::Forbidden, words::hidden(client, session.pid).await),
         ("own", _) => Asking::Over(Outcome::Refused, OWN.to_owned()),
-        _ => Asking::Over(Outcome::Changed, Words { offset }.changed(session, &answer)),
+        _ => Asking::Over(Outcome::Changed, words::changed(offset, session, &answer)),
     }
 }
 

@@ -20,26 +20,22 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget, work: Option<&Work>
         Signal::Cancel => "t.state IS DISTINCT FROM 'active'",
         Signal::Terminate => "false",
     };
-    let holds = target.holds.map_or_else(|| "true".to_owned(), |(tag, mode)| holds(tag, mode));
+    let (yes, no) = (|| "true".to_owned(), || "false".to_owned());
     let keeps = target.holds.filter(|_| target.keeps);
-    let keeps = keeps.map_or_else(|| "true".to_owned(), |(tag, mode)| keeps_sql(target.pid, tag, mode));
-    let other_client = if target.keeps { "false".to_owned() } else { other_client(&target.client) };
+    let other_client = if target.keeps { no() } else { other_client(&target.client) };
     let pieces = [
         ("$backend_start", moment(Some(target.backend_start))),
         ("$other_client", other_client),
         ("$other_transaction", differs("t.xact_start", target.xact_start)),
         ("$other_query", differs("t.query_start", target.query_start)),
         ("$other_state", differs("t.state_change", target.state_change)),
-        (
-            "$other_work",
-            work.map_or_else(|| "false".to_owned(), |work| format!("({}) IS NOT TRUE", work.is_seen)),
-        ),
+        ("$other_work", work.map_or_else(no, |work| format!("({}) IS NOT TRUE", work.is_seen))),
         ("$holds_key", (target.holds_a_key() && !target.keeps).to_string()),
         ("$not_active", not_active.to_owned()),
         ("$reads_locks", (target.blocks || target.holds.is_some()).to_string()),
         ("$conflicts", conflicts()),
-        ("$holds", holds),
-        ("$keeps", keeps),
+        ("$holds", target.holds.map_or_else(yes, |(tag, mode)| holds(tag, mode))),
+        ("$keeps", keeps.map_or_else(yes, |(tag, mode)| keeps_sql(target.pid, tag, mode))),
         ("$blocks", target.blocks.to_string()),
         ("$signal", signal.function().to_owned()),
         ("$pid", target.pid.to_string()),
@@ -74,14 +70,14 @@ pub(in crate::action) fn short(signal: Signal, target: &SessionTarget) -> String
         line.push_str(&words);
     };
     condition(format!("backend_start = {}", literal(Some(target.backend_start))));
-    if let Seen::Same(start) = target.xact_start {
-        condition(format!("xact_start = {}", literal(start)));
-    }
-    if let Seen::Same(start) = target.query_start {
-        condition(format!("query_start = {}", literal(start)));
-    }
-    if let Seen::Same(start) = target.state_change {
-        condition(format!("state_change = {}", literal(start)));
+    for (column, seen) in [
+        ("xact_start", target.xact_start),
+        ("query_start", target.query_start),
+        ("state_change", target.state_change),
+    ] {
+        if let Seen::Same(at) = seen {
+            condition(format!("{column} = {}", literal(at)));
+        }
     }
     let application = target.client.application.as_deref().filter(|_| !target.keeps);
     if let Some(name) = application.filter(|name| !name.is_empty()) {

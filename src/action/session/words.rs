@@ -1,3 +1,4 @@
+use chrono::FixedOffset;
 use postgres_protocol::escape::escape_identifier;
 use serde::Deserialize;
 use tokio_postgres::Client;
@@ -10,95 +11,82 @@ use crate::text::one_line;
 
 pub(in crate::action) const OWN: &str = "that is locktop's own session";
 
-pub(super) struct Words {
-    pub(super) offset: chrono::FixedOffset,
+/// How the session differs from what was seen, with times in the zone `offset`.
+pub(super) fn changed(offset: FixedOffset, seen: &SessionTarget, now: &SignalAnswer) -> String {
+    let began = |was: Option<Timestamp>, is: Option<Timestamp>| began(offset, was, is);
+    match now.word.as_str() {
+        "gone" => format!("no session has pid {} any more", seen.pid),
+        "session" => {
+            let times = began(Some(seen.backend_start), now.backend_start);
+            format!("pid {} is another session: {times}", seen.pid)
+        }
+        "client" => other_client(seen, now),
+        "transaction" => match (was(seen.xact_start), now.xact_start) {
+            (Some(_), None) => "its transaction has ended".to_owned(),
+            (None, Some(at)) => format!("it has a transaction now: began {}", time(offset, at, TIME)),
+            (was, is) => format!("its transaction has changed: {}", began(was, is)),
+        },
+        // Outside a transaction, any later statement may come from another client.
+        "query" if seen.xact_start == Seen::Same(None) => {
+            let times = began(was(seen.query_start), now.query_start);
+            format!("it has run another statement since: its last query {times}")
+        }
+        "state" => {
+            let times = began(was(seen.state_change), now.state_change);
+            format!("it has run another statement since: its state {times}")
+        }
+        "moved" => "it ran a statement while its locks were read, and may have released its key".to_owned(),
+        "query" => {
+            format!("its query has changed: {}", began(was(seen.query_start), now.query_start))
+        }
+        "work" => "the execution has ended, or another worker has it".to_owned(),
+        "not_active" => {
+            let state = now.state.as_deref().unwrap_or("in no state");
+            format!("it runs no query: it is {state}, and a cancel has no effect")
+        }
+        "released" => match seen.holds {
+            Some((tag, mode)) => {
+                format!("it no longer holds {} on its {}", mode.as_str(), tag.locktype().as_str())
+            }
+            None => "it no longer holds its lock".to_owned(),
+        },
+        "in_transaction" => {
+            "it was in a transaction at every try: not known whether the lock belongs to its session or to \
+                             that transaction; try again"
+                .to_owned()
+        }
+        "blocks_nobody" => "it no longer blocks any session".to_owned(),
+        other => format!("it has changed ({other})"),
+    }
 }
 
-impl Words {
-    pub(super) fn changed(&self, seen: &SessionTarget, now: &SignalAnswer) -> String {
-        let began = |was: Option<Timestamp>, is: Option<Timestamp>| self.began(was, is);
-        match now.word.as_str() {
-            "gone" => format!("no session has pid {} any more", seen.pid),
-            "session" => {
-                let began = began(Some(seen.backend_start), now.backend_start);
-                format!("pid {} is another session: {began}", seen.pid)
-            }
-            "client" => Self::client(seen, now),
-            "transaction" => match (was(seen.xact_start), now.xact_start) {
-                (Some(_), None) => "its transaction has ended".to_owned(),
-                (None, Some(at)) => format!("it has a transaction now: began {}", self.time(at, TIME)),
-                (was, is) => format!("its transaction has changed: {}", began(was, is)),
-            },
-            "query" if is_idle(seen) => {
-                format!(
-                    "it has run another statement since: its last query {}",
-                    began(was(seen.query_start), now.query_start)
-                )
-            }
-            "state" => {
-                format!(
-                    "it has run another statement since: its state {}",
-                    began(was(seen.state_change), now.state_change)
-                )
-            }
-            "moved" => {
-                "it ran a statement while its locks were read, and may have released its key".to_owned()
-            }
-            "query" => {
-                format!("its query has changed: {}", began(was(seen.query_start), now.query_start))
-            }
-            "work" => "the execution has ended, or another worker has it".to_owned(),
-            "not_active" => {
-                let state = now.state.as_deref().unwrap_or("in no state");
-                format!("it runs no query: it is {state}, and a cancel has no effect")
-            }
-            "released" => match seen.holds {
-                Some((tag, mode)) => {
-                    format!("it no longer holds {} on its {}", mode.as_str(), tag.locktype().as_str())
-                }
-                None => "it no longer holds its lock".to_owned(),
-            },
-            "in_transaction" => "it was in a transaction at every try: not known whether the lock belongs to its session or to \
-                                 that transaction; try again"
-                .to_owned(),
-            "blocks_nobody" => "it no longer blocks any session".to_owned(),
-            other => format!("it has changed ({other})"),
-        }
+/// `it serves another client by now: web-2, not web-1`.
+fn other_client(seen: &SessionTarget, now: &SignalAnswer) -> String {
+    let name = |name: Option<&str>| match name {
+        Some(name) if !name.is_empty() => one_line(name).into_owned(),
+        _ => "a client without a name".to_owned(),
+    };
+    let (was, is) = (name(seen.client.application.as_deref()), name(now.application.as_deref()));
+    if was == is {
+        return "it now serves another client: its role or its address has changed".to_owned();
     }
+    format!("it now serves another client: {is}, not {was}")
+}
 
-    /// `it serves another client by now: web-2, not web-1`.
-    fn client(seen: &SessionTarget, now: &SignalAnswer) -> String {
-        let name = |name: Option<&str>| match name {
-            Some(name) if !name.is_empty() => one_line(name).into_owned(),
-            _ => "a client without a name".to_owned(),
-        };
-        let (was, is) = (name(seen.client.application.as_deref()), name(now.application.as_deref()));
-        if was == is {
-            return "it now serves another client: its role or its address has changed".to_owned();
-        }
-        format!("it now serves another client: {is}, not {was}")
-    }
+/// `began 14:02:31, not 13:59:40`, with as many digits as the difference needs.
+fn began(offset: FixedOffset, was: Option<Timestamp>, is: Option<Timestamp>) -> String {
+    let both = |format| (was.map(|at| time(offset, at, format)), is.map(|at| time(offset, at, format)));
+    let formats = [TIME, "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S%.6f"];
+    let told = formats.into_iter().map(both).find(|(was, is)| was != is);
+    let word = |time: Option<String>| time.unwrap_or_else(|| "never".to_owned());
+    told.map_or_else(String::new, |(was, is)| format!("began {}, not {}", word(is), word(was)))
+}
 
-    /// `began 14:02:31, not 13:59:40`, with as many digits as the difference needs.
-    fn began(&self, was: Option<Timestamp>, is: Option<Timestamp>) -> String {
-        let both = |format| (was.map(|at| self.time(at, format)), is.map(|at| self.time(at, format)));
-        let formats = [TIME, "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S%.6f"];
-        let told = formats.into_iter().map(both).find(|(was, is)| was != is);
-        let word = |time: Option<String>| time.unwrap_or_else(|| "never".to_owned());
-        told.map_or_else(String::new, |(was, is)| format!("began {}, not {}", word(is), word(was)))
-    }
-
-    fn time(&self, at: Timestamp, format: &str) -> String {
-        at.with_timezone(&self.offset).format(format).to_string()
-    }
+fn time(offset: FixedOffset, at: Timestamp, format: &str) -> String {
+    at.with_timezone(&offset).format(format).to_string()
 }
 
 const TIME: &str = "%H:%M:%S";
-
-/// Outside a transaction, any later statement may come from another client.
-fn is_idle(seen: &SessionTarget) -> bool {
-    seen.xact_start == Seen::Same(None)
-}
 
 fn was(seen: Seen<Option<Timestamp>>) -> Option<Timestamp> {
     match seen {
@@ -209,7 +197,7 @@ mod tests {
 
     #[test]
     fn times_are_as_exact_as_the_difference_needs() {
-        let words = Words { offset: chrono::FixedOffset::east_opt(3600).unwrap() };
+        let offset = FixedOffset::east_opt(3600).unwrap();
         let answer = |xact_start: Option<&str>| SignalAnswer {
             word: "transaction".to_owned(),
             sent: None,
@@ -229,13 +217,13 @@ mod tests {
             ),
             (None, "its transaction has ended"),
         ] {
-            assert_eq!(words.changed(&seen(), &answer(now)), expected);
+            assert_eq!(changed(offset, &seen(), &answer(now)), expected);
         }
     }
 
     #[test]
     fn who_was_idle_and_ran_something_may_be_somebody_else() {
-        let words = Words { offset: chrono::FixedOffset::east_opt(0).unwrap() };
+        let offset = FixedOffset::east_opt(0).unwrap();
         let (nine, ten) = (at("2026-01-01T09:00:00Z"), at("2026-01-01T10:00:00Z"));
         let idle = SessionTarget {
             xact_start: Seen::Same(None),
@@ -268,11 +256,11 @@ mod tests {
             (&idle, "client", "web-1", "it now serves another client: its role or its address has changed"),
             (&idle, "moved", "web-1", "it ran a statement while its locks were read"),
         ] {
-            let said = words.changed(target, &now(word, application));
+            let said = changed(offset, target, &now(word, application));
             assert!(said.starts_with(expected) && !said.contains('\u{1b}'), "{said}");
         }
         let query = SessionTarget { query_start: Seen::Same(Some(nine)), ..seen() };
-        let said = words.changed(&query, &now("query", "web-1"));
+        let said = changed(offset, &query, &now("query", "web-1"));
         assert_eq!(said, "its query has changed: began 10:00:00, not 09:00:00");
     }
 

@@ -195,6 +195,10 @@ impl Refused {
     pub(super) fn new(name: impl Into<String>, subject: Subject, reason: impl Into<String>) -> Self {
         Self { name: name.into(), subject, reason: reason.into() }
     }
+
+    pub(super) fn server(reason: &str) -> Self {
+        Self::new("the server", Subject::Server, reason)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -241,7 +245,7 @@ impl ActionPlan {
     /// except a lease that its holder renewed, and so does the text to type.
     pub fn refreshed(&self, context: &PlanContext<'_>) -> Self {
         let mut plan = self.clone();
-        let Some(index) = PlanIndex::of(context) else { return plan };
+        let Ok(index) = PlanIndex::of(context) else { return plan };
         if plan.rows.iter().any(|row| matches!(row.target.what, TargetKind::Session(_))) {
             signal::refresh(&index, &mut plan);
             return plan;

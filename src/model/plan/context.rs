@@ -1,4 +1,4 @@
-use super::Rights;
+use super::{Refused, Rights};
 use crate::model::backend::{Backend, BackendId};
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag};
@@ -48,17 +48,21 @@ impl<'a> std::ops::Deref for PlanIndex<'a> {
 }
 
 impl<'a> PlanIndex<'a> {
-    /// `None` before the first snapshot.
-    pub(super) fn of(context: &PlanContext<'a>) -> Option<Self> {
-        Some(Self { context: *context, look: context.view.with_snapshot()? })
+    /// Refused before the first snapshot.
+    pub(super) fn of(context: &PlanContext<'a>) -> Result<Self, Refused> {
+        let look = context.view.with_snapshot().ok_or_else(|| Refused::server("no snapshot of it yet"))?;
+        Ok(Self { context: *context, look })
+    }
+
+    /// Refused on a server that takes no writes.
+    pub(super) fn writable(&self) -> Result<(), Refused> {
+        let is_standby = self.snapshot.server().is_some_and(|server| server.in_recovery);
+        let why = "this is a standby, which is read-only: do it on the primary";
+        if is_standby { Err(Refused::server(why)) } else { Ok(()) }
     }
 
     pub(super) fn node(&self, party: Party) -> Option<(usize, &'a TreeNode)> {
         self.view.index.node(&self.view.graph, party)
-    }
-
-    pub(super) fn is_standby(&self) -> bool {
-        self.snapshot.server().is_some_and(|server| server.in_recovery)
     }
 
     pub(super) fn is_own(&self, pid: i32) -> bool {

@@ -45,14 +45,11 @@ pub struct Recovery {
 /// exceeded, and the server checks again.
 pub fn executions(context: &PlanContext<'_>, which: &RecoveryScope) -> Recovery {
     let mut recovery = Recovery::default();
-    let Some(index) = PlanIndex::of(context) else {
-        recovery.refused.push(server("no snapshot of it yet"));
-        return recovery;
+    let index = PlanIndex::of(context).and_then(|index| index.writable().map(|()| index));
+    let index = match index {
+        Ok(index) => index,
+        Err(refused) => return Recovery { refused: vec![refused], ..recovery },
     };
-    if index.is_standby() {
-        recovery.refused.push(server("this is a standby, which is read-only: do it on the primary"));
-        return recovery;
-    }
     match which {
         RecoveryScope::These(chosen) => these(&index, chosen, &mut recovery),
         RecoveryScope::Orphans(within) => all(&index, JobState::Orphan, within, &mut recovery),
@@ -68,7 +65,7 @@ fn all(index: &PlanIndex<'_>, state: JobState, within: &RecoveryFilter, recovery
     let table = within.table;
     let set = index.snapshot.task_sets.iter().find(|set| set.tables.table == table);
     let Some(schema) = set.and_then(schema) else {
-        recovery.refused.push(server(
+        recovery.refused.push(Refused::server(
             "these tables were not created by locktop schema install; only executions of those can be recovered",
         ));
         return;
@@ -83,17 +80,13 @@ fn all(index: &PlanIndex<'_>, state: JobState, within: &RecoveryFilter, recovery
             let (ids, hidden): (Vec<_>, Vec<_>) = ids.partition(|id| shown.contains(&(table, *id)));
             recovery.hidden = hidden.len();
             if ids.is_empty() {
-                recovery.refused.push(server("the filter hides all of them"));
+                recovery.refused.push(Refused::server("the filter hides all of them"));
                 return;
             }
             Selection::Executions(ids)
         }
     };
     recovery.request = Some((schema, Request { select, task: None, terminate }));
-}
-
-fn server(reason: &str) -> Refused {
-    Refused::new("the server", Subject::Server, reason)
 }
 
 /// `None` for tables that are not locktop's own.

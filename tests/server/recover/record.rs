@@ -8,10 +8,7 @@ use locktop::action::audit::{AuditLog, ServerName};
 use locktop::action::{Actor, Asked, Record};
 use locktop::model::backend::BackendId;
 use locktop::model::finding::Subject;
-use locktop::model::plan::{
-    self, ActionCommand, Outcome, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb,
-};
-use locktop::model::view::TargetId;
+use locktop::model::plan::{self, Outcome, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb};
 use locktop::pg::conninfo::ConnInfo;
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -100,21 +97,11 @@ fn target(pid: i32) -> Target {
     Target { what: TargetKind::Session(session), name: format!("{pid} it's\u{1b}[2J"), subject }
 }
 
-fn command(number: u64, targets: &[Target]) -> ActionCommand {
-    ActionCommand {
-        server: TargetId::default(),
-        number,
-        verb: Verb::Terminate,
-        targets: targets.to_vec(),
-        wait: 5.0,
-    }
-}
-
 /// A command of one target, from the asking to the result; what could not be written beside the file.
 async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<String> {
     let target = target(pid);
-    let command = command(number, std::slice::from_ref(&target));
-    let asked = Asked { command: &command, target: &target, statement: "pg_terminate_backend" };
+    let verb = Verb::Terminate;
+    let asked = Asked { number, verb, target: &target, statement: "pg_terminate_backend" };
     let entry = log.asked(Some(client), &asked).await.unwrap();
     let result = TargetResult {
         name: target.name.clone(),

@@ -7,11 +7,12 @@ use super::{ChosenVerb, Command, Definition, Verb};
 use crate::model::lease::LeaseState;
 use crate::model::plan::question::{Chosen, only};
 use crate::model::plan::rows::{
-    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement, can_unlock,
+    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowStatement, can_unlock,
 };
 use crate::model::plan::{LeaseTarget, PlanContext};
 use crate::model::row_id::RowId;
-use locktop_tasks::message::{moment, shown};
+use locktop_tasks::literal::CUT;
+use locktop_tasks::message::{is_cut, moment, shown, text};
 
 pub(super) const UNLOCK_COMMAND: Command = Command {
     name: "unlock",
@@ -54,12 +55,20 @@ fn change(lease: &LeaseTarget) -> RowChange<'_> {
         None => format!("ts = '{renewed}', or a renewal of that, and expired_time = {} s", lease.term),
     };
     let statement = Box::new(|table: &FoundTable| {
-        let (id, conditions) = (RowKey::Text(lease.id.clone()), conditions(table, lease));
+        let (id, conditions) = (id_is(&lease.id), conditions(table, lease));
         let act = if *is_own { own() } else { published(table) };
         Ok(RowStatement { id, conditions, act, done: format!("the lease of {} has ended", lease.owner) })
     });
     let short = format!("end lease {id} of {source} if owner = {owner} and {seen}");
     RowChange { table: lease.table, is_own: *is_own, short, statement }
+}
+
+/// A long text was truncated when it was read, and the comparison then cannot use an index.
+fn id_is(id: &str) -> String {
+    if id.len() < CUT && !id.contains(char::REPLACEMENT_CHARACTER) {
+        return format!("t.id::text = {}", text(id));
+    }
+    is_cut("t.id::text", Some(id))
 }
 
 fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{harmless, old};
+use super::{Found, GONE, harmless, old};
+use crate::model::Text;
 use crate::model::adapter::{
-    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, JobState, Part, Proof,
-    TermState, Values, offset,
+    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, JobState, OtherLeaseRow,
+    Part, Proof, TermState, Values, offset,
 };
-use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::question::is_typable;
-use crate::model::plan::{
-    AdapterTarget, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target, TargetKind,
-};
+use crate::model::plan::{AdapterTarget, Caution, CautionKind, Change, PlanContext, TargetKind};
 use crate::model::systems::TextId;
 use crate::text;
 
@@ -78,38 +76,23 @@ fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
         .ok_or_else(|| "a table in the statement of its adapter does not exist here".to_owned())
 }
 
-pub(super) fn job(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.view.adapters.rows.iter().find(|row| row.id == id) else {
-        return Err(Refused::new("a job", Subject::Job(id), "no longer exists"));
-    };
+pub(super) fn job_name(row: &JobRow) -> String {
     let words = row.job.name.as_deref().unwrap_or("job");
     // In some systems the id starts with the name.
     let words = if row.job.id.starts_with(words) { String::new() } else { format!("{words} ") };
-    let name = harmless(&format!("{words}{} of {}", row.job.id, row.source));
-    let subject = Subject::Job(row.id);
-    let refused = |reason: String| Refused::new(name.clone(), subject, harmless(&reason));
-    let Some(rows) = index.snapshot.adapters.get(row.place) else {
-        return Err(refused("no longer exists".into()));
-    };
-    if !row.judged.state.is_lost() {
-        return Err(refused(format!(
-            "is {}: only a job that lost its worker can be returned",
-            row.judged.state.as_str()
-        )));
-    }
-    let (number, action) = recovery(&rows.installation, row).map_err(refused)?;
-    let values = values(&row.job);
-    missing(action, &values).map_err(refused)?;
-    let cautions = cautions(index, rows, row, action);
-    let target = target(rows, (number, action), row.source.clone(), values);
-    let (does, facts) = (does(&target), facts(index, row, action));
-    let target = Target { what: TargetKind::Adapter(target), name, subject };
-    Ok(PlannedTarget::new(target, &does, facts, cautions))
+    format!("{words}{} of {}", row.job.id, row.source)
 }
 
-/// `statement of its adapter, over public.good_jobs`
-fn does(target: &AdapterTarget) -> String {
-    format!("statement of its adapter, over {}", target.tables.join(", "))
+pub(super) fn job(index: &PlanIndex<'_>, row: Option<&JobRow>) -> Found {
+    let row = row.ok_or(GONE)?;
+    let rows = index.snapshot.adapters.get(row.place).ok_or(GONE)?;
+    let state = row.judged.state;
+    if !state.is_lost() {
+        return Err(format!("is {}: only a job that lost its worker can be returned", state.as_str()));
+    }
+    let (number, action) = recovery(&rows.installation, row)?;
+    let (does, target) = target(rows, (number, action), row.source.clone(), values(&row.job))?;
+    Ok((target, does, facts(index, row, action), cautions(index, rows, row, action)))
 }
 
 fn values(job: &Job) -> Values {
@@ -137,31 +120,35 @@ fn missing(action: &Action, values: &Values) -> Result<(), String> {
     }
 }
 
+/// The request, `statement of its adapter, over public.good_jobs`, and its target.
 fn target(
     rows: &InstallationRows,
     (number, action): (usize, &Action),
-    source: crate::model::Text,
+    source: Text,
     values: Values,
-) -> AdapterTarget {
+) -> Result<(String, TargetKind), String> {
+    missing(action, &values)?;
     let installation = &rows.installation;
-    AdapterTarget {
+    let tables: Vec<Text> =
+        action.writes.iter().filter_map(|key| installation.tables.get(key).cloned()).collect();
+    let does = format!("statement of its adapter, over {}", tables.join(", "));
+    let target = AdapterTarget {
         adapter: Arc::clone(&installation.adapter),
         source,
         oid: installation.oid,
         prefix: installation.prefix.clone(),
-        tables: action.writes.iter().filter_map(|key| installation.tables.get(key).cloned()).collect(),
+        tables,
         kind: action.kind,
         number,
         then: action.then.clone(),
         values,
-    }
+    };
+    Ok((does, TargetKind::Adapter(target)))
 }
 
 fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action: &Action) -> Vec<Caution> {
     let read = rows.jobs.get(&row.part);
     let stale = read.and_then(|read| old(index, read));
-    let mut cautions: Vec<Caution> = stale.into_iter().collect();
-    let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {
         (JobState::Orphan, Proof::Lock) => "its lock is free, but its process may still be working",
         (_, Proof::Heartbeat) if offset(rows).is_some() => {
@@ -171,8 +158,12 @@ fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action
         (_, Proof::Absent) => "its worker is not listed, but may still be working",
         _ => "its worker is not known, and may still be working",
     };
-    cautions.push(Caution::new(CautionKind::Owner, harmless(&format!("{words}{late}"))));
-    cautions
+    stale.into_iter().chain([owner(words, action)]).collect()
+}
+
+fn owner(words: &str, action: &Action) -> Caution {
+    let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
+    Caution::new(CautionKind::Owner, harmless(&format!("{words}{late}")))
 }
 
 fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
@@ -194,31 +185,26 @@ fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
     facts
 }
 
-pub(super) fn lease(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, Refused> {
-    let row = index.view.adapters.leases.iter().find(|row| row.id == id);
-    let found = row.and_then(|row| {
-        let rows = index.snapshot.adapters.get(row.place.0)?;
-        Some((row, rows, rows.leases.last_rows().get(row.place.1)?))
-    });
-    let subject = Subject::Section("adapters");
-    let Some((row, rows, lease)) = found else {
-        return Err(Refused::new("a lease", subject, "no longer exists"));
-    };
-    let name = harmless(&format!("lease {} of {}", lease.id, row.source));
-    let refused = |reason: String| Refused::new(name.clone(), subject, harmless(&reason));
+type FoundLease<'a> = (&'a OtherLeaseRow, &'a InstallationRows, &'a AdapterLease);
+
+pub(super) fn lease_of<'a>(index: &PlanIndex<'a>, id: TextId) -> Option<FoundLease<'a>> {
+    let row = index.view.adapters.leases.iter().find(|row| row.id == id)?;
+    let rows = index.snapshot.adapters.get(row.place.0)?;
+    Some((row, rows, rows.leases.last_rows().get(row.place.1)?))
+}
+
+pub(super) fn lease(index: &PlanIndex<'_>, found: Option<FoundLease<'_>>) -> Found {
+    let (row, rows, lease) = found.ok_or(GONE)?;
     match row.state {
         TermState::Held => {}
-        TermState::Over => return Err(refused("has ended: the next request gets it".into())),
-        TermState::Free => return Err(refused("it is not held".into())),
-        TermState::Unknown => return Err(refused("its row does not show whether it is held".into())),
+        TermState::Over => Err("has ended: the next request gets it")?,
+        TermState::Free => Err("it is not held")?,
+        TermState::Unknown => Err("its row does not show whether it is held")?,
     }
-    let (number, action) = unlock(&rows.installation).map_err(refused)?;
-    let values = lease_values(lease);
-    missing(action, &values).map_err(refused)?;
-    let mut cautions: Vec<Caution> = old(index, &rows.leases).into_iter().collect();
-    let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
-    let words = format!("its owner may be working, and this does not stop it{late}");
-    cautions.push(Caution::new(CautionKind::Owner, harmless(&words)));
+    let (number, action) = unlock(&rows.installation)?;
+    let (does, target) = target(rows, (number, action), row.source.clone(), lease_values(lease))?;
+    let stale = old(index, &rows.leases);
+    let owner = owner("its owner may be working, and this does not stop it", action);
     let mut facts = vec![format!("owner {}", lease.owner.as_deref().unwrap_or("unknown"))];
     facts.extend(lease.acquired_at.map(|at| format!("taken {} ago", index.age_text(at))));
     facts.push(match row.left {
@@ -226,10 +212,7 @@ pub(super) fn lease(index: &PlanIndex<'_>, id: TextId) -> Result<PlannedTarget, 
         None => "never expires".to_owned(),
     });
     facts.push(format!("ended: {}", action.then));
-    let target = target(rows, (number, action), row.source.clone(), values);
-    let does = does(&target);
-    let target = Target { what: TargetKind::Adapter(target), name, subject };
-    Ok(PlannedTarget::new(target, &does, facts, cautions))
+    Ok((target, does, facts, stale.into_iter().chain([owner]).collect()))
 }
 
 fn lease_values(lease: &AdapterLease) -> Values {

@@ -5,16 +5,13 @@
 //! not locked and its advisory key, the id unless the config says otherwise, can be acquired. Both locks are kept to the
 //! end of the transaction.
 
-use super::{Condition, FoundTable, Is, RowAct, RowChange, RowKey, RowStatement, harmless, old};
-use crate::model::finding::Subject;
+use super::{Condition, Found, FoundTable, GONE, RowAct, RowChange, RowStatement, old};
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{
-    Caution, CautionKind, Change, ItemTarget, PlanContext, PlannedTarget, Refused, Target, TargetKind, Verb,
-};
+use crate::model::plan::{Caution, CautionKind, Change, ItemTarget, PlanContext, TargetKind, Verb};
 use crate::model::row_id::RowId;
-use crate::model::work_queue::{ItemId, ItemRow, JobState};
+use crate::model::work_queue::{ItemRow, JobState};
 use crate::text;
-use locktop_tasks::message::{number, shown};
+use locktop_tasks::message::{is, number, shown};
 
 #[derive(Debug)]
 pub struct ItemVerb {
@@ -32,30 +29,20 @@ pub(in crate::model::plan) fn item_state(context: &PlanContext<'_>, row: RowId) 
     context.view.item(id).map(|row| row.state)
 }
 
-pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.view.item(id) else {
-        let name = format!("item {}", id.id);
-        return Err(Refused::new(name, Subject::Item(id), "was removed, or is done"));
-    };
-    let name = harmless(&row.name(index.snapshot));
-    let subject = Subject::Item(row.id);
-    let refused = |reason: String| Refused::new(name.clone(), subject, reason);
+pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, row: Option<&ItemRow>) -> Found {
+    let row = row.ok_or("was removed, or is done")?;
     let runs_again = verb != Verb::SetAside;
-    let Some(verb) = verb.definition().item else { return Err(refused("is an item".to_owned())) };
+    let verb = verb.definition().item.ok_or("is an item")?;
     let table = index.snapshot.systems.items.get(row.table);
-    let (Some(table), Some(item)) = (table, row.item(index.snapshot)) else {
-        return Err(refused("no longer exists".to_owned()));
-    };
+    let (table, item) = table.zip(row.item(index.snapshot)).ok_or(GONE)?;
     let is_own = table.source.own_keys;
     if let Some(reason) = refusal(verb, row, is_own) {
-        return Err(refused(reason));
+        return Err(reason);
     }
     if let Some(reason) = table.source.owner.refusal(&table.source.name) {
-        return Err(refused(harmless(&reason)));
+        return Err(reason);
     }
-    if item.status.is_none() {
-        return Err(refused("its table has no status, so nothing can be compared".to_owned()));
-    }
+    item.status.as_ref().ok_or("its table has no status, so nothing can be compared")?;
     let mut cautions: Vec<Caution> = old(index, &table.section).into_iter().collect();
     if runs_again && matches!(row.state, JobState::Lost | JobState::MaybeLost) {
         let words = "the worker may still be running; unfenced work may run twice";
@@ -74,8 +61,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: ItemId) -> Result<P
     let does = (verb.shown)(&target);
     let mut facts = facts(index, row);
     facts.extend(table.source.owner.fact(&table.source.name));
-    let target = Target { what: TargetKind::Item(target), name, subject };
-    Ok(PlannedTarget::new(target, &does, facts, cautions))
+    Ok((TargetKind::Item(target), does, facts, cautions))
 }
 
 fn refusal(verb: &ItemVerb, row: &ItemRow, is_own: bool) -> Option<String> {
@@ -155,7 +141,7 @@ impl ItemVerb {
                     item.status.as_deref().unwrap_or_default()
                 )
             })?;
-            let (id, conditions) = (RowKey::Number(item.id), conditions(table, item));
+            let (id, conditions) = (format!("t.id = {}", item.id), conditions(table, item));
             Ok(RowStatement { id, conditions, act, done: self.told.to_owned() })
         });
         RowChange { table: item.table, is_own: item.is_own, short, statement }
@@ -169,8 +155,8 @@ pub(in crate::model::plan) fn while_free(item: &ItemTarget, set: impl Into<Strin
 }
 
 fn conditions(table: &FoundTable, item: &ItemTarget) -> Vec<Condition> {
-    let status = Is::Text("t.status::text", item.status.clone());
-    let mut all = vec![Condition { name: "its status has changed", is: status }];
+    let status = is("t.status::text", item.status.as_deref());
+    let mut all = vec![Condition::new("its status has changed", status)];
     if table.has("worker_id") {
         let worker = item.worker.as_ref();
         all.push(Condition::cut("another worker holds it", "t.worker_id::text", worker));

@@ -1,13 +1,11 @@
 use std::sync::Arc;
 
-use super::{harmless, old, refused_whole};
+use super::{Found, GONE, old};
 use crate::model::finding::Subject;
 use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id};
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::question::is_typable;
-use crate::model::plan::{
-    Caution, CautionKind, Change, LeaseTarget, PlannedTarget, Refused, Target, TargetKind,
-};
+use crate::model::plan::{Caution, CautionKind, Change, LeaseTarget, TargetKind};
 use crate::model::redis_lease::{LockValue, RedisLease};
 use crate::model::systems::TableRows;
 use crate::text;
@@ -24,35 +22,25 @@ pub(super) fn typed(index: &PlanIndex<'_>, subject: Subject) -> Option<String> {
     Some(row.owner_pid.map_or_else(|| "end".to_owned(), |pid| pid.to_string()))
 }
 
-pub(super) fn planned(index: &PlanIndex<'_>, id: LeaseId) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.view.lease(id) else {
-        return Err(Refused::new("lease", Subject::Lease(id), "no longer exists"));
-    };
-    let name = harmless(&format!("lease {} of {}", row.name, row.source));
-    let subject = Subject::Lease(row.id);
-    let refused = |reason: &str| Refused::new(name.clone(), subject, reason);
+pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&LeaseRow>) -> Found {
+    let row = row.ok_or(GONE)?;
     let mut whose = None;
     let (what, does, mut cautions) = if &*row.source == REDIS {
-        let lease = in_redis(index, row.id).ok_or_else(|| refused("no longer exists"))?;
-        redis(&lease).map_err(refused)?
+        redis(&in_redis(index, row.id).ok_or(GONE)?)?
     } else {
         match row.state {
-            LeaseState::Expired => {
-                return Err(refused("has expired: the next request gets it; nothing to end"));
-            }
-            LeaseState::Released => return Err(refused("was released: nothing to end")),
-            LeaseState::Free => return Err(refused("it is not held")),
+            LeaseState::Expired => Err("has expired: the next request gets it; nothing to end")?,
+            LeaseState::Released => Err("was released: nothing to end")?,
+            LeaseState::Free => Err("it is not held")?,
             LeaseState::Held => {}
         }
-        if let Some(whole) = refused_whole(Some(index)) {
-            return Err(refused(&whole.reason));
-        }
-        let (table, lease) = in_table(index, row).ok_or_else(|| refused("no longer exists"))?;
+        index.writable().map_err(|refused| refused.reason)?;
+        let (table, lease) = in_table(index, row).ok_or(GONE)?;
         if let Some(reason) = table.source.owner.refusal(&table.source.name) {
-            return Err(refused(&harmless(&reason)));
+            return Err(reason);
         }
         whose = table.source.owner.fact(&table.source.name);
-        in_postgres(index, table, lease).map_err(refused)?
+        in_postgres(index, table, lease)?
     };
     let alive = match row.owner_alive {
         Some(true) => "its owner's session is connected",
@@ -81,8 +69,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, id: LeaseId) -> Result<PlannedTarge
         facts.push(format!("{} waiting for it", text::count(row.waiting.into())));
     }
     facts.extend(whose);
-    let target = Target { what, name, subject };
-    Ok(PlannedTarget::new(target, &does, facts, cautions))
+    Ok((what, does, facts, cautions))
 }
 
 type Parts = (TargetKind, String, Vec<Caution>);

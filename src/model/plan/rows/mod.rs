@@ -11,6 +11,9 @@ mod tasks;
 
 use std::collections::BTreeMap;
 
+use locktop_tasks::message::is_cut;
+use serde::Deserialize;
+
 use super::context::PlanIndex;
 use super::{
     ActionPlan, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Target, TargetKind, Verb,
@@ -33,13 +36,12 @@ pub(super) use tasks::{NEXT_RUN, has_schedule, runs};
 /// A plan for these rows without duplicates, in the given order; refused as a whole on a server that takes no writes.
 pub fn rows(context: &PlanContext<'_>, verb: Verb, chosen: &[RowId]) -> ActionPlan {
     let mut plan = ActionPlan::new(verb);
-    let index = PlanIndex::of(context);
     // A lease in Redis can be ended even if the PostgreSQL server takes no writes.
     let needs_primary = !matches!(chosen.first(), Some(RowId::Lease(_)));
-    let refused = refused_whole(index.as_ref()).filter(|_| needs_primary || index.is_none());
-    let (Some(index), None) = (index, &refused) else {
-        plan.refused.extend(refused);
-        return plan;
+    let is_fine = |index: &PlanIndex<'_>| if needs_primary { index.writable() } else { Ok(()) };
+    let index = match PlanIndex::of(context).and_then(|index| is_fine(&index).map(|()| index)) {
+        Ok(index) => index,
+        Err(refused) => return ActionPlan { refused: vec![refused], ..plan },
     };
     for (at, id) in chosen.iter().enumerate() {
         match planned(&index, verb, *id) {
@@ -56,15 +58,52 @@ pub fn rows(context: &PlanContext<'_>, verb: Verb, chosen: &[RowId]) -> ActionPl
     plan
 }
 
+/// What a target is, the request to the server, facts and cautions; or why it is refused.
+type Found = Result<(TargetKind, String, Vec<String>, Vec<Caution>), String>;
+
+const GONE: &str = "no longer exists";
+
 fn planned(index: &PlanIndex<'_>, verb: Verb, id: RowId) -> Result<PlannedTarget, Refused> {
-    match id {
-        RowId::Lease(id) => leases::planned(index, id),
-        RowId::Item(id) => items::planned(index, verb, id),
-        RowId::Task(id, again) if verb == Verb::Recover => published::planned(index, id, again),
-        RowId::Task(id, _) => tasks::planned(index, verb, id),
-        RowId::Job(id) => adapters::job(index, id),
-        RowId::OtherLease(id) => adapters::lease(index, id),
-        _ => Err(Refused::new("this row", Subject::Server, "cannot be changed")),
+    let snapshot = index.snapshot;
+    let (name, subject, found) = match id {
+        RowId::Lease(id) => {
+            let row = index.view.lease(id);
+            let name = row.map(|row| format!("lease {} of {}", row.name, row.source));
+            (name.unwrap_or_else(|| "lease".to_owned()), Subject::Lease(id), leases::planned(index, row))
+        }
+        RowId::Item(id) => {
+            let row = index.view.item(id);
+            let name = row.map_or_else(|| format!("item {}", id.id), |row| row.name(snapshot));
+            (name, Subject::Item(id), items::planned(index, verb, row))
+        }
+        RowId::Task(id, again) => {
+            let row = index.view.task(id, again);
+            let name = row.map_or_else(|| format!("task {}", id.id), |row| row.name(snapshot).to_string());
+            let found = match verb {
+                Verb::Recover => published::planned(index, row),
+                _ => tasks::planned(index, verb, row),
+            };
+            (name, Subject::Task(id), found)
+        }
+        RowId::Job(id) => {
+            let row = index.view.adapters.rows.iter().find(|row| row.id == id);
+            let name = row.map_or_else(|| "a job".to_owned(), adapters::job_name);
+            (name, Subject::Job(id), adapters::job(index, row))
+        }
+        RowId::OtherLease(id) => {
+            let row = adapters::lease_of(index, id);
+            let name = row.map(|(row, _, lease)| format!("lease {} of {}", lease.id, row.source));
+            let name = name.unwrap_or_else(|| "a lease".to_owned());
+            (name, Subject::Section("adapters"), adapters::lease(index, row))
+        }
+        _ => return Err(Refused::new("this row", Subject::Server, "cannot be changed")),
+    };
+    let name = harmless(&name);
+    match found {
+        Ok((what, does, facts, cautions)) => {
+            Ok(PlannedTarget::new(Target { what, name, subject }, &does, facts, cautions))
+        }
+        Err(reason) => Err(Refused::new(name, subject, harmless(&reason))),
     }
 }
 
@@ -76,15 +115,6 @@ fn typed(index: &PlanIndex<'_>, target: &Target) -> Option<String> {
         TargetKind::Adapter(target) => adapters::typed(target),
         _ => None,
     }
-}
-
-fn refused_whole(index: Option<&PlanIndex<'_>>) -> Option<Refused> {
-    let reason = match index {
-        None => "no snapshot of it yet",
-        Some(index) if index.is_standby() => "this is a standby, which is read-only: do it on the primary",
-        Some(_) => return None,
-    };
-    Some(Refused::new("the server", Subject::Server, reason))
 }
 
 fn old<T>(index: &PlanIndex<'_>, section: &Section<T>) -> Option<Caution> {
@@ -135,7 +165,7 @@ impl Verb {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct FoundTable {
     /// The schema, quoted for use in a statement.
     pub(crate) schema: String,
@@ -171,34 +201,22 @@ impl FoundTable {
 }
 
 pub(crate) struct RowStatement {
-    pub(crate) id: RowKey,
+    /// The condition that identifies row `t`: its primary key.
+    pub(crate) id: String,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) act: RowAct,
     pub(crate) done: String,
 }
 
-pub(crate) enum RowKey {
-    Number(i64),
-    Text(Text),
-}
-
-/// A condition on the row `t`: a value is as in the snapshot. `name` is for the message if it is not.
+/// A condition on the row `t`, in SQL: a value is as in the snapshot. `name` is for the message if it is not.
 pub(crate) struct Condition {
     pub(crate) name: &'static str,
-    pub(crate) is: Is,
-}
-
-pub(crate) enum Is {
-    Text(&'static str, Option<Text>),
-    /// The same for a text that was truncated if it was long.
-    Cut(&'static str, Option<Text>),
-    /// SQL without any text read from the server.
-    Sql(String),
+    pub(crate) sql: String,
 }
 
 impl Condition {
     pub(crate) fn new(name: &'static str, sql: impl Into<String>) -> Self {
-        Self { name, is: Is::Sql(sql.into()) }
+        Self { name, sql: sql.into() }
     }
 
     /// The column must have this value, which may be NULL.
@@ -207,8 +225,8 @@ impl Condition {
     }
 
     /// The text must match the one that was read, which was truncated if it was long.
-    pub(crate) fn cut(name: &'static str, column: &'static str, value: Option<&Text>) -> Self {
-        Self { name, is: Is::Cut(column, value.cloned()) }
+    pub(crate) fn cut(name: &'static str, column: &str, value: Option<&Text>) -> Self {
+        Self::new(name, is_cut(column, value.map(|value| &**value)))
     }
 }
 

@@ -3,16 +3,14 @@
 //! Only the key shows whether a session works on a row. A free key is acquired; the session of a slow row is terminated
 //! first; a row whose key is held for another execution is closed, and that session is not touched.
 
-use super::{harmless, old};
-use crate::model::finding::Subject;
+use super::{Found, GONE, old};
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::question::is_typable;
 use crate::model::plan::signal::{changed as session_changed, of_execution};
 use crate::model::plan::{
-    Caution, CautionKind, Change, PlanContext, PlannedTarget, PublishedHolder, PublishedTarget, Refused,
-    Target, TargetKind, Verb,
+    Caution, CautionKind, Change, PlanContext, PublishedHolder, PublishedTarget, TargetKind, Verb,
 };
-use crate::model::task::{Execution, JobState, TaskId, TaskRow, TaskSet, evidence};
+use crate::model::task::{Execution, JobState, TaskRow, TaskSet, evidence};
 use crate::text;
 
 pub fn is_published(context: &PlanContext<'_>, table: u32) -> bool {
@@ -29,30 +27,20 @@ pub(super) fn typed(target: &PublishedTarget) -> String {
     target.name.as_deref().filter(is_word).unwrap_or("recover").to_owned()
 }
 
-pub(super) fn planned(
-    index: &PlanIndex<'_>,
-    task: TaskId,
-    again: Option<i64>,
-) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.view.task(task, again) else {
-        return Err(Refused::new(format!("task {}", task.id), Subject::Task(task), "no longer exists"));
-    };
-    let name = harmless(&row.name(index.snapshot));
-    let subject = Subject::Task(row.task);
-    let refused = |reason: String| Refused::new(name.clone(), subject, harmless(&reason));
-    let (Some(set), Some(execution)) = (row.set(index.snapshot), row.execution(index.snapshot)) else {
-        return Err(refused(not_running(row)));
-    };
+pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&TaskRow>) -> Found {
+    let row = row.ok_or(GONE)?;
+    let running = row.set(index.snapshot).zip(row.execution(index.snapshot));
+    let (set, execution) = running.ok_or_else(|| not_running(row))?;
     if let Some(reason) = refusal(index, row) {
-        return Err(refused(reason));
+        return Err(reason);
     }
     let log = set.tables.executions.clone().unwrap_or_default();
     if let Some(reason) = set.tables.owner.refusal(&log) {
-        return Err(refused(reason));
+        return Err(reason);
     }
-    let (holder, mut cautions) = holder(index, row).map_err(&refused)?;
+    let (holder, mut cautions) = holder(index, row)?;
     let target = target(set, execution, holder)
-        .ok_or_else(|| refused("its row has no worker and start, so nothing can be compared".to_owned()))?;
+        .ok_or("its row has no worker and start, so nothing can be compared")?;
     cautions.extend(old(index, &set.executions));
     let update = format!("UPDATE {log} SET status = 'failed' WHERE id = {}", target.id);
     let does = match &target.holder {
@@ -61,8 +49,7 @@ pub(super) fn planned(
         PublishedHolder::Other { .. } => update,
     };
     let facts = facts(index, row, execution, set);
-    let target = Target { what: TargetKind::Published(target), name, subject };
-    Ok(PlannedTarget::new(target, &does, facts, cautions))
+    Ok((TargetKind::Published(target), does, facts, cautions))
 }
 
 pub(in crate::model::plan) fn not_running(row: &TaskRow) -> String {
@@ -85,13 +72,7 @@ fn holder(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(PublishedHolder, Vec<
             (PublishedHolder::Worker(session), cautions)
         }
         JobState::LeftOver => {
-            let other = other(index, row).ok_or_else(|| evidence(row, index.snapshot))?;
-            let words = match &other {
-                PublishedHolder::Other { pid, execution, .. } => {
-                    format!("only this row is closed: session {pid} continues with execution {execution}")
-                }
-                _ => String::new(),
-            };
+            let (other, words) = other(index, row).ok_or_else(|| evidence(row, index.snapshot))?;
             (other, vec![owner(words)])
         }
         _ => {
@@ -101,18 +82,17 @@ fn holder(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(PublishedHolder, Vec<
     })
 }
 
-fn other(index: &PlanIndex<'_>, row: &TaskRow) -> Option<PublishedHolder> {
+/// The session of another execution that holds the key, and the words for it.
+fn other(index: &PlanIndex<'_>, row: &TaskRow) -> Option<(PublishedHolder, String)> {
     let holder = index.backend(row.holder?)?;
     let rows = index.view.tasks.rows.iter();
     let mut same = rows.filter(|other| other.set == row.set && other.tag == row.tag);
     let other = same.find(|other| other.execution.is_some() && other.state != JobState::LeftOver)?;
-    let execution = other.execution(index.snapshot)?;
-    Some(PublishedHolder::Other {
-        pid: holder.pid,
-        backend_start: holder.backend_start?,
-        execution: execution.id,
-        worker: execution.worker.clone()?,
-    })
+    let other = other.execution(index.snapshot)?;
+    let (pid, execution) = (holder.pid, other.id);
+    let words = format!("only this row is closed: session {pid} continues with execution {execution}");
+    let (backend_start, worker) = (holder.backend_start?, other.worker.clone()?);
+    Some((PublishedHolder::Other { pid, backend_start, execution, worker }, words))
 }
 
 fn target(set: &TaskSet, execution: &Execution, holder: PublishedHolder) -> Option<PublishedTarget> {

@@ -1,16 +1,11 @@
 //! Actions on tasks: a compare-and-set on exactly the row that was seen.
 
-use super::{
-    ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowKey, RowStatement, harmless, old,
-};
+use super::{ColumnKind, Condition, Found, FoundTable, GONE, Noted, RowAct, RowChange, RowStatement, old};
 use crate::model::Timestamp;
-use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{
-    Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target, TargetKind, TaskTarget, Verb,
-};
+use crate::model::plan::{Caution, CautionKind, Change, PlanContext, TargetKind, TaskTarget, Verb};
 use crate::model::row_id::RowId;
-use crate::model::task::{JobState, Schedule, TaskId, TaskRow, TaskSet};
+use crate::model::task::{JobState, Schedule, TaskRow};
 use crate::text;
 use locktop_tasks::message::moment;
 
@@ -48,34 +43,23 @@ pub(in crate::model::plan) fn runs(row: &TaskRow) -> Option<&'static str> {
     })
 }
 
-pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, id: TaskId) -> Result<PlannedTarget, Refused> {
-    let Some(row) = index.view.tasks.rows.iter().find(|row| row.task == id) else {
-        return Err(Refused::new(format!("task {}", id.id), Subject::Task(id), "no longer exists"));
-    };
-    let name = harmless(&row.name(index.snapshot));
-    let subject = Subject::Task(row.task);
-    let refused = |reason: &str| Refused::new(name.clone(), subject, reason);
-    let Some(verb) = verb.definition().task else { return Err(refused("is a task")) };
-    let (Some(set), Some(schedule)) = (row.set(index.snapshot), row.schedule(index.snapshot)) else {
-        return Err(refused("has no schedule: nothing to change"));
-    };
+pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, row: Option<&TaskRow>) -> Found {
+    let row = row.ok_or(GONE)?;
+    let verb = verb.definition().task.ok_or("is a task")?;
+    let (set, schedule) = row
+        .set(index.snapshot)
+        .zip(row.schedule(index.snapshot))
+        .ok_or("has no schedule: nothing to change")?;
     if let Some(reason) = (verb.refusal)(row, schedule, index.snapshot.taken_at) {
-        return Err(refused(reason));
+        return Err(reason.to_owned());
     }
     if let Some(reason) = set.tables.owner.refusal(&set.tables.schedules) {
-        return Err(refused(&harmless(&reason)));
+        return Err(reason);
     }
     let mut cautions: Vec<Caution> = old(index, &set.tasks).into_iter().collect();
     cautions.extend((verb.futile)(row, schedule).map(|words| Caution::new(CautionKind::Futile, words)));
     let does = format!("UPDATE {} SET {} WHERE id = {}", set.tables.schedules, verb.shown, row.task.id);
-    let target = Target { what: TargetKind::Task(target(set, schedule)), name, subject };
-    let mut facts = facts(index, row, schedule);
-    facts.extend(set.tables.owner.fact(&set.tables.schedules));
-    Ok(PlannedTarget::new(target, &does, facts, cautions))
-}
-
-fn target(set: &TaskSet, schedule: &Schedule) -> TaskTarget {
-    TaskTarget {
+    let target = TaskTarget {
         table: set.tables.table,
         source: set.tables.schedules.clone(),
         is_own: set.tables.own_keys,
@@ -83,7 +67,10 @@ fn target(set: &TaskSet, schedule: &Schedule) -> TaskTarget {
         name: schedule.name.clone(),
         enabled: schedule.enabled,
         next_run_at: schedule.next_run_at,
-    }
+    };
+    let mut facts = facts(index, row, schedule);
+    facts.extend(set.tables.owner.fact(&set.tables.schedules));
+    Ok((TargetKind::Task(target), does, facts, cautions))
 }
 
 fn facts(index: &PlanIndex<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<String> {
@@ -154,7 +141,8 @@ impl TaskVerb {
             returning: format!("t.id, coalesce({name}, 'a task') || {detail} AS detail"),
             noted: task.is_own.then_some(noted),
         };
-        Ok(RowStatement { id: RowKey::Number(task.id), conditions, act, done: self.told.to_owned() })
+        let id = format!("t.id = {}", task.id);
+        Ok(RowStatement { id, conditions, act, done: self.told.to_owned() })
     }
 }
 

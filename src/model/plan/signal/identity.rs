@@ -45,7 +45,7 @@ pub(super) fn of(
     // A session that blocks others without a transaction does so with a session-level lock.
     let awaited = || if blocks && backend.xact_start.is_none() { index.awaited_key(party) } else { None };
     let waits_only = ask.is_of_chains() && !blocks && index.graph.wait_of(party).is_some();
-    let compared = compared(ask.verb, backend, waits_only);
+    let (query, state) = compared(ask.verb, backend, waits_only);
     if let Some(key) = kept(index, ask, pick, backend) {
         let target = SessionTarget::by_lock(backend, backend_start, key);
         return Ok(SessionTarget { keeps: true, blocks, ..target });
@@ -61,8 +61,8 @@ pub(super) fn of(
         backend_start,
         client: Client::of(backend),
         xact_start: Seen::Same(backend.xact_start),
-        query_start: seen(compared.query, backend.query_start),
-        state_change: seen(compared.state, backend.state_change),
+        query_start: seen(query, backend.query_start),
+        state_change: seen(state, backend.state_change),
         holds: pick.holds.or_else(awaited),
         keeps: false,
         blocks,
@@ -135,11 +135,11 @@ pub(super) fn again(
     let is_on = |work| work::is_on(index, target.pid, work);
     let backend = index.backend(target.pid).filter(|backend| backend.xact_start.is_none())?;
     moved_on(target, backend).filter(|_| verb == Verb::Terminate && work.is_some_and(is_on))?;
-    let compared = compared(verb, backend, false);
+    let (query, state) = compared(verb, backend, false);
     let again = SessionTarget {
         xact_start: Seen::Same(backend.xact_start),
-        query_start: seen(compared.query, backend.query_start),
-        state_change: seen(compared.state, backend.state_change),
+        query_start: seen(query, backend.query_start),
+        state_change: seen(state, backend.state_change),
         ..target.clone()
     };
     changed(index, verb, &again).is_none().then_some(again)
@@ -164,19 +164,14 @@ fn same(seen: Seen<Option<Timestamp>>, now: Option<Timestamp>) -> bool {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Compared {
-    query: bool,
-    state: bool,
-}
-
-/// The rule. `waits_only` is true for a session in Chains that only waits. The transaction is always compared.
-fn compared(verb: Verb, backend: &Backend, waits_only: bool) -> Compared {
+/// The rule: whether the start of the query and that of the state are compared; the transaction always is. `waits_only` is
+/// true for a session in Chains that only waits.
+fn compared(verb: Verb, backend: &Backend, waits_only: bool) -> (bool, bool) {
     let is_idle = backend.xact_start.is_none() && serves_clients(backend);
     match verb {
-        Verb::Cancel => Compared { query: true, state: false },
-        _ if is_idle => Compared { query: true, state: true },
-        _ => Compared { query: waits_only, state: false },
+        Verb::Cancel => (true, false),
+        _ if is_idle => (true, true),
+        _ => (waits_only, false),
     }
 }
 
@@ -234,7 +229,7 @@ mod tests {
         ] {
             let backend = backend(kind, state, has_transaction);
             let told = (verb, kind, state, has_transaction, waits_only);
-            assert_eq!(compared(verb, &backend, waits_only), Compared { query, state: change }, "{told:?}");
+            assert_eq!(compared(verb, &backend, waits_only), (query, change), "{told:?}");
         }
     }
 

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::model::backend::Backend;
 use crate::model::consequence::Consequence;
-use crate::model::finding::Subject;
 use crate::model::wait_graph::Party;
 use crate::order::Order;
 use work::SelectedSession;
@@ -27,9 +26,9 @@ pub(super) use identity::changed;
 /// terminated before the sessions they block, while these still wait.
 pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let mut plan = ActionPlan::new(ask.verb);
-    let Some(index) = PlanIndex::of(context) else {
-        plan.refused.push(Refused::new("the server", Subject::Server, "no snapshot of it yet"));
-        return plan;
+    let index = match PlanIndex::of(context) {
+        Ok(index) => index,
+        Err(refused) => return ActionPlan { refused: vec![refused], ..plan },
     };
     let SessionSelection { picks, refused, hidden } = choose::meant(&index, ask);
     (plan.refused, plan.hidden) = (refused, hidden);
@@ -55,7 +54,7 @@ pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
 /// The same plan with the scopes that are possible now. The current scope has the number of sessions in the plan: sessions
 /// that came later are not part of it.
 pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
-    let Some(index) = PlanIndex::of(context) else { return plan };
+    let Ok(index) = PlanIndex::of(context) else { return plan };
     let offers = choose::offers(&index, ask);
     // A chosen row that has disappeared has no scopes; the question is over.
     if offers.is_empty() {
@@ -116,10 +115,6 @@ fn pid_of(row: &PlannedTarget) -> Option<i32> {
     }
 }
 
-fn does(verb: Verb, pid: i32) -> String {
-    format!("{}({pid})", verb.definition().signal.map_or("", Signal::function))
-}
-
 fn planned(
     index: &PlanIndex<'_>,
     ask: &Ask,
@@ -129,22 +124,18 @@ fn planned(
     let backend = caution::check(index, ask.verb, pick)?;
     let effect = effect_of(index, ask.verb, &[Party::Backend(pick.pid)]);
     let blocks = ask.is_of_chains() && !index.graph.blocked_by(Party::Backend(pick.pid)).is_empty();
-    let target = identity::of(index, ask, pick, backend, blocks)?;
-    let keeps = if target.keeps { vec![caution::keeps(index, &target)] } else { Vec::new() };
+    let session = identity::of(index, ask, pick, backend, blocks)?;
+    let keeps = if session.keeps { vec![caution::keeps(index, &session)] } else { Vec::new() };
+    let cautions = cautions(index, ask.verb, pick, keeps);
+    let does = format!("{}({})", ask.verb.definition().signal.map_or("", Signal::function), pick.pid);
+    let what = TargetKind::Session(session);
+    let target = Target { what, name: index.name(pick.pid), subject: index.subject(pick.pid) };
     Ok(PlannedTarget {
-        target: Target {
-            what: TargetKind::Session(target),
-            name: index.name(pick.pid),
-            subject: index.subject(pick.pid),
-        },
-        does: does(ask.verb, pick.pid),
-        facts: facts::of(index, pick.pid, held),
         effect: Some(effect),
         consequence: consequence(index, ask.verb, backend),
-        cautions: cautions(index, ask.verb, pick, keeps),
         lease: pick.lease.clone(),
         work: pick.work.clone().or_else(|| work::of(index, pick.pid)),
-        change: None,
+        ..PlannedTarget::new(target, &does, facts::of(index, pick.pid, held), cautions)
     })
 }
 
