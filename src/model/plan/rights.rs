@@ -35,16 +35,6 @@ impl fmt::Display for Lack {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose<'a> {
-    Superuser(&'a str),
-    Role(&'a str),
-    Autovacuum,
-    Nobody,
-    /// A process of which nothing can be seen.
-    Hidden,
-}
-
 impl Rights {
     /// What the role lacks to do `verb` to a session with this owner and `backend_type` in `pg_stat_activity`. `None` if
     /// nothing is known to be lacking; the server decides. Verbs other than [`Verb::Cancel`] and [`Verb::Terminate`] concern
@@ -53,18 +43,42 @@ impl Rights {
         if self.superuser || !matches!(verb, Verb::Cancel | Verb::Terminate) {
             return None;
         }
-        let whose = self.whose(owner, backend_type);
-        let grant = if self.needs_superuser(whose) { None } else { Some(self.needs_grant(whose)?) };
-        let doing = if verb == Verb::Cancel { "cancel" } else { "terminate" };
-        let kind = match (verb, whose) {
-            (_, Whose::Autovacuum) => "autovacuum workers".to_owned(),
-            (_, Whose::Nobody) => "processes without a role".to_owned(),
-            (_, Whose::Hidden) => "processes that are hidden from it".to_owned(),
-            (Verb::Cancel, Whose::Superuser(name)) => format!("queries of the superuser {}", shown(name)),
-            (_, Whose::Superuser(name)) => format!("sessions of the superuser {}", shown(name)),
-            (Verb::Cancel, Whose::Role(name)) => format!("queries of {}", shown(name)),
-            (_, Whose::Role(name)) => format!("sessions of {}", shown(name)),
+        let is_superuser = |owner: &str| self.superusers.iter().any(|superuser| **superuser == *owner);
+        let (doing, what) =
+            if verb == Verb::Cancel { ("cancel", "queries") } else { ("terminate", "sessions") };
+        let by_autovacuum = self.version_num >= 180_000 && backend_type == Some(AUTOVACUUM_WORKER);
+        let mut signal = "pg_signal_backend";
+        // Whether only a superuser may signal it, and whether the role may, as far as any other may.
+        let (kind, needs_superuser, may_signal) = match owner {
+            Some(owner) if is_superuser(owner) => {
+                (format!("{what} of the superuser {}", shown(owner)), true, false)
+            }
+            Some(owner) => {
+                let may_signal = self.signal_backend || self.is_member_of(owner);
+                (format!("{what} of {}", shown(owner)), false, may_signal)
+            }
+            // The required privilege is known only once the process is visible.
+            None if backend_type.is_none() && !self.sees(None) => {
+                ("processes that are hidden from it".to_owned(), false, true)
+            }
+            None if by_autovacuum => {
+                signal = "pg_signal_autovacuum_worker";
+                ("autovacuum workers".to_owned(), false, self.signal_autovacuum)
+            }
+            None => {
+                let is_autovacuum = backend_type == Some(AUTOVACUUM_WORKER);
+                let kind = if is_autovacuum { "autovacuum workers" } else { "processes without a role" };
+                (kind.to_owned(), self.guards_processes(), self.signal_backend)
+            }
         };
+        let roles = match (self.sees(owner), may_signal) {
+            _ if needs_superuser => None,
+            (true, true) => return None,
+            (true, false) => Some(signal.to_owned()),
+            (false, true) => Some("pg_read_all_stats".to_owned()),
+            (false, false) => Some(format!("pg_read_all_stats, {signal}")),
+        };
+        let grant = roles.map(|roles| self.grant(&roles));
         Some(Lack { what: format!("{doing} {kind}"), role: shown(&self.role), grant })
     }
 
@@ -88,27 +102,6 @@ impl Rights {
         }
     }
 
-    fn whose<'a>(&self, owner: Option<&'a str>, backend_type: Option<&str>) -> Whose<'a> {
-        match owner {
-            Some(owner) if self.superusers.iter().any(|superuser| **superuser == *owner) => {
-                Whose::Superuser(owner)
-            }
-            Some(owner) => Whose::Role(owner),
-            None if backend_type.is_none() && !self.sees(None) => Whose::Hidden,
-            None if backend_type == Some(AUTOVACUUM_WORKER) => Whose::Autovacuum,
-            None => Whose::Nobody,
-        }
-    }
-
-    fn needs_superuser(&self, whose: Whose<'_>) -> bool {
-        match whose {
-            Whose::Superuser(_) => true,
-            Whose::Role(_) | Whose::Hidden => false,
-            Whose::Autovacuum => self.guards_processes() && self.version_num < 180_000,
-            Whose::Nobody => self.guards_processes(),
-        }
-    }
-
     fn guards_processes(&self) -> bool {
         match self.version_num / 10_000 {
             14 => self.version_num >= 140_010,
@@ -116,29 +109,6 @@ impl Rights {
             16 => self.version_num >= 160_001,
             _ => true,
         }
-    }
-
-    fn needs_grant(&self, whose: Whose<'_>) -> Option<String> {
-        let owner = match whose {
-            Whose::Superuser(name) | Whose::Role(name) => Some(name),
-            Whose::Autovacuum | Whose::Nobody | Whose::Hidden => None,
-        };
-        let by_autovacuum = whose == Whose::Autovacuum && self.version_num >= 180_000;
-        let may_signal = match owner {
-            _ if by_autovacuum => self.signal_autovacuum,
-            // The required privilege is known only once the process is visible.
-            _ if whose == Whose::Hidden => true,
-            Some(owner) => self.signal_backend || self.is_member_of(owner),
-            None => self.signal_backend,
-        };
-        let signal = if by_autovacuum { "pg_signal_autovacuum_worker" } else { "pg_signal_backend" };
-        let roles = match (self.sees(owner), may_signal) {
-            (true, true) => return None,
-            (true, false) => signal.to_owned(),
-            (false, true) => "pg_read_all_stats".to_owned(),
-            (false, false) => format!("pg_read_all_stats, {signal}"),
-        };
-        Some(self.grant(&roles))
     }
 }
 
@@ -186,8 +156,7 @@ impl Rights {
     }
 
     fn autovacuum(&self) -> String {
-        let missing = self.lacks(super::Verb::Terminate, None, Some("autovacuum worker"));
-        match missing {
+        match self.lacks(Verb::Terminate, None, Some(AUTOVACUUM_WORKER)) {
             None => "it can terminate autovacuum workers".to_owned(),
             Some(lack) => match lack.grant {
                 Some(grant) => format!("to terminate autovacuum workers: {grant}"),
