@@ -52,7 +52,7 @@ pub async fn execute_recorded(
                     let outcome = outcome_of(result.outcome, result.ended_pid.is_some());
                     let recorded = target.result(outcome, &said);
                     if let Err(why) = record.told(Some(client), &asked, Some(entry), &recorded).await {
-                        result.detail.push_str(&format!("; its result is not recorded: {why}"));
+                        result.detail.extend(["; its result is not recorded: ", why.as_str()]);
                     }
                     result
                 }

@@ -55,7 +55,7 @@ fn sum_up(results: &[Unlock]) -> (Outcome, String) {
         match count {
             0 => {}
             1 => text.extend([", one ", one]),
-            _ => text.push_str(&format!(", {count} {more}")),
+            _ => text.extend([", ", &count.to_string(), " ", more]),
         }
     }
     text.extend([": ", meaning]);
