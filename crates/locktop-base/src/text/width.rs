@@ -69,8 +69,8 @@ pub fn fit_pad(text: &str, columns: usize, align: Align) -> String {
     let fitted = fit(text, columns);
     let blanks = columns.saturating_sub(width(&fitted));
     match align {
-        Align::Left => format!("{fitted}{:blanks$}", ""),
-        Align::Right => format!("{:blanks$}{fitted}", ""),
+        Align::Left => fitted.into_owned() + &" ".repeat(blanks),
+        Align::Right => " ".repeat(blanks) + &fitted,
     }
 }
 

@@ -58,7 +58,7 @@
 //! values unless its connection string sets others, and a pool's connection is pinged every 10 s (sqlx: every 250 ms). A Unix socket needs
 //! neither, and a pooler between the two has sockets of its own.
 //!
-//! A server that is connected and does not answer is given up after 10 s ([`Error::Silent`](crate::Error::Silent)), or 10 s after the
+//! A server that is connected and does not answer is given up after 10 s ([`Error::Silent`]), or 10 s after the
 //! end of a wait; with [`Wait::Forever`] it is never given up.
 
 mod guard;
@@ -141,7 +141,7 @@ const SHOWN: usize = 200;
 /// ```
 ///
 /// A statement that locks a name has it in a comment, so it is in `pg_stat_activity.query` of the holder and of those who
-/// wait, and in the server's log of a long wait; locktop shows it. The comment of [`Locks::elect`](super::Locks::elect) begins with
+/// wait, and in the server's log of a long wait; locktop shows it. The comment of [`Locks::elect`] begins with
 /// `lead` instead of `lock`, by which locktop recognizes an election. There is no comment for a name of more than 200 bytes, or with
 /// `/*`, `*/` or a control character. A name must not be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

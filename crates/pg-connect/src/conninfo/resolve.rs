@@ -164,13 +164,13 @@ fn connect_timeout(settings: &Settings) -> Result<Option<Duration>, ConnInfoErro
 
 /// A monitor has to notice within a minute that its server is unreachable, not after the system's two hours.
 fn keepalives(settings: &Settings) -> Result<Keepalives, ConnInfoError> {
+    let are_off = settings.said("keepalives").is_some() && number(settings, "keepalives")?.is_none();
     let seconds =
         |key, default: u64| Ok(Duration::from_secs(number(settings, key)?.map_or(default, u64::from)));
     let probes = TcpKeepalive::new()
         .with_time(seconds("keepalives_idle", 30)?)
         .with_interval(seconds("keepalives_interval", 10)?)
         .with_retries(number(settings, "keepalives_count")?.unwrap_or(3));
-    let are_off = settings.said("keepalives").is_some() && number(settings, "keepalives")?.is_none();
     let user_timeout = number(settings, "tcp_user_timeout")?;
     Ok(Keepalives {
         probes: (!are_off).then_some(probes),

@@ -1,3 +1,5 @@
+use std::sync::OnceLock;
+
 use rustc_hash::FxHashSet;
 
 use super::above::Ground;
@@ -50,7 +52,8 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
     let parties = |cycle: &Vec<usize>| cycle.iter().map(|group| index.party(*group)).collect();
     let cycles = components.cycles.iter().map(parties).collect();
     let waiting = count((0..index.len()).filter(|group| !index.waits(*group).is_empty()).count());
-    WaitGraph { queues, roots, cycles, in_cycles, tree, waiting, index, net, lists }
+    let blocks = vec![OnceLock::new(); index.len()];
+    WaitGraph { queues, roots, cycles, in_cycles, tree, waiting, index, net, lists, blocks }
 }
 
 /// The holders of a lock, and its queue in the inferred order.

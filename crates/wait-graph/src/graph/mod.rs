@@ -22,6 +22,8 @@ mod release;
 mod tests;
 mod tree;
 
+use std::sync::OnceLock;
+
 use locktop_base::Timestamp;
 
 use self::above::Ground;
@@ -224,6 +226,8 @@ pub struct WaitGraph {
     index: Index,
     net: Net,
     lists: Lists,
+    /// [`WaitGraph::blocks`] of each group, once it was asked: a screen asks for the same groups with each frame.
+    blocks: Vec<OnceLock<u32>>,
 }
 
 impl WaitGraph {
@@ -272,7 +276,8 @@ impl WaitGraph {
     /// The number of groups in [`WaitGraph::blocked_by`], without sorting them.
     #[must_use]
     pub fn blocks(&self, party: Party) -> u32 {
-        net::count(self.behind(&[party]).len())
+        let kept = self.index.number(party).and_then(|group| self.blocks.get(group));
+        kept.map_or(0, |kept| *kept.get_or_init(|| net::count(self.behind(&[party]).len())))
     }
 
     fn behind(&self, parties: &[Party]) -> Vec<usize> {

@@ -1,3 +1,5 @@
+use std::cmp::Reverse;
+
 use crate::app::context::Context;
 use crate::app::detail::{ago, consequence, field, fields, heading, listed, party, reasons, words};
 use crate::app::line::{Line, Tone};
@@ -230,7 +232,7 @@ fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec
         return vec![heading("Holds no locks")];
     }
     let waiters = |lock: &Lock| context.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
-    locks.order_by_key(|lock| (usize::MAX - waiters(lock), lock.tag));
+    locks.order_by_cached_key(|lock| (Reverse(waiters(lock)), lock.tag));
     let mut lines = vec![heading(match locks.len() {
         1 => "Holds one lock".to_owned(),
         count => format!("Holds {count} locks"),

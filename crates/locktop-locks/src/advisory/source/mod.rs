@@ -31,7 +31,7 @@ const PING: Duration = Duration::from_secs(10);
 #[cfg(any(feature = "bb8", feature = "deadpool"))]
 const CHECK: Duration = Duration::from_millis(50);
 
-/// Provides connections: a [`ConnInfo`](pg_connect::conninfo::ConnInfo) connects for each lock; with the
+/// Provides connections: a [`ConnInfo`] connects for each lock; with the
 /// feature of its name, a pool of `deadpool`, `bb8` (with TLS: `WithTls`) or `sqlx`.
 pub trait Source: Clone + Send + Sync + 'static {
     /// Its connections.
