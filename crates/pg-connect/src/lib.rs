@@ -20,8 +20,8 @@ pub mod error;
 mod socket;
 mod tls;
 
-pub use connect::diagnose::{message, refusal};
-pub use connect::open::Backoff;
+pub use connect::attempt::Backoff;
+pub use connect::session::{message, refusal};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_postgres::{AsyncMessage, CancelToken, Client};
 
-use super::diagnose::message;
+use super::session::message;
 use super::{Raw, reach};
 use crate::auth_watch::{AuthWatch, Watched};
 use crate::conninfo::{ConnInfo, RequireAuth};

@@ -4,10 +4,9 @@
 //! first packet to the end of the login. TLS is negotiated for each attempt as in libpq, and never used on a Unix
 //! socket.
 
-pub(crate) mod diagnose;
+pub(crate) mod attempt;
 mod listen;
-pub(crate) mod open;
-mod path;
+pub(crate) mod session;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
@@ -21,10 +20,9 @@ use super::conninfo::{ConnInfo, Endpoint, Host, SessionAttrs, SslMode};
 use super::error::ConnectError;
 use super::socket::Socket;
 use super::tls::{Connector, Stage};
-use diagnose::Attempt;
+use attempt::{Attempt, Failure, within};
 pub use listen::{Canceller, Listening, Notification, Notifications, Received, listen};
-use open::{Failure, within};
-pub use path::{SearchPath, local_settings, pin, settings_on_own_path};
+pub use session::{SearchPath, local_settings, pin, settings_on_own_path};
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
@@ -111,7 +109,7 @@ async fn to_endpoint(
     wanted: SessionAttrs,
 ) -> Result<Raw, ConnectError> {
     let mut raw = to_host(info, endpoint).await?;
-    match within(info.connect_timeout, Box::pin(open::check(&mut raw, wanted))).await {
+    match within(info.connect_timeout, Box::pin(session::check(&mut raw, wanted))).await {
         Ok(Ok(())) => Ok(raw),
         Ok(Err(reason)) => Err(ConnectError::WrongSession { place: endpoint.place(), reason }),
         Err(seconds) => Err(ConnectError::Silent { place: endpoint.place(), seconds }),
@@ -175,7 +173,7 @@ async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Raw
             reason: format!("no answer from the name service within {seconds} s"),
         })?;
     let mut addresses: Vec<IpAddr> = addresses
-        .map_err(|error| ConnectError::UnknownHost { host: name.to_owned(), reason: diagnose::io(&error) })?
+        .map_err(|error| ConnectError::UnknownHost { host: name.to_owned(), reason: attempt::io(&error) })?
         .map(|address| address.ip())
         .collect();
     if info.shuffle {

@@ -6,7 +6,6 @@
 mod files;
 mod parameter;
 mod parse;
-mod require_auth;
 mod resolve;
 pub(crate) mod settings;
 #[cfg(test)]
@@ -19,8 +18,8 @@ use std::time::Duration;
 
 use crate::error::ConnInfoError;
 
+pub(super) use parameter::{AuthMethod, RequireAuth};
 pub use parameter::{is_nearly, nearest};
-pub(super) use require_auth::{AuthMethod, RequireAuth};
 pub use resolve::{has_password, is_connection_string};
 use settings::Settings;
 pub use settings::{Flags, PasswordOrigin, Secret, Sources};

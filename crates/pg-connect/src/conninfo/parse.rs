@@ -1,6 +1,7 @@
 //! libpq's connection strings, read and written: `host=db port=5432` and `postgresql://user@host:port/dbname?key=value`.
 
 use super::ConnInfo;
+use super::parameter::{PARAMETERS, Rule};
 use super::settings::{Origin, Secret};
 use crate::error::ConnInfoError;
 
@@ -221,23 +222,6 @@ impl Scanner {
     }
 }
 
-/// The defaults that do not depend on another setting or on this process: a child process may have other variables.
-const DEFAULTS: [(&str, &str); 13] = [
-    ("host", ""),
-    ("hostaddr", ""),
-    ("port", ""),
-    ("sslsni", "1"),
-    ("sslcertmode", "allow"),
-    ("channel_binding", "prefer"),
-    ("target_session_attrs", "any"),
-    ("load_balance_hosts", "disable"),
-    ("keepalives", "1"),
-    ("keepalives_idle", "30"),
-    ("keepalives_interval", "10"),
-    ("keepalives_count", "3"),
-    ("connect_timeout", "10"),
-];
-
 impl ConnInfo {
     /// A key=value string with all settings, **passwords included**: for a pipe, never for a command line or a log.
     /// Passwords from a password file are not included; that file is read again.
@@ -257,8 +241,10 @@ impl ConnInfo {
                 settings.set(key, value.to_owned(), Origin::Target);
             }
         }
-        for (key, value) in DEFAULTS {
-            settings.add(key, value.to_owned(), Origin::Target);
+        for parameter in PARAMETERS {
+            if let Rule::FixedDefault(value) = parameter.rule {
+                settings.add(parameter.key, value.to_owned(), Origin::Target);
+            }
         }
         let quoted = |value: &str| value.replace('\\', "\\\\").replace('\'', "\\'");
         // What a service set is among the others.

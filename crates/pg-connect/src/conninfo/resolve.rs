@@ -5,8 +5,7 @@ use socket2::TcpKeepalive;
 use tokio_postgres::config::ChannelBinding;
 
 use super::files::PasswordFile;
-use super::parameter::{self, CHANNEL_BINDING, LOAD_BALANCE, PARAMETERS, Rule};
-use super::require_auth::RequireAuth;
+use super::parameter::{self, CHANNEL_BINDING, LOAD_BALANCE, PARAMETERS, RequireAuth, Rule};
 use super::settings::{
     Flags, Given, Origin, PasswordOrigin, Secret, Settings, Sources, choice, invalid, unsupported,
 };

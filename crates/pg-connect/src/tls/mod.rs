@@ -6,7 +6,6 @@
 
 mod certificate;
 mod chain;
-mod name;
 mod settings;
 mod verify;
 
