@@ -60,13 +60,12 @@ fn every_file_imports_from_above_only() {
 
 /// The files with code for one operating system. Each has another way, or does without, on other systems; `packaging/checks.sh darwin`
 /// compiles them for macOS.
-const KNOW_THE_SYSTEM: [&str; 10] = [
+const KNOW_THE_SYSTEM: [&str; 9] = [
     "crates/glibc-malloc/src/lib.rs",
     "crates/locktop-base/src/clock.rs",
     "crates/locktop-lab/src/postgres/cache.rs",
-    "crates/locktop-lab/src/postgres/fetch.rs",
+    "crates/locktop-lab/src/postgres/find.rs",
     "crates/locktop-lab/src/process.rs",
-    "crates/locktop-lab/src/programs.rs",
     "crates/pg-connect/src/socket.rs",
     "src/cli/run/lock.rs",
     "src/cli/run/worker.rs",

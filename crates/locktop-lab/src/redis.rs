@@ -13,25 +13,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::process::{LaunchError, SHELL, Server, is_plain};
-use crate::programs;
-use crate::programs::{is_owned, is_private, owned};
-
-#[derive(Debug, thiserror::Error)]
-pub enum RedisServerError {
-    #[error(
-        "no Redis server program (redis-server or valkey-server) found; install it with `{install}`, or name it in \
-         LOCKTOP_REDIS_SERVER"
-    )]
-    NoProgram { install: String },
-    #[error("LOCKTOP_REDIS_SERVER names {0}, which does not exist")]
-    NoFile(PathBuf),
-    /// Only as root: another user could change the program.
-    #[error("LOCKTOP_REDIS_SERVER names {path}: {reason}")]
-    NotOwned { path: PathBuf, reason: String },
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-}
+use crate::DemoError;
+use crate::process::{self, SHELL, Server, is_owned, is_plain, is_private, owned};
 
 const SOCKET: &str = "redis.sock";
 
@@ -43,7 +26,7 @@ pub struct RedisServer(Server);
 impl RedisServer {
     /// `settings` are more arguments of the server's command line (`["--requirepass", "secret"]`). Returns once the server
     /// answers.
-    pub async fn start(settings: &[&str]) -> Result<Self, RedisServerError> {
+    pub async fn start(settings: &[&str]) -> Result<Self, DemoError> {
         let program = find()?;
         // Nothing is kept on disk, so no orderly shutdown is needed.
         let (directory, mut command) =
@@ -60,7 +43,7 @@ impl RedisServer {
     ///
     /// # Errors
     /// If one of them does not start; then none is left.
-    pub async fn several(count: usize) -> Result<Vec<Self>, RedisServerError> {
+    pub async fn several(count: usize) -> Result<Vec<Self>, DemoError> {
         futures_util::future::try_join_all((0..count).map(|_| Self::start(&[]))).await
     }
 
@@ -85,15 +68,15 @@ impl RedisServer {
     }
 
     /// Kills it with SIGKILL, and returns once it has ended. [`Self::restart`] brings it back, empty.
-    pub async fn kill_hard(&mut self) -> Result<(), RedisServerError> {
-        Ok(self.0.end(Signal::KILL).await?)
+    pub async fn kill_hard(&mut self) -> Result<(), DemoError> {
+        self.0.end(Signal::KILL).await
     }
 
     /// Starts it again on the same socket, empty. A running server is killed first.
-    pub async fn restart(&mut self) -> Result<(), RedisServerError> {
+    pub async fn restart(&mut self) -> Result<(), DemoError> {
         self.kill_hard().await?;
         self.0.start_again(&[SOCKET])?;
-        Ok(self.0.ready(answers).await?)
+        self.0.ready(answers).await
     }
 
     /// Stops its process: it accepts connections, and answers nothing, until [`Self::thaw`].
@@ -105,8 +88,8 @@ impl RedisServer {
         self.0.signal(Signal::CONT);
     }
 
-    pub async fn stop(self) -> Result<(), RedisServerError> {
-        Ok(self.0.stop().await?)
+    pub async fn stop(self) -> Result<(), DemoError> {
+        self.0.stop().await
     }
 }
 
@@ -137,17 +120,31 @@ const DIRECTORIES: [&str; 5] =
     ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/usr/sbin", "/home/linuxbrew/.linuxbrew/bin"];
 
 /// `LOCKTOP_REDIS_SERVER`, or the first program on the search path or in the usual directories.
-pub fn find() -> Result<PathBuf, RedisServerError> {
+pub fn find() -> Result<PathBuf, DemoError> {
     if let Some(named) = env::var_os("LOCKTOP_REDIS_SERVER").filter(|path| !path.is_empty()) {
         let named = PathBuf::from(named);
         if !named.is_file() {
-            return Err(RedisServerError::NoFile(named));
+            return Err(DemoError::Other(format!(
+                "LOCKTOP_REDIS_SERVER names {}, which does not exist",
+                named.display()
+            )));
         }
-        return owned(&named).map_err(|reason| RedisServerError::NotOwned { path: named, reason });
+        // Only as root: another user could change the program.
+        return owned(&named).map_err(|reason| {
+            DemoError::Other(format!("LOCKTOP_REDIS_SERVER names {}: {reason}", named.display()))
+        });
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let directories = || env::split_paths(&path).chain(DIRECTORIES.iter().map(PathBuf::from));
-    search(directories).ok_or_else(|| RedisServerError::NoProgram { install: programs::redis() })
+    search(directories).ok_or_else(no_program)
+}
+
+fn no_program() -> DemoError {
+    DemoError::Other(format!(
+        "no Redis server program (redis-server or valkey-server) found; install it with `{}`, or name it in \
+         LOCKTOP_REDIS_SERVER",
+        process::install_redis()
+    ))
 }
 
 fn search<I: Iterator<Item = PathBuf>>(directories: impl Fn() -> I) -> Option<PathBuf> {
@@ -173,7 +170,7 @@ mod tests {
 
     #[test]
     fn without_one_the_error_says_how_to_get_it() {
-        let error = RedisServerError::NoProgram { install: programs::redis() }.to_string();
+        let error = no_program().to_string();
         assert!(error.contains("install it with `"), "{error}");
         assert!(error.contains("LOCKTOP_REDIS_SERVER"), "{error}");
     }

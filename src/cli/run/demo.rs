@@ -10,8 +10,8 @@ use crate::clock;
 use crate::config::NamedLock;
 use crate::demo::contest::Contest;
 use crate::demo::scenario::{EXPORT_KEY, PAYOUT_KEY, Scenario};
-use crate::demo::tasks::{Outcome, RunningContests, Summary, TasksError, TasksOptions, child};
-use crate::demo::{DemoOptions, Language};
+use crate::demo::tasks::{Outcome, RunningContests, Summary, TasksOptions, child};
+use crate::demo::{DemoError, DemoOptions, Language};
 use crate::model::lock_key::LockKey;
 use crate::redis::RedisUrl;
 use crate::runtime::signals;
@@ -257,7 +257,7 @@ async fn run_to_end(
 }
 
 /// Returns when all goals are reached; never if there are none.
-async fn reach(contests: &RunningContests, goals: &[Goal]) -> Result<(), TasksError> {
+async fn reach(contests: &RunningContests, goals: &[Goal]) -> Result<(), DemoError> {
     if goals.is_empty() {
         std::future::pending::<()>().await;
     }
@@ -271,7 +271,7 @@ async fn reach(contests: &RunningContests, goals: &[Goal]) -> Result<(), TasksEr
 }
 
 /// Prints the progress to a terminal. Returns only on an error.
-async fn tell(contests: &RunningContests, duration: Duration) -> Result<(), TasksError> {
+async fn tell(contests: &RunningContests, duration: Duration) -> Result<(), DemoError> {
     if !io::stderr().is_terminal() {
         return std::future::pending().await;
     }

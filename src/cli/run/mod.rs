@@ -32,7 +32,6 @@ use crate::text;
 use crate::wire::check::Status;
 use locktop_base::file::FileError;
 use locktop_lab::DemoError;
-use locktop_lab::tasks::TasksError;
 use pg_connect::connect::{Connection, connect, pin};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
@@ -76,7 +75,7 @@ macro_rules! failures {
 }
 
 failures! {
-    ConnectError DemoError NotThere OnceError OpenError ReplayError TasksError crate::locks::Error serde_json::Error
+    ConnectError DemoError NotThere OnceError OpenError ReplayError crate::locks::Error serde_json::Error
 }
 
 impl From<FileError> for Failure {

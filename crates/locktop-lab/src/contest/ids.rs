@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Error};
 use super::runner::{Report, Runner, SessionWork};
 use super::tally::{ContestOutcome, Tally, count, tally};
 use super::{Contest, Environment, Rules, lock};
-use crate::workers::TasksError;
+use crate::DemoError;
 use locktop_locks::Error as LockError;
 use locktop_tasks::snowflake::{Generator, Snowflake, SnowflakeError};
 
@@ -61,9 +61,10 @@ struct Ids {
     counts: Mutex<Counts>,
 }
 
-pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
-    let refused =
-        |error: SnowflakeError| TasksError::Server { what: "id generators", message: error.to_string() };
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, DemoError> {
+    let refused = |error: SnowflakeError| {
+        DemoError::Other(format!("the server refuses a request of the demo (id generators): {error}"))
+    };
     let mut generators = Vec::new();
     for worker in 1..=WORKERS {
         let mut generator = Generator::new(worker).map_err(refused)?;

@@ -15,10 +15,11 @@ use tokio_postgres::{Client, Error};
 use super::faults::FaultPlan;
 use super::runner::{Report, Runner};
 use super::tally::{ContestOutcome, Tally, count, numbers, tally};
-use super::{Contest, Environment, PAUSE, Rules};
+use super::{Contest, Environment, PAUSE, Rules, failed};
+use crate::DemoError;
 use crate::OpenQuestion;
 use crate::scenario::SCHEMA;
-use crate::workers::{TasksError, WorkerConfig, WorkerRole};
+use crate::workers::{WorkerConfig, WorkerRole};
 
 tally! {
     workers leases acquired renewed released lost taken_over overlaps tokens_back writes
@@ -68,8 +69,8 @@ fn tables(environment: &Environment) -> String {
 #[derive(Debug)]
 struct Leases;
 
-pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
-    client.batch_execute(&tables(environment)).await.map_err(TasksError::server("the terms of leases"))?;
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, DemoError> {
+    client.batch_execute(&tables(environment)).await.map_err(DemoError::server("the terms of leases"))?;
     let view = format!("{}.leases", environment.schema.quoted());
     let is_taken_over = format!(
         "EXISTS (SELECT FROM {SCHEMA}.lease_terms a JOIN {SCHEMA}.lease_terms b USING (lease)
@@ -247,15 +248,18 @@ impl Node {
 
     /// Writes a row that only the holder may write; returns whether the operator has a question open.
     async fn write(&self, client: &mut Client, id: i32, lease: &Lease) -> Result<bool, LockError> {
-        let transaction = client.transaction().await.map_err(failed)?;
+        let transaction = client.transaction().await.map_err(failed("a row of the holder"))?;
         lease.fence(&transaction).await?;
         let sql = format!(
             "INSERT INTO {SCHEMA}.lease_writes (lease, token, worker) VALUES ($1, $2, $3)
              RETURNING (SELECT q.is_open FROM {SCHEMA}.lease_question q)"
         );
-        let row = transaction.query_one(&sql, &[&id, &lease.token(), &self.name]).await.map_err(failed)?;
-        let is_open = row.try_get(0).map_err(failed)?;
-        transaction.commit().await.map_err(failed)?;
+        let row = transaction
+            .query_one(&sql, &[&id, &lease.token(), &self.name])
+            .await
+            .map_err(failed("a row of the holder"))?;
+        let is_open = row.try_get(0).map_err(failed("a row of the holder"))?;
+        transaction.commit().await.map_err(failed("a row of the holder"))?;
         Ok(is_open)
     }
 
@@ -263,11 +267,10 @@ impl Node {
         let sql = format!(
             "INSERT INTO {SCHEMA}.lease_losses (token, worker, tried, refused) VALUES ($1, $2, $3, $4)"
         );
-        client.execute(&sql, &[&token, &self.name, &tried, &refused]).await.map(drop).map_err(failed)
+        client
+            .execute(&sql, &[&token, &self.name, &tried, &refused])
+            .await
+            .map(drop)
+            .map_err(failed("a row of the holder"))
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: tokio_postgres::Error) -> LockError {
-    LockError::Disconnected { what: "a row of the holder".to_owned(), reason: error.to_string() }
 }

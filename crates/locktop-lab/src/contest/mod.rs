@@ -35,8 +35,10 @@ use futures_util::future::BoxFuture;
 use strum::{IntoStaticStr, VariantArray};
 use tokio_postgres::{Client, Error};
 
-use super::workers::{Plan, TasksError, WorkerConfig, WorkerRole};
+use super::workers::{Plan, WorkerConfig, WorkerRole};
 use super::{Language, OpenQuestion};
+use crate::DemoError;
+use locktop_locks::Error as LockError;
 use locktop_tasks::schema::SchemaName;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
@@ -205,6 +207,11 @@ impl<R: Rules> AnyRules for R {
     }
 }
 
+/// For `map_err`: the error of a statement that is not one of the library's.
+fn failed(what: &'static str) -> impl FnOnce(Error) -> LockError {
+    move |error| LockError::Disconnected { what: what.to_owned(), reason: error.to_string() }
+}
+
 /// Also returns the data if a task panicked while it held the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -243,11 +250,7 @@ impl Contest {
         }
     }
 
-    pub(super) async fn begin(
-        self,
-        environment: &Environment,
-        client: &Client,
-    ) -> Result<Runner, TasksError> {
+    pub(super) async fn begin(self, environment: &Environment, client: &Client) -> Result<Runner, DemoError> {
         match self {
             Self::Leases => leases::begin(environment, client).await,
             Self::RateLimit => Ok(rate_limit::begin(environment)),

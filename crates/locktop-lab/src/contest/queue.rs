@@ -20,8 +20,9 @@ use super::faults::{Fault, FaultPlan};
 use super::runner::{Report, Runner};
 use super::tally::{ContestOutcome, Tally, count, numbers, tally};
 use super::{Contest, Environment, Rules};
+use crate::DemoError;
 use crate::scenario::SCHEMA;
-use crate::workers::{TasksError, WorkerConfig, WorkerRole, witnessed};
+use crate::workers::{WorkerConfig, WorkerRole, witnessed};
 
 tally! {
     workers added pending processing completed failed runs overlapping_runs done_again requeued gave_up
@@ -58,9 +59,9 @@ struct Queue {
     added: Arc<AtomicU64>,
 }
 
-pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, DemoError> {
     let tables = TABLES.replace('@', SCHEMA).replace('#', &environment.schema.quoted());
-    client.batch_execute(&tables).await.map_err(TasksError::server("the runs of items"))?;
+    client.batch_execute(&tables).await.map_err(DemoError::server("the runs of items"))?;
     let table = format!("{}.task_queue", environment.schema.quoted());
     let faults = FaultPlan {
         targets: format!(
@@ -320,9 +321,5 @@ async fn delete_old(environment: &Environment, client: &Client) -> Result<(), Lo
         "DELETE FROM {schema}.task_queue WHERE status IN ('completed', 'failed') AND completed_at {old};
          DELETE FROM {SCHEMA}.queue_runs WHERE last {old}; DELETE FROM {SCHEMA}.queue_finishes WHERE at {old}"
     );
-    let failed = |error: tokio_postgres::Error| LockError::Disconnected {
-        what: "task_queue".to_owned(),
-        reason: error.to_string(),
-    };
-    client.batch_execute(&sql).await.map_err(failed)
+    client.batch_execute(&sql).await.map_err(super::failed("task_queue"))
 }

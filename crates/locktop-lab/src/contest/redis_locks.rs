@@ -20,9 +20,10 @@ use super::faults::FaultPlan;
 use super::runner::{Report, Runner};
 use super::tally::{ContestOutcome, Tally, count, numbers, tally};
 use super::{Contest, Environment, PAUSE, Rules};
-use crate::redis::{RedisServer, RedisServerError};
+use crate::DemoError;
+use crate::redis::RedisServer;
 use crate::scenario::SCHEMA;
-use crate::workers::{TasksError, WorkerConfig, WorkerRole};
+use crate::workers::{WorkerConfig, WorkerRole};
 
 tally! {
     workers servers acquired taken no_quorum lost overlaps submissions double_submissions resource_uses
@@ -45,10 +46,10 @@ const TABLES: &str =
      CREATE TABLE @.redis_refusals (
          worker text, reason text, times bigint NOT NULL DEFAULT 1, PRIMARY KEY (worker, reason))";
 
-pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, DemoError> {
     let servers = Servers::start().await?;
     let tables = TABLES.replace('@', SCHEMA);
-    client.batch_execute(&tables).await.map_err(TasksError::server("the holders of locks"))?;
+    client.batch_execute(&tables).await.map_err(DemoError::server("the holders of locks"))?;
     let faults = FaultPlan {
         // Locks that another client is going to want.
         targets: format!(
@@ -132,7 +133,7 @@ struct Servers {
 }
 
 impl Servers {
-    async fn start() -> Result<Self, RedisServerError> {
+    async fn start() -> Result<Self, DemoError> {
         let servers = RedisServer::several(SERVERS).await?;
         let urls = servers.iter().map(RedisServer::url).collect();
         let running = Mutex::new(servers);

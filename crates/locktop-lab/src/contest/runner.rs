@@ -11,7 +11,8 @@ use tokio_postgres::{Client, Error};
 
 use super::faults::{FaultPlan, FaultRecord, FaultState, inject_faults, wake_all};
 use super::{AnyRules, ContestOutcome, Environment, PAUSE, Rules, count, lock};
-use crate::workers::{TasksError, WorkerPool, WorkerRole};
+use crate::DemoError;
+use crate::workers::{WorkerPool, WorkerRole};
 use locktop_base::clock;
 use locktop_locks::Error as LockError;
 use pg_connect::connect::connect;
@@ -110,11 +111,11 @@ impl Runner {
         role: WorkerRole,
         count: usize,
         faults: FaultPlan,
-    ) -> Result<Self, TasksError> {
+    ) -> Result<Self, DemoError> {
         let mut config = environment.config.clone();
         (config.worker, config.role) = (name.to_owned(), role);
         let mut pool = WorkerPool::new(environment.options.program.clone(), config, count);
-        pool.fill()?;
+        pool.fill().map_err(DemoError::cannot("start a worker process"))?;
         let state = Arc::new(FaultState {
             info: environment.info.clone().with_application_name(&format!("locktop demo {name}s")),
             seed: environment.options.seed,

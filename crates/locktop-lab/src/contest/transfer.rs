@@ -6,8 +6,8 @@ use tokio_postgres::{Client, Error};
 
 use super::runner::{Report, Runner, SessionWork};
 use super::tally::{ContestOutcome, Tally, count, tally};
-use super::{Contest, Environment, Rules, lock};
-use crate::workers::TasksError;
+use super::{Contest, Environment, Rules, failed, lock};
+use crate::DemoError;
 use locktop_locks::Error as LockError;
 use locktop_locks::call::{Parameter, column, row};
 use locktop_tasks::schema::SchemaName;
@@ -70,19 +70,19 @@ struct Transfers {
 #[expect(clippy::cast_possible_wrap, reason = "there are ten")]
 const EXPECTED: i64 = START * ACCOUNTS as i64;
 
-pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, TasksError> {
+pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, DemoError> {
     let sql = format!(
         "INSERT INTO {}.accounts (username, balance)
          SELECT 'customer ' || n, {START} / 100.0 FROM generate_series(1, {ACCOUNTS}) n RETURNING id",
         environment.schema.quoted()
     );
-    let rows = client.query(&sql, &[]).await.map_err(TasksError::server("its accounts"))?;
+    let rows = client.query(&sql, &[]).await.map_err(DemoError::server("its accounts"))?;
     let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>();
     let sessions = if environment.options.headless { SESSIONS } else { SHOWN };
     let work = Transfers {
         sessions,
         schema: environment.schema.clone(),
-        ids: ids.map_err(TasksError::server("its accounts"))?,
+        ids: ids.map_err(DemoError::server("its accounts"))?,
         counts: Mutex::new(Counts { balances: [START; ACCOUNTS], ..Counts::default() }),
     };
     Ok(Runner::sessions(environment, work, sessions + 1))
@@ -118,9 +118,8 @@ impl Transfers {
 
     /// Checks that all the money is there, in the snapshot of one statement.
     async fn audit(&self, client: &Client) -> Result<(), LockError> {
-        let lost =
-            |error: Error| LockError::Disconnected { what: "accounts".to_owned(), reason: error.to_string() };
-        let cents: i64 = self.read(client).await.map_err(lost)?.iter().map(|(_, cents)| cents).sum();
+        let now = self.read(client).await.map_err(failed("accounts"))?;
+        let cents: i64 = now.iter().map(|(_, cents)| cents).sum();
         let mut counts = lock(&self.counts);
         counts.numbers.audits += 1;
         counts.numbers.wrong_audits += u64::from(cents != EXPECTED);

@@ -9,9 +9,9 @@ use std::{env, io};
 
 use locktop_base::file::{How, open};
 
-use super::EmbeddedError;
-use crate::process::is_plain;
-use crate::programs::{is_private, owned};
+use super::bad_directory;
+use crate::DemoError;
+use crate::process::{is_plain, is_private, owned};
 
 /// `$XDG_CACHE_HOME/locktop`, by default `~/.cache/locktop`.
 ///
@@ -19,76 +19,64 @@ use crate::programs::{is_private, owned};
 /// of `$XDG_CACHE_HOME/locktop`, `~/.cache/locktop` and `/var/cache/locktop` that this user can reach and only root can
 /// change.
 #[derive(Debug, Clone)]
-pub struct Cache {
-    root: PathBuf,
+pub(super) struct Cache {
+    pub(super) root: PathBuf,
 }
 
 impl Cache {
-    /// Finds the directory, and creates it if necessary.
-    ///
-    /// # Errors
-    /// If none of the directories can be used, with the reason for the last one.
-    pub fn locate() -> Result<Self, EmbeddedError> {
-        Self::for_account(Account::detect()?)
-    }
-
-    pub(super) fn for_account(account: Account) -> Result<Self, EmbeddedError> {
+    /// Finds the directory, and creates it if necessary. The error is the reason for the last one of several.
+    pub(super) fn for_account(account: Account) -> Result<Self, DemoError> {
         let mut last = None;
         for root in candidates() {
             let Some(existing) = root.ancestors().find(|path| path.exists()) else { continue };
             // Everything created below it belongs to root.
             if let Err(reason) = owned(existing) {
-                last = Some(EmbeddedError::BadDirectory { path: root, reason });
+                last = Some(bad_directory(&root, &reason));
                 continue;
             }
             if !account.can_reach(existing) {
                 continue;
             }
-            match make(&root).and_then(|()| {
-                owned(&root).map_err(|reason| EmbeddedError::BadDirectory { path: root.clone(), reason })
-            }) {
+            match make(&root).and_then(|()| owned(&root).map_err(|reason| bad_directory(&root, &reason))) {
                 // From here on without links, which others could redirect.
                 Ok(root) if account.can_reach(&root) => return Ok(Self { root }),
                 Ok(_) => {}
                 Err(error) => last = Some(error),
             }
         }
-        Err(last.unwrap_or_else(|| EmbeddedError::BadDirectory {
-            path: PathBuf::from("~/.cache"),
-            reason:
-                "the user that runs the server cannot access it; set XDG_CACHE_HOME to a directory that this user can access"
-                    .to_owned(),
+        Err(last.unwrap_or_else(|| {
+            let reason = "the user that runs the server cannot access it; set XDG_CACHE_HOME to a directory that this user can access";
+            bad_directory(Path::new("~/.cache"), reason)
         }))
     }
 
-    #[must_use]
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// The directory of the programs of a major version, once downloaded: in `bin`, `lib` and `share`.
-    #[must_use]
-    pub fn server(&self, major: u32) -> PathBuf {
-        self.root.join("postgres").join(major.to_string())
-    }
-
-    /// Runs `work` while no other process does so under this name.
-    pub(super) fn locked<T>(
+    /// The directory `kind/name`. The first time `make` makes it, in a new directory next to it, and returns the part of that
+    /// to be moved there, so that it is either complete or absent.
+    pub(super) fn once(
         &self,
+        kind: &str,
         name: &str,
-        work: impl FnOnce() -> Result<T, EmbeddedError>,
-    ) -> Result<T, EmbeddedError> {
-        let path = self.root.join(format!("{name}.lock"));
-        let open = open(&path, How::Write).map_err(io::Error::from);
-        let file = open.map_err(EmbeddedError::file("create", &path))?;
-        file.lock().map_err(EmbeddedError::file("lock", &path))?;
-        work()
-    }
-
-    pub(super) fn directory(&self, name: &str) -> Result<PathBuf, EmbeddedError> {
-        let path = self.root.join(name);
-        make(&path)?;
-        Ok(path)
+        begins: impl FnOnce(&Path),
+        make: impl FnOnce(&Path) -> Result<PathBuf, DemoError>,
+    ) -> Result<PathBuf, DemoError> {
+        let parent = self.root.join(kind);
+        self::make(&parent)?;
+        let place = parent.join(name);
+        if place.is_dir() {
+            return Ok(place);
+        }
+        let path = self.root.join(format!("{kind}-{name}.lock"));
+        let lock = open(&path, How::Write).map_err(io::Error::from);
+        let lock = lock.map_err(DemoError::file("create", &path))?;
+        lock.lock().map_err(DemoError::file("lock", &path))?;
+        // Another process may have made it while this one waited for the lock.
+        if !place.is_dir() {
+            begins(&place);
+            let work = tempfile::Builder::new().prefix(&format!(".{kind}-")).tempdir_in(&parent);
+            let work = work.map_err(DemoError::file("create a directory in", &parent))?;
+            fs::rename(make(work.path())?, &place).map_err(DemoError::file("create", &place))?;
+        }
+        Ok(place)
     }
 }
 
@@ -104,17 +92,16 @@ fn candidates() -> Vec<PathBuf> {
 }
 
 /// Creates a directory that others may pass through, if it does not exist: the server may run as another user.
-fn make(path: &Path) -> Result<(), EmbeddedError> {
+fn make(path: &Path) -> Result<(), DemoError> {
     if !path.is_dir() {
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)
             .create(path)
-            .map_err(EmbeddedError::file("create", path))?;
-        fs::set_permissions(path, Permissions::from_mode(0o755))
-            .map_err(EmbeddedError::file("open", path))?;
+            .map_err(DemoError::file("create", path))?;
+        fs::set_permissions(path, Permissions::from_mode(0o755)).map_err(DemoError::file("open", path))?;
     }
-    tempfile::tempfile_in(path).map(drop).map_err(EmbeddedError::file("write to", path))
+    tempfile::tempfile_in(path).map(drop).map_err(DemoError::file("write to", path))
 }
 
 /// A memory file system. A data directory is a thousand small files, and copying them here takes a tenth of the time.
@@ -157,17 +144,19 @@ pub(super) enum Account {
 }
 
 impl Account {
-    pub(super) fn detect() -> Result<Self, EmbeddedError> {
+    pub(super) fn detect() -> Result<Self, DemoError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Own);
         }
         let users = Path::new("/etc/passwd");
-        let text = fs::read_to_string(users).map_err(EmbeddedError::file("read", users))?;
+        let text = fs::read_to_string(users).map_err(DemoError::file("read", users))?;
         ["postgres", "nobody"]
             .into_iter()
             .find_map(|name| lookup(&text, name))
             .map(|(uid, gid)| Self::Other { uid, gid })
-            .ok_or(EmbeddedError::NoAccount)
+            .ok_or_else(|| {
+                DemoError::Other("PostgreSQL does not run as root, and the users `postgres` and `nobody` do not exist: run locktop as another user".to_owned())
+            })
     }
 
     pub(super) fn uid(self) -> u32 {
@@ -207,10 +196,10 @@ impl Account {
         })
     }
 
-    pub(super) fn own(self, path: &Path) -> Result<(), EmbeddedError> {
+    pub(super) fn own(self, path: &Path) -> Result<(), DemoError> {
         let Self::Other { uid, gid } = self else { return Ok(()) };
         std::os::unix::fs::chown(path, Some(uid), Some(gid))
-            .map_err(EmbeddedError::file("change the owner of", path))
+            .map_err(DemoError::file("change the owner of", path))
     }
 }
 

@@ -1,9 +1,9 @@
 use futures_util::{StreamExt, stream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::ScenarioError;
-use super::running::{Blocker, Release, Running, Timing, Wait};
 use super::scratch::{ScratchSchema, Session};
+use super::{Blocker, Release, Running, Timing, Wait};
+use crate::DemoError;
 
 const AT_ONCE: usize = 16;
 /// Connections needed in addition to the waiters: the schema's own, the holders, and observers.
@@ -40,17 +40,16 @@ impl AdvisoryContention {
     ///
     /// # Errors
     /// If the server has too few connections (see [`Self::settings`]) or refuses a statement.
-    pub async fn start(self, scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+    pub async fn start(self, scratch: &ScratchSchema) -> Result<Running, DemoError> {
         allow_open_files(self.waiters + LOCK_HOLDERS + SPARE);
         let mut running = Running::new(scratch);
         let holder = if self.in_transaction {
             running.begin("scheduler-1", "SELECT pg_advisory_xact_lock(1)").await?
         } else {
-            running.open("scheduler-1").await?
-        };
-        if !self.in_transaction {
+            let holder = running.open("scheduler-1").await?;
             holder.run("SELECT pg_advisory_lock(1)").await?;
-        }
+            holder
+        };
         running.facts.roots.push(Blocker::Backend(holder.pid));
         for keeper in 0..LOCK_HOLDERS.min(self.locks) {
             let session = running.open(&format!("keeper-{}", keeper + 1)).await?;
@@ -70,12 +69,12 @@ impl AdvisoryContention {
         scratch: &ScratchSchema,
         running: &mut Running,
         holder: &Session,
-    ) -> Result<(), ScenarioError> {
+    ) -> Result<(), DemoError> {
         let mut arrivals = stream::iter(0..self.waiters)
             .map(async |number| {
                 let session = scratch.session(&format!("worker-{}", number + 1)).await?;
                 let task = session.send("SELECT pg_advisory_lock(1)");
-                Ok::<_, ScenarioError>((session, task))
+                Ok::<_, DemoError>((session, task))
             })
             .buffer_unordered(AT_ONCE);
         let mut pids = Vec::with_capacity(self.waiters);
@@ -114,7 +113,7 @@ pub const PAYOUT_KEY: (i32, i32) = (CLASS, 2);
 const WAITERS: [&str; 2] = ["export-1", "export-2"];
 
 /// An idle session holds an advisory lock, and two others wait for it.
-pub(super) async fn session_lock(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+pub(super) async fn session_lock(scratch: &ScratchSchema) -> Result<Running, DemoError> {
     let lock = format!("SELECT pg_advisory_lock({}, {})", EXPORT_KEY.0, EXPORT_KEY.1);
     let mut running = Running::new(scratch);
     running.release = Release::End;
@@ -125,8 +124,7 @@ pub(super) async fn session_lock(scratch: &ScratchSchema) -> Result<Running, Sce
     let mut ahead = Vec::new();
     for name in WAITERS {
         let session = running.waiter(name, &lock).await?;
-        let wait = Wait { waiter: session.pid, holders: vec![root.clone()], ahead: Some(ahead.clone()) };
-        running.facts.waits.push(wait);
+        running.facts.wait_for(session.pid, vec![root.clone()], ahead.clone());
         ahead.push(session.pid);
     }
     Ok(running)
@@ -152,13 +150,12 @@ const ROW_WAITERS: [&str; 12] = [
 const ADVISORY: usize = 5;
 
 /// Twelve sessions, each waiting for the one before, below a transaction that was left open.
-pub(super) async fn chain(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
+pub(super) async fn chain(scratch: &ScratchSchema, timing: Timing) -> Result<Running, DemoError> {
     let table = "CREATE TABLE accounts (id int PRIMARY KEY, balance numeric NOT NULL) WITH (fillfactor = 50);
         INSERT INTO accounts SELECT id, 1000 FROM generate_series(1, 20) id";
     let mut running = Running::with_table(scratch, "accounts", table).await?;
     running.release = Release::Commit;
-    let root = running.begin("psql-anna", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
-    running.facts.roots.push(Blocker::Backend(root.pid));
+    let root = running.root("psql-anna", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
     let lock_payout = format!("SELECT pg_advisory_xact_lock({}, {})", PAYOUT_KEY.0, PAYOUT_KEY.1);
     let mut before = root;
     for (index, name) in ROW_WAITERS.into_iter().enumerate() {
@@ -183,7 +180,7 @@ pub(super) async fn chain(scratch: &ScratchSchema, timing: Timing) -> Result<Run
 }
 
 /// Two sessions that wait for each other, until the server's deadlock check aborts one of them.
-pub(super) async fn deadlock(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
+pub(super) async fn deadlock(scratch: &ScratchSchema, timing: Timing) -> Result<Running, DemoError> {
     let table = "CREATE TABLE stock (sku text PRIMARY KEY, reserved int NOT NULL);
         INSERT INTO stock VALUES ('A-100', 0), ('B-200', 0)";
     let mut running = Running::with_table(scratch, "stock", table).await?;
@@ -213,17 +210,15 @@ pub(super) async fn deadlock(scratch: &ScratchSchema, timing: Timing) -> Result<
 /// For each row: one session has changed it, the second waits for the first one's transaction and meanwhile holds the
 /// row's tuple lock, and the third waits for that tuple lock. No session waits for one at the other row, although the
 /// tuple locks differ only in the row's location.
-pub(super) async fn tuples(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+pub(super) async fn tuples(scratch: &ScratchSchema) -> Result<Running, DemoError> {
     let table = "CREATE TABLE seats (id int PRIMARY KEY, taken int NOT NULL);
         INSERT INTO seats VALUES (1, 0), (2, 0)";
     let mut running = Running::with_table(scratch, "seats", table).await?;
     for row in [1, 2] {
         let take = format!("UPDATE seats SET taken = taken + 1 WHERE id = {row}");
-        let mut before = running.begin(&format!("booking-{row}a"), &take).await?;
-        running.facts.roots.push(Blocker::Backend(before.pid));
+        let mut before = running.root(&format!("booking-{row}a"), &take).await?;
         for suffix in ["b", "c"] {
-            let session = running.open(&format!("booking-{row}{suffix}")).await?;
-            running.wait(&session, &take).await?;
+            let session = running.waiter(&format!("booking-{row}{suffix}"), &take).await?;
             running.facts.wait(session.pid, before.pid);
             before = session;
         }

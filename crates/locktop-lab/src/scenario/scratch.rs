@@ -4,7 +4,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::{ScenarioError, reason};
+use super::{reason, refused};
+use crate::DemoError;
 use locktop_base::clock;
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
@@ -33,24 +34,24 @@ struct Inner {
 
 impl ScratchSchema {
     /// Connects, and creates the schema if it does not exist.
-    pub async fn open(info: &ConnInfo) -> Result<Self, ScenarioError> {
+    pub async fn open(info: &ConnInfo) -> Result<Self, DemoError> {
         Self::connect(info, Arc::default()).await
     }
 
     /// The same schema over a new connection, if the old one was lost or belongs to another runtime. It still knows every
     /// session that was opened.
-    pub async fn reopen(&self) -> Result<Self, ScenarioError> {
+    pub async fn reopen(&self) -> Result<Self, DemoError> {
         Self::connect(&self.inner.info, Arc::clone(&self.inner.sessions)).await
     }
 
-    async fn connect(info: &ConnInfo, sessions: Arc<Mutex<Vec<Identity>>>) -> Result<Self, ScenarioError> {
-        let control = connect(&info.clone().with_application_name("locktop demo")).await?.client;
+    async fn connect(info: &ConnInfo, sessions: Arc<Mutex<Vec<Identity>>>) -> Result<Self, DemoError> {
+        let control = open(&info.clone().with_application_name("locktop demo")).await?;
         let scratch = Self { inner: Arc::new(Inner { info: info.clone(), control, sessions }) };
         scratch.make_schema().await?;
         Ok(scratch)
     }
 
-    async fn make_schema(&self) -> Result<(), ScenarioError> {
+    async fn make_schema(&self) -> Result<(), DemoError> {
         // The advisory lock keeps two demos from creating it at the same time. Its key is the hash of the schema's name, and it
         // is held for the duration of these statements.
         let make = format!(
@@ -64,48 +65,56 @@ impl ScratchSchema {
              COMMIT; SET search_path TO {SCHEMA}; SET lock_timeout TO '20s'; SET client_min_messages TO warning"
         );
         let outcome = self.inner.control.batch_execute(&make).await;
-        outcome.map_err(|error| ScenarioError::NoSchema { schema: SCHEMA, message: reason(&error) })?;
+        outcome.map_err(|error| {
+            DemoError::Other(format!(
+                "cannot make the schema {SCHEMA}: {}; the demo needs a writable database, and the right to \
+                 create schemas in it (GRANT CREATE ON DATABASE)",
+                reason(&error)
+            ))
+        })?;
         let ours = format!("SELECT obj_description(to_regnamespace('{SCHEMA}'), 'pg_namespace') = '{MARK}'");
         if self.ask(&ours, &[]).await? {
             Ok(())
         } else {
-            Err(ScenarioError::ForeignSchema { schema: SCHEMA })
+            Err(DemoError::Other(format!(
+                "the schema {SCHEMA} exists and was not created by locktop: drop or rename it, or run the demo in another database"
+            )))
         }
     }
 
-    pub(super) async fn session(&self, name: &str) -> Result<Session, ScenarioError> {
+    pub(super) async fn session(&self, name: &str) -> Result<Session, DemoError> {
         self.open_session(self.inner.info.clone().with_application_name(name)).await
     }
 
-    pub(super) async fn session_in(&self, database: &str, name: &str) -> Result<Session, ScenarioError> {
+    pub(super) async fn session_in(&self, database: &str, name: &str) -> Result<Session, DemoError> {
         self.open_session(self.inner.info.clone().with_dbname(database).with_application_name(name)).await
     }
 
-    pub(super) async fn run(&self, statements: &str) -> Result<(), ScenarioError> {
-        self.inner.control.batch_execute(statements).await.map_err(ScenarioError::statement(statements))
+    pub(super) async fn run(&self, statements: &str) -> Result<(), DemoError> {
+        self.inner.control.batch_execute(statements).await.map_err(DemoError::statement(statements))
     }
 
     /// A query that returns yes or no; NULL is no. The parameter, if any, is an `int[]`.
-    pub(super) async fn ask(&self, question: &str, pids: &[i32]) -> Result<bool, ScenarioError> {
+    pub(super) async fn ask(&self, question: &str, pids: &[i32]) -> Result<bool, DemoError> {
         let row = if question.contains("$1") {
             self.inner.control.query_one(question, &[&pids]).await
         } else {
             self.inner.control.query_one(question, &[]).await
         };
         let answer = row.and_then(|row| row.try_get::<_, Option<bool>>(0));
-        Ok(answer.map_err(ScenarioError::statement(question))?.unwrap_or(false))
+        Ok(answer.map_err(DemoError::statement(question))?.unwrap_or(false))
     }
 
-    pub(super) async fn numbers(&self, question: &str, pids: &[i32]) -> Result<Vec<i32>, ScenarioError> {
+    pub(super) async fn numbers(&self, question: &str, pids: &[i32]) -> Result<Vec<i32>, DemoError> {
         let rows = self.inner.control.query(question, &[&pids]).await;
         let answer = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
-        answer.map_err(ScenarioError::statement(question))
+        answer.map_err(DemoError::statement(question))
     }
 
-    pub(super) async fn texts(&self, question: &str) -> Result<Vec<String>, ScenarioError> {
+    pub(super) async fn texts(&self, question: &str) -> Result<Vec<String>, DemoError> {
         let rows = self.inner.control.query(question, &[]).await;
         let answer = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
-        answer.map_err(ScenarioError::statement(question))
+        answer.map_err(DemoError::statement(question))
     }
 
     pub(super) async fn until(
@@ -113,11 +122,11 @@ impl ScratchSchema {
         what: &'static str,
         question: &str,
         pids: &[i32],
-    ) -> Result<(), ScenarioError> {
+    ) -> Result<(), DemoError> {
         let start = clock::monotonic();
         while !self.ask(question, pids).await? {
             if start.elapsed() > TIMEOUT {
-                return Err(ScenarioError::Waited(what));
+                return Err(waited(what));
             }
             tokio::time::sleep(POLL).await;
         }
@@ -125,29 +134,29 @@ impl ScratchSchema {
     }
 
     /// Waits until each of these sessions is in the wait queue of a lock.
-    pub(super) async fn waiting(&self, pids: &[i32]) -> Result<(), ScenarioError> {
+    pub(super) async fn waiting(&self, pids: &[i32]) -> Result<(), DemoError> {
         let question = "SELECT count(DISTINCT pid) = cardinality($1::int[]) FROM pg_locks
                         WHERE NOT granted AND waitstart IS NOT NULL AND pid = ANY ($1::int[])";
         self.until("sessions to wait for a lock", question, pids).await
     }
 
-    async fn open_session(&self, info: ConnInfo) -> Result<Session, ScenarioError> {
+    async fn open_session(&self, info: ConnInfo) -> Result<Session, DemoError> {
         let (session, identity) = Session::open(info, SCHEMA).await?;
         self.sessions().push(identity);
         Ok(session)
     }
 
-    pub(super) async fn cancel(&self, pid: i32) -> Result<(), ScenarioError> {
+    pub(super) async fn cancel(&self, pid: i32) -> Result<(), DemoError> {
         let identity = self.sessions().iter().find(|identity| identity.pid == pid).cloned();
         let Some(Identity { pid, start }) = identity else { return Ok(()) };
         let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
                       WHERE pid = $1 AND backend_start::text = $2";
         let answer = self.inner.control.query(cancel, &[&pid, &start]).await;
-        answer.map(|_| ()).map_err(ScenarioError::statement(cancel))
+        answer.map(|_| ()).map_err(DemoError::statement(cancel))
     }
 
     /// Terminates these sessions (`None`: all that were opened), and returns once they have ended.
-    pub(super) async fn end(&self, pids: Option<&[i32]>) -> Result<(), ScenarioError> {
+    pub(super) async fn end(&self, pids: Option<&[i32]>) -> Result<(), DemoError> {
         let meant = |identity: &Identity| pids.is_none_or(|pids| pids.contains(&identity.pid));
         let (pids, starts): (Vec<_>, Vec<_>) = self
             .sessions()
@@ -162,12 +171,12 @@ impl ScratchSchema {
         let since = clock::monotonic();
         let count = async |question: &str| {
             let row = self.inner.control.query_one(question, &[&pids, &starts]).await;
-            row.and_then(|row| row.try_get::<_, i64>(0)).map_err(ScenarioError::statement(question))
+            row.and_then(|row| row.try_get::<_, i64>(0)).map_err(DemoError::statement(question))
         };
         count(&end).await?;
         while count(&left).await? > 0 {
             if since.elapsed() > TIMEOUT {
-                return Err(ScenarioError::Waited("the demo's sessions to end"));
+                return Err(waited("the demo's sessions to end"));
             }
             tokio::time::sleep(POLL).await;
         }
@@ -179,7 +188,7 @@ impl ScratchSchema {
     ///
     /// # Errors
     /// If the server is unavailable, or another session holds a lock on something in the schema for 20 seconds.
-    pub async fn remove(&self) -> Result<(), ScenarioError> {
+    pub async fn remove(&self) -> Result<(), DemoError> {
         self.end(None).await?;
         self.run(&format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")).await
     }
@@ -187,6 +196,14 @@ impl ScratchSchema {
     fn sessions(&self) -> MutexGuard<'_, Vec<Identity>> {
         self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn open(info: &ConnInfo) -> Result<Client, DemoError> {
+    Ok(connect(info).await.map_err(DemoError::cannot("open a session for the demo"))?.client)
+}
+
+fn waited(what: &str) -> DemoError {
+    DemoError::Other(format!("waited 30 s without success for {what}"))
 }
 
 /// Identifies a backend: a process id alone may have been reused by the time it is used.
@@ -197,7 +214,7 @@ pub(super) struct Identity {
     pub(super) start: String,
 }
 
-pub(super) type Task = JoinHandle<Result<(), ScenarioError>>;
+pub(super) type Task = JoinHandle<Result<(), DemoError>>;
 
 /// A real session. It ends when this and its running statements are dropped, or when its [`super::ScratchSchema`]
 /// terminates it.
@@ -208,28 +225,26 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) async fn open(info: ConnInfo, schema: &str) -> Result<(Self, Identity), ScenarioError> {
-        let client = connect(&info).await?.client;
+    pub(super) async fn open(info: ConnInfo, schema: &str) -> Result<(Self, Identity), DemoError> {
+        let client = self::open(&info).await?;
         // In one round trip, since there may be a thousand sessions.
         let hello = format!(
             "SET search_path TO {schema}, public; SET client_min_messages TO error;
              SELECT pid, backend_start::text FROM pg_stat_get_activity(pg_backend_pid())"
         );
-        let answer = client.simple_query(&hello).await.map_err(ScenarioError::statement(&hello))?;
+        let answer = client.simple_query(&hello).await.map_err(DemoError::statement(&hello))?;
         let row = answer.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => {
                 Some((row.try_get(0).ok()??.parse().ok()?, row.try_get(1).ok()??.to_owned()))
             }
             _ => None,
         });
-        let refused =
-            || ScenarioError::Statement { statement: hello, message: "no row about this session".to_owned() };
-        let (pid, start) = row.ok_or_else(refused)?;
+        let (pid, start) = row.ok_or_else(|| refused(&hello, "no row about this session"))?;
         Ok((Self { pid, client: Arc::new(client) }, Identity { pid, start }))
     }
 
-    pub(super) async fn run(&self, statements: &str) -> Result<(), ScenarioError> {
-        self.client.batch_execute(statements).await.map_err(ScenarioError::statement(statements))
+    pub(super) async fn run(&self, statements: &str) -> Result<(), DemoError> {
+        self.client.batch_execute(statements).await.map_err(DemoError::statement(statements))
     }
 
     pub(super) fn send(&self, statements: impl Into<String>) -> Task {

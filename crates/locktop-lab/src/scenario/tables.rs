@@ -1,9 +1,8 @@
 //! Scenarios of table locks.
 
-use super::ScenarioError;
-use super::running::{Blocker, Release, Running, Timing, Wait};
 use super::scratch::ScratchSchema;
-use super::scratch::Session;
+use super::{Blocker, Release, Running, Timing};
+use crate::DemoError;
 
 /// The sessions after the migration, and their statements. None of them would wait for the report, or for each other.
 const TRAFFIC: [(&str, &str); 8] = [
@@ -18,7 +17,7 @@ const TRAFFIC: [(&str, &str); 8] = [
 ];
 
 /// A migration waits for a long report, and all other sessions for the migration.
-pub(super) async fn convoy(scratch: &ScratchSchema, timing: Timing) -> Result<Running, ScenarioError> {
+pub(super) async fn convoy(scratch: &ScratchSchema, timing: Timing) -> Result<Running, DemoError> {
     let table = "CREATE TABLE orders (id serial PRIMARY KEY, customer int, state text, total numeric);
         INSERT INTO orders (customer, state, total) SELECT n % 40, 'paid', n FROM generate_series(1, 200) n";
     let mut running = Running::with_table(scratch, "orders", table).await?;
@@ -39,8 +38,7 @@ pub(super) async fn convoy(scratch: &ScratchSchema, timing: Timing) -> Result<Ru
     for (name, statement) in TRAFFIC {
         timing.step().await;
         let session = running.waiter(name, statement).await?;
-        let wait = Wait { waiter: session.pid, holders: Vec::new(), ahead: Some(vec![migration.pid]) };
-        running.facts.waits.push(wait);
+        running.facts.wait_for(session.pid, Vec::new(), vec![migration.pid]);
     }
     Ok(running)
 }
@@ -49,36 +47,29 @@ pub(super) async fn convoy(scratch: &ScratchSchema, timing: Timing) -> Result<Ru
 ///
 /// A reader holds a lock, a statement that needs the table exclusively waits for it, and another reader waits only for
 /// that statement: the two readers would not conflict.
-pub(super) async fn ddl(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+pub(super) async fn ddl(scratch: &ScratchSchema) -> Result<Running, DemoError> {
     let mut running = table(scratch, "customers").await?;
-    let reader = running.begin("report-bi", "SELECT count(*) FROM customers").await?;
-    running.facts.roots.push(Blocker::Backend(reader.pid));
+    let reader = running.root("report-bi", "SELECT count(*) FROM customers").await?;
     let migration = running.waiter("deploy-ci", "ALTER TABLE customers ADD COLUMN note text").await?;
     running.facts.wait(migration.pid, reader.pid);
     let late = running.waiter("web-1", "SELECT name FROM customers WHERE id = 1").await?;
-    behind(&mut running, &late, &migration);
+    running.facts.wait_for(late.pid, Vec::new(), vec![migration.pid]);
     Ok(running)
-}
-
-fn behind(running: &mut Running, waiter: &Session, ahead: &Session) {
-    let wait = Wait { waiter: waiter.pid, holders: Vec::new(), ahead: Some(vec![ahead.pid]) };
-    running.facts.waits.push(wait);
 }
 
 /// One session reads a table, another writes to it, both idle in transaction. Creating an index waits only for the
 /// writer.
-pub(super) async fn innocent(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+pub(super) async fn innocent(scratch: &ScratchSchema) -> Result<Running, DemoError> {
     let mut running = table(scratch, "products").await?;
     let reader = running.begin("report-bi", "SELECT count(*) FROM products").await?;
     running.facts.innocent.push(reader.pid);
-    let writer = running.begin("import-cron", "UPDATE products SET name = 'x' WHERE id = 1").await?;
-    running.facts.roots.push(Blocker::Backend(writer.pid));
+    let writer = running.root("import-cron", "UPDATE products SET name = 'x' WHERE id = 1").await?;
     let index = running.waiter("deploy-ci", "CREATE INDEX ON products (name)").await?;
     running.facts.wait(index.pid, writer.pid);
     Ok(running)
 }
 
-async fn table(scratch: &ScratchSchema, name: &str) -> Result<Running, ScenarioError> {
+async fn table(scratch: &ScratchSchema, name: &str) -> Result<Running, DemoError> {
     let make = format!(
         "CREATE TABLE {name} (id int PRIMARY KEY, name text NOT NULL);
          INSERT INTO {name} SELECT id, 'name ' || id FROM generate_series(1, 20) id"
@@ -89,7 +80,7 @@ async fn table(scratch: &ScratchSchema, name: &str) -> Result<Running, ScenarioE
 const GIDS: [&str; 2] = ["invoice_1", "invoice_2"];
 
 /// Two prepared transactions, which belong to no process, block three sessions.
-pub(super) async fn prepared(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+pub(super) async fn prepared(scratch: &ScratchSchema) -> Result<Running, DemoError> {
     let table = "DROP TABLE IF EXISTS invoices;
         CREATE TABLE invoices (id int PRIMARY KEY, paid bool NOT NULL);
         INSERT INTO invoices VALUES (1, false), (2, false)";
@@ -112,13 +103,12 @@ pub(super) async fn prepared(scratch: &ScratchSchema) -> Result<Running, Scenari
     let mut holders = running.facts.roots.clone();
     for (number, root) in (1..).zip(running.facts.roots.clone()) {
         let session = running.waiter("billing", &pay(number)).await?;
-        let wait = Wait { waiter: session.pid, holders: vec![root], ahead: Some(Vec::new()) };
-        running.facts.waits.push(wait);
+        running.facts.wait_for(session.pid, vec![root], Vec::new());
         // It holds the table's lock for writing, and waits for the row.
         holders.push(Blocker::Backend(session.pid));
     }
     let migration = running.waiter("deploy-ci", "ALTER TABLE invoices ADD COLUMN note text").await?;
-    running.facts.waits.push(Wait { waiter: migration.pid, holders, ahead: Some(Vec::new()) });
+    running.facts.wait_for(migration.pid, holders, Vec::new());
     Ok(running)
 }
 
@@ -128,7 +118,7 @@ const EAGER: &str =
     SET max_parallel_workers_per_gather = 3";
 
 /// A parallel query blocks: its workers hold the same lock, and do not count as blockers.
-pub(super) async fn parallel(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+pub(super) async fn parallel(scratch: &ScratchSchema) -> Result<Running, DemoError> {
     let table =
         "CREATE TABLE measurements (id int, filler text) WITH (parallel_workers = 3, fillfactor = 10);
         INSERT INTO measurements SELECT id, repeat('x', 500) FROM generate_series(1, 200) id;
@@ -153,7 +143,7 @@ pub(super) async fn parallel(scratch: &ScratchSchema) -> Result<Running, Scenari
 }
 
 /// A table in another database, with a holder and a waiter: a session that is not connected there sees only numbers.
-pub(super) async fn other_database(scratch: &ScratchSchema) -> Result<Running, ScenarioError> {
+pub(super) async fn other_database(scratch: &ScratchSchema) -> Result<Running, DemoError> {
     let database = scratch.texts("SELECT current_database() || '_other'").await?.concat();
     let quoted = database.replace('"', "\"\"");
     let drop = format!("DROP DATABASE IF EXISTS \"{quoted}\" WITH (FORCE)");

@@ -11,9 +11,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::task::JoinHandle;
 
-use super::ScenarioError;
-use super::scratch::ScratchSchema;
-use super::scratch::Session;
+use super::scratch::{ScratchSchema, Session};
+use crate::DemoError;
 
 #[derive(Debug, Clone, Copy)]
 pub struct TrafficOptions {
@@ -50,7 +49,7 @@ struct Shared {
 }
 
 impl Traffic {
-    pub async fn start(scratch: &ScratchSchema, options: TrafficOptions) -> Result<Self, ScenarioError> {
+    pub async fn start(scratch: &ScratchSchema, options: TrafficOptions) -> Result<Self, DemoError> {
         scratch.run(TABLES).await?;
         let mut traffic = Self { scratch: scratch.clone(), shared: Arc::default(), tasks: Vec::new() };
         let mut seeds = Rng::with_seed(options.seed);
@@ -75,7 +74,7 @@ impl Traffic {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    pub async fn stop(mut self) -> Result<(), ScenarioError> {
+    pub async fn stop(mut self) -> Result<(), DemoError> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.scratch.end(None).await?;
         for task in self.tasks.drain(..) {
@@ -123,7 +122,7 @@ impl TrafficSession {
         }
     }
 
-    async fn transaction(&mut self, gid: &str) -> Result<(), ScenarioError> {
+    async fn transaction(&mut self, gid: &str) -> Result<(), DemoError> {
         self.session.run("BEGIN").await?;
         for _ in 0..=self.random.u64(..5) {
             let statement = statement(&mut self.random);

@@ -3,12 +3,13 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, Error};
 
-use super::{summary, tables};
+use super::{delete_old, summary};
+use crate::DemoError;
 use crate::contest::{
     ContestOutcome, Environment, Fault, FaultPlan, PAUSE, Report, Rules, Runner, TasksOptions,
 };
 use crate::scenario::SCHEMA;
-use crate::workers::{TasksError, WorkerRole};
+use crate::workers::WorkerRole;
 use locktop_base::{Timestamp, clock};
 use locktop_tasks::actor::Actor;
 use locktop_tasks::recovery::{self, Order, Request, RunState, Running, Selection};
@@ -31,7 +32,7 @@ const SHOWN_PACE: u64 = 2;
 #[derive(Debug)]
 struct TaskContest(Environment);
 
-pub(super) fn begin(environment: &Environment) -> Result<Runner, TasksError> {
+pub(super) fn begin(environment: &Environment) -> Result<Runner, DemoError> {
     let (faults, workers) = (faults(environment), environment.options.workers);
     let runner = Runner::new(Arc::new(TaskContest(environment.clone())));
     let mut runner = runner.processes(environment, "worker", WorkerRole::Tasks, workers, faults)?;
@@ -110,10 +111,10 @@ fn faults(environment: &Environment) -> FaultPlan {
 async fn replan(environment: Environment) {
     loop {
         if let Some(client) = environment.connect("planner").await {
-            while tables::replan(&environment, &client).await.is_ok() {
+            while super::replan(&environment, &client).await.is_ok() {
                 if !environment.options.headless {
                     // If this fails, the next statement fails, too.
-                    let _ = tables::delete_old(&client).await;
+                    let _ = delete_old(&client).await;
                 }
                 tokio::time::sleep(REPLAN).await;
             }

@@ -171,11 +171,10 @@ pub(super) async fn found(
         found.extend(numbers(client, &audit).await?);
     }
     found.extend(report.numbers(&KEYS));
-    let counts = WitnessLog::read(client).await?.counts(&report.faults.pauses);
-    (found.runs, found.double_runs, found.woken_runs) = (counts.runs, counts.double_runs, counts.woken_runs);
-    (found.finishes_refused, found.finishes_accepted) = (counts.finishes_refused, counts.finishes_accepted);
+    let (witnessed, example) = WitnessLog::read(client).await?.counts(&report.faults.pauses);
+    found.extend(witnessed);
     let tally = found.tally(NAME);
-    let violations = violations(&tally, counts.example.as_deref(), report.first_error.as_deref());
+    let violations = violations(&tally, example.as_deref(), report.first_error.as_deref());
     Ok(ContestOutcome { tally, violations })
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use crate::contest::PauseInterval;
+use crate::contest::{PauseInterval, count};
 use crate::scenario::SCHEMA;
 use crate::workers::WorkerConfig;
 use interval::{Overlap, Run, overlaps};
@@ -107,16 +107,6 @@ pub(in crate::tasks) struct WitnessLog {
     accepted: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::tasks) struct WitnessCounts {
-    pub(in crate::tasks) runs: u64,
-    pub(in crate::tasks) double_runs: u64,
-    pub(in crate::tasks) woken_runs: u64,
-    pub(in crate::tasks) finishes_refused: u64,
-    pub(in crate::tasks) finishes_accepted: u64,
-    pub(in crate::tasks) example: Option<String>,
-}
-
 /// The outcome of a run that was reported as completed after its task was lost: refused, as it must be, or accepted.
 pub(in crate::tasks) const REFUSED: &str = "refused";
 pub(in crate::tasks) const ACCEPTED: &str = "accepted";
@@ -146,26 +136,27 @@ impl WitnessLog {
         Ok(found)
     }
 
-    pub(in crate::tasks) fn counts(&self, stops: &[PauseInterval]) -> WitnessCounts {
-        let mut counts = WitnessCounts {
-            runs: u64::try_from(self.runs.len()).unwrap_or(u64::MAX),
-            finishes_refused: self.refused,
-            finishes_accepted: self.accepted,
-            ..WitnessCounts::default()
-        };
+    /// The numbers, and two runs that overlapped, in words.
+    pub(in crate::tasks) fn counts(&self, stops: &[PauseInterval]) -> ([(String, u64); 5], Option<String>) {
+        let (mut double_runs, mut woken_runs, mut example) = (0, 0, None);
         for (first, second, met) in overlaps(&self.runs, stops) {
             match met {
                 Overlap::Double => {
-                    counts.double_runs += 1;
-                    if counts.example.is_none() {
-                        counts.example = self.words(first, second);
-                    }
+                    double_runs += 1;
+                    example = example.or_else(|| self.words(first, second));
                 }
-                Overlap::Woken => counts.woken_runs += 1,
+                Overlap::Woken => woken_runs += 1,
                 Overlap::Apart => {}
             }
         }
-        counts
+        let numbers = [
+            ("runs", count(self.runs.len())),
+            ("double_runs", double_runs),
+            ("woken_runs", woken_runs),
+            ("finishes_refused", self.refused),
+            ("finishes_accepted", self.accepted),
+        ];
+        (numbers.map(|(key, number)| (key.to_owned(), number)), example)
     }
 
     fn words(&self, first: usize, second: usize) -> Option<String> {
