@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::parameter;
-use super::parse::is_space;
-use super::settings::{Origin, Secret, Settings, Sources};
+use super::settings::{Origin, Secret, Settings, Sources, is_space};
 use crate::error::ConnInfoError;
 use locktop_base::text;
 

@@ -4,8 +4,7 @@
 
 use tokio_postgres::config::ChannelBinding;
 
-use super::parse::is_space;
-use super::settings::word_of;
+use super::settings::{is_space, word_of};
 
 use Rule::{FixedDefault, Harmless, Refused, Used};
 

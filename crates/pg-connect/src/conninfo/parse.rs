@@ -2,7 +2,7 @@
 
 use super::ConnInfo;
 use super::parameter::{PARAMETERS, Rule};
-use super::settings::{Origin, Secret};
+use super::settings::{Origin, Secret, is_space};
 use crate::error::ConnInfoError;
 
 // `postgresql://user:password@host:port/dbname?key=value`: libpq's URIs.
@@ -141,11 +141,6 @@ pub(super) fn key_values(text: &str) -> Result<Vec<(String, String)>, ConnInfoEr
         }
         settings.push(scanner.setting()?);
     }
-}
-
-/// C's `isspace`: a space of another script does not end a value.
-pub(super) fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}')
 }
 
 struct Scanner {

@@ -201,6 +201,11 @@ pub(super) fn invalid(
     }
 }
 
+/// C's `isspace`: a space of another script does not end a value.
+pub(super) fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}')
+}
+
 /// The words of a parameter, with what each means.
 pub(super) type Words<T> = [(&'static str, T)];
 
