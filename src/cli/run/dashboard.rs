@@ -42,7 +42,7 @@ pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     signals::end_the_screens();
     let info = super::info(&settings)?;
     let target = settings.target.clone().unwrap_or_else(|| info.target());
-    Box::pin(show(&settings, info, target, Note::default())).await
+    Box::pin(show(&settings, info, target, None)).await
 }
 
 pub(super) const ONE_LOOK: &str = "\"locktop snapshot\" prints one snapshot and exits";
@@ -57,11 +57,11 @@ pub(super) fn needs_terminal(instead: &str) -> Result<(), Failure> {
     Err(Failure::Other(format!("{why}; {instead}")))
 }
 
-#[derive(Default)]
-pub(super) struct Note {
-    /// Text after the target in the header, such as "demo".
+/// The demo whose server is shown.
+pub(super) struct Demo {
+    /// Text after the target in the header.
     pub(super) word: Option<String>,
-    /// A suggestion to try first, in one line. Empty for none.
+    /// A suggestion to try first, in one line.
     pub(super) hint: String,
     /// Set while a question is open, during which the demo waits.
     pub(super) question: OpenQuestion,
@@ -72,19 +72,19 @@ pub(super) async fn show(
     settings: &Settings,
     info: ConnInfo,
     target: String,
-    Note { word, hint, question }: Note,
+    demo: Option<Demo>,
 ) -> Result<u8, Failure> {
     let theme = look::theme(settings);
-    // A demo, which has a hint, neither restores nor saves the layout.
-    let remembers = settings.config.remember && hint.is_empty();
+    // A demo neither restores nor saves the layout.
+    let remembers = settings.config.remember && demo.is_none();
     let about = about(settings, &target);
-    let mut app = app(settings, target, word)?;
+    let mut app = app(settings, target, demo.as_ref().and_then(|demo| demo.word.clone()))?;
     if remembers {
         restore(&mut app, settings.screen);
     }
     let begun = Layout::of(&app);
-    if !hint.is_empty() {
-        app.tell(hint);
+    if let Some(demo) = &demo {
+        app.tell(demo.hint.clone());
     }
     let (names_in, names) = watch::channel(Learned::default());
     let (mut live, info) = connect(settings, info, names, None).await?;
@@ -118,7 +118,11 @@ pub(super) async fn show(
         note: Box::new(move |text| {
             notes.tell(Told { kind: Kind::Note, severity: Severity::Info, text, subject: None });
         }),
-        asking: Box::new(move |is_open| question.set_open(is_open)),
+        asking: Box::new(move |is_open| {
+            if let Some(demo) = &demo {
+                demo.question.set_open(is_open);
+            }
+        }),
         leaving: Box::new(move |left| {
             if remembers && left != begun {
                 keep(&left);

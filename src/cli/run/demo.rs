@@ -66,8 +66,8 @@ pub(super) async fn run(mut settings: Settings, arguments: &DemoArgs) -> Result<
     }
     let target = if demo.server.is_some() { "demo".to_owned() } else { info.describe() };
     let word = demo.server.is_none().then(|| "demo".to_owned());
-    let note = dashboard::Note { word, hint, question };
-    let shown = Box::pin(dashboard::show(&settings, info, target, note)).await;
+    let note = dashboard::Demo { word, hint, question };
+    let shown = Box::pin(dashboard::show(&settings, info, target, Some(note))).await;
     let stopped = demo.stop().await;
     let status = shown?;
     stopped?;
