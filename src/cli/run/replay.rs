@@ -23,7 +23,6 @@ use crate::model::view::{TargetId, View};
 use crate::model::zone::Zone;
 use crate::runtime::{self, Exit, Source, signals};
 use crate::wire::csv;
-use crate::wire::json::rows;
 use crate::wire::record::container::About;
 use crate::wire::report::{Style, html, json, markdown};
 
@@ -188,7 +187,7 @@ fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: Zone) -> Result<
             if let Some(text) = csv::look(&view) {
                 write!(out, "{text}\r\n")?;
             }
-        } else if let Some(text) = rows::look(&view, seq, 0) {
+        } else if let Some(text) = crate::wire::json::look(&view, seq, 0) {
             writeln!(out, "{}", text?)?;
         }
     }

@@ -20,7 +20,6 @@ use crate::model::view::{Link, View};
 use crate::pg::lock_of::places;
 use crate::pg::poll::OpenError;
 use crate::runtime::signals::ending;
-use crate::wire::json::rows;
 use crate::wire::lock_of::{Now, Report, Verdict, json, targets, text};
 use crate::{text, wire};
 
@@ -250,12 +249,12 @@ impl Lines {
         let state = |link: &Link| std::mem::discriminant(link);
         let is_new = self.link.as_ref().map(state) != Some(state(&view.link));
         if is_new && (self.link.is_some() || matches!(view.link, Link::Down { .. })) {
-            out.push(rows::link(&view.link)?);
+            out.push(wire::json::link(&view.link)?);
         }
         self.link = Some(view.link.clone());
         if self.with_events {
             for event in view.events.iter().filter(|event| event.number >= self.event) {
-                out.push(rows::event(event)?);
+                out.push(wire::json::event(event)?);
             }
         }
         self.event = view.events.iter().next_back().map_or(self.event, |event| event.number + 1);
@@ -267,7 +266,7 @@ impl Lines {
         if self.looks == self.written || self.is_done() {
             return Ok(None);
         }
-        let fingerprint = rows::fingerprint(view);
+        let fingerprint = wire::json::fingerprint(view);
         let is_change = self.fingerprint.replace(fingerprint) != Some(fingerprint);
         // Snapshots left out because nothing had changed do not count as skipped.
         let skipped = self.looks - self.written - 1;
@@ -276,7 +275,7 @@ impl Lines {
             return Ok(None);
         }
         self.seq += 1;
-        rows::look(view, self.seq, skipped).transpose()
+        wire::json::look(view, self.seq, skipped).transpose()
     }
 }
 

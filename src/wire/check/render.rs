@@ -1,5 +1,5 @@
-use super::judge::{Judged, Report, Status};
 use super::range::{Range, number};
+use super::{Judged, Report, Status};
 use crate::text;
 use crate::wire::json::object::{self, object};
 

@@ -9,7 +9,6 @@ use crate::model::adapter::{
     Rehearsal, ScheduleRow, Tried, WorkerRow,
 };
 use crate::model::snapshot::{Section, Snapshot};
-use crate::model::systems::TextId;
 use crate::model::view::View;
 use crate::order::Order;
 
@@ -138,30 +137,6 @@ fn schedule(row: &ScheduleRow) -> impl Json {
         enabled = schedule.is_enabled,
         state = row.state,
     )
-}
-
-pub(super) fn name(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
-    let row = view.adapters.rows.iter().find(|row| row.id == id)?;
-    let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
-    Some((&installation.adapter.name, &installation.schema, &row.job.id))
-}
-
-pub(super) fn queue(view: &View, id: TextId) -> Option<(&str, &str, Option<&str>)> {
-    let row = view.adapters.queues.iter().find(|row| row.id == id)?;
-    let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
-    Some((&installation.adapter.name, &installation.schema, row.queue.as_deref()))
-}
-
-pub(super) fn lease_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
-    let row = view.adapters.leases.iter().find(|row| row.id == id)?;
-    let installation = &view.snapshot.as_deref()?.adapters.get(row.place.0)?.installation;
-    Some((&installation.adapter.name, &installation.schema, &row.lease.id))
-}
-
-pub(super) fn schedule_of(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
-    let row = view.adapters.schedules.iter().find(|row| row.id == id)?;
-    let installation = &view.snapshot.as_deref()?.adapters.get(row.place.0)?.installation;
-    Some((&installation.adapter.name, &installation.schema, &row.schedule.id))
 }
 
 pub fn adapters(found: &[Installation], adapters: &[Arc<Adapter>]) -> Result<String, serde_json::Error> {

@@ -4,8 +4,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::object::{self, Json, Object, Writer, object};
-use super::readable;
-use super::rows::Gids;
+use super::{gid, readable};
 use crate::model::Timestamp;
 use crate::model::blame::{self, Group, Span};
 use crate::model::lock::{Lock, LockTag, LockType};
@@ -40,11 +39,7 @@ impl<'a> Locks<'a> {
         self.places.get(&index).copied()
     }
 
-    pub(super) fn written<'b>(
-        &'b self,
-        view: &'b View,
-        gids: &'b Gids<'a>,
-    ) -> impl Iterator<Item = impl Json> {
+    pub(super) fn written(&self, view: &View) -> impl Iterator<Item = impl Json> {
         self.rows.iter().map(move |lock| {
             let tag = lock.tag;
             let holder = lock.pid.and_then(|pid| view.index.backend(self.snapshot, pid));
@@ -67,7 +62,7 @@ impl<'a> Locks<'a> {
                 mode, granted, pid,
                 gid = match lock.pid {
                     Some(_) => None,
-                    None => gids.gid(Party::Prepared(lock.virtualtransaction)),
+                    None => gid(view, Party::Prepared(lock.virtualtransaction)),
                 },
                 virtualtransaction = lock.virtualtransaction.to_string(),
                 wait_start,
@@ -86,12 +81,12 @@ pub(super) fn queues(graph: &WaitGraph, locks: &Locks<'_>) -> impl Iterator<Item
     })
 }
 
-pub(super) fn edge(edge: &Edge, locks: &Locks<'_>, gids: &Gids<'_>) -> impl Json {
+pub(super) fn edge(edge: &Edge, locks: &Locks<'_>, view: &View) -> impl Json {
     object!(
         edge;
         waiter = edge.waiter.pid(),
         blocker = edge.blocker.pid(),
-        gid = gids.gid(edge.blocker),
+        gid = gid(view, edge.blocker),
         kind = match edge.kind {
             EdgeKind::Holder => "holder",
             EdgeKind::Queue => "queue",
@@ -101,16 +96,12 @@ pub(super) fn edge(edge: &Edge, locks: &Locks<'_>, gids: &Gids<'_>) -> impl Json
     )
 }
 
-pub(super) fn roots(
-    (view, graph): (&View, &WaitGraph),
-    gids: &Gids<'_>,
-    now: Timestamp,
-) -> impl Iterator<Item = impl Json> {
+pub(super) fn roots(view: &View, graph: &WaitGraph, now: Timestamp) -> impl Iterator<Item = impl Json> {
     graph.roots.iter().map(move |root| {
         object!(
             root;
             pid = root.party.pid(),
-            gid = gids.gid(root.party),
+            gid = gid(view, root.party),
             blocked, frees, in_turn, still_blocked, may_stay_blocked, others_must_end,
             longest_wait = root.longest_wait.map(|since| (now - since).as_seconds_f64().max(0.0)),
             normal_wait = view.normal_wait(root.party).map(NormalWait::as_str),

@@ -98,6 +98,11 @@ fn is_read<T>(table: &TableRows<T>) -> bool {
     table.section.is_known()
 }
 
+/// Whether the rows of the table with this name are those of an earlier snapshot.
+fn is_old<T>(tables: &[TableRows<T>], name: &str) -> bool {
+    tables.iter().any(|table| !is_read(table) && *table.source.name == *name)
+}
+
 /// The items in progress or set aside, and the oldest pending ones.
 pub(super) fn items(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
     view.queue.rows.iter().filter_map(|row| {
@@ -119,11 +124,8 @@ pub(super) fn items(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = im
 }
 
 pub(super) fn limits(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
-    let is_old = |source: &str| {
-        let mut tables = snapshot.systems.limits.iter();
-        tables.any(|table| !is_read(table) && *table.source.name == *source)
-    };
-    rate_limit::rows(snapshot).filter(move |row| !is_old(row.source)).map(|row| {
+    let rows = rate_limit::rows(snapshot).filter(|row| !is_old(&snapshot.systems.limits, row.source));
+    rows.map(|row| {
         let limit = row.limit;
         object!(
             limit;
@@ -136,11 +138,8 @@ pub(super) fn limits(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
 
 /// The id generators. `ahead` is by how many seconds the last id is ahead of the server's clock; a negative value is normal.
 pub(super) fn generators(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
-    let is_old = |table: u32| {
-        let mut tables = snapshot.systems.generators.iter();
-        tables.any(|other| !is_read(other) && other.source.table == table)
-    };
-    id_generator::rows(snapshot).filter(move |row| !is_old(row.id.table)).map(|row| {
+    let rows = id_generator::rows(snapshot).filter(|row| !is_old(&snapshot.systems.generators, row.source));
+    rows.map(|row| {
         let generator = row.generator;
         object!(
             generator;
@@ -163,11 +162,7 @@ pub(super) fn refusals(snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
 }
 
 pub(super) fn leases(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
-    let is_old = |source: &str| {
-        let mut old = snapshot.systems.leases.iter().filter(|table| table.section.error.is_some());
-        old.any(|table| *table.source.name == *source)
-    };
-    let rows = view.leases.rows.iter().filter(move |row| !is_old(&row.source));
+    let rows = view.leases.rows.iter().filter(|row| !is_old(&snapshot.systems.leases, &row.source));
     // The id is text even if the table has a number, because not every source has one.
     rows.map(|row| {
         object!(

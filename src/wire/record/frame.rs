@@ -11,11 +11,11 @@ use prost::Message;
 use zstd_safe::{CCtx, CParameter};
 
 use super::cell::{column, micros};
-use super::parts::{Kind, Parts};
 use super::strings::{RecordError, Strings, TextBlock};
 use super::tables;
 use super::tables::{SectionState, SectionStates};
-use super::{adapters, blame, known, memory, told};
+use super::{Kind, Parts};
+use super::{adapters, blame, known, memory};
 use crate::model::blame::Blame;
 use crate::model::event::Event;
 use crate::model::past::Look;
@@ -79,7 +79,7 @@ pub(super) struct Payload {
     #[prost(message, required, tag = 6)]
     pub(super) sections: SectionStates,
     #[prost(message, required, tag = 7)]
-    pub(super) events: told::Events,
+    pub(super) events: known::Events,
     /// The total costs of waiting, if what this snapshot adds does not continue from the previous snapshot.
     #[prost(message, optional, tag = 8)]
     pub(super) blame: Option<blame::BlameTable>,

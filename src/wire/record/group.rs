@@ -6,11 +6,11 @@ use zstd_safe::{DCtx, DParameter};
 
 use super::cell::{Column, rows, time};
 use super::frame::{LARGEST, LONG_GROUP, Payload};
-use super::parts::{KINDS, Kind};
 use super::strings::{Decoded, RecordError};
 use super::tables;
 use super::tables::States;
-use super::{adapters, blame, known, memory, told};
+use super::{KINDS, Kind};
+use super::{adapters, blame, known, memory};
 use crate::model::backend::Backend;
 use crate::model::blame::{Blame, Tick};
 use crate::model::event::{Event, Events};
@@ -99,7 +99,7 @@ impl Group {
         let blame = self.blame(at);
         let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
         self.strings.begin();
-        let events = rows::<Event>(&opened.head.events, &self.strings).into_iter().map(told::harmless);
+        let events = rows::<Event>(&opened.head.events, &self.strings).into_iter().map(known::harmless);
         Ok((blame, events.collect()))
     }
 
@@ -114,7 +114,7 @@ impl Group {
         let mut events = Events::default();
         for opened in self.looks.get(..=at).unwrap_or_default() {
             for event in rows::<Event>(&opened.head.events, &self.strings) {
-                events.append(told::harmless(event));
+                events.append(known::harmless(event));
             }
         }
         Ok(KeptLook {

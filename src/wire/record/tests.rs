@@ -749,3 +749,27 @@ fn text_of_a_file_is_fit_for_a_screen() {
         assert!(!text.contains(char::is_control), "{text:?}");
     }
 }
+
+#[test]
+fn a_part_is_replaced_by_a_longer_and_a_shorter_one_and_the_others_stay() {
+    let mut parts = Parts::default();
+    let mut wanted: [Vec<u8>; KINDS] = Default::default();
+    let script: [(u32, &[u8]); 8] = [
+        (2, b"locks"),
+        (0, b"server"),
+        (16, b"marks"),
+        (2, b""),
+        (2, b"many locks"),
+        (0, b"s"),
+        (5, b"names"),
+        (99, b"no"),
+    ];
+    for (kind, content) in script {
+        parts.set(kind, content);
+        if let Some(part) = wanted.get_mut(kind as usize) {
+            *part = content.to_vec();
+        }
+        assert_eq!(parts.all(), wanted.concat());
+        assert!((0u32..).zip(&wanted).all(|(kind, part)| parts.get(kind) == part));
+    }
+}

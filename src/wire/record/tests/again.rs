@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use prost::Message;
 
+use super::super::Kind as Part;
 use super::container::{FOOTER, HEADER, Header, Kind, MOMENT};
 use super::frame::{LARGEST, Payload};
-use super::parts::Kind as Part;
 use super::{Encoder, Group, Look, Snapshot, View};
 
 /// The frames of a file that begin a group.
