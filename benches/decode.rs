@@ -17,7 +17,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use locktop::model::backend::Backend;
 use locktop::pg::decode::backends::{Backends, KnownBackends};
 use locktop::pg::decode::locks::{KnownLocks, Locks, Reader};
-use locktop::pg::decode::texts::{Encodings, Texts};
+use locktop::pg::decode::{Encodings, Texts};
 
 /// The number of the poll.
 const POLL: &str = "1";

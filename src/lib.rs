@@ -135,4 +135,16 @@ pub mod pg;
 pub mod redis;
 pub mod runtime;
 pub mod ui;
-pub mod wire;
+
+/// Output formats, and recordings.
+pub mod wire {
+    pub mod check;
+    pub mod csv;
+    pub mod json;
+    pub mod lock_of;
+    pub mod record;
+    pub mod report;
+    #[cfg(test)]
+    pub(crate) mod sample;
+    pub mod table;
+}

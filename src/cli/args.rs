@@ -3,14 +3,13 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::check::CheckArgs;
 use super::demo::DemoArgs;
 use super::log::LogArgs;
-use super::options::{HOUR, TENTH, refresh, time};
+use super::options::refresh;
 use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
-use super::schema::{AdaptersCommand, LeadArgs, LockArgs, RecoverArgs, SchemaCommand};
-use crate::locks::work_session::WorkerId;
-use crate::schema::SchemaName;
+use super::schema::{AdaptersCommand, LeadArgs, LockArgs, RecoverArgs, SchemaCommand, WorkerArgs};
+use crate::text::parse_duration;
+use crate::wire::check::{CheckFormat, MEASURES, Measure, Range, names};
 
 pub use super::options::{SnapshotFormat, ViewArgs};
 pub use crate::app::screens::Screen;
@@ -197,69 +196,6 @@ pub enum TargetsFormat {
     Zabbix,
 }
 
-#[derive(Debug, Clone, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub struct WorkerArgs {
-    /// The worker's name, as it appears in the tables; a second worker with that name on the same schema is refused.
-    #[arg(long, value_name = "NAME")]
-    pub id: WorkerId,
-    /// Take work only from the tasks or only from the queue [default: both, in turn]
-    #[arg(long, value_name = "SOURCE")]
-    pub only: Option<Only>,
-    /// How many tasks and items to run at the same time, 1 to 1000.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub concurrency: u16,
-    /// Take only work of these types, separated by commas [default: all types that it knows and is permitted to run]
-    #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub types: Vec<String>,
-    /// Also run work of type command: programs, with the rights of this process. Every role that can write to the tables can then run any program.
-    #[arg(long)]
-    pub allow_commands: bool,
-    /// Refused, naming the option that replaced it: scripts and units of 0.1.0 have it.
-    #[arg(long, hide = true)]
-    pub allow_http: bool,
-    /// The name of the schema that the tables are in: without quotes, case-sensitive.
-    #[arg(long, value_name = "NAME", default_value_t)]
-    pub schema: SchemaName,
-    /// Format of the log on standard error.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
-    /// Log only warnings and errors.
-    #[arg(short = 'q', long)]
-    pub quiet: bool,
-    /// How long running work can continue after SIGTERM or SIGINT; then it is stopped and released [default: 10s; with --exit-with-stdin 0s]
-    #[arg(long, value_name = "TIME", value_parser = time(.., " such as 10s"))]
-    pub grace: Option<Duration>,
-    /// Time between two heartbeats while work is running, 0.1s to 10s [default: 5s]
-    #[arg(long, value_name = "TIME", value_parser = time(TENTH..=Duration::from_secs(10), " from 0.1s to 10s, such as 5s"))]
-    pub heartbeat: Option<Duration>,
-    /// Also record the lock waits of the server, every TIME from 0.1s to 1h [without TIME: 5s]; a view of the schema
-    /// sums them up. Waits that end between two polls are not seen. One such worker per server is enough
-    #[arg(long, value_name = "TIME", value_parser = time(TENTH..=HOUR, " from 0.1s to 1h, such as 5s"), num_args = 0..=1, require_equals = true, default_missing_value = "5s")]
-    pub observe_locks: Option<Duration>,
-    /// Exit when standard input is closed, so that a parent process leaves no worker behind.
-    #[arg(long)]
-    pub exit_with_stdin: bool,
-    /// A URI, a key=value string, a name from the config, or a database name.
-    pub target: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One line of text per event.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Only {
-    /// Scheduled tasks.
-    Tasks,
-    /// Items of the work queue.
-    Queue,
-}
-
 /// psql's connection options.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = CONNECTION)]
@@ -347,4 +283,89 @@ pub struct LockOfArgs {
     pub width: Option<u16>,
     /// A URI, a key=value string, a name from the config, or a database name; without one no server is asked.
     pub target: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// Warning threshold of a check; can be given more than once. Short form: -w NAME=RANGE.
+    #[arg(long, value_name = "NAME=RANGE", value_parser = limit)]
+    pub warning: Vec<(String, Range)>,
+    /// Critical threshold of a check. Short form: -c NAME=RANGE.
+    #[arg(long, value_name = "NAME=RANGE", value_parser = limit)]
+    pub critical: Vec<(String, Range)>,
+    /// Only these checks, separated by commas.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
+    pub only: Vec<String>,
+    /// All checks except these, separated by commas.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
+    pub not: Vec<String>,
+    /// Time limit; then the result is UNKNOWN.
+    #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Number of polls; a check alerts only if it alerts in each of them.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=60))]
+    pub looks: u32,
+    /// Time between two polls.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
+    pub every: Duration,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = CheckFormat::Plugin)]
+    pub format: CheckFormat,
+    /// Status if no connection can be made.
+    #[arg(long, value_enum, value_name = "STATUS", default_value_t = DownIs::Unknown)]
+    pub down_is: DownIs,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DownIs {
+    /// 3.
+    Unknown,
+    /// 2.
+    Critical,
+}
+
+pub(super) fn check_help() -> String {
+    let range = |range: Option<Range>| range.map_or_else(|| "-".to_owned(), |range| range.to_string());
+    let row = |measure: &Measure| {
+        let unit = if measure.unit == "c" { "" } else { measure.unit };
+        let (warning, critical) = (range(measure.warning), range(measure.critical));
+        format!("  {:<16}{unit:<4}{warning:>8}{critical:>9}\n", measure.name)
+    };
+    let rows = MEASURES.iter().map(row).collect::<Vec<_>>().concat();
+    format!(
+        "Checks, with their unit and the highest value without a WARNING and without a CRITICAL:\n{rows}  and connect (s), blocked_seconds (s, with --looks)\n\n\
+         Ranges: 10 alerts above 10 (and below 0), 10: below 10, ~:10 above 10, 10:20 outside of both, @10:20 between them; times may have a \
+         unit (30s, 5m, 1h). Quote ~ in a shell: -c 'worst_root=~:10'.\n\n\
+         Examples:\n  locktop check app\n  locktop check -w waiting=5 -c worst_root=10 -c longest_wait=5m app\n  \
+         locktop check --only tasks_orphan,tasks_overdue --looks 3 app\n\n\
+         Exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also wrong usage and this help).\n\
+         A link to locktop named check_locktop takes the options of a monitoring plugin: -H HOST -w NAME=RANGE -c NAME=RANGE -t SECONDS."
+    )
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if names().any(|name| name == text) {
+        return Ok(text.to_owned());
+    }
+    let hint = pg_connect::conninfo::nearest(text, names())
+        .map_or_else(|| names().collect::<Vec<_>>().join(", "), |name| format!("did you mean {name}?"));
+    Err(format!("unknown check: {hint}"))
+}
+
+fn limit(text: &str) -> Result<(String, Range), String> {
+    let (check, range) = text.split_once('=').ok_or("a limit is NAME=RANGE, such as worst_root=10")?;
+    Ok((name(check)?, range.parse::<Range>().map_err(|error| error.to_string())?))
+}
+
+/// Plugins give a timeout as plain seconds; other times have a unit.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let time = match text.parse::<u32>() {
+        Ok(seconds) => Duration::from_secs(seconds.into()),
+        Err(_) => parse_duration(text).ok_or("expected a duration such as 10s")?,
+    };
+    if time.is_zero() { Err("expected a duration above 0".to_owned()) } else { Ok(time) }
 }

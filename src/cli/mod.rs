@@ -1,10 +1,8 @@
 mod args;
-mod check;
 mod command;
 mod demo;
 mod log;
 mod options;
-mod output;
 mod password;
 mod recording;
 mod run;
@@ -12,17 +10,14 @@ mod schema;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod zone;
 
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, LockOfArgs, Screen, SnapshotArgs, SnapshotFormat,
+    CheckArgs, Cli, Command, ConfigCommand, ConnectArgs, LockOfArgs, Screen, SnapshotArgs, SnapshotFormat,
     TargetsFormat, ViewArgs,
 };
-pub use check::CheckArgs;
-pub use command::parse;
+pub use command::{check_config, completions, man, parse, print_targets};
 pub use demo::{DemoArgs, Goal, NameLanguage, ScenarioName};
 pub use log::LogArgs;
-pub use output::{check_config, completions, man, print_targets};
 pub use password::Prompt;
 pub use run::{explain, run};
 pub use schema::{

@@ -4,8 +4,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::log::LogArgs;
-use super::options::{HOUR, ViewArgs, refresh, time};
-use super::zone;
+use super::options::{HOUR, ViewArgs, refresh, time, zone};
 use crate::feed::record::Around;
 use crate::model::output::Mode;
 use crate::model::zone::Zone;
@@ -93,7 +92,7 @@ pub struct ReplayArgs {
     #[arg(long, value_enum, value_name = "FROM")]
     pub thresholds: Option<Whose>,
     /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
-    #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
+    #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
     pub zone: Option<Zone>,
     #[command(flatten)]
     pub view: ViewArgs,
@@ -132,7 +131,7 @@ pub struct CutArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub redact: Option<Mode>,
     /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
-    #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
+    #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
     pub zone: Option<Zone>,
 }
 
@@ -169,7 +168,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub log: Vec<PathBuf>,
     /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
-    #[arg(long, value_name = "ZONE", value_parser = zone::parse, allow_hyphen_values = true)]
+    #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
     pub zone: Option<Zone>,
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::log::LogArgs;
-use super::options::{SnapshotFormat, time};
+use super::options::{HOUR, SnapshotFormat, TENTH, time};
+use crate::locks::work_session::WorkerId;
 use crate::schema::{Log, SchemaName};
 use crate::text::parse_duration;
 
@@ -245,4 +246,67 @@ pub struct LeadArgs {
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct WorkerArgs {
+    /// The worker's name, as it appears in the tables; a second worker with that name on the same schema is refused.
+    #[arg(long, value_name = "NAME")]
+    pub id: WorkerId,
+    /// Take work only from the tasks or only from the queue [default: both, in turn]
+    #[arg(long, value_name = "SOURCE")]
+    pub only: Option<Only>,
+    /// How many tasks and items to run at the same time, 1 to 1000.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub concurrency: u16,
+    /// Take only work of these types, separated by commas [default: all types that it knows and is permitted to run]
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub types: Vec<String>,
+    /// Also run work of type command: programs, with the rights of this process. Every role that can write to the tables can then run any program.
+    #[arg(long)]
+    pub allow_commands: bool,
+    /// Refused, naming the option that replaced it: scripts and units of 0.1.0 have it.
+    #[arg(long, hide = true)]
+    pub allow_http: bool,
+    /// The name of the schema that the tables are in: without quotes, case-sensitive.
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub schema: SchemaName,
+    /// Format of the log on standard error.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// Log only warnings and errors.
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+    /// How long running work can continue after SIGTERM or SIGINT; then it is stopped and released [default: 10s; with --exit-with-stdin 0s]
+    #[arg(long, value_name = "TIME", value_parser = time(.., " such as 10s"))]
+    pub grace: Option<Duration>,
+    /// Time between two heartbeats while work is running, 0.1s to 10s [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = time(TENTH..=Duration::from_secs(10), " from 0.1s to 10s, such as 5s"))]
+    pub heartbeat: Option<Duration>,
+    /// Also record the lock waits of the server, every TIME from 0.1s to 1h [without TIME: 5s]; a view of the schema
+    /// sums them up. Waits that end between two polls are not seen. One such worker per server is enough
+    #[arg(long, value_name = "TIME", value_parser = time(TENTH..=HOUR, " from 0.1s to 1h, such as 5s"), num_args = 0..=1, require_equals = true, default_missing_value = "5s")]
+    pub observe_locks: Option<Duration>,
+    /// Exit when standard input is closed, so that a parent process leaves no worker behind.
+    #[arg(long)]
+    pub exit_with_stdin: bool,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One line of text per event.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Only {
+    /// Scheduled tasks.
+    Tasks,
+    /// Items of the work queue.
+    Queue,
 }

@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 
 use chrono::SubsecRound;
 
+use super::Entry;
 use super::diff::{Change, Diff};
-use super::event_sender::Entry;
 use super::learn::Learned;
 use super::series;
 use crate::clock;

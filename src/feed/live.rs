@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use super::digest::Digest;
-use super::event_sender::{EventSender, Reader};
 use super::history::LookSender;
 use super::journal::Journal;
 use super::learn::Learned;
 use super::record::redact::{Known, Redaction};
 use super::spare::Line;
 use super::throttle::Throttle;
+use super::{EventSender, Reader};
 use crate::clock;
 use crate::model::adapter::Parts;
 use crate::model::lock_name::LockNames;

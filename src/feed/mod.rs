@@ -3,7 +3,6 @@
 
 mod diff;
 pub mod digest;
-pub mod event_sender;
 pub mod history;
 mod journal;
 pub mod learn;
@@ -15,3 +14,57 @@ pub mod report;
 pub mod series;
 pub mod spare;
 pub mod throttle;
+
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use crate::clock;
+use crate::model::event::Told;
+
+// Events from outside the poll: actions and their results. The code that acts gets the [`EventSender`] of the running feed
+// from [`live::Live::event_sender`]. The feed adds the server time and publishes the event at once in a view of its own.
+
+/// Sends events to a feed. Never blocks; events are dropped after the feed has ended.
+#[derive(Debug, Clone)]
+pub struct EventSender {
+    sender: mpsc::UnboundedSender<Entry>,
+}
+
+/// An event with its local time.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) told: Told,
+    pub(crate) when: Instant,
+}
+
+#[derive(Debug)]
+pub struct Reader {
+    receiver: mpsc::UnboundedReceiver<Entry>,
+}
+
+impl EventSender {
+    pub fn new() -> (Self, Reader) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self { sender }, Reader { receiver })
+    }
+
+    pub fn tell(&self, told: Told) {
+        // Ignored if the feed has ended.
+        let _ = self.sender.send(Entry { told, when: clock::monotonic() });
+    }
+}
+
+impl Reader {
+    /// Waits for the next event; forever once all senders are dropped.
+    pub(crate) async fn next(&mut self) -> Entry {
+        match self.receiver.recv().await {
+            Some(entry) => entry,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(crate) fn rest(&mut self) -> Vec<Entry> {
+        std::iter::from_fn(|| self.receiver.try_recv().ok()).collect()
+    }
+}

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 
-use super::scope::SectionError;
+use super::SectionError;
 use crate::clock;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};

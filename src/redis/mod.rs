@@ -8,9 +8,6 @@ mod read;
 #[cfg(feature = "redis")]
 mod watch;
 
-#[cfg(not(feature = "redis"))]
-mod without;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -165,5 +162,63 @@ mod tests {
         sets.add(urls("redis://c")).unwrap();
         assert_eq!((sets.sizes(), sets.servers().count(), sets.is_empty()), (vec![2, 1], 3, false));
         assert_eq!(RedisSets::from(Vec::new()), RedisSets::default());
+    }
+}
+
+/// Without the feature `redis` no URL is accepted, so there is no server.
+#[cfg(not(feature = "redis"))]
+mod without {
+    use std::fmt;
+    use std::time::Duration;
+
+    use tokio::sync::watch::{Receiver, channel};
+    use tokio::task::JoinHandle;
+
+    use super::{RedisOptions, RedisSets, RedisState, Unlock};
+    use crate::model::redis_lease::RedisLease;
+
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct RedisUrl(());
+
+    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+    #[error("this locktop was built without Redis: build it with `--features redis`")]
+    pub struct RedisUrlError;
+
+    #[derive(Debug, Clone, thiserror::Error)]
+    pub enum RedisFault {}
+
+    impl RedisUrl {
+        pub fn parse(_: &str) -> Result<Self, RedisUrlError> {
+            Err(RedisUrlError)
+        }
+    }
+
+    impl fmt::Display for RedisUrl {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("no server")
+        }
+    }
+
+    pub fn watch(_: impl Into<RedisSets>, _: RedisOptions) -> (Receiver<RedisState>, JoinHandle<()>) {
+        (channel(RedisState::default()).1, tokio::spawn(async {}))
+    }
+
+    pub async fn read_once(_: impl Into<RedisSets>, _: RedisOptions) -> RedisState {
+        RedisState::default()
+    }
+
+    pub async fn force_unlock(_: &RedisLease, _: &[RedisUrl], _: Duration) -> Vec<Unlock> {
+        Vec::new()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use crate::redis::parse_list;
+
+        #[test]
+        fn a_url_is_refused_with_what_is_missing() {
+            let error = parse_list("redis://localhost").unwrap_err().to_string();
+            assert!(error.contains("--features redis"), "{error}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::decode::texts::Encoding;
+use locktop::pg::decode::Encoding;
 use tokio_postgres::Client;
 
 use crate::document::{Document, printed, snapshot};

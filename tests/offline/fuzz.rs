@@ -19,7 +19,7 @@ use locktop::model::{fingerprint, output, statement};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::decode::backends::{Backends, KnownBackends, PreparedRows};
 use locktop::pg::decode::locks::{KnownLocks, Locks, Reader};
-use locktop::pg::decode::texts::{Encodings, Texts};
+use locktop::pg::decode::{Encodings, Texts};
 use locktop::pg::server_log;
 use locktop::redis::parse_list;
 

@@ -59,7 +59,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("src/pg/poll/sections.rs", 2, KEPT),
     ("src/pg/poll/session.rs", 3, KEPT),
     ("src/pg/sources/reader.rs", 1, KEPT),
-    ("src/pg/tables/reading.rs", 1, STATED),
+    ("src/pg/tables/mod.rs", 1, STATED),
 ];
 
 /// What prints.

@@ -1,7 +1,7 @@
 //! Each statement that reads × each way to fail: nothing that is wrong with the server becomes OK because it could not be read.
 //!
 //! The server is in trouble in each of the ways that `check` knows from tables and locks. Then one statement of the list
-//! ([`locktop::pg::statements`]) fails on its way, by a timeout, a lock, a missing permission, a wrong type or a lost connection. A check
+//! ([`locktop::pg::sql`]) fails on its way, by a timeout, a lock, a missing permission, a wrong type or a lost connection. A check
 //! that was WARNING or CRITICAL is that still, or UNKNOWN; and then a finding, the JSON and the pane say what could not be read.
 
 #[path = "../support/suite.rs"]
@@ -18,7 +18,7 @@ use locktop::model::thresholds::Thresholds;
 use locktop::model::view::View;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Limits;
-use locktop::pg::statements::STATEMENTS;
+use locktop::pg::sql::STATEMENTS;
 use locktop::schema::{self, SchemaName};
 use locktop::wire::check::{self, Report, Status};
 

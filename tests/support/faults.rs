@@ -1,4 +1,4 @@
-//! A server whose statements fail one by one, by name: a message is recognized on its way ([`locktop::pg::statements`]), and in its place one
+//! A server whose statements fail one by one, by name: a message is recognized on its way ([`locktop::pg::sql`]), and in its place one
 //! arrives that the server refuses. The error has the code that is wanted when it comes back.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::statements::named;
+use locktop::pg::sql::named;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 

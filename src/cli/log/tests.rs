@@ -1,7 +1,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 
-use super::redact::harmless;
+use super::harmless;
 use super::*;
 
 #[test]

@@ -2,35 +2,27 @@
 
 use std::io::{self, Write};
 
-use super::super::check::CheckArgs;
-use super::super::settings::Settings;
-use super::{Failure, look};
-use crate::feed::once::{OnceError, looks};
-use crate::pg::poll::{Limits, OpenError};
-use crate::wire::check::{Report, Status, measured_parts, render};
 use pg_connect::conninfo::ConnInfo;
 
-enum Trouble {
-    /// No connection; the status is that of `--down-is`.
-    Down(String),
-    /// Anything else; the status is UNKNOWN.
-    Other(String),
-}
+use super::super::settings::Settings;
+use super::{Failure, look};
+use crate::cli::args::{CheckArgs, DownIs};
+use crate::feed::once::{OnceError, looks};
+use crate::pg::poll::{self, OpenError};
+use crate::wire::check::{Limits, Report, Status, measured_parts, render};
 
 pub(super) async fn run(settings: Settings, arguments: &CheckArgs) -> Result<u8, Failure> {
-    if arguments.looks == 1 && arguments.names("blocked_seconds") {
+    let limits = arguments.warning.iter().chain(&arguments.critical).map(|(check, _)| check);
+    let is_measured_between = limits.chain(&arguments.only).any(|check| check == "blocked_seconds");
+    if arguments.looks == 1 && is_measured_between {
         let why = "blocked_seconds is measured between polls: use --looks 2 or more".to_owned();
         return print(&Report::of_failure(Status::Unknown, why), arguments);
     }
-    let report = match tokio::time::timeout(arguments.timeout, Box::pin(take(&settings, arguments))).await {
-        Ok(Ok(report)) => report,
-        Ok(Err(Trouble::Down(why))) => Report::of_failure(arguments.down(), why),
-        Ok(Err(Trouble::Other(why))) => Report::of_failure(Status::Unknown, why),
-        Err(_) => {
-            let limit = crate::text::duration(arguments.timeout.as_secs_f64());
-            Report::of_failure(Status::Unknown, format!("no answer within {limit} (-t)"))
-        }
-    };
+    let taken = tokio::time::timeout(arguments.timeout, Box::pin(take(&settings, arguments))).await;
+    let report = taken.unwrap_or_else(|_| {
+        let limit = crate::text::duration(arguments.timeout.as_secs_f64());
+        Report::of_failure(Status::Unknown, format!("no answer within {limit} (-t)"))
+    });
     let info = settings.conninfo.as_ref();
     let server = info.map(ConnInfo::places).unwrap_or_default();
     let database = info.map(|info| info.dbname().to_owned()).unwrap_or_default();
@@ -49,18 +41,30 @@ fn print(report: &Report, arguments: &CheckArgs) -> Result<u8, Failure> {
     Ok(report.status().code())
 }
 
-async fn take(settings: &Settings, arguments: &CheckArgs) -> Result<Report, Trouble> {
-    let info =
-        settings.conninfo.as_ref().ok_or_else(|| Trouble::Other("no server to connect to".to_owned()))?;
-    let limits = Limits { adapter_parts: measured_parts(), ..look::limits(settings) };
+async fn take(settings: &Settings, arguments: &CheckArgs) -> Report {
+    let Some(info) = settings.conninfo.as_ref() else {
+        return Report::of_failure(Status::Unknown, "no server to connect to".to_owned());
+    };
+    let limits = poll::Limits { adapter_parts: measured_parts(), ..look::limits(settings) };
     let with = (limits, settings.config.thresholds.clone(), look::lock_names(settings).without_statements());
     let looked = looks(info, with, look::redis(settings), (arguments.looks, arguments.every));
     match Box::pin(looked).await {
         Ok((views, connect)) => {
-            let limits = arguments.limits(settings.config.check_exclude.clone());
-            Ok(Report::of(&views, connect, arguments.every, &limits))
+            let limits = Limits {
+                warning: arguments.warning.iter().cloned().collect(),
+                critical: arguments.critical.iter().cloned().collect(),
+                only: arguments.only.clone(),
+                not: arguments.not.clone(),
+                excluded: settings.config.check_exclude.clone(),
+            };
+            Report::of(&views, connect, arguments.every, &limits)
         }
-        Err(OnceError::Open(OpenError::Connect(error))) => Err(Trouble::Down(error.to_string())),
-        Err(error) => Err(Trouble::Other(error.to_string())),
+        Err(error) => {
+            let status = match (&error, arguments.down_is) {
+                (OnceError::Open(OpenError::Connect(_)), DownIs::Critical) => Status::Critical,
+                _ => Status::Unknown,
+            };
+            Report::of_failure(status, error.to_string())
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::action::{Actor, executor};
 use crate::app::keymap::{KeyMap, binding};
 use crate::clock;
 use crate::config::{Config, ConfigError, KeyBinding, LockNameQuery, NamedLock};
-use crate::feed::event_sender::EventSender;
+use crate::feed::EventSender;
 use crate::feed::learn::{Learner, Query};
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;

@@ -17,12 +17,11 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::args::{Cli, Command, ConfigCommand};
-use super::check::CheckArgs;
+use super::args::{CheckArgs, Cli, Command, ConfigCommand};
 use super::command::is_check;
 use super::schema::{AdaptersCommand, SchemaCommand};
 use super::settings::{Settings, SettingsError, meant};
-use super::{log, output, password};
+use super::{command as output, log, password};
 use crate::config::{self, Config, ConfigError};
 use crate::feed::history::NotThere;
 use crate::feed::once::OnceError;

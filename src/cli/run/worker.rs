@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-use super::super::args::{LogFormat, Only, WorkerArgs};
 use super::super::password;
+use super::super::schema::{LogFormat, Only, WorkerArgs};
 use super::super::settings::Settings;
 use super::{Failure, env};
 use crate::clock;

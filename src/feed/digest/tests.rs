@@ -90,7 +90,7 @@ fn locks_that_could_not_be_read_make_nothing_new() {
 fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
     let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let first = digest.snapshot_taken(snapshot(20, Section::fresh(Vec::new(), at(20))));
-    let (event_sender, mut reader) = crate::feed::event_sender::EventSender::new();
+    let (event_sender, mut reader) = crate::feed::EventSender::new();
     let text = "terminated 4312 \u{1b}[31m".to_owned();
     event_sender.tell(Told { kind: Kind::ActionResult, severity: Severity::Info, text, subject: None });
     let view = digest.told(reader.rest());

@@ -1,7 +1,6 @@
 //! The history: compressed snapshots of the last minutes, and views restored from them. It runs in its own thread, so that
 //! the poll never waits.
 
-mod save;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -166,7 +165,7 @@ pub fn start(
                     let _ = sender.send(Reply::Look(store.go(from, step)));
                 }
                 // In a separate thread, since snapshots and requests continue to arrive.
-                Command::Save(path, about) => save::start(store.copy(), path, *about, sender.clone()),
+                Command::Save(path, about) => store::start_saving(store.copy(), path, *about, sender.clone()),
             }
         }
     };

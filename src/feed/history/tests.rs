@@ -95,7 +95,7 @@ fn trouble_is_where_it_happened() {
         text: "asked to end 4312".to_owned(),
         subject: None,
     };
-    let (sender, mut reader) = crate::feed::event_sender::EventSender::new();
+    let (sender, mut reader) = crate::feed::EventSender::new();
     sender.tell(asked);
     stage.digest.told(reader.rest());
     stage.calm(40, 10);
@@ -142,7 +142,7 @@ fn the_oldest_make_room_by_age_and_by_memory() {
 #[test]
 fn events_of_the_past_are_those_that_were_known_then() {
     let mut stage = Stage::new(Limits::default());
-    let (sender, mut reader) = crate::feed::event_sender::EventSender::new();
+    let (sender, mut reader) = crate::feed::EventSender::new();
     for second in 0..200 {
         for number in 0..300 {
             sender.tell(Told {
@@ -233,7 +233,7 @@ proptest! {
 
 #[test]
 fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
-    use crate::feed::event_sender::EventSender;
+    use crate::feed::EventSender;
     use crate::feed::replay::Recording;
     let mut stage = Stage::new(Limits::default());
     let (sender, mut told) = EventSender::new();
@@ -253,7 +253,7 @@ fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
     let path = folder.path().join("saved.ltr");
     let (sender, mut replies) = answers::unbounded_channel();
     let mut save = || {
-        save::start(stage.store.copy(), path.clone(), About::default(), sender.clone());
+        store::start_saving(stage.store.copy(), path.clone(), About::default(), sender.clone());
         match replies.blocking_recv() {
             Some(Reply::Saved(said)) => said,
             other => panic!("{other:?}"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 use chrono::Offset;
 
 use super::*;
-use crate::feed::event_sender::EventSender;
+use crate::feed::EventSender;
 use crate::feed::record::{Options, Place, Rotation, Tape};
 use crate::model::backend::{BackendId, State};
 use crate::model::blame::Span;

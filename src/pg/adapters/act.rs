@@ -14,14 +14,14 @@ use tokio_postgres::error::ErrorPosition;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::find::{FoundInstallation, found_in, statement};
-use super::frame::{Filled, statement_name, zone};
+use super::{Filled, statement_name, zone};
 use crate::model::Text;
 use crate::model::adapter::{Action, ActionKind, Adapter, Rehearsal, Value, Values};
 use crate::model::lock_key::LockKey;
-use crate::pg::scope::{Scope, SectionError};
 use crate::pg::sql;
 use crate::pg::tables::locked;
 use crate::pg::trust::{MARK, TrustedOwners, untrusted};
+use crate::pg::{Scope, SectionError};
 use locktop_tasks::sql::{fill, without_comments};
 use pg_connect::message as words_of;
 

@@ -8,10 +8,10 @@ use tokio_postgres::Client;
 use crate::model::Text;
 use crate::model::adapter::{Adapter, ColumnKind, Need, TableName, TableRule};
 use crate::pg::decode::value::{raw, text};
-use crate::pg::scope::{Scope, SectionError};
 use crate::pg::sql;
 use crate::pg::tables::Named;
 use crate::pg::trust::TrustedOwners;
+use crate::pg::{Scope, SectionError};
 use crate::text::count;
 use locktop_tasks::trust::remedy;
 

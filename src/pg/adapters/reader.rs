@@ -19,13 +19,13 @@ use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::{Text, Timestamp};
 use crate::pg::background::{Background, Brought, Renewal};
-use crate::pg::decode::rows::DecodedRow;
-use crate::pg::decode::texts::Texts;
+use crate::pg::decode::DecodedRow;
+use crate::pg::decode::Texts;
 use crate::pg::decode::{DecodeError, copy};
 use crate::pg::poll::Limits;
-use crate::pg::scope::{Scope, SectionError};
 use crate::pg::tables::{self, Reading, Refusal, blocker, has_changed};
 use crate::pg::trust::TrustedOwners;
+use crate::pg::{Scope, SectionError};
 
 /// A part pauses for this many times as long as it took.
 const PAUSE: u32 = 100;

@@ -6,8 +6,8 @@ use tokio_postgres::Client;
 
 use super::act::{Said, Unread, asked, rehearsed};
 use super::find::{FoundInstallation, find};
-use super::frame::{Framed, mistyped, statement_name};
 use super::gate::{Sizes, judge};
+use super::{Framed, mistyped, statement_name};
 use crate::clock;
 use crate::model::adapter::{
     Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Installation, Job, Part, Parts, Paused, Query,
@@ -16,12 +16,12 @@ use crate::model::adapter::{
 use crate::model::lock_key::LockKey;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::copy::CopyReader;
-use crate::pg::decode::rows::{DecodedRow, decoded};
 use crate::pg::decode::value::text;
-use crate::pg::scope::{Scope, SectionError};
+use crate::pg::decode::{DecodedRow, decoded};
 use crate::pg::sql;
 use crate::pg::tables::{Columns, Reading, Refusal};
 use crate::pg::trust::TrustedOwners;
+use crate::pg::{Scope, SectionError};
 
 #[derive(Debug, Clone)]
 pub(super) struct Surveyed {

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::DecodeError;
 use super::copy::{CopyReader, Fields};
-use super::texts::{Encoding, Encodings, Texts};
 use super::value::{inet, int4, int8, oid, text, timestamp};
+use super::{Encoding, Encodings, Texts};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::Prepared;
 use crate::model::{QueryText, Text};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::DecodeError;
-use super::texts::Texts;
+use super::Texts;
 use super::value::{boolean, float8, int8, timestamp};
 use crate::model::{Text, Timestamp};
 use locktop_base::encoding::unhex;

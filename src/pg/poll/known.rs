@@ -8,9 +8,9 @@ use tokio_postgres::error::SqlState;
 use super::Limits;
 use crate::clock;
 use crate::model::wait_graph::Answer;
+use crate::pg::SectionError;
 use crate::pg::decode::backends::KnownBackends;
 use crate::pg::decode::locks::KnownLocks;
-use crate::pg::scope::SectionError;
 
 /// As a time: nothing is known.
 const NOTHING: &str = "0";

@@ -11,7 +11,6 @@ mod known;
 mod link;
 mod names;
 mod opening;
-mod pooler;
 mod prepare;
 mod sections;
 mod session;
@@ -19,12 +18,12 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use super::scope::SectionError;
+pub use super::SectionError;
+pub use link::is_own;
 pub(crate) use link::silence;
+pub(crate) use link::take_back;
 pub use opening::{OpenError, open_beside, open_plain};
 pub(crate) use pg_connect::message;
-pub use pooler::is_own;
-pub(crate) use pooler::take_back;
 pub use session::Session;
 
 use rustc_hash::FxHashMap;

@@ -15,11 +15,11 @@ use crate::clock;
 use crate::model::Text;
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
+use crate::pg::SectionError;
 use crate::pg::background::{Background, Brought, RENEW, REST, rest};
-use crate::pg::decode::texts::{Encoding, Encodings};
+use crate::pg::decode::rights_of;
 use crate::pg::decode::value::{boolean, oid, raw, text};
-use crate::pg::rights::rights_of;
-use crate::pg::scope::SectionError;
+use crate::pg::decode::{Encoding, Encodings};
 use crate::pg::sql;
 
 type ByOid = FxHashMap<u32, Text>;

@@ -7,12 +7,12 @@ use postgres_protocol::escape::escape_literal;
 use tokio::task::AbortHandle;
 use tokio_postgres::{Client, Error};
 
-use super::{Limits, pooler};
+use super::{Limits, link};
 use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::texts::Encoding;
+use crate::pg::Scope;
+use crate::pg::decode::Encoding;
 use crate::pg::decode::value::{boolean, float8, int4, oid, raw, text, timestamp};
-use crate::pg::scope::Scope;
 use crate::pg::sql;
 use crate::text::parse_duration;
 use locktop_tasks::sql::PATH;
@@ -62,13 +62,13 @@ impl Opening {
         limits: &Limits,
         known: impl Future<Output = Option<Pooling>>,
     ) -> Result<Pooling, OpenError> {
-        let asked = pooler::is_between(self.client(), limits.lock_timeout);
+        let asked = link::is_between(self.client(), limits.lock_timeout);
         if !self.within(limits.poll_timeout, asked).await? {
             return Ok(Pooling::None);
         }
         match known.await {
             None | Some(Pooling::None) => {
-                Ok(Box::pin(pooler::keeps_sessions(self.client(), info, limits.poll_timeout)).await)
+                Ok(Box::pin(link::keeps_sessions(self.client(), info, limits.poll_timeout)).await)
             }
             Some(known) => Ok(known),
         }
@@ -179,7 +179,7 @@ impl OpenError {
 /// Also if a pooler keeps no session for it.
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
     match Box::pin(open_beside(info, limits, std::future::ready(None))).await? {
-        (_, Pooling::Transactions) => Err(pooler::no_session()),
+        (_, Pooling::Transactions) => Err(link::no_session()),
         (connection, _) => Ok(connection),
     }
 }

@@ -8,16 +8,16 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::known::Telling;
+use super::link::{self, value};
 use super::names::{self, NameCache, by_oid};
 use super::opening::{self, clock_of, encoding_of, identity_of};
-use super::pooler::{self, value};
 use super::{Limits, OpenError, PollError};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::snapshot::Server;
+use crate::pg::Scope;
 use crate::pg::adapters::Adapters;
-use crate::pg::decode::texts::Texts;
-use crate::pg::scope::Scope;
+use crate::pg::decode::Texts;
 use crate::pg::sources::{self, Search, Sources};
 use crate::pg::sql;
 use pg_connect::connect::SearchPath;
@@ -191,7 +191,7 @@ pub(super) struct Loan {
 pub(super) async fn prepare_lent(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
     // A pooler in statement mode reports a protocol violation.
     client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
-        Some(&SqlState::PROTOCOL_VIOLATION) => pooler::refused("statement", "a poll takes a transaction"),
+        Some(&SqlState::PROTOCOL_VIOLATION) => link::refused("statement", "a poll takes a transaction"),
         _ => setup(&error),
     })?;
     let mut ready = Box::pin(prepare(client, limits, Scope::Open)).await?;

@@ -14,12 +14,12 @@ use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 use crate::model::snapshot::{Replay, Server, Snapshot};
 use crate::model::wait_graph::Answer;
 use crate::model::words::class_has_names;
+use crate::pg::SectionError;
 use crate::pg::decode::DecodeError;
+use crate::pg::decode::Encodings;
 use crate::pg::decode::backends::{Backends, PreparedRows};
 use crate::pg::decode::locks::{KnownLocks, Locks, Reader};
-use crate::pg::decode::texts::Encodings;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, raw, timestamp};
-use crate::pg::scope::SectionError;
 use crate::pg::sources;
 
 /// Memory limit for the rows of a section: enough for more than 400,000 locks.

@@ -10,19 +10,19 @@ use super::names::{NameCache, Used};
 use super::opening::Opening;
 use super::prepare::{self, Loan, Statements, prepare};
 use super::sections::{self, Blocking, Scan, Tick};
-use super::{Limits, OpenError, PollError, link, pooler, waiters};
+use super::{Limits, OpenError, PollError, link, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::adapter::{self, Parts};
 use crate::model::backend::Backend;
 use crate::model::plan::Rights;
 use crate::model::snapshot::{Detection, Pooling, Section, Server, Snapshot, Tls};
+use crate::pg::Scope;
+use crate::pg::SectionError;
 use crate::pg::adapters::Adapters;
+use crate::pg::decode::Texts;
 use crate::pg::decode::backends::{Backends, KnownBackends};
 use crate::pg::decode::locks::Reader;
-use crate::pg::decode::texts::Texts;
-use crate::pg::scope::Scope;
-use crate::pg::scope::SectionError;
 use crate::pg::sources::Sources;
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
@@ -220,7 +220,7 @@ impl Session {
     /// Resets the session if the next client of a pooler gets it.
     pub async fn leave(&self) {
         if self.server.pooling == Pooling::Sessions {
-            pooler::take_back(&self.client).await;
+            link::take_back(&self.client).await;
         }
     }
 

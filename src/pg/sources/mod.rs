@@ -1,11 +1,10 @@
 //! The tables of users that a poll reads: tasks with their executions, leases, the work queue, rate limits and id generators; workers and what
 //! they take, waits that were counted, and refusals.
 //!
-//! A source states what its table is called, what it has to have, the query, and a row of it (`reader.rs`); `list.rs` has them all.
+//! A source states what its table is called, what it has to have, the query, and a row of it (`reader.rs`); the list below has them all.
 //! Each table is read by one statement of a known cost, as `pg::tables` says. What is dear is read in every few polls, what runs in each.
 
 mod execution;
-mod list;
 mod others;
 mod queue;
 mod reader;
@@ -15,24 +14,28 @@ mod tasks;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use reader::{Answer, Brought, Reader, Source, Turn};
+use tasks::Pair;
 use tokio_postgres::{Client, Row};
 
 use super::background::{Background, Brought as Searched, Renewal};
-use super::decode::copy;
-use super::decode::rows::DecodedRow as _;
-use super::decode::texts::Texts;
-use super::scope::SectionError;
+use super::decode::DecodedRow as _;
+use super::decode::{Texts, copy};
 use super::tables::Refusal;
 use crate::clock;
-use crate::model::Timestamp;
+use crate::model::id_generator::IdGenerator;
+use crate::model::lease::Lease;
 use crate::model::lock::{Lock, LockTag};
+use crate::model::rate_limit::RateLimit;
+use crate::model::refusals::Refusals;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::{CountedWaits, Systems};
-use crate::model::task::TaskSet;
-use list::Readers;
-use reader::{Brought, Source as _, Turn};
+use crate::model::table_rows::TaskWorker;
+use crate::model::task::{Execution, Schedule, TaskSet};
+use crate::model::work_queue::{Item, StateCount};
+use crate::model::{Text, Timestamp};
+use crate::pg::{Scope, SectionError};
 
-pub(super) use list::{Answers, names};
 pub use reader::Places;
 pub(super) use search::Search;
 
@@ -126,7 +129,7 @@ impl Sources {
         taken_at: Timestamp,
     ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
         if let (Some(reason), Some(before)) = (self.renewal.unknown(), before) {
-            return list::aged(before, reason);
+            return aged(before, reason);
         }
         let mut turn = Turn { texts: &mut self.texts, has_changed: false, locks, taken_at };
         let sections = self.readers.sections(found, &mut turn, before);
@@ -139,4 +142,99 @@ impl Sources {
 
 async fn look(client: &Client, search: &Search) -> Result<Readers, SectionError> {
     Readers::prepare(client, search.scope, &search.found(client).await?).await
+}
+
+/// Sources with their own field in [`Systems`], and the code for all of them; the pairs of task tables come first.
+macro_rules! sources {
+    ($($place:ident: $row:ty),* $(,)?) => {
+        #[derive(Debug, Default)]
+        struct Readers {
+            tasks: Vec<Pair>,
+            $($place: Vec<Reader<$row>>,)*
+        }
+
+        #[derive(Debug, Default)]
+        pub(super) struct Answers {
+            tasks: Vec<tasks::PairAnswer>,
+            $($place: Vec<Answer>,)*
+        }
+
+        /// The usual table names, without duplicates.
+        pub(super) fn names() -> Vec<&'static str> {
+            let mut names = vec![Schedule::TABLE, Execution::TABLE, $(<$row>::TABLE,)*];
+            names.dedup();
+            names
+        }
+
+        impl Readers {
+            async fn prepare(
+                client: &Client,
+                scope: Scope,
+                found: &search::FoundTables,
+            ) -> Result<Self, SectionError> {
+                Ok(Self {
+                    tasks: tasks::prepared(client, scope, found).await?,
+                    $($place: found.readers(client, scope).await?,)*
+                })
+            }
+
+            fn is_empty(&self) -> bool {
+                self.tasks.is_empty() $(&& self.$place.is_empty())*
+            }
+
+            async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Answers {
+                let (old, locks) = (before.map(|before| &*before.systems), before.map(|before| &before.locks));
+                let (tasks, $($place),*) = tokio::join!(
+                    biased;
+                    tasks::read(client, &self.tasks, before),
+                    $(reader::read(client, &self.$place, old.map(|old| &*old.$place), locks)),*
+                );
+                Answers { tasks, $($place),* }
+            }
+
+            fn sections(
+                &mut self,
+                found: Answers,
+                turn: &mut Turn<'_>,
+                before: Option<&Snapshot>,
+            ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
+                let old = before.map(|before| &*before.systems);
+                let sets = tasks::sets(&mut self.tasks, turn, found.tasks, before);
+                let systems = Systems {
+                    $($place: turn.tables(&mut self.$place, found.$place, old.map(|old| &*old.$place)),)*
+                    ..Systems::default()
+                };
+                (Arc::new(sets), Arc::new(systems))
+            }
+        }
+
+        impl Answers {
+            fn answers(&self) -> impl Iterator<Item = &Answer> {
+                let tasks = self.tasks.iter().flat_map(|(schedules, log)| [schedules].into_iter().chain(log));
+                tasks$(.chain(&self.$place))*
+            }
+        }
+
+        /// The content of an earlier snapshot, if it is not known whether the tables still exist.
+        fn aged(before: &Snapshot, reason: &Text) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
+            let (sets, old) = (&before.task_sets, &before.systems);
+            let sets = sets.iter().map(|set| tasks::aged(set, reason)).collect();
+            let systems = Systems {
+                $($place: old.$place.iter().map(|table| table.stale(reason.clone())).collect(),)*
+                ..Systems::default()
+            };
+            (Arc::new(sets), Arc::new(systems))
+        }
+    };
+}
+
+sources! {
+    leases: Lease,
+    counts: StateCount,
+    items: Item,
+    limits: RateLimit,
+    generators: IdGenerator,
+    workers: TaskWorker,
+    contended: CountedWaits,
+    refusals: Refusals,
 }

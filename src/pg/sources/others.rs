@@ -14,10 +14,10 @@ use crate::model::table_rows::TaskWorker;
 use crate::model::{Text, Timestamp};
 use crate::order::Order;
 use crate::pg::decode::DecodeError;
+use crate::pg::decode::Texts;
 use crate::pg::decode::copy::Values;
-use crate::pg::decode::rows::{DecodedRow, optional};
-use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::text;
+use crate::pg::decode::{DecodedRow, optional};
 use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const LIMITS: &str = include_str!("../../../assets/sql/rate_limits.sql");

@@ -11,9 +11,9 @@ use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use crate::order::Order;
 use crate::pg::decode::DecodeError;
+use crate::pg::decode::Texts;
 use crate::pg::decode::copy::{self, Values};
-use crate::pg::decode::rows::{DecodedRow, optional};
-use crate::pg::decode::texts::Texts;
+use crate::pg::decode::{DecodedRow, optional};
 use crate::pg::tables::{ColumnKind, Columns, Table, every};
 
 pub(super) const TABLE: &str = "task_queue";

@@ -18,13 +18,13 @@ use crate::model::table_rows::table_rows;
 use crate::model::task::{Execution, KeyRule, Schedule};
 use crate::model::work_queue::Item;
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::rows::{DecodedRow, decoded};
-use crate::pg::decode::texts::Texts;
+use crate::pg::decode::Texts;
 use crate::pg::decode::{DecodeError, copy};
-use crate::pg::scope::{Scope, SectionError};
+use crate::pg::decode::{DecodedRow, decoded};
 use crate::pg::tables::{
     self, ColumnKind, Copying, Reading, Refusal, Table, blocker, columns, every, has_changed,
 };
+use crate::pg::{Scope, SectionError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {

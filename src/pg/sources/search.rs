@@ -5,8 +5,8 @@ use tokio_postgres::{Client, Error, Row};
 
 use super::reader::{Chosen, Places, Reader, Source};
 use crate::model::Text;
-use crate::pg::scope::{Scope, SectionError};
 use crate::pg::tables::{Table, meant};
+use crate::pg::{Scope, SectionError};
 
 #[derive(Debug, Clone)]
 pub(in crate::pg) struct Search {

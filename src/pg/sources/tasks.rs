@@ -10,8 +10,8 @@ use super::search::{FoundTables, hidden, missing};
 use crate::model::Text;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::task::{Execution, Schedule, TaskSet, TaskTables};
-use crate::pg::scope::{Scope, SectionError};
 use crate::pg::tables::{Table, meant};
+use crate::pg::{Scope, SectionError};
 
 #[derive(Debug)]
 pub(super) struct Pair {

@@ -22,11 +22,11 @@ use tokio_postgres::{Client, Statement};
 use super::{ColumnKind, Columns, Refusal, Table};
 use crate::clock;
 use crate::model::Text;
+use crate::pg::SectionError;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::CHARACTERS;
 use crate::pg::decode::copy::{CopyReader, RowBuffer};
 use crate::pg::decode::value::{self, EPOCH, float8, int2, int4, int8, raw};
-use crate::pg::scope::SectionError;
 use locktop_tasks::trust::remedy;
 
 /// Sizes of tables whose copy was started and did not finish, by OID and name. The copy is not started again until the

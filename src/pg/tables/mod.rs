@@ -8,13 +8,25 @@
 
 mod copied;
 mod found;
-mod reading;
+
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::model::Text;
+use crate::model::lock::{Lock, LockMode, LockModes, LockType};
+use crate::model::snapshot::Section;
+use crate::pg::decode::copy::RowBuffer;
+use crate::pg::trust::{remedy, untrusted};
+use crate::pg::{Scope, SectionError};
 
 pub(super) use copied::Copying;
 #[cfg(test)]
 pub(super) use found::{Column, Index};
 pub(super) use found::{ColumnKind, Columns, Named, Table, columns, guarded, locked, meant};
-pub(super) use reading::{Reading, Refusal, blocker, has_changed, reason, records};
 
 /// Largest number of polls skipped between two that read much.
 const LONGEST: u32 = 10;
@@ -22,4 +34,169 @@ const LONGEST: u32 = 10;
 /// Polls to skip after reading this many rows, so that a poll reads about `each` of them on average.
 pub(super) fn every(rows: usize, each: usize) -> u32 {
     u32::try_from(rows / each).unwrap_or(u32::MAX).min(LONGEST)
+}
+
+/// How a table is read: by a statement if its owner is trusted, else by a copy of the table.
+#[derive(Debug, Clone)]
+pub(super) enum Reading {
+    /// A whole transaction in one message.
+    Statement(String, Scope),
+    /// A copy of a table of an untrusted owner.
+    Copy(Copying),
+}
+
+impl Reading {
+    /// A copy of these columns of a table, with this many trailing columns that are always NULL; or why the table is not
+    /// read.
+    pub(super) async fn copy(
+        client: &Client,
+        scope: Scope,
+        table: &Table,
+        (columns, extra): (Columns, usize),
+    ) -> Result<Result<Self, Text>, SectionError> {
+        // A copy is prepared once, which a shared session does not keep.
+        if scope == Scope::Open {
+            let owner = table.stranger.as_deref().unwrap_or_default();
+            let (name, remedy) = (table.label(), remedy(owner));
+            return Ok(Err(format!(
+                "{name} is not read through a pooler in transaction mode: {owner} is not trusted; {remedy}"
+            )
+            .into()));
+        }
+        Ok(Copying::prepare(client, table, columns, extra).await?.map(Self::Copy))
+    }
+
+    /// A query of trusted tables. Each is locked in the mode that reading takes, then checked again, and only then is the
+    /// query planned: all in one message, which is one transaction, so that no table can be replaced in between.
+    /// (PostgreSQL's documentation, "Multiple Statements in a Simple Query".)
+    pub(super) fn query(tables: &[&Table], query: &str, scope: Scope) -> Self {
+        let tables: Vec<Named<'_>> = tables.iter().map(|table| table.named()).collect();
+        let sql = format!("SET TRANSACTION READ ONLY;{}\n{}", guarded(&tables), records(query));
+        Self::Statement(sql, scope)
+    }
+
+    /// Returns messages of a binary COPY, unless the table was locked at the last poll.
+    pub(super) async fn read(&self, client: &Client, locked: bool) -> Result<Vec<Bytes>, Refusal> {
+        match self {
+            _ if locked => Err(Refusal::Locked),
+            Self::Statement(sql, scope) => scope.alone(client, queried(client, sql)).await,
+            Self::Copy(copying) => copying.read(client).await,
+        }
+    }
+
+    /// Whether it reads all rows of the table.
+    pub(super) fn is_copy(&self) -> bool {
+        matches!(self, Self::Copy(_))
+    }
+}
+
+/// Rows as records in hexadecimal digits, in a column `found`.
+pub(super) fn records(query: &str) -> String {
+    format!("SELECT pg_catalog.encode(pg_catalog.record_send(q), 'hex') AS found FROM (\n{query}\n) AS q")
+}
+
+async fn queried(client: &Client, sql: &str) -> Result<Vec<Bytes>, Refusal> {
+    let refused = |error: tokio_postgres::Error| {
+        let guarded = error.as_db_error().and_then(untrusted);
+        guarded.map_or_else(|| Refusal::Section(error.into()), |reason| Refusal::Guarded(reason.into()))
+    };
+    let mut messages = pin!(client.simple_query_raw(sql).await.map_err(refused)?);
+    let mut rows = RowBuffer::new();
+    let mut is_found = false;
+    while let Some(message) = messages.try_next().await.map_err(refused)? {
+        match message {
+            // The guards answer first, with a column of another name.
+            SimpleQueryMessage::RowDescription(columns) => {
+                is_found = columns.iter().any(|column| column.name() == "found");
+            }
+            SimpleQueryMessage::Row(row) if is_found => {
+                let row = row.try_get(0).map_err(refused)?.unwrap_or_default();
+                rows.record(row).map_err(|error| Refusal::Section(error.into()))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(rows.finish())
+}
+
+/// Why a table was not read.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    Section(SectionError),
+    Locked,
+    Unreadable(Text),
+    /// Larger than the copy limit: the reason, to follow the name.
+    TooLarge(Text),
+    /// Not, or no longer, a table that locktop reads: the reason, to follow the name.
+    Guarded(Text),
+}
+
+impl Refusal {
+    /// The error of the connection, if more than a statement failed.
+    pub(super) fn fatal(&self) -> Option<&SectionError> {
+        match self {
+            Self::Section(error) if error.is_fatal() => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Whether to search the tables again. A locked table has not changed.
+pub(super) fn has_changed(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Locked | Refusal::TooLarge(_) => false,
+        Refusal::Unreadable(_) | Refusal::Guarded(_) => true,
+        Refusal::Section(error) => error.code() != Some(&SqlState::LOCK_NOT_AVAILABLE),
+    }
+}
+
+/// One line for the section of a table. A lock is reported with its holder.
+pub(super) fn reason(refusal: &Refusal, oid: u32, name: &str, locks: &Section<Lock>) -> Text {
+    let locked = || match blocker(locks, oid) {
+        Some(lock) => format!("{name} is locked: {}", holder(lock)),
+        None => format!("{name} was locked a moment ago"),
+    };
+    match refusal {
+        Refusal::Locked => locked().into(),
+        Refusal::Unreadable(reason) => reason.clone(),
+        Refusal::Guarded(reason) | Refusal::TooLarge(reason) => {
+            format!("{name} is not read: {reason}").into()
+        }
+        Refusal::Section(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => locked().into(),
+        Refusal::Section(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            format!("{error}; {} is needed", grants(name)).into()
+        }
+        Refusal::Section(error) => format!("{name}: {error}").into(),
+    }
+}
+
+/// The grants needed to read a table whose name has a schema. The server reports which one is missing only in words.
+fn grants(name: &str) -> String {
+    // Names are quoted if necessary: a dot outside of quotes ends the schema.
+    let quoted = |at: usize| name.get(..at).is_some_and(|front| front.matches('"').count() % 2 == 1);
+    let dot = name.match_indices('.').map(|(at, _)| at).find(|at| !quoted(*at));
+    match dot.and_then(|at| name.get(..at)).filter(|schema| *schema != "public") {
+        Some(schema) => format!("GRANT USAGE ON SCHEMA {schema} and GRANT SELECT ON {name}"),
+        None => format!("GRANT SELECT ON {name}"),
+    }
+}
+
+fn holder(lock: &Lock) -> String {
+    let who = lock.pid.map_or_else(|| "a prepared transaction".to_owned(), |pid| pid.to_string());
+    let verb = if lock.granted { "holds" } else { "waits for" };
+    format!("{who} {verb} {}", lock.mode.as_str())
+}
+
+/// The lock that blocks readers of a table in the connected database: of a holder, else of a waiter.
+pub(super) fn blocker(locks: &Section<Lock>, oid: u32) -> Option<&Lock> {
+    if oid == 0 || locks.error.is_some() {
+        return None;
+    }
+    let read = LockModes::of(LockMode::AccessShare);
+    let mut blocking = locks.last_rows().iter().filter(|lock| {
+        lock.tag.relation() == Some(oid)
+            && lock.tag.locktype() == LockType::Relation
+            && lock.mode.conflicts_with(read)
+    });
+    blocking.clone().find(|lock| lock.granted).or_else(|| blocking.next())
 }

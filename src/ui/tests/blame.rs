@@ -1,6 +1,6 @@
 use super::*;
+use crate::feed::EventSender;
 use crate::feed::digest::Digest;
-use crate::feed::event_sender::EventSender;
 use crate::model::backend::BackendId;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::{Severity, Subject};

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
+use crate::feed::EventSender;
 use crate::feed::digest::Digest;
-use crate::feed::event_sender::EventSender;
 use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock_name::LockNames;
