@@ -15,7 +15,7 @@ use crate::model::adapter::ActionKind;
 use crate::model::plan::rows::{ColumnKind, Condition};
 use crate::model::plan::{AdapterTarget, Outcome, PublishedHolder, PublishedTarget, SessionTarget, Signal};
 use crate::model::task::CLOSED;
-use crate::pg::adapters::{ActOn, act_message, find_statement};
+use crate::pg::adapters::{act_message, find_statement};
 use crate::pg::trust::TrustedOwners;
 use crate::text::duration;
 
@@ -176,18 +176,12 @@ pub(super) async fn settle(
     target: &AdapterTarget,
     owners: &TrustedOwners,
 ) -> (Outcome, String) {
-    let on = ActOn {
-        adapter: &target.adapter,
-        installation: (target.oid, &target.prefix),
-        kind: target.kind,
-        number: target.number,
-        values: &target.values,
-    };
-    let found = match send(client, Access::ReadOnly, &find_statement(owners, &target.adapter)).await {
+    let find = find_statement(owners, &target.installation.adapter);
+    let found = match send(client, Access::ReadOnly, &find).await {
         Ok(rows) => rows,
         Err(error) => return (Outcome::Refused, format!("nothing was sent: {error}")),
     };
-    let sql = match act_message(owners, on, &found) {
+    let sql = match act_message(owners, target, &found) {
         Ok(sql) => sql,
         Err(why) => return (Outcome::Refused, why.to_string()),
     };
@@ -200,14 +194,20 @@ pub(super) async fn settle(
             (0, ActionKind::Unlock) => {
                 (Outcome::Changed, "it has another owner now, or has ended".to_owned())
             }
-            (1, _) => (Outcome::Done, target.then.to_string()),
+            (1, _) => (Outcome::Done, target.then().to_owned()),
             (many, _) => {
                 let all = format!("{many} rows had this id, and all of them were changed");
-                (Outcome::Done, format!("{all}: {}", target.then))
+                (Outcome::Done, format!("{all}: {}", target.then()))
             }
         },
         Err(error) => {
-            let needs = || format!("the role needs: {}", target.grants());
+            let needs = || {
+                format!(
+                    "the role needs: GRANT SELECT, INSERT, UPDATE, DELETE ON {}, \
+                     and USAGE on the sequences of tables to which rows are added",
+                    target.tables()
+                )
+            };
             refused(&error, "its table or its row", needs)
         }
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::clock;
-use crate::model::adapter::{ActionKind, Adapter, Values};
+use crate::model::adapter::{ActionKind, Adapter, Installation, Values};
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
 use crate::model::plan::tests::orphan;
@@ -315,14 +315,11 @@ fn the_line_of_each_kind_of_target_is_kept() {
     let values = Values { id: "5".into(), who: Some("w".into()), attempt: Some(2), ..Values::default() };
     is(
         TargetKind::Adapter(AdapterTarget {
-            adapter,
+            installation: Arc::new(Installation { adapter, ..Installation::default() }),
             source: "public.river_job".into(),
             oid: 16_384,
-            prefix: "river_".into(),
-            tables: vec!["public.river_job".into()],
             kind: ActionKind::Recover,
             number: 1,
-            then: "it is available again".into(),
             values,
         }),
         r#"{"kind":"adapter","adapter":"river","source":"public.river_job","oid":16384,"id":"5","worker":"w","attempt":2,"since":null,"until":null}"#,

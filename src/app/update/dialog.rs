@@ -109,9 +109,7 @@ impl App {
         };
         match &mut dialog.chosen {
             Chosen::Sessions(ask) => ask.shown = self.shown_parties(pane),
-            Chosen::Executions(search) if pane == Pane::Tasks => {
-                self.shown_executions().into_iter().for_each(|shown| search.only(shown));
-            }
+            Chosen::Executions(search) if pane == Pane::Tasks => search.shown = self.shown_executions(),
             _ => {}
         }
         self.pane_mut(pane).keep_selected();

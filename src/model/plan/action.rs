@@ -1,7 +1,13 @@
-use std::fmt;
+//! The plan of an action, the command that the executor gets of it, and the result.
 
-use super::context::PlanIndex;
-use super::{ActionCommand, Confirm, PlanContext, Scope, Target, TargetKind, Verb, rows, signal};
+use std::fmt;
+use std::sync::Arc;
+
+use strum::IntoStaticStr;
+
+use super::{
+    Confirm, PlanContext, PlanIndex, RecoveryPlan, Request, Scope, Target, TargetKind, Verb, rows, signal,
+};
 use crate::model::Text;
 use crate::model::consequence::Consequence;
 use crate::model::finding::Subject;
@@ -10,7 +16,7 @@ use crate::model::task::TaskId;
 use crate::model::view::TargetId;
 use crate::model::wait_graph::Release;
 use crate::model::work_queue::ItemId;
-use crate::order::Order;
+use crate::order::Order as _;
 
 /// The plan of an action. It is valid while every target stays as seen; the statement that acts compares them on the
 /// server.
@@ -186,6 +192,21 @@ impl PlannedTarget {
 }
 
 impl Caution {
+    /// Its owner may be working.
+    pub(super) fn owner(words: impl Into<String>) -> Self {
+        Self::new(CautionKind::Owner, words)
+    }
+
+    pub(super) fn of_worker() -> Self {
+        Self::owner("the worker may still be running; unfenced work may run twice")
+    }
+
+    pub(super) fn of_session(pid: i32) -> Self {
+        Self::owner(format!(
+            "its worker is alive: its session {pid} will be terminated; its process must stop on its own"
+        ))
+    }
+
     pub(super) fn new(kind: CautionKind, words: impl Into<String>) -> Self {
         Self { kind, words: words.into(), about: Vec::new() }
     }
@@ -255,4 +276,92 @@ impl ActionPlan {
         }
         plan
     }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ActionCommand {
+    /// The server whose rows were on the screen; an executor for another server does nothing.
+    pub server: TargetId,
+    /// Increases with each command; its report has the same number.
+    pub number: u64,
+    pub verb: Verb,
+    /// Targets in the order in which the executor handles them, one at a time.
+    pub targets: Vec<Target>,
+    /// How long to wait until the requested change has happened, in seconds.
+    pub wait: f64,
+}
+
+/// What the executor is asked to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    Act(Arc<ActionCommand>),
+    PlanRecovery {
+        server: TargetId,
+        /// A number chosen by the caller, which the reply repeats.
+        number: u64,
+        schema: String,
+        request: Arc<Request>,
+    },
+}
+
+impl Order {
+    pub fn server(&self) -> TargetId {
+        match self {
+            Self::Act(command) => command.server,
+            Self::PlanRecovery { server, .. } => *server,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Outcome {
+    Done,
+    /// Done, and the recovered item is not tried again: that was its last attempt.
+    GivenUp,
+    /// The server accepted the request, but the change did not happen within the time limit.
+    StillThere,
+    /// The target has changed or no longer exists; nothing was done.
+    Changed,
+    /// The server refused, or the action is impossible; nothing was done.
+    Refused,
+    /// The role lacks a privilege; nothing was done.
+    Forbidden,
+    /// The connection was lost or no answer arrived; it is not known what was done.
+    #[strum(serialize = "outcome_unknown")]
+    Uncertain,
+    /// Not tried: the result of an earlier target is unknown, or no server could be reached.
+    NotTried,
+}
+
+impl Outcome {
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetResult {
+    pub name: String,
+    pub subject: Subject,
+    pub outcome: Outcome,
+    /// What was done or observed, or why not, with the missing grant, in one sanitized line.
+    pub detail: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    pub number: u64,
+    pub verb: Verb,
+    pub results: Vec<TargetResult>,
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExecutorReply {
+    /// The number of a command, and how many of its targets have a known result. Some of these replies may be skipped.
+    Progress(u64, usize),
+    Reported(Arc<Report>),
+    /// The plan, or in one line why there is none.
+    RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
 }

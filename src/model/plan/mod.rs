@@ -1,9 +1,9 @@
 //! The plan of an action and its result, the same for the command line and the dashboard.
 //!
-//! From chosen rows, [`sessions()`], [`rows()`] and, with the server's help, [`executions()`] and [`recovery()`] make an [`ActionPlan`]: targets, each with an identity, and refusals, each with a reason. While a
-//! dialog is open, [`ActionPlan::refreshed`] updates it. A confirmed plan is an [`ActionCommand`].
+//! From chosen rows, [`sessions()`], [`rows()`] and, with the server's help, [`RecoverySearch`] and [`recovery()`] make an
+//! [`ActionPlan`]: targets, each with an identity, and refusals, each with a reason. While a dialog is open,
+//! [`ActionPlan::refreshed`] updates it. A confirmed plan is an [`ActionCommand`].
 
-mod act;
 mod action;
 mod command;
 mod context;
@@ -12,22 +12,19 @@ pub mod known;
 mod question;
 mod rights;
 pub(crate) mod rows;
-mod search;
-mod seen;
 mod signal;
+mod target;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use act::{
-    ActionCommand, AdapterTarget, ExecutionTarget, ExecutorReply, ItemTarget, LeaseTarget, Order, Outcome,
-    PublishedHolder, PublishedTarget, Report, Target, TargetKind, TargetResult, TaskTarget,
-};
 pub use action::{
-    ActionPlan, Caution, CautionKind, Change, Effect, LeaseHeld, PlannedTarget, Refused, Stake, still_there,
+    ActionCommand, ActionPlan, Caution, CautionKind, Change, Effect, ExecutorReply, LeaseHeld, Order,
+    Outcome, PlannedTarget, Refused, Report, Stake, TargetResult, still_there,
 };
 pub use command::{Command, CommandId, Definition, Verb};
 pub use context::PlanContext;
-pub use executions::{Recovery, RecoveryFilter, RecoveryScope, executions, place, recovery, without_grace};
+use context::PlanIndex;
+pub use executions::{RecoverySearch, recovery, without_grace};
 pub use known::Known;
 pub use locktop_tasks::recovery::{
     AlsoEnded, Others, Planned, Reason, RecoveryOutcome, RecoveryPlan, RecoveryResult, Request, RunState,
@@ -36,6 +33,8 @@ pub use locktop_tasks::recovery::{
 pub use question::{Ask, Choice, Chosen, Confirm, Scope};
 pub use rights::{Lack, Rights};
 pub use rows::{ItemVerb, TaskVerb, is_published, published_plan, rows};
-pub use search::RecoverySearch;
-pub use seen::{Client, Seen, SessionTarget, Signal};
 pub use signal::{sessions, with_offers};
+pub use target::{
+    AdapterTarget, Client, ExecutionTarget, ItemTarget, LeaseTarget, PublishedHolder, PublishedTarget, Seen,
+    SessionTarget, Signal, Target, TargetKind, TaskTarget,
+};

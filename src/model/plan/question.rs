@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::{ActionPlan, Known, PlanContext, RecoverySearch, Verb, rows, signal};
+use super::{ActionPlan, Known, PlanContext, PlannedTarget, RecoverySearch, Verb, rows, signal};
 use crate::model::row_id::RowId;
 use crate::model::wait_graph::Party;
 
@@ -151,12 +151,11 @@ const LONGEST: usize = 40;
 
 impl Confirm {
     /// `owner` is the word to type for a single target with a live owner.
-    pub(super) fn of(targets: usize, owner: Option<String>) -> Self {
-        match (targets, owner) {
-            (0, _) => Self::Nothing,
-            (1, Some(owner)) => Self::Owner(owner),
-            (1, None) => Self::Yes,
-            (several, _) => Self::Count(several),
+    pub(super) fn of(rows: &[PlannedTarget], owner: impl FnOnce(&PlannedTarget) -> Option<String>) -> Self {
+        match rows {
+            [] => Self::Nothing,
+            [one] => owner(one).map_or(Self::Yes, Self::Owner),
+            several => Self::Count(several.len()),
         }
     }
 

@@ -7,8 +7,6 @@
 //! `pg_stat_get_activity()`: without `pg_read_all_stats` or the privileges of its role, the start of a session is hidden,
 //! and without it the session cannot be distinguished from the next one with the same pid.
 
-use std::fmt;
-
 use super::Verb;
 use crate::model::Text;
 use crate::text::one_line;
@@ -16,23 +14,13 @@ use crate::text::one_line;
 /// The `backend_type` that `pg_signal_autovacuum_worker` of 18 applies to.
 const AUTOVACUUM_WORKER: &str = "autovacuum worker";
 
-/// A privilege that a role lacks for an action. Shown in one sanitized line, with the required statement.
+/// A privilege that a role lacks for an action, in one sanitized line, with the required statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
-    /// The denied action: `end sessions of "app"`.
-    pub what: String,
-    pub role: String,
+    pub words: String,
     /// The statement that grants what is missing: `GRANT pg_read_all_stats, pg_signal_backend TO "ops"`; `None` if only a
     /// superuser may.
     pub grant: Option<String>,
-}
-
-impl fmt::Display for Lack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, role, grant } = self;
-        let grant = grant.as_deref().unwrap_or("only a superuser is");
-        write!(f, "role {role} is not permitted to {what}: {grant}")
-    }
 }
 
 impl Rights {
@@ -79,7 +67,9 @@ impl Rights {
             (false, false) => Some(format!("pg_read_all_stats, {signal}")),
         };
         let grant = roles.map(|roles| self.grant(&roles));
-        Some(Lack { what: format!("{doing} {kind}"), role: shown(&self.role), grant })
+        let (role, remedy) = (shown(&self.role), grant.as_deref().unwrap_or("only a superuser is"));
+        let words = format!("role {role} is not permitted to {doing} {kind}: {remedy}");
+        Some(Lack { words, grant })
     }
 
     pub fn sees(&self, owner: Option<&str>) -> bool {
@@ -217,7 +207,7 @@ mod tests {
 
     fn lack(rights: &Rights, owner: Option<&str>, kind: &str) -> String {
         let lack = rights.lacks(Verb::Terminate, owner, Some(kind));
-        lack.map_or_else(|| "nothing".to_owned(), |lack| lack.to_string())
+        lack.map_or_else(|| "nothing".to_owned(), |lack| lack.words)
     }
 
     #[test]
@@ -234,7 +224,7 @@ mod tests {
         assert_eq!(app(&rights), "nothing");
         let cancel = rights.lacks(Verb::Cancel, Some("postgres"), None).unwrap();
         let text = "role \"ops\" is not permitted to cancel queries of the superuser \"postgres\": only a superuser is";
-        assert_eq!((cancel.to_string().as_str(), cancel.grant), (text, None));
+        assert_eq!((cancel.words.as_str(), cancel.grant), (text, None));
         rights.superuser = true;
         assert_eq!(lack(&rights, Some("postgres"), "client backend"), "nothing");
     }
@@ -281,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_is_not_seen_has_to_be_seen_first() {
-        let lack = ops(180_000).lacks(Verb::Terminate, None, None).unwrap().to_string();
+        let lack = ops(180_000).lacks(Verb::Terminate, None, None).unwrap().words;
         let text = "role \"ops\" is not permitted to terminate processes that are hidden from it: GRANT pg_read_all_stats TO \"ops\"";
         assert_eq!(lack, text);
     }

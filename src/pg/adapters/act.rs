@@ -18,23 +18,13 @@ use super::{Filled, statement_name, zone};
 use crate::model::Text;
 use crate::model::adapter::{Action, ActionKind, Adapter, Rehearsal, Value, Values};
 use crate::model::lock_key::LockKey;
+use crate::model::plan::AdapterTarget;
 use crate::pg::sql;
 use crate::pg::tables::locked;
 use crate::pg::trust::{MARK, TrustedOwners, untrusted};
 use crate::pg::{Scope, SectionError};
 use locktop_tasks::sql::{fill, without_comments};
 use pg_connect::message as words_of;
-
-#[derive(Debug, Clone, Copy)]
-pub struct ActOn<'a> {
-    pub adapter: &'a Arc<Adapter>,
-    /// OID of the first table of the installation, and the prefix or suffix of its table names.
-    pub installation: (u32, &'a str),
-    pub kind: ActionKind,
-    /// Number of the alternative in the adapter, from 1.
-    pub number: usize,
-    pub values: &'a Values,
-}
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -55,21 +45,21 @@ pub fn find_statement(owners: &TrustedOwners, adapter: &Arc<Adapter>) -> String 
 ///
 /// # Errors
 /// If the installation no longer exists, must not be read, or its version lacks what the statement needs.
-pub fn act_message(owners: &TrustedOwners, on: ActOn<'_>, rows: &[String]) -> Result<String, ActError> {
-    let all = found_in(std::slice::from_ref(on.adapter), rows.iter());
-    let (oid, prefix) = on.installation;
-    let found = all.iter().find(|found| found.oid() == oid && *found.prefix == *prefix);
+pub fn act_message(owners: &TrustedOwners, on: &AdapterTarget, rows: &[String]) -> Result<String, ActError> {
+    let seen = &on.installation;
+    let all = found_in(std::slice::from_ref(&seen.adapter), rows.iter());
+    let found = all.iter().find(|found| found.oid() == seen.oid && found.prefix == seen.prefix);
     let Some(found) = found else { return refused("its tables no longer exist") };
     if let Some(reason) = &found.refused {
         return refused(&**reason);
     }
-    let Some(action) = on.adapter.action(on.kind, on.number) else {
+    let Some(action) = on.action() else {
         return refused("its adapter has no statement for this");
     };
     if !found.has(&action.needs) {
         return refused("this version of it lacks a column that the statement needs");
     }
-    message(owners, found, action, on.values)
+    message(owners, found, action, &on.values)
 }
 
 fn message(

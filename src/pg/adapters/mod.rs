@@ -23,7 +23,7 @@ use crate::pg::tables::{ColumnKind, Columns, Named, guarded, records};
 use crate::pg::trust::MARK;
 use find::FoundInstallation;
 
-pub use act::{ActError, ActOn, act_message, find_statement};
+pub use act::{ActError, act_message, find_statement};
 pub(super) use reader::Adapters;
 pub use survey::survey;
 

@@ -89,7 +89,8 @@ async fn what_is_done_compares_and_writes_times_of_their_zone() {
         .await
         .unwrap();
     let TargetKind::Adapter(mut other) = row.target.what.clone() else { panic!("{row:?}") };
-    other.adapter = Arc::new(Adapter { time_zone: None, ..Adapter::clone(&other.adapter) });
+    let installation = Arc::make_mut(&mut other.installation);
+    Arc::make_mut(&mut installation.adapter).time_zone = None;
     let (outcome, _) = hands.one(Verb::Recover, TargetKind::Adapter(other)).await;
     assert_eq!(outcome, Outcome::Changed, "its start was read in another zone");
     let (outcome, detail) = hands.one(Verb::Recover, row.target.what.clone()).await;

@@ -146,7 +146,7 @@ fn rights(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     }
     Some(match rights.lacks(Verb::Terminate, owner, kind) {
         None => field("this role", "can cancel and terminate it", Tone::Plain),
-        Some(lack) => field("this role", lack.to_string(), Tone::Warning),
+        Some(lack) => field("this role", lack.words, Tone::Warning),
     })
 }
 

@@ -1,15 +1,14 @@
 //! The keys that act: words, rows and effect. The keymap, the footer, the help, the dialog, the executor and
-//! the record read the list below.
+//! the record read the list below. Here are those for sessions, in `rows` those for rows of tables.
 
-mod recover;
-mod schedule;
-mod sessions;
-mod unlock;
+mod rows;
 
+use super::known::{self, Known};
 use super::rows::{ItemVerb, RowChange, TaskVerb};
 use super::{Ask, LeaseTarget, PlanContext, Signal};
 use super::{question, question::Chosen};
-use crate::model::row_id::RowId;
+use crate::model::backend::State;
+use crate::model::row_id::{Owner, RowId};
 
 type ChosenVerb = (Verb, Chosen);
 
@@ -58,7 +57,7 @@ impl Definition {
 
 /// The list, in the order of the help and the footer: each key with its command and what can be done by it.
 macro_rules! commands {
-    ($($id:ident = $file:ident::$command:ident { $($verb:ident = $definition:ident,)* })*) => {
+    ($($id:ident = $command:expr => { $($verb:ident = $definition:expr,)* })*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum CommandId {
             $($id,)*
@@ -70,7 +69,7 @@ macro_rules! commands {
 
             pub fn definition(self) -> &'static Command {
                 match self {
-                    $(Self::$id => const { &$file::$command },)*
+                    $(Self::$id => const { &$command },)*
                 }
             }
         }
@@ -84,7 +83,7 @@ macro_rules! commands {
         impl Verb {
             pub fn definition(self) -> &'static Definition {
                 match self {
-                    $($(Self::$verb => const { &$file::$definition },)*)*
+                    $($(Self::$verb => const { &$definition },)*)*
                 }
             }
         }
@@ -92,33 +91,21 @@ macro_rules! commands {
 }
 
 commands! {
-    Cancel = sessions::CANCEL_COMMAND {
-        Cancel = CANCEL,
+    Cancel = CANCEL_COMMAND => { Cancel = CANCEL, }
+    Terminate = TERMINATE_COMMAND => { Terminate = TERMINATE, }
+    Recover = rows::RECOVER_COMMAND => {
+        Recover = rows::RECOVER,
+        Requeue = rows::REQUEUE,
     }
-    Terminate = sessions::TERMINATE_COMMAND {
-        Terminate = TERMINATE,
+    Unlock = rows::UNLOCK_COMMAND => { Unlock = rows::UNLOCK, }
+    Enable = rows::ENABLE_COMMAND => {
+        Enable = rows::ENABLE,
+        Disable = rows::DISABLE,
     }
-    Recover = recover::RECOVER_COMMAND {
-        Recover = RECOVER,
-        Requeue = REQUEUE,
-    }
-    Unlock = unlock::UNLOCK_COMMAND {
-        Unlock = UNLOCK,
-    }
-    Enable = schedule::ENABLE_COMMAND {
-        Enable = ENABLE,
-        Disable = DISABLE,
-    }
-    MakeDue = schedule::MAKE_DUE_COMMAND {
-        MakeDue = MAKE_DUE,
-    }
-    PutOff = schedule::PUT_OFF_COMMAND {
-        PutOff = PUT_OFF,
-    }
-    SetAside = recover::SET_ASIDE_COMMAND {
-        SetAside = SET_ASIDE,
-    }
-    Expect = sessions::EXPECT_COMMAND {
+    MakeDue = rows::MAKE_DUE_COMMAND => { MakeDue = rows::MAKE_DUE, }
+    PutOff = rows::PUT_OFF_COMMAND => { PutOff = rows::PUT_OFF, }
+    SetAside = rows::SET_ASIDE_COMMAND => { SetAside = rows::SET_ASIDE, }
+    Expect = EXPECT_COMMAND => {
         Expect = EXPECT,
         ExpectNoMore = EXPECT_NO_MORE,
     }
@@ -142,3 +129,84 @@ impl Verb {
 fn of_sessions(verb: Verb, rows: &[RowId]) -> Option<ChosenVerb> {
     question::sessions(rows).map(|rows| (verb, Chosen::Sessions(Ask::new(verb, rows))))
 }
+
+const CANCEL_COMMAND: Command = Command {
+    name: "cancel",
+    keys: &["C"],
+    short: "cancel query",
+    help: "cancel the query of a session; its transaction and its locks remain",
+    purpose: "cancels the query of a session",
+    is_local: false,
+    applies: has_query,
+    choose: |_, rows| of_sessions(Verb::Cancel, rows),
+};
+
+const CANCEL: Definition = Definition {
+    writes: false,
+    signal: Some(Signal::Cancel),
+    ..Definition::of("cancel", "cancel query", "cancelled")
+};
+
+fn has_query(context: &PlanContext<'_>, row: RowId) -> bool {
+    match row {
+        RowId::Group(..) => true,
+        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _) => {
+            context.backend(id.pid).is_some_and(|backend| backend.state == Some(State::Active))
+        }
+        _ => false,
+    }
+}
+
+const TERMINATE_COMMAND: Command = Command {
+    name: "terminate",
+    keys: &["K"],
+    short: "terminate",
+    help: "terminate a session: the selected one, its root, or all that wait behind it",
+    purpose: "terminates a session",
+    is_local: false,
+    applies: has_session,
+    choose: |_, rows| of_sessions(Verb::Terminate, rows),
+};
+
+const TERMINATE: Definition = Definition {
+    writes: false,
+    signal: Some(Signal::Terminate),
+    ..Definition::of("terminate", "terminate", "terminated")
+};
+
+fn has_session(context: &PlanContext<'_>, row: RowId) -> bool {
+    let view = context.view;
+    match row {
+        RowId::Group(..) | RowId::Backend(_) | RowId::Lock(..) => true,
+        RowId::Task(task, again) => context.view.task(task, again).is_some_and(|row| row.holder.is_some()),
+        RowId::Item(id) => view.queue.rows.iter().any(|row| row.id == id && row.pid.is_some()),
+        RowId::Lease(id) => {
+            let mut leases = view.leases.rows.iter();
+            leases.any(|row| row.id == id && row.owner_alive == Some(true) && row.owner_pid.is_some())
+        }
+        _ => false,
+    }
+}
+
+const EXPECT_COMMAND: Command = Command {
+    name: "expect",
+    keys: &["I"],
+    short: "expect",
+    help: "mark a blocker as expected: an info finding in this run; again to undo",
+    purpose: "marks a blocker as expected",
+    is_local: true,
+    // A finding shows this for every blocker: the keys of a row are those that help against it.
+    applies: |context, row| {
+        known::finding(context.view, row).is_some_and(|finding| finding.expected.is_some())
+    },
+    choose: |context, rows| {
+        Known::of(context.view, rows).map(|known| (known.verb(), Chosen::Known(Box::new(known))))
+    },
+};
+
+const EXPECT: Definition = Definition { writes: false, ..Definition::of("expect", "expect", "expected") };
+
+const EXPECT_NO_MORE: Definition = Definition {
+    writes: false,
+    ..Definition::of("expect_no_more", "no longer expect", "no longer expected")
+};

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Found, GONE, harmless, old};
+use super::{Found, GONE, change_in, harmless, old};
 use crate::model::Text;
 use crate::model::adapter::{
     Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, JobState, OtherLeaseRow,
     Part, Proof, TermState, Values, offset,
 };
-use crate::model::plan::context::PlanIndex;
 use crate::model::plan::question::is_typable;
-use crate::model::plan::{AdapterTarget, Caution, CautionKind, Change, PlanContext, TargetKind};
+use crate::model::plan::{AdapterTarget, Caution, Change, PlanContext, PlanIndex, TargetKind};
 use crate::model::systems::TextId;
 use crate::text;
 
@@ -91,7 +90,7 @@ pub(super) fn job(index: &PlanIndex<'_>, row: Option<&JobRow>) -> Found {
         return Err(format!("is {}: only a job that lost its worker can be returned", state.as_str()));
     }
     let (number, action) = recovery(&rows.installation, row)?;
-    let (does, target) = target(rows, (number, action), row.source.clone(), values(&row.job))?;
+    let (target, does) = target(rows, (number, action), row.source.clone(), values(&row.job))?;
     Ok((target, does, facts(index, row, action), cautions(index, rows, row, action)))
 }
 
@@ -120,30 +119,19 @@ fn missing(action: &Action, values: &Values) -> Result<(), String> {
     }
 }
 
-/// The request, `statement of its adapter, over public.good_jobs`, and its target.
+/// The target, and the request: `statement of its adapter, over public.good_jobs`.
 fn target(
     rows: &InstallationRows,
     (number, action): (usize, &Action),
     source: Text,
     values: Values,
-) -> Result<(String, TargetKind), String> {
+) -> Result<(TargetKind, String), String> {
     missing(action, &values)?;
-    let installation = &rows.installation;
-    let tables: Vec<Text> =
-        action.writes.iter().filter_map(|key| installation.tables.get(key).cloned()).collect();
-    let does = format!("statement of its adapter, over {}", tables.join(", "));
-    let target = AdapterTarget {
-        adapter: Arc::clone(&installation.adapter),
-        source,
-        oid: installation.oid,
-        prefix: installation.prefix.clone(),
-        tables,
-        kind: action.kind,
-        number,
-        then: action.then.clone(),
-        values,
-    };
-    Ok((does, TargetKind::Adapter(target)))
+    let installation = Arc::clone(&rows.installation);
+    let (oid, kind) = (installation.oid, action.kind);
+    let target = AdapterTarget { installation, source, oid, kind, number, values };
+    let does = format!("statement of its adapter, over {}", target.tables());
+    Ok((TargetKind::Adapter(target), does))
 }
 
 fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action: &Action) -> Vec<Caution> {
@@ -163,7 +151,7 @@ fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action
 
 fn owner(words: &str, action: &Action) -> Caution {
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
-    Caution::new(CautionKind::Owner, harmless(&format!("{words}{late}")))
+    Caution::owner(harmless(&format!("{words}{late}")))
 }
 
 fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
@@ -202,7 +190,7 @@ pub(super) fn lease(index: &PlanIndex<'_>, found: Option<FoundLease<'_>>) -> Fou
         TermState::Unknown => Err("its row does not show whether it is held")?,
     }
     let (number, action) = unlock(&rows.installation)?;
-    let (does, target) = target(rows, (number, action), row.source.clone(), lease_values(lease))?;
+    let (target, does) = target(rows, (number, action), row.source.clone(), lease_values(lease))?;
     let stale = old(index, &rows.leases);
     let owner = owner("its owner may be working, and this does not stop it", action);
     let mut facts = vec![format!("owner {}", lease.owner.as_deref().unwrap_or("unknown"))];
@@ -227,26 +215,17 @@ fn lease_values(lease: &AdapterLease) -> Values {
 }
 
 pub(super) fn changed(index: &PlanIndex<'_>, target: &AdapterTarget) -> Option<Change> {
-    let rows = index
-        .snapshot
-        .adapters
-        .iter()
-        .find(|rows| rows.installation.oid == target.oid && rows.installation.prefix == target.prefix)?;
-    let (is_stale, is_cut, now) = match target.kind {
+    let it = &target.installation;
+    let is_it = |one: &Installation| one.oid == it.oid && one.prefix == it.prefix;
+    let rows = index.snapshot.adapters.iter().find(|rows| is_it(&rows.installation))?;
+    let change = |now: Values| (now != target.values).then_some(Change::OtherRow);
+    match target.kind {
         ActionKind::Recover => {
             let read = rows.jobs.get(&Part::Running)?;
-            let job = read.last_rows().iter().find(|job| job.id == target.values.id);
-            (read.error.is_some(), read.is_cut, job.map(values))
+            change_in(read, |job| job.id == target.values.id, |job| change(values(job)))
         }
         ActionKind::Unlock => {
-            let read = &rows.leases;
-            let lease = read.last_rows().iter().find(|lease| lease.id == target.values.id);
-            (read.error.is_some(), read.is_cut, lease.map(lease_values))
+            change_in(&rows.leases, |lease| lease.id == target.values.id, |lease| change(lease_values(lease)))
         }
-    };
-    match now {
-        _ if is_stale => None,
-        None => (!is_cut).then_some(Change::Gone),
-        Some(now) => (now != target.values).then_some(Change::OtherRow),
     }
 }

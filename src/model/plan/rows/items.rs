@@ -5,11 +5,10 @@
 //! not locked and its advisory key, the id unless the config says otherwise, can be acquired. Both locks are kept to the
 //! end of the transaction.
 
-use super::{Condition, Found, FoundTable, GONE, RowAct, RowChange, RowStatement, old};
-use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{Caution, CautionKind, Change, ItemTarget, PlanContext, TargetKind, Verb};
+use super::{Condition, Found, FoundTable, GONE, RowAct, RowChange, RowStatement, change_in, old};
+use crate::model::plan::{Caution, Change, ItemTarget, PlanContext, PlanIndex, TargetKind, Verb};
 use crate::model::row_id::RowId;
-use crate::model::work_queue::{ItemRow, JobState};
+use crate::model::work_queue::{Item, ItemRow, JobState};
 use crate::text;
 use locktop_tasks::message::{is, number, shown};
 
@@ -36,17 +35,12 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, row: Option<&ItemRow>) 
     let table = index.snapshot.systems.items.get(row.table);
     let (table, item) = table.zip(row.item(index.snapshot)).ok_or(GONE)?;
     let is_own = table.source.own_keys;
-    if let Some(reason) = refusal(verb, row, is_own) {
-        return Err(reason);
-    }
-    if let Some(reason) = table.source.owner.refusal(&table.source.name) {
-        return Err(reason);
-    }
+    refusal(verb, row, is_own).map_or(Ok(()), Err)?;
+    table.source.owner.refusal(&table.source.name).map_or(Ok(()), Err)?;
     item.status.as_ref().ok_or("its table has no status, so nothing can be compared")?;
     let mut cautions: Vec<Caution> = old(index, &table.section).into_iter().collect();
     if runs_again && matches!(row.state, JobState::Lost | JobState::MaybeLost) {
-        let words = "the worker may still be running; unfenced work may run twice";
-        cautions.push(Caution::new(CautionKind::Owner, words));
+        cautions.push(Caution::of_worker());
     }
     let target = ItemTarget {
         table: table.source.table,
@@ -111,15 +105,12 @@ fn facts(index: &PlanIndex<'_>, row: &ItemRow) -> Vec<String> {
 pub(super) fn changed(index: &PlanIndex<'_>, target: &ItemTarget) -> Option<Change> {
     let tables = &index.snapshot.systems.items;
     let table = tables.iter().find(|table| table.source.table == target.table)?;
-    if table.section.error.is_some() {
-        return None;
-    }
-    let Some(item) = table.section.last_rows().iter().find(|item| item.id == target.id) else {
-        // An item that is done is not read, nor is one beyond the limit.
-        return (!table.section.is_cut).then_some(Change::Gone);
-    };
-    let same = item.status == target.status && item.attempt == target.attempt && item.worker == target.worker;
-    (!same).then_some(Change::OtherRow)
+    let then = (&target.status, target.attempt, &target.worker);
+    // An item that is done is not read.
+    let is_it = |item: &Item| item.id == target.id;
+    change_in(&table.section, is_it, |now| {
+        ((&now.status, now.attempt, &now.worker) != then).then_some(Change::OtherRow)
+    })
 }
 
 impl ItemVerb {

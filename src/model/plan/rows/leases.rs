@@ -1,14 +1,17 @@
 use std::sync::Arc;
 
-use super::{Found, GONE, old};
+use super::{
+    ColumnKind, Condition, Found, FoundTable, GONE, Noted, RowAct, RowChange, RowStatement, change_in, old,
+};
 use crate::model::finding::Subject;
 use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id};
-use crate::model::plan::context::PlanIndex;
 use crate::model::plan::question::is_typable;
-use crate::model::plan::{Caution, CautionKind, Change, LeaseTarget, TargetKind};
+use crate::model::plan::{Caution, CautionKind, Change, LeaseTarget, PlanIndex, TargetKind};
 use crate::model::redis_lease::{LockValue, RedisLease};
 use crate::model::systems::TableRows;
 use crate::text;
+use locktop_tasks::literal::CUT;
+use locktop_tasks::message::{self, is_cut, moment, shown};
 
 /// What must be typed if the owner may be alive: the id of the lease.
 pub(super) fn typed(index: &PlanIndex<'_>, subject: Subject) -> Option<String> {
@@ -36,9 +39,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&LeaseRow>) -> Found {
         }
         index.writable().map_err(|refused| refused.reason)?;
         let (table, lease) = in_table(index, row).ok_or(GONE)?;
-        if let Some(reason) = table.source.owner.refusal(&table.source.name) {
-            return Err(reason);
-        }
+        table.source.owner.refusal(&table.source.name).map_or(Ok(()), Err)?;
         whose = table.source.owner.fact(&table.source.name);
         in_postgres(index, table, lease)?
     };
@@ -48,7 +49,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&LeaseRow>) -> Found {
         None => "whether its owner is alive is not known",
     };
     if row.owner_alive != Some(false) {
-        cautions.push(Caution::new(CautionKind::Owner, "its owner may be working; this does not stop it"));
+        cautions.push(Caution::owner("its owner may be working; this does not stop it"));
     }
     let mut facts = vec![alive.to_owned()];
     if let Some(owner) = row.owner.as_deref() {
@@ -154,25 +155,24 @@ fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
 pub(super) fn follow(index: &PlanIndex<'_>, target: &mut LeaseTarget) -> Option<Change> {
     let tables = &index.snapshot.systems.leases;
     let table = tables.iter().find(|table| table.source.table == target.table)?;
-    if table.section.error.is_some() {
-        return None;
-    }
-    let Some(lease) = table.section.last_rows().iter().find(|lease| lease.id == target.id) else {
-        return (!table.section.is_cut).then_some(Change::Gone);
-    };
-    let is_held = lease.state(table.section.taken_at.unwrap_or(index.snapshot.taken_at)) == LeaseState::Held;
-    match (lease.renewed_at, lease.term) {
-        (Some(renewed_at), Some(term))
-            if is_held
-                && lease.owner.as_ref() == Some(&target.owner)
-                && lease.token == target.token
-                && is_renewal(target, renewed_at) =>
-        {
-            (target.renewed_at, target.term) = (renewed_at, term);
-            None
-        }
-        _ => Some(Change::OtherRow),
-    }
+    let taken_at = table.section.taken_at.unwrap_or(index.snapshot.taken_at);
+    let id = target.id.clone();
+    change_in(
+        &table.section,
+        |lease| lease.id == id,
+        |lease| match (lease.renewed_at, lease.term) {
+            (Some(renewed_at), Some(term))
+                if lease.state(taken_at) == LeaseState::Held
+                    && lease.owner.as_ref() == Some(&target.owner)
+                    && lease.token == target.token
+                    && is_renewal(target, renewed_at) =>
+            {
+                (target.renewed_at, target.term) = (renewed_at, term);
+                None
+            }
+            _ => Some(Change::OtherRow),
+        },
+    )
 }
 
 /// A lease that expired in between was acquired again, perhaps by another process of the same name. With tokens, that
@@ -188,4 +188,82 @@ pub(super) fn changed_in_redis(index: &PlanIndex<'_>, then: &RedisLease) -> Opti
         return (redis.down() == 0 && !redis.cut).then_some(Change::Gone);
     };
     (now.holder != then.holder).then_some(Change::OtherRow)
+}
+
+/// Ends a lease of a table.
+pub(in crate::model::plan) fn end(lease: &LeaseTarget) -> RowChange<'_> {
+    let LeaseTarget { source, is_own, .. } = lease;
+    let (id, owner) = (shown(Some(&lease.id)), shown(Some(&lease.owner)));
+    let renewed = lease.renewed_at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+    let seen = match lease.token {
+        Some(token) => format!("token = {token}"),
+        None => format!("ts = '{renewed}', or a renewal of that, and expired_time = {} s", lease.term),
+    };
+    let statement = Box::new(|table: &FoundTable| {
+        let (id, conditions) = (id_is(&lease.id), conditions(table, lease));
+        let act = if *is_own { own() } else { published(table) };
+        Ok(RowStatement { id, conditions, act, done: format!("the lease of {} has ended", lease.owner) })
+    });
+    let short = format!("end lease {id} of {source} if owner = {owner} and {seen}");
+    RowChange { table: lease.table, is_own: *is_own, short, statement }
+}
+
+/// A long text was truncated when it was read, and the comparison then cannot use an index.
+fn id_is(id: &str) -> String {
+    if id.len() < CUT && !id.contains(char::REPLACEMENT_CHARACTER) {
+        return format!("t.id::text = {}", message::text(id));
+    }
+    is_cut("t.id::text", Some(id))
+}
+
+fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
+    let (term, length) = match table.kind("expired_time") {
+        Some(ColumnKind::Number) => {
+            ("t.expired_time::float8", "make_interval(secs => t.expired_time::float8)")
+        }
+        _ => ("EXTRACT(epoch FROM t.expired_time)::float8", "t.expired_time"),
+    };
+    let is_over = format!("clock_timestamp() < t.ts::timestamptz + {length}");
+    let mut all = vec![
+        Condition::cut("its owner has changed", "t.owner::text", Some(&lease.owner)),
+        Condition::new("it has already ended", is_over),
+    ];
+    // Owner and token identify the lease, and a renewal changes neither.
+    if let (true, Some(token)) = (table.has("token"), lease.token) {
+        all.push(Condition::same("another owner acquired it", "t.token", &token.to_string()));
+        return all;
+    }
+    // Without a token, the time distinguishes a renewal from a lease that ended and was acquired again, perhaps by another
+    // process of the same name: a renewal comes before the end of the lease as seen.
+    let (seen, length) = (moment(Some(lease.renewed_at)), lease.term);
+    let ends = format!("({seen} + make_interval(secs => '{length}'::float8))");
+    let renewed = format!("t.ts::timestamptz >= {seen} AND t.ts::timestamptz < {ends}");
+    all.push(Condition::new("it was acquired again", renewed));
+    all.push(Condition::same("its term has changed", term, &format!("'{length}'::float8")));
+    if table.has("token") {
+        all.push(Condition::new("another owner acquired it", "t.token IS NULL"));
+    }
+    all
+}
+
+/// The function of locktop's own schema compares again, and no renewal can come in between.
+fn own() -> RowAct {
+    RowAct::Try {
+        function: "lease_force_release",
+        arguments: "t.id, t.owner, t.ts, t.expired_time, t.token",
+        // As stored, not as read.
+        columns: &["id", "owner"],
+        noted: Noted {
+            action: "unlocked",
+            columns: "worker_id, detail",
+            values: "d.owner, 'lease ' || d.id || ' of ' || d.owner || ', its owner, was ended'",
+        },
+    }
+}
+
+/// A lease with a term of 0 has ended, whatever its time. A time without time zone is left unchanged.
+fn published(table: &FoundTable) -> RowAct {
+    let time = if table.kind("ts") == Some(ColumnKind::Zoned) { "ts = clock_timestamp(), " } else { "" };
+    let zero = if table.kind("expired_time") == Some(ColumnKind::Number) { "0" } else { "interval '0'" };
+    RowAct::Set { set: format!("{time}expired_time = {zero}"), returning: "t.id".to_owned(), noted: None }
 }

@@ -6,7 +6,6 @@ mod adapters;
 mod items;
 mod leases;
 mod published;
-mod published_plan;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -14,9 +13,9 @@ use std::collections::BTreeMap;
 use locktop_tasks::message::is_cut;
 use serde::Deserialize;
 
-use super::context::PlanIndex;
 use super::{
-    ActionPlan, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Target, TargetKind, Verb,
+    ActionPlan, Caution, Change, Confirm, PlanContext, PlanIndex, PlannedTarget, Refused, Target, TargetKind,
+    Verb,
 };
 use crate::model::Text;
 use crate::model::finding::Subject;
@@ -27,9 +26,9 @@ use crate::text;
 pub(super) use adapters::{can_give_back, can_unlock};
 pub use items::ItemVerb;
 pub(super) use items::{item_state, while_free};
-pub use published::is_published;
+pub(super) use leases::end;
 pub(super) use published::not_running;
-pub use published_plan::published_plan;
+pub use published::{is_published, published_plan};
 pub use tasks::TaskVerb;
 pub(super) use tasks::{NEXT_RUN, has_schedule, runs};
 
@@ -50,12 +49,22 @@ pub fn rows(context: &PlanContext<'_>, verb: Verb, chosen: &[RowId]) -> ActionPl
             Err(refused) => plan.refused.push(refused),
         }
     }
-    let word = match plan.rows.as_slice() {
-        [row] => typed(&index, &row.target),
-        _ => None,
-    };
-    plan.confirm = Confirm::of(plan.rows.len(), word);
+    plan.confirm = Confirm::of(&plan.rows, |row| typed(&index, &row.target));
     plan
+}
+
+/// How the row of a target has changed, by its values now; `None` if the rows could not be read again.
+fn change_in<T>(
+    section: &Section<T>,
+    is_it: impl Fn(&T) -> bool,
+    change: impl FnOnce(&T) -> Option<Change>,
+) -> Option<Change> {
+    if !section.is_known() {
+        return None;
+    }
+    // A row beyond the limit is not read.
+    let gone = || (!section.is_cut).then_some(Change::Gone);
+    section.last_rows().iter().find(|row| is_it(row)).map_or_else(gone, change)
 }
 
 /// What a target is, the request to the server, facts and cautions; or why it is refused.

@@ -1,9 +1,12 @@
 //! Actions on tasks: a compare-and-set on exactly the row that was seen.
 
-use super::{ColumnKind, Condition, Found, FoundTable, GONE, Noted, RowAct, RowChange, RowStatement, old};
+use super::{
+    ColumnKind, Condition, Found, FoundTable, GONE, Noted, RowAct, RowChange, RowStatement, change_in, old,
+};
 use crate::model::Timestamp;
-use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{Caution, CautionKind, Change, PlanContext, TargetKind, TaskTarget, Verb};
+use crate::model::plan::{
+    Caution, CautionKind, Change, PlanContext, PlanIndex, TargetKind, TaskTarget, Verb,
+};
 use crate::model::row_id::RowId;
 use crate::model::task::{JobState, Schedule, TaskRow};
 use crate::text;
@@ -50,12 +53,8 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, row: Option<&TaskRow>) 
         .set(index.snapshot)
         .zip(row.schedule(index.snapshot))
         .ok_or("has no schedule: nothing to change")?;
-    if let Some(reason) = (verb.refusal)(row, schedule, index.snapshot.taken_at) {
-        return Err(reason.to_owned());
-    }
-    if let Some(reason) = set.tables.owner.refusal(&set.tables.schedules) {
-        return Err(reason);
-    }
+    (verb.refusal)(row, schedule, index.snapshot.taken_at).map_or(Ok(()), Err)?;
+    set.tables.owner.refusal(&set.tables.schedules).map_or(Ok(()), Err)?;
     let mut cautions: Vec<Caution> = old(index, &set.tasks).into_iter().collect();
     cautions.extend((verb.futile)(row, schedule).map(|words| Caution::new(CautionKind::Futile, words)));
     let does = format!("UPDATE {} SET {} WHERE id = {}", set.tables.schedules, verb.shown, row.task.id);
@@ -90,14 +89,11 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<Strin
 pub(super) fn changed(index: &PlanIndex<'_>, target: &TaskTarget) -> Option<Change> {
     let sets = &index.snapshot.task_sets;
     let set = sets.iter().find(|set| set.tables.table == target.table)?;
-    if !set.tasks.is_known() {
-        return None;
-    }
-    let Some(schedule) = set.task(target.id) else { return (!set.tasks.is_cut).then_some(Change::Gone) };
-    let same = schedule.name == target.name
-        && schedule.enabled == target.enabled
-        && schedule.next_run_at == target.next_run_at;
-    (!same).then_some(Change::OtherRow)
+    let then = (&target.name, target.enabled, target.next_run_at);
+    let is_it = |task: &Schedule| task.id == target.id;
+    change_in(&set.tasks, is_it, |now| {
+        ((&now.name, now.enabled, now.next_run_at) != then).then_some(Change::OtherRow)
+    })
 }
 
 impl TaskVerb {

@@ -5,8 +5,7 @@ use super::work::SelectedSession;
 use crate::model::backend::Backend;
 use crate::model::consequence::{has_query, of_the_server};
 use crate::model::lock::{LockMode, VirtualTransaction};
-use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{Caution, CautionKind, SessionTarget, Stake, Verb};
+use crate::model::plan::{Caution, CautionKind, PlanIndex, SessionTarget, Stake, Verb};
 use crate::model::task::TaskRow;
 use crate::model::work_queue::ItemRow;
 use crate::model::{session_facts, session_facts::Written};
@@ -129,7 +128,7 @@ pub(super) fn check<'a>(
     }
     let (user, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
     if let Some(lack) = index.context.rights.and_then(|rights| rights.lacks(verb, user, kind)) {
-        return Err(lack.to_string());
+        return Err(lack.words);
     }
     if backend.backend_start.is_none() {
         let role = index.snapshot.server().map(|server| text::identifier(&server.user)).unwrap_or_default();

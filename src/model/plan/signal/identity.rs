@@ -22,8 +22,7 @@ use super::work::SelectedSession;
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{LockMode, LockTag};
-use crate::model::plan::context::PlanIndex;
-use crate::model::plan::{Ask, Change, Client, Seen, SessionTarget, Stake, Verb};
+use crate::model::plan::{Ask, Change, Client, PlanIndex, Seen, SessionTarget, Stake, Verb};
 use crate::model::wait_graph::Party;
 
 const UNKNOWN: &str = "its activity is not known (track_activities is off for it), so it cannot be distinguished from the next client of a pool";

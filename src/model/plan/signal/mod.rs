@@ -7,10 +7,9 @@ mod work;
 use rustc_hash::FxHashSet;
 
 use self::choose::SessionSelection;
-use super::context::PlanIndex;
 use super::{
-    ActionPlan, Ask, Caution, CautionKind, Change, Confirm, PlanContext, PlannedTarget, Refused, Scope,
-    Signal, Target, TargetKind, Verb,
+    ActionPlan, Ask, Caution, CautionKind, Change, Confirm, PlanContext, PlanIndex, PlannedTarget, Refused,
+    Scope, Signal, Target, TargetKind, Verb,
 };
 use crate::model::backend::Backend;
 use crate::model::consequence::Consequence;
@@ -42,11 +41,9 @@ pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
         }
     }
     plan.offers = choose::offers(&index, ask);
-    let alone = match plan.rows.as_slice() {
-        [row] if ask.verb == Verb::Terminate => work::owner(&index, &row.target),
-        _ => None,
-    };
-    plan.confirm = Confirm::of(plan.rows.len(), alone);
+    plan.confirm = Confirm::of(&plan.rows, |row| {
+        if ask.verb == Verb::Terminate { work::owner(&index, &row.target) } else { None }
+    });
     together(&index, &mut plan);
     plan
 }

@@ -1,9 +1,12 @@
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::sessions::context;
 use super::{orphan, slow};
 use crate::model::lease::LeaseId;
 use crate::model::lock::LockMode;
+use crate::model::plan::executions::{Recovery, place};
 use crate::model::plan::*;
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
 use crate::model::row_id::RowId;
@@ -238,10 +241,20 @@ fn a_task_is_switched_and_made_due() {
 }
 
 fn these(view: &View, ids: &[i64]) -> Recovery {
-    executions(
-        &context(view),
-        &RecoveryScope::These(ids.iter().map(|id| (task_id(view, *id), None)).collect()),
-    )
+    let chosen = ids.iter().map(|id| (task_id(view, *id), None)).collect();
+    RecoverySearch::new(chosen).executions(&context(view))
+}
+
+/// Those of a table: `o` all orphans, `p` all past their timeout; of those that a filter shows.
+fn all(
+    look: &PlanContext<'_>,
+    (letter, table): (char, u32),
+    shown: Option<FxHashSet<(u32, i64)>>,
+) -> Recovery {
+    let mut search = RecoverySearch::new(vec![(TaskId { table, id: 0 }, None)]);
+    search.shown = shown;
+    assert!(search.choose(letter));
+    search.executions(look)
 }
 
 #[test]
@@ -273,28 +286,21 @@ fn only_what_can_be_recovered_is_asked_for() {
         let recovery = these(&view, &[id]);
         assert_eq!((asked(&recovery), &*recovery.refused[0].reason), (None, reason), "{id}");
     }
-    let all = |which: RecoveryScope| asked(&executions(&context(&view), &which));
     let table = task_id(&view, 7).table;
-    let any = || RecoveryFilter { table, shown: None };
-    assert_eq!(all(RecoveryScope::Orphans(any())), Some((own.clone(), Selection::Orphans, false)));
-    assert_eq!(all(RecoveryScope::Slow(any())), Some((own.clone(), Selection::Longer(None), true)));
+    let found = |letter, shown| asked(&all(&context(&view), (letter, table), shown));
+    assert_eq!(found('o', None), Some((own.clone(), Selection::Orphans, false)));
+    assert_eq!(found('p', None), Some((own.clone(), Selection::Longer(None), true)));
     // A filter hides the others, although the server would find them.
-    let shown = |ids: &[i64]| RecoveryFilter {
-        shown: Some(ids.iter().map(|id| (table, running(*id))).collect()),
-        ..any()
-    };
+    let shown = |ids: &[i64]| Some(ids.iter().map(|id| (table, running(*id))).collect());
     let only = |id: i64, terminate| Some((own.clone(), Selection::Executions(vec![running(id)]), terminate));
-    assert_eq!(all(RecoveryScope::Orphans(shown(&[1, 3, 7]))), only(7, false));
-    assert_eq!(all(RecoveryScope::Slow(shown(&[1, 3, 7]))), only(3, true));
-    let hidden = executions(&context(&view), &RecoveryScope::Orphans(shown(&[1, 3])));
+    assert_eq!(found('o', shown(&[1, 3, 7])), only(7, false));
+    assert_eq!(found('p', shown(&[1, 3, 7])), only(3, true));
+    let hidden = all(&context(&view), ('o', table), shown(&[1, 3]));
     assert_eq!((asked(&hidden), hidden.hidden), (None, 1));
     assert!(hidden.refused[0].reason.starts_with("the filter hides all of them"));
-    assert!(
-        executions(&context(&standby(&view)), &RecoveryScope::Orphans(RecoveryFilter::default())).refused[0]
-            .reason
-            .starts_with("this is a standby")
-    );
-    let none = executions(&context(&Builder::default().view()), &RecoveryScope::Orphans(any()));
+    let refused = all(&context(&standby(&view)), ('o', 0), None).refused;
+    assert!(refused[0].reason.starts_with("this is a standby"));
+    let none = all(&context(&Builder::default().view()), ('o', table), None);
     assert!(none.request.is_none() && none.refused[0].reason.contains("locktop schema install"));
 }
 
@@ -312,8 +318,7 @@ fn all_are_those_of_the_tables_of_the_chosen_row() {
         snapshot.task_sets = Arc::new(vec![other, set]);
     });
     for (table, schema) in [(table, "locktop"), (table + 1, "aaa")] {
-        let recovery =
-            executions(&context(&view), &RecoveryScope::Orphans(RecoveryFilter { table, shown: None }));
+        let recovery = all(&context(&view), ('o', table), None);
         assert_eq!(recovery.request.map(|(schema, _)| schema).as_deref(), Some(schema));
         assert_eq!(place(&context(&view), table).as_deref(), Some(schema), "it is named");
     }
@@ -338,11 +343,7 @@ fn tables_as_printed_are_not_recovered() {
     assert!(recovery.request.is_none());
     assert!(recovery.refused[0].reason.starts_with("its tables are not those of locktop schema install"));
     let table = task_id(&view, 7).table;
-    assert!(
-        executions(&context(&view), &RecoveryScope::Slow(RecoveryFilter { table, shown: None }))
-            .request
-            .is_none()
-    );
+    assert!(all(&context(&view), ('p', table), None).request.is_none());
     // Its session can be terminated for the key that it holds, like any other session.
     let ask = Ask::new(Verb::Terminate, vec![RowId::Task(task_id(&view, 7), None)]);
     assert_eq!(sessions(&context(&view), &ask).rows.len(), 1);

@@ -1,0 +1,399 @@
+//! The targets of actions. Everything in here is what was *seen*: the statement that acts compares it with the current
+//! state on the server. For a session, `signal::identity` decides which values must be unchanged. The record stores
+//! targets under these names.
+
+use std::sync::Arc;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::{Outcome, Planned, RecoveryPlan, TargetResult};
+use crate::model::adapter::{Action, ActionKind, Installation, Values};
+use crate::model::backend::Backend;
+use crate::model::finding::Subject;
+use crate::model::lock::{LockMode, LockTag, LockType};
+use crate::model::redis_lease::{self, RedisLease};
+use crate::model::{Text, Timestamp};
+use crate::text::one_line;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGINT: cancels the running query.
+    Cancel,
+    /// SIGTERM: terminates the session.
+    Terminate,
+}
+
+impl Signal {
+    pub const fn function(self) -> &'static str {
+        match self {
+            Self::Cancel => "pg_cancel_backend",
+            Self::Terminate => "pg_terminate_backend",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionTarget {
+    pub pid: i32,
+    /// Start of the session: without it there is no identity, and no action is possible.
+    pub backend_start: Timestamp,
+    /// Its transaction. In a pool, the same session may serve another client in its next transaction.
+    #[serde(skip_serializing_if = "Seen::is_any")]
+    pub xact_start: Seen<Option<Timestamp>>,
+    /// The current or last query; to be cancelled, the query must also be active.
+    #[serde(skip_serializing_if = "Seen::is_any")]
+    pub query_start: Seen<Option<Timestamp>>,
+    #[serde(skip_serializing_if = "Seen::is_any")]
+    pub state_change: Seen<Option<Timestamp>>,
+    pub client: Client,
+    #[serde(serialize_with = "told", skip_serializing_if = "Option::is_none")]
+    pub holds: Option<(LockTag, LockMode)>,
+    /// The lock must be a session-level lock, whatever client the session serves.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keeps: bool,
+    /// A session must still wait for it, as a holder or as one ahead in a queue.
+    pub blocks: bool,
+}
+
+impl SessionTarget {
+    /// A session that is identified by its lock, whatever it runs.
+    pub(super) fn by_lock(backend: &Backend, backend_start: Timestamp, held: (LockTag, LockMode)) -> Self {
+        Self {
+            pid: backend.pid,
+            backend_start,
+            client: Client::of(backend),
+            xact_start: Seen::Any,
+            query_start: Seen::Any,
+            state_change: Seen::Any,
+            holds: Some(held),
+            keeps: false,
+            blocks: false,
+        }
+    }
+
+    /// Whether a statement can release the lock in the middle of a transaction.
+    pub fn holds_a_key(&self) -> bool {
+        self.holds.is_some_and(|(tag, _)| tag.locktype() == LockType::Advisory)
+    }
+}
+
+/// The client of a session. A pooler may pass the names of its clients to the server, but not always: a different name
+/// means a different client, and the same name proves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Client {
+    /// `application_name`; `None` if the client gave none.
+    pub application: Option<Text>,
+    pub usesysid: Option<u32>,
+    /// Client address; `[local]` for a Unix socket.
+    pub address: Option<Text>,
+    /// `client_port`: -1 for a Unix socket; `None` if there is no client or the role may not see it.
+    pub port: Option<i32>,
+}
+
+impl Client {
+    pub fn of(backend: &Backend) -> Self {
+        Self {
+            application: backend.application.clone(),
+            usesysid: backend.usesysid,
+            address: backend.client.clone(),
+            port: backend.client_port,
+        }
+    }
+
+    /// The name if it can be compared: bytes that could not be read appear in it as U+FFFD, whatever they were.
+    pub fn comparable_application(&self) -> Option<Option<&str>> {
+        let name = self.application.as_deref();
+        let is_read = name.is_none_or(|name| !name.contains(char::REPLACEMENT_CHARACTER));
+        is_read.then_some(name)
+    }
+
+    /// Whether no value distinguishes the two.
+    pub fn may_be(&self, other: &Self) -> bool {
+        let (was, is) = (self.comparable_application(), other.comparable_application());
+        (was.is_none() || is.is_none() || was == is)
+            && (self.usesysid, &self.address, self.port) == (other.usesysid, &other.address, other.port)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Seen<T> {
+    Same(T),
+    Any,
+}
+
+impl<T> Seen<T> {
+    fn is_any(&self) -> bool {
+        matches!(self, Self::Any)
+    }
+}
+
+#[expect(clippy::ref_option, reason = "serde hands a field over so")]
+fn told<S: Serializer>(held: &Option<(LockTag, LockMode)>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Holds {
+        locktype: &'static str,
+        database: Option<u32>,
+        relation: Option<u32>,
+        /// The key as written: `815` or `(1, 100)`.
+        key: Option<String>,
+        mode: &'static str,
+    }
+    let holds = |(tag, mode): (LockTag, LockMode)| Holds {
+        locktype: tag.locktype().as_str(),
+        database: tag.database(),
+        relation: tag.relation(),
+        key: tag.advisory_key().map(|key| key.to_string()),
+        mode: mode.as_str(),
+    };
+    held.map(holds).serialize(serializer)
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LeaseTarget {
+    pub table: u32,
+    pub source: Text,
+    /// Whether the table is in locktop's own schema, whose functions change it.
+    #[serde(skip)]
+    pub is_own: bool,
+    /// `id` of the row, cast to text.
+    pub id: Text,
+    /// The owner as seen; the server acts only on this owner.
+    pub owner: Text,
+    pub renewed_at: Timestamp,
+    /// Lifetime from `renewed_at`, in seconds.
+    pub term: f64,
+    /// `None` if the table has no tokens.
+    pub token: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TaskTarget {
+    pub table: u32,
+    pub source: Text,
+    #[serde(skip)]
+    pub is_own: bool,
+    pub id: i64,
+    pub name: Option<Text>,
+    /// `None` if it was not known.
+    pub enabled: Option<bool>,
+    pub next_run_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ItemTarget {
+    pub table: u32,
+    pub source: Text,
+    #[serde(skip)]
+    pub is_own: bool,
+    pub id: i64,
+    pub status: Option<Text>,
+    /// The attempt as seen; `None` without the column.
+    pub attempt: Option<i64>,
+    /// The worker as seen; `None` if the item had none.
+    pub worker: Option<Text>,
+    #[serde(skip)]
+    pub key: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PublishedTarget {
+    pub table: u32,
+    pub source: Text,
+    pub id: i64,
+    pub task_id: i64,
+    /// `task_name` of its schedule; `None` if it has no schedule.
+    #[serde(skip)]
+    pub name: Option<Text>,
+    pub worker: Text,
+    pub started_at: Timestamp,
+    /// The advisory lock key that its worker locks.
+    #[serde(rename = "lock_key")]
+    pub key: i64,
+    #[serde(skip_serializing_if = "PublishedHolder::is_none")]
+    pub holder: PublishedHolder,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedHolder {
+    /// No holder: the key must be free.
+    None,
+    /// The session of the execution itself, which is terminated first.
+    Worker(SessionTarget),
+    /// The session of another execution, which is not touched: the key must be free, or held by that session for the other
+    /// execution.
+    Other { pid: i32, backend_start: Timestamp, execution: i64, worker: Text },
+}
+
+impl PublishedHolder {
+    fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
+/// A job or lease of another system.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AdapterTarget {
+    #[serde(rename = "adapter", serialize_with = "name_of")]
+    pub installation: Arc<Installation>,
+    pub source: Text,
+    pub oid: u32,
+    #[serde(skip)]
+    pub kind: ActionKind,
+    /// Index of the alternative of its adapter, from 1.
+    #[serde(skip)]
+    pub number: usize,
+    #[serde(flatten)]
+    pub values: Values,
+}
+
+fn name_of<S: Serializer>(installation: &Installation, serializer: S) -> Result<S::Ok, S::Error> {
+    installation.adapter.name.serialize(serializer)
+}
+
+impl AdapterTarget {
+    /// `None` if its adapter has no such alternative.
+    pub fn action(&self) -> Option<&Action> {
+        self.installation.adapter.action(self.kind, self.number)
+    }
+
+    /// What the other system does with the job or lease afterwards.
+    pub fn then(&self) -> &str {
+        self.action().map_or("", |action| &action.then)
+    }
+
+    /// The tables that the statement writes: `public.good_jobs, public.good_job_processes`.
+    pub fn tables(&self) -> String {
+        let keys = self.action().into_iter().flat_map(|action| &action.writes);
+        let names = keys.filter_map(|key| self.installation.tables.get(key));
+        names.map(|name| &**name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// An execution of locktop's own tables, by the plan that the server made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExecutionTarget {
+    pub id: i64,
+    pub plan: Arc<RecoveryPlan>,
+}
+
+impl ExecutionTarget {
+    /// `None` if the plan does not have it.
+    pub fn row(&self) -> Option<&Planned> {
+        self.plan.row(self.id)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        // What the server compares, too.
+        let identity = |row: &Planned| {
+            let seen = &row.seen;
+            let worker = (seen.worker_id.clone(), seen.started_at, seen.backend_pid, seen.backend_start);
+            let also: Vec<_> = row.also_ended.iter().map(|also| also.execution_id).collect();
+            (row.step, worker, also)
+        };
+        let one = self.row().map(identity);
+        self.id == other.id && one.is_some() && one == other.row().map(identity)
+    }
+}
+
+impl Serialize for ExecutionTarget {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut line = serializer.serialize_struct("Execution", 9)?;
+        line.serialize_field("id", &self.id)?;
+        line.serialize_field("schema", &self.plan.schema)?;
+        if let Some(Planned { seen, .. }) = self.row() {
+            line.serialize_field("task_id", &seen.task_id)?;
+            line.serialize_field("task_name", &seen.task_name)?;
+            line.serialize_field("worker", &seen.worker_id)?;
+            line.serialize_field("started_at", &seen.started_at)?;
+            line.serialize_field("backend_pid", &seen.backend_pid)?;
+            line.serialize_field("backend_start", &seen.backend_start)?;
+            line.serialize_field("lock_id", &seen.lock_id)?;
+        }
+        line.end()
+    }
+}
+
+/// The record stores it with its `kind`. Parts that need not match are omitted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TargetKind {
+    Session(SessionTarget),
+    Lease(LeaseTarget),
+    RedisLease(#[serde(serialize_with = "redis_lease::recorded")] Arc<RedisLease>),
+    Task(TaskTarget),
+    Item(ItemTarget),
+    Published(PublishedTarget),
+    Adapter(AdapterTarget),
+    Execution(ExecutionTarget),
+}
+
+impl TargetKind {
+    /// Whether both have the same identity: a lease with a token stays the same when it is renewed.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Lease(one), Self::Lease(other)) if one.token.is_some() => {
+                let renewed = LeaseTarget { renewed_at: other.renewed_at, term: other.term, ..one.clone() };
+                renewed == *other
+            }
+            (Self::Execution(one), Self::Execution(other)) => one.is_same(other),
+            _ => self == other,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    pub what: TargetKind,
+    /// Display name in one sanitized line: `4312 app@web-3`.
+    pub name: String,
+    pub subject: Subject,
+}
+
+impl Target {
+    pub fn result(&self, outcome: Outcome, detail: &str) -> TargetResult {
+        let detail = one_line(detail).into_owned();
+        TargetResult { name: self.name.clone(), subject: self.subject, outcome, detail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(application: Option<&str>, usesysid: u32, address: &str, port: i32) -> Client {
+        Client {
+            application: application.map(Into::into),
+            usesysid: Some(usesysid),
+            address: Some(address.into()),
+            port: Some(port),
+        }
+    }
+
+    #[test]
+    fn each_part_tells_a_client_from_another() {
+        let seen = client(Some("web"), 10, "10.0.0.1", 5000);
+        for (other, may_be) in [
+            (seen.clone(), true),
+            (client(Some("web-2"), 10, "10.0.0.1", 5000), false),
+            (client(None, 10, "10.0.0.1", 5000), false),
+            (client(Some("web"), 11, "10.0.0.1", 5000), false),
+            (client(Some("web"), 10, "[local]", 5000), false),
+            (client(Some("web"), 10, "10.0.0.1", 5001), false),
+            (Client::default(), false),
+        ] {
+            assert_eq!((seen.may_be(&other), other.may_be(&seen)), (may_be, may_be), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_could_not_be_read_is_compared_with_nothing() {
+        let unread = client(Some("caf\u{fffd}"), 10, "10.0.0.1", 5000);
+        assert_eq!(unread.comparable_application(), None);
+        assert!(unread.may_be(&client(Some("café"), 10, "10.0.0.1", 5000)));
+        assert!(client(None, 10, "10.0.0.1", 5000).may_be(&unread));
+        assert!(!unread.may_be(&client(Some("caf\u{fffd}"), 10, "10.0.0.1", 5001)), "the rest is");
+    }
+}
