@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::action::executor::{Executor, ExecutorReply, Order, Settings};
 use locktop::action::{Actor, Asked, Lines, Record};
+use locktop::action::{Executor, ExecutorReply, Order, Settings};
 use locktop::clock;
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;

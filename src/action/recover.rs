@@ -1,17 +1,29 @@
+//! Recovers executions: those of locktop's own tables by the functions of their schema, and those in a published log, which
+//! names no session.
+//!
+//! A row of a published log is failed only if it is unchanged and no session works on it. The row and its key are locked
+//! until the end of the transaction. If a session works on the row, it is terminated first: the statement that signals
+//! compares the session, the key that it holds, and the row. Published tables leave the task due.
+
 use std::sync::Arc;
 
 use locktop_tasks::recovery::{Order, execute_one, in_doubt, not_tried};
 use tokio_postgres::Client;
 
-use super::executor::{not_recorded, outcome_of, recovery_short};
-use super::{Asked, Record, published};
+use super::message::{moment, note};
+use super::session::{self, Asking, Work};
+use super::table::{Row, Table, free};
+use super::{Asked, Record, not_recorded};
 use crate::model::finding::Subject;
+use crate::model::plan::rows::{ColumnKind, Condition};
 use crate::model::plan::{
-    ExecutionTarget, Outcome, Planned, PublishedTarget, RecoveryOutcome, RecoveryPlan, RecoveryResult,
-    Target, TargetKind, Verb,
+    ExecutionTarget, Outcome, Planned, PublishedHolder, PublishedTarget, RecoveryOutcome, RecoveryPlan,
+    RecoveryResult, Signal, Step, Target, TargetKind, Verb,
 };
-use crate::schema::Schema;
-use crate::text::one_line;
+use crate::model::task::CLOSED;
+use crate::pg::trust::TrustedOwners;
+use crate::schema::{Schema, SchemaName};
+use crate::text::{duration, one_line};
 
 /// As [`locktop_tasks::recovery::execute`]. For published tables, `published` has the executions to fail. A step that
 /// cannot be recorded is not taken.
@@ -41,7 +53,13 @@ pub async fn execute_recorded(
             match record.asked(Some(client), &asked).await {
                 Ok(entry) => {
                     let mut result = match published.iter().find(|target| target.id == id) {
-                        Some(target) => fail_published(client, schema, row, target, order).await,
+                        Some(target) => {
+                            // UTC, as in all output of the command.
+                            let utc = chrono::Offset::fix(&chrono::Utc);
+                            let result = fail(client, target, order, &schema.trusted_owners, utc).await;
+                            let also_ended = result.ended_pid.map(|_| row.also_ended.clone());
+                            RecoveryResult { also_ended: also_ended.unwrap_or_default(), ..result }
+                        }
                         None => execute_one(client, schema, plan, row, order).await,
                     };
                     // The outcome already shows that it was recovered.
@@ -65,17 +83,95 @@ pub async fn execute_recorded(
     results
 }
 
-async fn fail_published(
+pub(super) fn recovery_short(target: &ExecutionTarget) -> String {
+    let ExecutionTarget { id, plan } = target;
+    let schema = &plan.schema;
+    match target.row() {
+        Some(Planned { step: Step::Terminate { pid, .. }, .. }) => {
+            format!("terminate pid {pid}, which holds its key, and recover execution {id} in schema {schema}")
+        }
+        _ => format!("recover execution {id} in schema {schema}"),
+    }
+}
+
+pub(super) async fn one(
     client: &Client,
-    schema: &Schema,
-    row: &Planned,
+    target: &ExecutionTarget,
+    order: &Order,
+    owners: &TrustedOwners,
+) -> (Outcome, String) {
+    let plan = &target.plan;
+    let Some(row) = target.row() else { return (Outcome::Refused, "it has no plan".to_owned()) };
+    let schema = match SchemaName::new(&plan.schema) {
+        Ok(name) => Schema { name, trusted_owners: owners.clone() },
+        Err(error) => return (Outcome::Refused, error.to_string()),
+    };
+    told(execute_one(client, &schema, plan, row, order).await)
+}
+
+const DUE_AGAIN: &str = "its task is due again";
+
+pub(super) fn told(result: RecoveryResult) -> (Outcome, String) {
+    let RecoveryResult { outcome, detail, next_run_at, ended_pid, .. } = result;
+    let told = outcome_of(outcome, ended_pid.is_some());
+    // The caller already reports that it was recovered.
+    match (outcome, next_run_at) {
+        (RecoveryOutcome::Recovered, Some(_)) if detail.is_empty() => (told, DUE_AGAIN.to_owned()),
+        (RecoveryOutcome::Recovered, Some(_)) => (told, format!("{DUE_AGAIN}; {detail}")),
+        _ => (told, detail),
+    }
+}
+
+/// A session that was asked to end and still holds the key has not done what was requested.
+fn outcome_of(outcome: RecoveryOutcome, is_asked: bool) -> Outcome {
+    match outcome {
+        RecoveryOutcome::Recovered => Outcome::Done,
+        RecoveryOutcome::GaveUp => Outcome::GivenUp,
+        RecoveryOutcome::Held if is_asked => Outcome::StillThere,
+        RecoveryOutcome::NotRunning | RecoveryOutcome::NotFound | RecoveryOutcome::Changed => {
+            Outcome::Changed
+        }
+        RecoveryOutcome::LeftAlone
+        | RecoveryOutcome::Locked
+        | RecoveryOutcome::Held
+        | RecoveryOutcome::HeldByUs
+        | RecoveryOutcome::Prepared
+        | RecoveryOutcome::Shared
+        | RecoveryOutcome::Unknown
+        | RecoveryOutcome::NotSlow
+        | RecoveryOutcome::Failed => Outcome::Refused,
+        RecoveryOutcome::Hidden | RecoveryOutcome::Forbidden => Outcome::Forbidden,
+        RecoveryOutcome::Uncertain => Outcome::Uncertain,
+        RecoveryOutcome::NotTried => Outcome::NotTried,
+    }
+}
+
+pub(super) fn published_short(target: &PublishedTarget) -> String {
+    let PublishedTarget { source, id, key, worker, holder, .. } = target;
+    let update = format!("UPDATE {source} SET status = 'failed' WHERE id = {id} if it is still running");
+    match holder {
+        PublishedHolder::None => format!("{update} and no session holds key {key}"),
+        PublishedHolder::Worker(session) => format!(
+            "{} and it runs execution {id} of {} in {source}; then {update}",
+            session::short(Signal::Terminate, session),
+            one_line(worker)
+        ),
+        PublishedHolder::Other { pid, execution, .. } => {
+            format!("{update} and no session but {pid} holds key {key}, for execution {execution}")
+        }
+    }
+}
+
+pub(super) async fn fail(
+    client: &Client,
     target: &PublishedTarget,
     order: &Order,
+    owners: &TrustedOwners,
+    offset: chrono::FixedOffset,
 ) -> RecoveryResult {
-    // UTC, as in all output of the command.
-    let utc = chrono::Offset::fix(&chrono::Utc);
-    let (outcome, detail, ended_pid) =
-        published::fail(client, target, order, &schema.trusted_owners, utc).await;
+    let mut ended_pid = None;
+    let (outcome, detail) =
+        failed(client, target, order, owners, offset, &mut ended_pid).await.unwrap_or_else(|told| told);
     let outcome = match outcome {
         Outcome::Done => RecoveryOutcome::Recovered,
         Outcome::Changed => RecoveryOutcome::Changed,
@@ -85,6 +181,104 @@ async fn fail_published(
         Outcome::StillThere => RecoveryOutcome::Held,
         Outcome::Refused | Outcome::GivenUp => RecoveryOutcome::Failed,
     };
-    let also_ended = if ended_pid.is_some() { row.also_ended.clone() } else { Vec::new() };
-    RecoveryResult { ended_pid, also_ended, ..RecoveryResult::new(row.seen.execution_id, outcome, detail) }
+    RecoveryResult { ended_pid, ..RecoveryResult::new(target.id, outcome, detail) }
+}
+
+/// Sets the process id of the session that was terminated for it. The error is a result without a change of the row.
+async fn failed(
+    client: &Client,
+    target: &PublishedTarget,
+    order: &Order,
+    owners: &TrustedOwners,
+    offset: chrono::FixedOffset,
+    ended_pid: &mut Option<i32>,
+) -> Result<(Outcome, String), (Outcome, String)> {
+    let table = Table::find(client, target.table, false, owners).await?;
+    let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
+    let mut ended = String::new();
+    if let PublishedHolder::Worker(session) = &target.holder {
+        let work = Work { guard: table.guard().to_owned(), is_seen: row.is_still_seen() };
+        if let Asking::Over(outcome, detail) =
+            session::ask(client, Signal::Terminate, session, Some(&work), offset).await
+        {
+            return Err((outcome, detail));
+        }
+        *ended_pid = Some(session.pid);
+        ended = format!("session {} was terminated", session.pid);
+        match session::ended(client, session, order.wait).await {
+            Ok(true) => ended.push_str("; "),
+            Ok(false) => {
+                let waited = duration(order.wait.as_secs_f64());
+                return Err((Outcome::StillThere, format!("{ended}, but still exists after {waited}")));
+            }
+            Err(why) => return Err((Outcome::Uncertain, format!("{ended}; then {why}"))),
+        }
+    }
+    let act = row.update_while(&set(&table, target, order), &may_close(&table, target));
+    let (outcome, detail) = match row.act(client, &act, &order.actor.role, false).await {
+        Ok(answer) if answer.is_busy => {
+            let detail = format!("a session holds key {}: a worker may be working on it", target.key);
+            (Outcome::Refused, detail)
+        }
+        Ok(_) => (Outcome::Done, "marked as failed".to_owned()),
+        Err(told) => told,
+    };
+    Ok((outcome, ended + &detail))
+}
+
+fn conditions(target: &PublishedTarget) -> Vec<Condition> {
+    let started = moment(Some(target.started_at));
+    vec![
+        Condition::new("it has ended", "t.status::text = 'running'"),
+        Condition::cut("another worker holds it", "t.worker_id::text", Some(&target.worker)),
+        Condition::same("its start has changed", "t.started_at::timestamptz", &started),
+    ]
+}
+
+/// Whether no session works on the row, in SQL. This is certain after its session was terminated, even if another
+/// session has taken the key since.
+fn may_close(table: &Table, target: &PublishedTarget) -> String {
+    let key = target.key;
+    match &target.holder {
+        PublishedHolder::None => free(Some(key)),
+        PublishedHolder::Worker(_) => "true".to_owned(),
+        PublishedHolder::Other { pid, backend_start, execution, worker } => {
+            let other = Row {
+                table,
+                id: format!("t.id = {execution}"),
+                conditions: vec![
+                    Condition::new("it has ended", "t.status::text = 'running'"),
+                    Condition::cut("another worker holds it", "t.worker_id::text", Some(worker)),
+                ],
+            };
+            format!(
+                "({} OR EXISTS (SELECT FROM pg_stat_get_activity({pid}) AS a JOIN pg_lock_status() AS l ON l.pid = a.pid \
+                 WHERE a.backend_start = {} AND l.granted AND l.mode = 'ExclusiveLock' AND l.locktype = 'advisory' \
+                 AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()) AND l.objsubid = 1 \
+                 AND (l.classid::int8 << 32) | l.objid::int8 = {key}) AND {})",
+                free(Some(key)),
+                moment(Some(*backend_start)),
+                other.is_still_seen()
+            )
+        }
+    }
+}
+
+fn set(table: &Table, target: &PublishedTarget, order: &Order) -> String {
+    let mut set = "status = 'failed'".to_owned();
+    if matches!(table.kind("completed_at"), Some(ColumnKind::Zoned | ColumnKind::Time | ColumnKind::Date)) {
+        set.push_str(", completed_at = clock_timestamp()");
+    }
+    if table.has("error_message") {
+        let [ended, terminated, stale] = CLOSED;
+        let why = match target.holder {
+            PublishedHolder::None => ended,
+            PublishedHolder::Worker(_) => terminated,
+            PublishedHolder::Other { .. } => stale,
+        };
+        let reason = order.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        set.push_str(", error_message = ");
+        set.push_str(&note(&format!("{why}{}{reason}", order.actor)));
+    }
+    set
 }

@@ -13,7 +13,7 @@ use super::job;
 use super::signals::Signal::End;
 use super::signals::{self, Signal};
 use super::terminal::{self, Output, ReportMouse, Screen};
-use crate::action::executor::{self, Executor, ExecutorReply, Order};
+use crate::action::{self, Executor, ExecutorReply, Order};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::app::settings::Layout;
@@ -290,7 +290,7 @@ impl Loop {
     fn order(&mut self, order: Order) -> io::Result<()> {
         let answer = match &self.source.executor {
             Some(executor) => executor.order(order),
-            None => Some(executor::refuse(&order, "no action is possible in read-only mode")),
+            None => Some(action::refuse(&order, "no action is possible in read-only mode")),
         };
         if let Some(answer) = answer {
             let message = self.answered(answer);

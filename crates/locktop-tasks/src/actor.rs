@@ -1,15 +1,17 @@
 //! The initiator of an action.
 
+use serde::Serialize;
+
 /// The initiator, as recorded in the audit: the tool and the user of this machine. The server adds the role and the
 /// process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Actor {
-    /// The command or the screen, such as `locktop recover`.
-    pub tool: String,
-    /// The role that the connection logs in as.
-    pub role: String,
     /// The operating system user; `None` if the user has no name.
     pub os_user: Option<String>,
+    /// The role that the connection logs in as.
+    pub role: String,
+    /// The command or the screen, such as `locktop recover`.
+    pub tool: String,
 }
 
 impl Actor {

@@ -1,16 +1,23 @@
+//! The file: its lines, and when they are written.
+
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use locktop_base::file::of_user;
 use locktop_base::file::{FileError, Flaw};
 use pg_connect::conninfo::ConnInfo;
 use serde::{Deserialize, Serialize};
 
-use crate::action::Actor;
+use super::store::{self, Presence, Store};
+use crate::action::{Actor, Asked};
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::TargetKind;
+use crate::model::plan::{TargetKind, TargetResult};
+use crate::schema::Schema;
+use crate::wire;
 
 /// Incremented when a key changes its meaning. New keys do not change it.
 const FORMAT: u32 = 1;
@@ -19,9 +26,8 @@ const LONGEST: usize = 4_000;
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Who {
-    os_user: Option<String>,
-    role: String,
-    tool: String,
+    #[serde(flatten)]
+    actor: Actor,
     version: &'static str,
     pub(super) pid: u32,
     pub(super) host: Option<String>,
@@ -30,9 +36,7 @@ pub(super) struct Who {
 impl Who {
     pub(super) fn of(actor: &Actor) -> Self {
         Self {
-            os_user: actor.os_user.clone(),
-            role: actor.role.clone(),
-            tool: actor.tool.clone(),
+            actor: actor.clone(),
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
             host: whoami::hostname().ok(),
@@ -142,6 +146,140 @@ fn remedy(error: &io::Error) -> &'static str {
 /// `locktop` in the user's state directory: `XDG_STATE_HOME` or `~/.local/state`. `None` if there is no home directory.
 pub fn directory(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     Some(of_user("XDG_STATE_HOME", ".local/state", env)?.join("locktop"))
+}
+
+/// The open file.
+#[derive(Debug)]
+pub(super) struct Audit {
+    pub(super) store: Store,
+    presence: Presence,
+    who: Who,
+    count: AtomicU64,
+}
+
+/// An action that is recorded as requested and has no result yet.
+#[derive(Debug)]
+#[must_use = "its result must be recorded too"]
+pub struct Entry {
+    pub(super) id: String,
+    pub(super) verb: &'static str,
+    pub(super) name: String,
+    /// The schemas whose audit tables have the request.
+    pub(super) schemas: Vec<Schema>,
+}
+
+/// An action that was requested by a process that ended before the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    pub at: Timestamp,
+    /// The action, as in [`Verb::as_str`][crate::model::plan::Verb::as_str].
+    pub verb: String,
+    pub name: String,
+}
+
+impl Audit {
+    /// Opens the record in a directory ([`directory`]), which is created if missing; files are created with the first line.
+    pub(super) fn open(directory: &Path, actor: &Actor, limit: u64) -> Result<Arc<Self>, AuditError> {
+        let store = Store::open(directory, limit)?;
+        let presence = Presence::new(&store)?;
+        Ok(Arc::new(Self { store, presence, who: Who::of(actor), count: AtomicU64::new(0) }))
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.store.path(store::FILE)
+    }
+
+    /// Records an action before it is sent. The line is on disk when this returns; otherwise the action must not be executed.
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        server: &ServerName,
+        asked: &Asked<'_>,
+    ) -> Result<Entry, AuditError> {
+        let entry = self.entry(asked);
+        let line = Line {
+            deed: Some(asked.number),
+            target: Some(&asked.target.what),
+            sql: Some(short(asked.statement)),
+            who: Some(&self.who),
+            server: Some(server),
+            ..Line::new("asked", &entry.id, entry.verb, &entry.name)
+        };
+        self.add(json(&line), Some(entry.id.clone()), None).await?;
+        Ok(entry)
+    }
+
+    /// Records the result. If it cannot be written, the request stays on record, and the next start reports its outcome as
+    /// unknown.
+    pub(super) async fn end(
+        self: &Arc<Self>,
+        entry: Entry,
+        result: &TargetResult,
+    ) -> Result<Vec<Schema>, AuditError> {
+        let line = json(&Line {
+            fate: Some(result.outcome.as_str()),
+            detail: Some(short(&result.detail)),
+            ..Line::new("result", &entry.id, entry.verb, &entry.name)
+        });
+        self.add(line, None, Some(entry.id)).await?;
+        Ok(entry.schemas)
+    }
+
+    pub(super) fn entry(&self, asked: &Asked<'_>) -> Entry {
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = format!("{}-{number}", self.presence.run());
+        Entry { id, verb: asked.verb.as_str(), name: short(&asked.target.name), schemas: Vec::new() }
+    }
+
+    /// Finds actions that were requested by processes that ended before the result, and records their outcome as unknown.
+    /// Each is found once.
+    pub(super) async fn unfinished(self: &Arc<Self>) -> Result<Vec<Unfinished>, AuditError> {
+        let audit = Arc::clone(self);
+        blocking(&self.path(), move || store::settle(&audit.store, &audit.presence, &audit.who)).await
+    }
+
+    /// Writes on a blocking thread, because waiting for the disk may take long.
+    async fn add(
+        self: &Arc<Self>,
+        line: String,
+        begins: Option<String>,
+        ends: Option<String>,
+    ) -> Result<(), AuditError> {
+        let audit = Arc::clone(self);
+        blocking(&self.path(), move || {
+            let turn = audit.store.turn()?;
+            if let Some(id) = &begins {
+                audit.presence.begin(&audit.store, id.clone())?;
+            }
+            let added = turn.add(&line);
+            // An action that is not on record was not requested.
+            if let Some(id) = if added.is_ok() { ends } else { begins } {
+                audit.presence.end(&id);
+            }
+            added
+        })
+        .await
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        self.presence.leave(&self.store);
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, AuditError> + Send + 'static,
+) -> Result<T, AuditError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(AuditError::of(path)(std::io::Error::other(error))),
+    }
+}
+
+/// Cannot fail for these types: their maps have only text keys, and JSON can represent all their numbers.
+pub(super) fn json(line: &Line<'_>) -> String {
+    wire::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
 }
 
 #[cfg(test)]

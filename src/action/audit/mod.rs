@@ -34,156 +34,33 @@
 
 mod line;
 mod store;
-mod table;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use locktop_tasks::recovery::record_grants;
+use locktop_tasks::sql::{fill, without_comments};
+use postgres_protocol::escape::escape_identifier;
+use serde::Deserialize;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::Client;
 
+use super::message::{Access, moment, note, number, packed, send, text};
 use super::{Actor, Asked, Record};
-use crate::model::Timestamp;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
-use crate::model::plan::{Outcome, TargetResult};
+use crate::model::lock_key::LockKey;
+use crate::model::plan::{Outcome, SessionTarget, Target, TargetKind, TargetResult};
+use crate::model::table::Owner;
 use crate::pg::trust::TrustedOwners;
-use crate::schema::Schema;
-use crate::wire;
-pub use line::{AuditError, ServerName, directory};
-use line::{Line, Who, short};
-use store::{LIMIT, Presence, Store};
-use table::system_identifier;
-
-/// The open file.
-#[derive(Debug)]
-struct Audit {
-    store: Store,
-    presence: Presence,
-    who: Who,
-    count: AtomicU64,
-}
-
-/// An action that is recorded as requested and has no result yet.
-#[derive(Debug)]
-#[must_use = "its result must be recorded too"]
-pub struct Entry {
-    id: String,
-    verb: &'static str,
-    name: String,
-    /// The schemas whose audit tables have the request.
-    schemas: Vec<Schema>,
-}
-
-/// An action that was requested by a process that ended before the result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfinished {
-    pub at: Timestamp,
-    /// The action, as in [`Verb::as_str`][crate::model::plan::Verb::as_str].
-    pub verb: String,
-    pub name: String,
-}
-
-impl Audit {
-    /// Opens the record in a directory ([`directory`]), which is created if missing; files are created with the first line.
-    fn open(directory: &Path, actor: &Actor, limit: u64) -> Result<Arc<Self>, AuditError> {
-        let store = Store::open(directory, limit)?;
-        let presence = Presence::new(&store)?;
-        Ok(Arc::new(Self { store, presence, who: Who::of(actor), count: AtomicU64::new(0) }))
-    }
-
-    fn path(&self) -> PathBuf {
-        self.store.path(store::FILE)
-    }
-
-    /// Records an action before it is sent. The line is on disk when this returns; otherwise the action must not be executed.
-    async fn begin(self: &Arc<Self>, server: &ServerName, asked: &Asked<'_>) -> Result<Entry, AuditError> {
-        let entry = self.entry(asked);
-        let line = Line {
-            deed: Some(asked.number),
-            target: Some(&asked.target.what),
-            sql: Some(short(asked.statement)),
-            who: Some(&self.who),
-            server: Some(server),
-            ..Line::new("asked", &entry.id, entry.verb, &entry.name)
-        };
-        self.add(json(&line), Some(entry.id.clone()), None).await?;
-        Ok(entry)
-    }
-
-    /// Records the result. If it cannot be written, the request stays on record, and the next start reports its outcome as
-    /// unknown.
-    async fn end(self: &Arc<Self>, entry: Entry, result: &TargetResult) -> Result<Vec<Schema>, AuditError> {
-        let line = json(&Line {
-            fate: Some(result.outcome.as_str()),
-            detail: Some(short(&result.detail)),
-            ..Line::new("result", &entry.id, entry.verb, &entry.name)
-        });
-        self.add(line, None, Some(entry.id)).await?;
-        Ok(entry.schemas)
-    }
-
-    fn entry(&self, asked: &Asked<'_>) -> Entry {
-        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let id = format!("{}-{number}", self.presence.run());
-        Entry { id, verb: asked.verb.as_str(), name: short(&asked.target.name), schemas: Vec::new() }
-    }
-
-    /// Finds actions that were requested by processes that ended before the result, and records their outcome as unknown.
-    /// Each is found once.
-    async fn unfinished(self: &Arc<Self>) -> Result<Vec<Unfinished>, AuditError> {
-        let audit = Arc::clone(self);
-        blocking(&self.path(), move || store::settle(&audit.store, &audit.presence, &audit.who)).await
-    }
-
-    /// Writes on a blocking thread, because waiting for the disk may take long.
-    async fn add(
-        self: &Arc<Self>,
-        line: String,
-        begins: Option<String>,
-        ends: Option<String>,
-    ) -> Result<(), AuditError> {
-        let audit = Arc::clone(self);
-        blocking(&self.path(), move || {
-            let turn = audit.store.turn()?;
-            if let Some(id) = &begins {
-                audit.presence.begin(&audit.store, id.clone())?;
-            }
-            let added = turn.add(&line);
-            // An action that is not on record was not requested.
-            if let Some(id) = if added.is_ok() { ends } else { begins } {
-                audit.presence.end(&id);
-            }
-            added
-        })
-        .await
-    }
-}
-
-impl Drop for Audit {
-    fn drop(&mut self) {
-        self.presence.leave(&self.store);
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    path: &Path,
-    work: impl FnOnce() -> Result<T, AuditError> + Send + 'static,
-) -> Result<T, AuditError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(AuditError::of(path)(std::io::Error::other(error))),
-    }
-}
-
-/// Cannot fail for these types: their maps have only text keys, and JSON can represent all their numbers.
-fn json(line: &Line<'_>) -> String {
-    wire::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
-}
+use crate::schema::{Schema, SchemaName};
+use crate::text::one_line;
+use line::Audit;
+pub use line::{AuditError, Entry, ServerName, Unfinished, directory};
+use store::LIMIT;
 
 /// The record: the file, the tables of locktop's schemas, and the events of the screens.
 pub struct AuditLog {
@@ -250,14 +127,14 @@ impl AuditLog {
             if state.server.system_identifier.is_none() {
                 state.server.system_identifier = system_identifier(client).await;
             }
-            let (schemas, notes) = table::find(client, &self.trusted_owners).await;
+            let (schemas, notes) = find_tables(client, &self.trusted_owners).await;
             state.schemas = schemas;
             state.note(notes);
         }
         let mut entry = audit.begin(&state.server, asked).await?;
         if let Some(client) = client {
             let row = ("asked", format!("{} {} (record {})", entry.verb, entry.name, entry.id));
-            let (schemas, notes) = table::add(client, &self.actor, &state.schemas, asked.target, row).await;
+            let (schemas, notes) = add_row(client, &self.actor, &state.schemas, asked.target, row).await;
             entry.schemas = schemas;
             state.note(notes);
         }
@@ -277,7 +154,7 @@ impl AuditLog {
         let schemas = audit.end(entry, result).await?;
         if let Some(client) = client.filter(|client| !client.is_closed()) {
             let row = ("result", format!("{}: {}", result.outcome.as_str(), result.detail));
-            let (_, notes) = table::add(client, &self.actor, &schemas, asked.target, row).await;
+            let (_, notes) = add_row(client, &self.actor, &schemas, asked.target, row).await;
             state.note(notes);
         }
         Ok(())
@@ -344,4 +221,118 @@ impl Record for AuditLog {
     async fn notes(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().await.notes)
     }
+}
+
+// The record in a database: the tables `locktop_audit` of locktop's schemas, for actions on sessions. The functions of the
+// schema write their own rows for all other actions. The rows are in addition to the file: a failure to write them is
+// reported, and the action is executed anyway. One row records the request and is committed before the signal; another row
+// records the result.
+
+/// Finds locktop's schemas, and whether this role may insert into their audit tables.
+const FIND: &str = include_str!("../../../assets/sql/audit_tables.sql");
+/// A locked audit table must not delay an action.
+const HURRY: &str = "SET LOCAL lock_timeout = 300; SET LOCAL statement_timeout = 1000;";
+
+#[derive(Debug, Deserialize)]
+struct AuditSchema {
+    schema: String,
+    stranger: Option<String>,
+    in_recovery: bool,
+    may_insert: bool,
+    role: String,
+}
+
+/// The schemas whose audit table this role may write, and why something will not be recorded, in readable lines.
+async fn find_tables(client: &Client, owners: &TrustedOwners) -> (Vec<Schema>, Vec<String>) {
+    // The answer is packed, so that it arrives as it is stored.
+    let answer = packed("to_jsonb(q)");
+    let values = [
+        ("$answer", answer.as_str()),
+        ("$schema_owner", &TrustedOwners::name("n.nspowner")),
+        ("$trusts_schema", &owners.trusts("n.nspowner")),
+        ("$trusts_table", &owners.trusts("a.relowner")),
+    ];
+    let sql = format!("{HURRY} {}", fill(&without_comments(FIND), &values));
+    let rows = match send(client, Access::ReadOnly, &sql).await {
+        Ok(rows) => rows,
+        Err(error) => return (Vec::new(), vec![format!("locktop_audit was not found: {error}")]),
+    };
+    let (mut schemas, mut notes) = (Vec::new(), Vec::new());
+    for row in rows {
+        let Ok(found) = serde_json::from_str::<AuditSchema>(&row) else { continue };
+        let Ok(name) = SchemaName::new(&found.schema) else { continue };
+        let table = format!("{}.locktop_audit", name.quoted());
+        let note = if found.in_recovery {
+            return (schemas, vec!["locktop_audit cannot be written on a standby".to_owned()]);
+        } else if let Some(stranger) = found.stranger {
+            let owner = Owner { stranger: Some(stranger.as_str().into()), ..Owner::default() };
+            format!("not recorded: {}", owner.refusal(&table).unwrap_or_default())
+        } else if found.may_insert {
+            schemas.push(Schema { name, trusted_owners: owners.clone() });
+            continue;
+        } else {
+            let role = escape_identifier(&found.role);
+            let usage = format!("GRANT USAGE ON SCHEMA {} TO {role}", name.quoted());
+            let grants = record_grants(&name, &role).join("; ");
+            format!("not recorded in {table}: the role needs {usage}; {grants}")
+        };
+        notes.push(one_line(&note).into_owned());
+    }
+    (schemas, notes)
+}
+
+/// Records the request for a session, or its result, and commits it. Other targets have functions that record themselves.
+/// Returns the schemas that have it, and why something was not recorded.
+async fn add_row(
+    client: &Client,
+    actor: &Actor,
+    schemas: &[Schema],
+    target: &Target,
+    row: (&str, String),
+) -> (Vec<Schema>, Vec<String>) {
+    let (mut done, mut notes) = (Vec::new(), Vec::new());
+    let TargetKind::Session(session) = &target.what else { return (done, notes) };
+    for schema in schemas {
+        match insert(client, schema, actor, session, (row.0, &row.1)).await {
+            Ok(()) => done.push(schema.clone()),
+            Err(note) => notes.push(note),
+        }
+    }
+    (done, notes)
+}
+
+async fn insert(
+    client: &Client,
+    schema: &Schema,
+    actor: &Actor,
+    session: &SessionTarget,
+    (action, detail): (&str, &str),
+) -> Result<(), String> {
+    let key = session.holds.and_then(|(tag, _)| match tag.advisory_key() {
+        Some(LockKey::Bigint(key)) => Some(key),
+        Some(LockKey::Pair(..)) | None => None,
+    });
+    // A NUL ends a statement.
+    let detail = detail.replace('\0', "");
+    let sql = format!(
+        "{HURRY} {}; INSERT INTO {}.locktop_audit (action, actor, target_pid, target_start, lock_id, detail)
+         VALUES ({}, {}, {}, {}, {}, {})",
+        schema.guard(),
+        schema.quoted(),
+        text(action),
+        note(&actor.to_string()),
+        session.pid,
+        moment(Some(session.backend_start)),
+        number(key),
+        note(&detail),
+    );
+    let sent = send(client, Access::ReadWrite, &sql).await;
+    let note = |error| format!("not recorded in {}.locktop_audit: {error}", schema.quoted());
+    sent.map(drop).map_err(|error| one_line(&note(error)).into_owned())
+}
+
+/// Identifies the cluster; `None` if the role cannot read it.
+async fn system_identifier(client: &Client) -> Option<String> {
+    let sql = format!("{HURRY} SELECT system_identifier FROM pg_control_system()");
+    send(client, Access::ReadOnly, &sql).await.ok()?.into_iter().next()
 }

@@ -12,8 +12,7 @@ use locktop_base::file::{Folder, How};
 use rustix::fs::{AtFlags, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::line::{Line, Who};
-use super::{AuditError, Unfinished, json};
+use super::line::{AuditError, Line, Unfinished, Who, json};
 use crate::clock;
 use crate::model::plan::Outcome;
 use crate::order::Order;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::clock;
+use crate::model::Timestamp;
 use crate::model::adapter::{ActionKind, Adapter, Installation, Values};
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;

@@ -9,8 +9,8 @@ use pg_connect::conninfo::ConnInfo;
 use tokio::sync::watch;
 
 use super::{Failure, ask_again, env, look, say};
+use crate::action::Executor;
 use crate::action::audit::directory;
-use crate::action::executor::Executor;
 use crate::app::App;
 use crate::app::screens::Screen;
 use crate::app::settings::Layout;

@@ -4,7 +4,7 @@
 use super::super::settings::Settings;
 use super::env;
 use crate::action::audit::{self, AuditLog, ServerName, Unfinished};
-use crate::action::{Actor, executor};
+use crate::action::{self, Actor};
 use crate::app::keymap::{KeyMap, binding};
 use crate::clock;
 use crate::config::{Config, ConfigError, KeyBinding, LockNameQuery, NamedLock};
@@ -106,8 +106,8 @@ pub(super) fn redis(settings: &Settings) -> Option<(RedisSets, RedisOptions)> {
     (!servers.is_empty()).then_some((servers, RedisOptions { patterns, ..default }))
 }
 
-pub(super) fn executor(settings: &Settings, info: &ConnInfo) -> executor::Settings {
-    executor::Settings {
+pub(super) fn executor(settings: &Settings, info: &ConnInfo) -> action::Settings {
+    action::Settings {
         server: TargetId::default(),
         actor: actor(info),
         offset: clock::offset(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::action::executor::Executor;
+use locktop::action::Executor;
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::live::{Live, PollControl, Settings};
 use locktop::feed::spare::{Lines, Spare};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::action::Lines;
-use locktop::action::executor::{Executor, Settings};
+use locktop::action::{Executor, Settings};
 use locktop::demo::redis::RedisServer;
 use locktop::model::plan::{Outcome, TargetKind, Verb};
 use locktop::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLease, ServerReading, merge_sets};

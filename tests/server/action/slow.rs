@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktop::action::executor::Executor;
+use locktop::action::Executor;
 use locktop::action::{Asked, Record};
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::plan::{ActionCommand, Outcome, TargetKind, TargetResult, Verb};

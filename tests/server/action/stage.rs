@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use locktop::action::executor::{Executor, ExecutorReply, Order, Settings};
 use locktop::action::{Actor, Asked, Lines, Record};
+use locktop::action::{Executor, ExecutorReply, Order, Settings};
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
 use locktop::model::plan::{

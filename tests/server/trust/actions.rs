@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktop::action::audit::{AuditLog, ServerName};
-use locktop::action::executor::{Executor, ExecutorReply, Order};
+use locktop::action::{Executor, ExecutorReply, Order};
 use locktop::model::plan::{
     ActionCommand, ItemTarget, LeaseTarget, Outcome, Report, TargetKind, TaskTarget, Verb,
 };

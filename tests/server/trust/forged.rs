@@ -1,6 +1,6 @@
 //! A forged schema (S2): marked like one of locktop's, and everything in it is mallory's.
 
-use locktop::action::executor::{ExecutorReply, Order};
+use locktop::action::{ExecutorReply, Order};
 use locktop::model::plan::{Outcome, Request, Selection, TargetKind, Verb};
 use locktop::model::view::TargetId;
 use locktop::schema::{self, SchemaName};

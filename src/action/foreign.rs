@@ -1,19 +1,86 @@
-//! Releases a lock of another client in Redis: compare-and-delete of the value that was seen, on every server.
+//! Jobs and leases of other systems, by the statements of their adapters; and locks of other clients in Redis, by
+//! compare-and-delete of the value that was seen, on every server.
 
 use std::time::Duration;
 
-use crate::model::plan::Outcome;
-use crate::redis::{Unlock, force_unlock};
 use locktop_locks::quorum;
+use tokio_postgres::Client;
 
+use super::message::{Access, number, send, shown};
+use super::table::refused;
+use crate::model::adapter::ActionKind;
+use crate::model::plan::{AdapterTarget, Outcome};
 use crate::model::redis_lease::RedisLease;
-use crate::redis::RedisUrl;
+use crate::pg::adapters::{act_message, find_statement};
+use crate::pg::trust::TrustedOwners;
+use crate::redis::{RedisUrl, Unlock, force_unlock};
+
+pub(super) fn short(target: &AdapterTarget) -> String {
+    let values = &target.values;
+    let (id, who) = (shown(Some(&values.id)), shown(values.who.as_deref()));
+    let since = values.since.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
+    let since = since.unwrap_or_else(|| "NULL".to_owned());
+    match target.kind {
+        ActionKind::Recover => format!(
+            "recover job {id} of {} if worker = {who} and attempt = {} and started_at = {since}",
+            target.source,
+            number(values.attempt)
+        ),
+        ActionKind::Unlock => {
+            format!("end lease {id} of {} if owner = {who} and acquired_at = {since}", target.source)
+        }
+    }
+}
+
+/// Returns a job of another system to that system, or ends a lease of another system. The statement comes from the adapter:
+/// it compares the target with what was seen, and makes the checks that the other system itself would make.
+pub(super) async fn settle(
+    client: &Client,
+    target: &AdapterTarget,
+    owners: &TrustedOwners,
+) -> (Outcome, String) {
+    let find = find_statement(owners, &target.installation.adapter);
+    let found = match send(client, Access::ReadOnly, &find).await {
+        Ok(rows) => rows,
+        Err(error) => return (Outcome::Refused, format!("nothing was sent: {error}")),
+    };
+    let sql = match act_message(owners, target, &found) {
+        Ok(sql) => sql,
+        Err(why) => return (Outcome::Refused, why.to_string()),
+    };
+    match send(client, Access::ReadWrite, &sql).await {
+        Ok(rows) => match (rows.len(), target.kind) {
+            (0, ActionKind::Recover) => {
+                let words = "it is another execution now, its worker works again, or its row is locked";
+                (Outcome::Changed, words.to_owned())
+            }
+            (0, ActionKind::Unlock) => {
+                (Outcome::Changed, "it has another owner now, or has ended".to_owned())
+            }
+            (1, _) => (Outcome::Done, target.then().to_owned()),
+            (many, _) => {
+                let all = format!("{many} rows had this id, and all of them were changed");
+                (Outcome::Done, format!("{all}: {}", target.then()))
+            }
+        },
+        Err(error) => {
+            let needs = || {
+                format!(
+                    "the role needs: GRANT SELECT, INSERT, UPDATE, DELETE ON {}, \
+                     and USAGE on the sequences of tables to which rows are added",
+                    target.tables()
+                )
+            };
+            refused(&error, "its table or its row", needs)
+        }
+    }
+}
 
 /// Longest wait for each server.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The value is a secret: any client that knows it can release the lock.
-pub(super) fn short(lease: &RedisLease) -> String {
+pub(super) fn redis_short(lease: &RedisLease) -> String {
     format!("delete {} if its value is the one that was seen, on {} servers", lease.name(), lease.servers)
 }
 
