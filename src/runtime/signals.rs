@@ -1,11 +1,18 @@
-//! How the screens end: at a signal, or at a panic in any thread or task.
+//! How the screens end: at a signal, or at a panic in any thread or task. And job control: whether a shell can continue the
+//! program after it has stopped.
+//!
+//! A process group is orphaned if no parent of a member is in the same session and in another group (POSIX, Base
+//! Definitions, "Orphaned Process Group"). The kernel drops SIGTSTP for such a group, but not SIGSTOP.
+//! `ssh -t host locktop`, `xterm -e locktop` and most containers run the program this way.
 
+use std::fs;
 use std::io;
 use std::panic::PanicHookInfo;
 use std::process::exit;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use rustix::process::{Pid, getpgid, getppid, getsid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 
@@ -139,4 +146,137 @@ fn on_panic(info: &PanicHookInfo<'_>, before: &dyn Fn(&PanicHookInfo<'_>)) {
     }
     drop(written);
     TOLD.notify_one();
+}
+
+/// Maximum number of parents in one group: a reused process id must not cause an endless loop.
+const DEPTH: usize = 64;
+
+/// A process as job control sees it; 0 is an id outside its container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    parent: i32,
+    group: i32,
+    session: i32,
+}
+
+/// Whether the program has a shell that notices when it stops, and can continue it.
+pub(super) fn has_shell() -> bool {
+    own().is_some_and(|own| is_looked_after(own, look, is_shell))
+}
+
+/// Follows the parents to the first one in another group. Process 1 adopts orphans and is the main process of a container,
+/// but never continues a job, so it counts only if it is a shell itself.
+fn is_looked_after(
+    own: Process,
+    look: impl Fn(i32) -> Option<Process>,
+    is_shell: impl Fn(i32) -> bool,
+) -> bool {
+    // The group of the session leader: the processes above it are in other sessions.
+    if own.group == own.session {
+        return false;
+    }
+    let mut parent = own.parent;
+    for _ in 0..DEPTH {
+        let Some(process) = look(parent).filter(|process| process.session == own.session) else {
+            return false;
+        };
+        if process.group != own.group {
+            return parent != 1 || is_shell(parent);
+        }
+        parent = process.parent;
+    }
+    false
+}
+
+fn own() -> Option<Process> {
+    read("self").or_else(|| ask(None, getppid().map_or(0, Pid::as_raw_pid)))
+}
+
+fn look(pid: i32) -> Option<Process> {
+    let known = Pid::from_raw(pid.max(0))?;
+    read(&pid.to_string()).or_else(|| {
+        // The parent of another process cannot be queried. The session leader is the shell above most jobs.
+        let leader = getsid(Some(known)).ok()?;
+        ask(Some(known), leader.as_raw_pid())
+    })
+}
+
+/// For systems without `/proc`, or where it hides the processes of other users.
+fn ask(pid: Option<Pid>, parent: i32) -> Option<Process> {
+    let (group, session) = (getpgid(pid).ok()?, getsid(pid).ok()?);
+    Some(Process { parent, group: group.as_raw_pid(), session: session.as_raw_pid() })
+}
+
+fn read(pid: &str) -> Option<Process> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Linux's `/proc/pid/stat` (`proc_pid_stat(5)`): name in parentheses, which can contain any characters, state, parent,
+/// group, session.
+fn parse(stat: &str) -> Option<Process> {
+    let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(1).map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    Some(Process { parent: next()?, group: next()?, session: next()? })
+}
+
+fn is_shell(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end().ends_with("sh"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests the last process. Each is (process, parent, group, session).
+    fn looked_after(processes: &[(i32, i32, i32, i32)], first_is_shell: bool) -> bool {
+        let look = |pid| {
+            let &(_, parent, group, session) = processes.iter().find(|process| process.0 == pid)?;
+            Some(Process { parent, group, session })
+        };
+        let own = look(processes.last().unwrap().0).unwrap();
+        is_looked_after(own, look, |_| first_is_shell)
+    }
+
+    #[test]
+    fn a_shell_above_is_found() {
+        let above = [(1, 0, 1, 1), (5, 1, 5, 5), (10, 5, 10, 10)];
+        let with = |more: &[_]| looked_after(&[&above, more].concat(), false);
+        assert!(with(&[(20, 10, 20, 10)]));
+        // A script in between is in the same group.
+        assert!(with(&[(20, 10, 20, 10), (21, 20, 20, 10), (22, 21, 20, 10)]));
+        // The session leader, then a process in the group of a leader that is a shell without job control.
+        assert!(!with(&[(20, 5, 20, 20)]));
+        assert!(!with(&[(20, 10, 10, 10)]));
+        // The shell has exited: the next parent is in another session.
+        assert!(!with(&[(20, 1, 20, 10)]));
+        assert!(!with(&[(20, 5, 20, 10), (21, 20, 20, 10)]));
+        assert!(!with(&[(20, 19, 20, 10)]));
+        // No process is its own parent, but the search must end.
+        assert!(!with(&[(20, 20, 20, 10)]));
+    }
+
+    #[test]
+    fn the_first_process_counts_where_it_is_a_shell() {
+        let container = [(1, 0, 1, 1), (7, 1, 7, 1)];
+        assert!(looked_after(&container, true));
+        assert!(!looked_after(&container, false));
+        assert!(!looked_after(&[(1, 0, 1, 1), (7, 1, 1, 1)], true));
+        assert!(!looked_after(&[(1, 0, 1, 1)], true));
+    }
+
+    #[test]
+    fn a_name_with_parentheses_is_read_over() {
+        let expected = Process { parent: 4, group: 5, session: 6 };
+        assert_eq!(parse("9 (a) S 1 (b) T 4 5 6 34816 5"), Some(expected));
+        assert_eq!(parse("9 (a) S 4 5"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn both_ways_to_ask_agree() {
+        let own = own().unwrap();
+        if own.group > 0 && own.session > 0 {
+            assert_eq!(ask(None, getppid().map_or(0, Pid::as_raw_pid)), Some(own));
+        }
+    }
 }

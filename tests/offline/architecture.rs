@@ -69,7 +69,7 @@ const KNOW_THE_SYSTEM: [&str; 9] = [
     "crates/pg-connect/src/socket.rs",
     "src/cli/run/lock.rs",
     "src/cli/run/worker.rs",
-    "src/runtime/job.rs",
+    "src/runtime/signals.rs",
 ];
 
 #[test]

@@ -6,7 +6,6 @@
 
 mod ask;
 mod lines;
-mod report;
 
 use std::sync::Arc;
 
@@ -19,9 +18,8 @@ use crate::model::plan::{
 use crate::model::view::View;
 
 pub use ask::{help, here};
-pub use lines::width;
-pub use report::Flight;
-pub(in crate::app) use report::summary;
+pub(in crate::app) use lines::summary;
+pub use lines::{Flight, width};
 
 /// Maximum length of a typed confirmation.
 const LONGEST: usize = 200;

@@ -1,8 +1,6 @@
 mod actions;
 mod dialog;
-mod jump;
 mod pages;
-mod past;
 mod prompt;
 mod view;
 
@@ -14,8 +12,8 @@ use super::{App, Notice, Origin, SMALLEST};
 use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::plan::ExecutorReply;
-pub(super) use past::Going;
-pub use past::Replay;
+pub(super) use view::Going;
+pub use view::Replay;
 
 /// Ticks (seconds) for which a refusal is shown, unless a key is pressed.
 const NOTICE: u8 = 10;

@@ -12,6 +12,7 @@ use super::{Failure, ask_again, env, look, say};
 use crate::action::Executor;
 use crate::action::audit::directory;
 use crate::app::App;
+use crate::app::message::Effect;
 use crate::app::screens::Screen;
 use crate::app::settings::Layout;
 use crate::cli::settings::Settings;
@@ -101,23 +102,26 @@ pub(super) async fn show(
     let feed = tokio::spawn(feed(live, control, views_in, views.clone()));
     let source = Source {
         views,
-        refresh: Box::new(move || refresh.notify_one()),
-        set_interval: Box::new(move |seconds| {
-            interval.send_replace(Duration::from_secs_f64(seconds));
-        }),
-        watch: Box::new(move |parts| {
-            shown.send_replace(parts);
+        asked: Box::new(move |effect| match effect {
+            Effect::Refresh => refresh.notify_one(),
+            Effect::SetInterval(seconds) => {
+                interval.send_replace(Duration::from_secs_f64(seconds));
+            }
+            Effect::Watch(parts) => {
+                shown.send_replace(parts);
+            }
+            Effect::Expect(entries) => {
+                tracing::info!("[[expected]] entries are now: {}", entries.len());
+                expect.send_replace(entries);
+            }
+            Effect::Note(text) => {
+                notes.tell(Told { kind: Kind::Note, severity: Severity::Info, text, subject: None });
+            }
+            _ => {}
         }),
         executor,
         history,
         about,
-        expect: Box::new(move |entries| {
-            tracing::info!("[[expected]] entries are now: {}", entries.len());
-            expect.send_replace(entries);
-        }),
-        note: Box::new(move |text| {
-            notes.tell(Told { kind: Kind::Note, severity: Severity::Info, text, subject: None });
-        }),
         asking: Box::new(move |is_open| {
             if let Some(demo) = &demo {
                 demo.question.set_open(is_open);

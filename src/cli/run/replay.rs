@@ -88,14 +88,10 @@ async fn show(
     let (views_in, views) = watch::channel(empty);
     let source = Source {
         views,
-        refresh: Box::new(|| {}),
-        set_interval: Box::new(|_| {}),
-        watch: Box::new(|_| {}),
+        asked: Box::new(|_| {}),
         executor: None,
         history: Some(history),
         about: About::default(),
-        expect: Box::new(|_| {}),
-        note: Box::new(|_| {}),
         asking: Box::new(|_| {}),
         leaving: Box::new(|_| {}),
     };
