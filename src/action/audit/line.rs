@@ -1,21 +1,21 @@
 //! The file: its lines, and when they are written.
 
 use std::borrow::Cow;
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use locktop_base::file::of_user;
-use locktop_base::file::{FileError, Flaw};
+use locktop_base::file::{How, of_user};
 use pg_connect::conninfo::ConnInfo;
 use serde::{Deserialize, Serialize};
 
-use super::store::{self, Presence, Store};
+use super::store::{self, AuditError, Presence, Store};
 use crate::action::{Actor, Asked};
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::{TargetKind, TargetResult};
+use crate::model::plan::{Outcome, TargetKind, TargetResult};
+use crate::order::Order as _;
 use crate::schema::Schema;
 use crate::wire;
 
@@ -103,46 +103,6 @@ pub(super) fn short(text: &str) -> String {
     }
 }
 
-/// An action that gets this error is not executed.
-#[derive(Debug, thiserror::Error)]
-pub enum AuditError {
-    #[error("no directory for the record of actions: set XDG_STATE_HOME or HOME")]
-    Nowhere,
-    /// Other users could change the record, or it would be written to a different place.
-    #[error("the record of actions is not written to {}: {}; {}, or set XDG_STATE_HOME to your own directory", .path.display(), .flaw.text(), .flaw.remedy(.path))]
-    Unsafe { path: PathBuf, flaw: Flaw },
-    /// Another process holds the lock on this file, and did not release it in time.
-    #[error("the record of actions {} is locked by another process, which may be stopped", .0.display())]
-    Busy(PathBuf),
-    #[error("the record of actions {} cannot be written: {source}; {}", .path.display(), remedy(.source))]
-    System { path: PathBuf, source: io::Error },
-}
-
-impl AuditError {
-    pub(super) fn of<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
-        let path = path.to_owned();
-        move |source| Self::System { path, source: source.into() }
-    }
-}
-
-impl From<FileError> for AuditError {
-    fn from(error: FileError) -> Self {
-        match error {
-            FileError::Unsafe { path, flaw } => Self::Unsafe { path, flaw },
-            FileError::System { path, source } => Self::System { path, source },
-        }
-    }
-}
-
-fn remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free space there, or set XDG_STATE_HOME to a directory with more space"
-        }
-        _ => "make it writable, or set XDG_STATE_HOME to a directory that is",
-    }
-}
-
 /// `locktop` in the user's state directory: `XDG_STATE_HOME` or `~/.local/state`. `None` if there is no home directory.
 pub fn directory(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     Some(of_user("XDG_STATE_HOME", ".local/state", env)?.join("locktop"))
@@ -226,7 +186,7 @@ impl Audit {
 
     pub(super) fn entry(&self, asked: &Asked<'_>) -> Entry {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let id = format!("{}-{number}", self.presence.run());
+        let id = format!("{}-{number}", self.presence.run);
         Entry { id, verb: asked.verb.as_str(), name: short(&asked.target.name), schemas: Vec::new() }
     }
 
@@ -234,7 +194,7 @@ impl Audit {
     /// Each is found once.
     pub(super) async fn unfinished(self: &Arc<Self>) -> Result<Vec<Unfinished>, AuditError> {
         let audit = Arc::clone(self);
-        blocking(&self.path(), move || store::settle(&audit.store, &audit.presence, &audit.who)).await
+        blocking(&self.path(), move || settle(&audit.store, &audit.presence, &audit.who)).await
     }
 
     /// Writes on a blocking thread, because waiting for the disk may take long.
@@ -280,6 +240,67 @@ async fn blocking<T: Send + 'static>(
 /// Cannot fail for these types: their maps have only text keys, and JSON can represent all their numbers.
 pub(super) fn json(line: &Line<'_>) -> String {
     wire::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+}
+
+/// Records a result for every open request of processes that have ended.
+fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unfinished>, AuditError> {
+    let mut runs: Vec<String> = store.names()?;
+    runs.retain(|name| name.strip_prefix(store::PREFIX).is_some_and(|run| run != own.run));
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Processes create and lock their file during a turn, so no process is between the two steps now.
+    let turn = store.turn()?;
+    let mut gone = Vec::new();
+    for name in runs {
+        match store.try_lock(&name, How::Existing) {
+            Ok(Some(lock)) => gone.push((name, lock)),
+            Ok(None) => {}
+            Err(AuditError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let open =
+        open_of(&gone.iter().filter_map(|(name, _)| name.strip_prefix(store::PREFIX)).collect(), store)?;
+    let mut unfinished = Vec::with_capacity(open.len());
+    for head in open {
+        turn.add(&unknown(&head, who))?;
+        unfinished.push(Unfinished { at: head.at, verb: head.verb.into(), name: head.name.into() });
+    }
+    for (name, _lock) in &gone {
+        store.remove(name)?;
+    }
+    Ok(unfinished)
+}
+
+fn open_of(runs: &BTreeSet<&str>, store: &Store) -> Result<Vec<Line<'static>>, AuditError> {
+    let mut open: BTreeMap<String, Line<'static>> = BTreeMap::new();
+    for bytes in store.contents()? {
+        // A line that cannot be parsed is not settled.
+        let heads = bytes
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice::<Line<'static>>(line).ok());
+        for head in heads {
+            let run = head.id.split_once('-').map_or("", |(run, _)| run);
+            match &*head.event {
+                "asked" if runs.contains(run) => _ = open.insert(head.id.to_string(), head),
+                "result" => _ = open.remove(&*head.id),
+                _ => {}
+            }
+        }
+    }
+    let mut open: Vec<Line<'static>> = open.into_values().collect();
+    open.order_by_key(|head| head.at);
+    Ok(open)
+}
+
+fn unknown(head: &Line<'_>, who: &Who) -> String {
+    json(&Line {
+        fate: Some(Outcome::Uncertain.as_str()),
+        detail: Some("the process that requested it ended before the result was known".to_owned()),
+        who: Some(who),
+        ..Line::new("result", &head.id, &head.verb, &head.name)
+    })
 }
 
 #[cfg(test)]

@@ -59,7 +59,8 @@ use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
 use crate::text::one_line;
 use line::Audit;
-pub use line::{AuditError, Entry, ServerName, Unfinished, directory};
+pub use line::{Entry, ServerName, Unfinished, directory};
+pub use store::AuditError;
 use store::LIMIT;
 
 /// The record: the file, the tables of locktop's schemas, and the events of the screens.

@@ -1,21 +1,18 @@
 //! The files: each line is added whole, by one process at a time, and is on disk when the call returns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use locktop_base::file::{Folder, How};
+use locktop_base::file::{FileError, Flaw, Folder, How};
 use rustix::fs::{AtFlags, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::line::{AuditError, Line, Unfinished, Who, json};
 use crate::clock;
-use crate::model::plan::Outcome;
-use crate::order::Order;
 
 pub(super) const FILE: &str = "audit.jsonl";
 /// Locked by the process that writes. Unlike the other files, it is never renamed.
@@ -27,6 +24,46 @@ pub(super) const LIMIT: u64 = 5_000_000;
 /// Longest wait for another process that writes.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// An action that gets this error is not executed.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    #[error("no directory for the record of actions: set XDG_STATE_HOME or HOME")]
+    Nowhere,
+    /// Other users could change the record, or it would be written to a different place.
+    #[error("the record of actions is not written to {}: {}; {}, or set XDG_STATE_HOME to your own directory", .path.display(), .flaw.text(), .flaw.remedy(.path))]
+    Unsafe { path: PathBuf, flaw: Flaw },
+    /// Another process holds the lock on this file, and did not release it in time.
+    #[error("the record of actions {} is locked by another process, which may be stopped", .0.display())]
+    Busy(PathBuf),
+    #[error("the record of actions {} cannot be written: {source}; {}", .path.display(), remedy(.source))]
+    System { path: PathBuf, source: io::Error },
+}
+
+impl AuditError {
+    pub(super) fn of<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
+        let path = path.to_owned();
+        move |source| Self::System { path, source: source.into() }
+    }
+}
+
+impl From<FileError> for AuditError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Unsafe { path, flaw } => Self::Unsafe { path, flaw },
+            FileError::System { path, source } => Self::System { path, source },
+        }
+    }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free space there, or set XDG_STATE_HOME to a directory with more space"
+        }
+        _ => "make it writable, or set XDG_STATE_HOME to a directory that is",
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Store {
@@ -171,14 +208,14 @@ fn ends_a_line(file: &File, length: u64) -> std::io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-const PREFIX: &str = "run-";
+pub(super) const PREFIX: &str = "run-";
 
 /// Detects which processes still run: each holds a lock on its own file, which the system releases when the process
 /// ends for any reason. Unlike a process id, a lock cannot be reused.
 #[derive(Debug)]
 pub(super) struct Presence {
     /// The random part of the name of this process's file.
-    run: String,
+    pub(super) run: String,
     state: Mutex<PresenceState>,
 }
 
@@ -196,10 +233,6 @@ impl Presence {
             AuditError::of::<std::io::Error>(&store.path(PREFIX))(std::io::Error::other(error))
         })?;
         Ok(Self { run: format!("{number:016x}"), state: Mutex::default() })
-    }
-
-    pub(super) fn run(&self) -> &str {
-        &self.run
     }
 
     fn file(&self) -> String {
@@ -230,64 +263,4 @@ impl Presence {
             let _ = store.remove(&file);
         }
     }
-}
-
-/// Records a result for every open request of processes that have ended.
-pub(super) fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unfinished>, AuditError> {
-    let mut runs: Vec<String> = store.names()?;
-    runs.retain(|name| name.strip_prefix(PREFIX).is_some_and(|run| run != own.run));
-    if runs.is_empty() {
-        return Ok(Vec::new());
-    }
-    // Processes create and lock their file during a turn, so no process is between the two steps now.
-    let turn = store.turn()?;
-    let mut gone = Vec::new();
-    for name in runs {
-        match store.try_lock(&name, How::Existing) {
-            Ok(Some(lock)) => gone.push((name, lock)),
-            Ok(None) => {}
-            Err(AuditError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let open = open_of(&gone.iter().filter_map(|(name, _)| name.strip_prefix(PREFIX)).collect(), store)?;
-    let mut unfinished = Vec::with_capacity(open.len());
-    for head in open {
-        turn.add(&unknown(&head, who))?;
-        unfinished.push(Unfinished { at: head.at, verb: head.verb.into(), name: head.name.into() });
-    }
-    for (name, _lock) in &gone {
-        store.remove(name)?;
-    }
-    Ok(unfinished)
-}
-
-fn open_of(runs: &BTreeSet<&str>, store: &Store) -> Result<Vec<Line<'static>>, AuditError> {
-    let mut open: BTreeMap<String, Line<'static>> = BTreeMap::new();
-    for bytes in store.contents()? {
-        // A line that cannot be parsed is not settled.
-        let heads = bytes
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice::<Line<'static>>(line).ok());
-        for head in heads {
-            let run = head.id.split_once('-').map_or("", |(run, _)| run);
-            match &*head.event {
-                "asked" if runs.contains(run) => _ = open.insert(head.id.to_string(), head),
-                "result" => _ = open.remove(&*head.id),
-                _ => {}
-            }
-        }
-    }
-    let mut open: Vec<Line<'static>> = open.into_values().collect();
-    open.order_by_key(|head| head.at);
-    Ok(open)
-}
-
-fn unknown(head: &Line<'_>, who: &Who) -> String {
-    json(&Line {
-        fate: Some(Outcome::Uncertain.as_str()),
-        detail: Some("the process that requested it ended before the result was known".to_owned()),
-        who: Some(who),
-        ..Line::new("result", &head.id, &head.verb, &head.name)
-    })
 }
