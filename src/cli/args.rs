@@ -5,11 +5,11 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::demo::DemoArgs;
 use super::log::LogArgs;
-use super::options::refresh;
+use super::options::{one_of, refresh};
 use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
 use super::schema::{AdaptersCommand, LeadArgs, LockArgs, RecoverArgs, SchemaCommand, WorkerArgs};
 use crate::text::parse_duration;
-use crate::wire::check::{CheckFormat, MEASURES, Measure, Range, names};
+use crate::wire::check::{CheckFormat, MEASURES, Measure, Range, Status, names};
 
 pub use super::options::{SnapshotFormat, ViewArgs};
 pub use crate::app::screens::Screen;
@@ -314,19 +314,14 @@ pub struct CheckArgs {
     #[arg(long, value_enum, default_value_t = CheckFormat::Plugin)]
     pub format: CheckFormat,
     /// Status if no connection can be made.
-    #[arg(long, value_enum, value_name = "STATUS", default_value_t = DownIs::Unknown)]
-    pub down_is: DownIs,
+    #[arg(long, value_name = "STATUS", default_value = "unknown", value_parser = one_of(DOWN))]
+    pub down_is: Status,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DownIs {
-    /// 3.
-    Unknown,
-    /// 2.
-    Critical,
-}
+const DOWN: [(&str, &str, Status); 2] =
+    [("unknown", "3", Status::Unknown), ("critical", "2", Status::Critical)];
 
 pub(super) fn check_help() -> String {
     let range = |range: Option<Range>| range.map_or_else(|| "-".to_owned(), |range| range.to_string());

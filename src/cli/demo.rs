@@ -4,7 +4,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::log::LogArgs;
-use super::options::{NANO, SnapshotFormat, ViewArgs, time};
+use super::options::{NANO, SnapshotFormat, ViewArgs, one_of, time};
+use locktop_lab::Language;
 use locktop_lab::tasks::Summary;
 
 const TASKS: &str = "Tasks";
@@ -28,8 +29,8 @@ pub struct DemoArgs {
     #[arg(long, value_name = "X", default_value_t = 60.0, value_parser = time_scale, help_heading = TASKS)]
     pub time_scale: f64,
     /// Language of the names of tasks, queue items and locks [default: zh in a Chinese locale, otherwise en]
-    #[arg(long, value_enum, value_name = "LANGUAGE")]
-    pub language: Option<NameLanguage>,
+    #[arg(long, value_name = "LANGUAGE", value_parser = one_of(LANGUAGES))]
+    pub language: Option<Language>,
     /// Seed of the random choices: the tasks, the sessions, and the failures of workers.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = TASKS)]
     pub seed: u64,
@@ -61,13 +62,8 @@ pub struct DemoArgs {
     pub view: ViewArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum NameLanguage {
-    /// English.
-    En,
-    /// Chinese.
-    Zh,
-}
+const LANGUAGES: [(&str, &str, Language); 2] =
+    [("en", "English", Language::English), ("zh", "Chinese", Language::Chinese)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub enum ScenarioName {

@@ -16,7 +16,7 @@ pub use args::{
     TargetsFormat, ViewArgs,
 };
 pub use command::{check_config, completions, man, parse, print_targets};
-pub use demo::{DemoArgs, Goal, NameLanguage, ScenarioName};
+pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use log::LogArgs;
 pub use password::Prompt;
 pub use run::{explain, run};

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::FixedOffset;
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::app::screens::Screen;
@@ -53,6 +53,16 @@ impl ValueEnum for Screen {
         let screen = self.definition();
         Some(PossibleValue::new(screen.name).help(screen.about))
     }
+}
+
+/// Parses one of these words, each with its help.
+pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    values: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let words = values.map(|(word, help, _)| PossibleValue::new(word).help(help));
+    PossibleValuesParser::new(words).try_map(move |word| {
+        values.iter().find(|(known, ..)| *known == word).map(|(.., value)| *value).ok_or("unknown word")
+    })
 }
 
 pub(super) const NANO: Duration = Duration::from_nanos(1);

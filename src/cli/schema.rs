@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use super::log::LogArgs;
-use super::options::{HOUR, SnapshotFormat, TENTH, time};
+use super::options::{HOUR, SnapshotFormat, TENTH, one_of, time};
 use crate::locks::work_session::WorkerId;
 use crate::schema::{Log, SchemaName};
 use crate::text::parse_duration;
+use crate::worker::{Format, Source};
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum SchemaCommand {
@@ -57,32 +58,18 @@ pub struct PurgeArgs {
     #[arg(long, value_name = "TIME", value_parser = time(.., " such as 30d"))]
     pub keep: Option<Duration>,
     /// Only rows of this kind; can be given more than once.
-    #[arg(long, value_name = "WHAT")]
-    pub only: Vec<LogName>,
+    #[arg(long, value_name = "WHAT", value_parser = one_of(LOGS))]
+    pub only: Vec<Log>,
     /// Do not ask for confirmation.
     #[arg(long)]
     pub yes: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogName {
-    /// Executions that have ended.
-    Executions,
-    /// Items of the work queue that completed or failed.
-    Queue,
-    /// The audit log of actions.
-    Audit,
-}
-
-impl LogName {
-    pub fn log(self) -> Log {
-        match self {
-            Self::Executions => Log::Executions,
-            Self::Queue => Log::Queue,
-            Self::Audit => Log::Audit,
-        }
-    }
-}
+const LOGS: [(&str, &str, Log); 3] = [
+    ("executions", "Executions that have ended", Log::Executions),
+    ("queue", "Items of the work queue that completed or failed", Log::Queue),
+    ("audit", "The audit log of actions", Log::Audit),
+];
 
 const CHECK_HELP: &str = "\
 Exit status: 0 the file has no mistakes and, with a target, something that it describes was found and at least one query of each part can \
@@ -255,8 +242,8 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "NAME")]
     pub id: WorkerId,
     /// Take work only from the tasks or only from the queue [default: both, in turn]
-    #[arg(long, value_name = "SOURCE")]
-    pub only: Option<Only>,
+    #[arg(long, value_name = "SOURCE", value_parser = one_of(SOURCES))]
+    pub only: Option<Source>,
     /// How many tasks and items to run at the same time, 1 to 1000.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
@@ -273,8 +260,8 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "NAME", default_value_t)]
     pub schema: SchemaName,
     /// Format of the log on standard error.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = one_of(FORMATS))]
+    pub log_format: Format,
     /// Log only warnings and errors.
     #[arg(short = 'q', long)]
     pub quiet: bool,
@@ -295,18 +282,10 @@ pub struct WorkerArgs {
     pub target: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One line of text per event.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
+const FORMATS: [(&str, &str, Format); 2] = [
+    ("text", "One line of text per event", Format::Text),
+    ("json", "One JSON object per line", Format::Json),
+];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Only {
-    /// Scheduled tasks.
-    Tasks,
-    /// Items of the work queue.
-    Queue,
-}
+const SOURCES: [(&str, &str, Source); 2] =
+    [("tasks", "Scheduled tasks", Source::Tasks), ("queue", "Items of the work queue", Source::Queue)];

@@ -131,12 +131,6 @@ struct Sink {
     lost: Arc<AtomicU64>,
 }
 
-impl std::fmt::Debug for Order {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Order")
-    }
-}
-
 impl Log {
     /// Starts the thread that writes to `file`. Lines are sent through the returned sink.
     fn start(file: impl Write + Send + 'static) -> io::Result<(Self, Sink)> {

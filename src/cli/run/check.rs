@@ -6,7 +6,7 @@ use pg_connect::conninfo::ConnInfo;
 
 use super::super::settings::Settings;
 use super::{Failure, look};
-use crate::cli::args::{CheckArgs, DownIs};
+use crate::cli::args::CheckArgs;
 use crate::feed::once::{OnceError, looks};
 use crate::pg::poll::{self, OpenError};
 use crate::wire::check::{Limits, Report, Status, measured_parts, render};
@@ -60,10 +60,8 @@ async fn take(settings: &Settings, arguments: &CheckArgs) -> Report {
             Report::of(&views, connect, arguments.every, &limits)
         }
         Err(error) => {
-            let status = match (&error, arguments.down_is) {
-                (OnceError::Open(OpenError::Connect(_)), DownIs::Critical) => Status::Critical,
-                _ => Status::Unknown,
-            };
+            let is_down = matches!(error, OnceError::Open(OpenError::Connect(_)));
+            let status = if is_down { arguments.down_is } else { Status::Unknown };
             Report::of_failure(status, error.to_string())
         }
     }

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 
 use super::{Failure, dashboard, env, look};
 use crate::cli::settings::Settings;
-use crate::cli::{DemoArgs, Goal, NameLanguage, ScenarioName, SnapshotFormat};
+use crate::cli::{DemoArgs, Goal, ScenarioName, SnapshotFormat};
 use crate::clock;
 use crate::config::NamedLock;
 use crate::demo::contest::Contest;
@@ -178,11 +178,7 @@ fn name_locks(settings: &mut Settings, language: Language) {
 }
 
 fn language(arguments: &DemoArgs) -> Language {
-    match arguments.language {
-        Some(NameLanguage::En) => Language::English,
-        Some(NameLanguage::Zh) => Language::Chinese,
-        None => of_locale(&env),
-    }
+    arguments.language.unwrap_or_else(|| of_locale(&env))
 }
 
 fn of_locale(env: &dyn Fn(&str) -> Option<String>) -> Language {

@@ -176,7 +176,7 @@ async fn purge(
 ) -> Result<(String, u8), Failure> {
     let name = shown(&place.name);
     let mut found = schema::purgeable(client, &place, arguments.keep).await?;
-    found.retain(|old| arguments.only.is_empty() || arguments.only.iter().any(|only| only.log() == old.log));
+    found.retain(|old| arguments.only.is_empty() || arguments.only.contains(&old.log));
     if found.is_empty() {
         let text = "no retention is set: give --keep 30d, or ALTER \
                     DATABASE … SET locktop.keep_executions = '30 days' (also keep_queue, keep_audit)";

@@ -8,13 +8,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use super::super::password;
-use super::super::schema::{LogFormat, Only, WorkerArgs};
+use super::super::schema::WorkerArgs;
 use super::super::settings::Settings;
 use super::{Failure, env};
 use crate::clock;
 use crate::locks::work_session::OpenError;
 use crate::worker::{
-    self, Builtin, Event, Format, HTTP_REMOVED, Level, Options, Report, Source, Types, WorkerError, WorkerId,
+    self, Builtin, Event, Format, HTTP_REMOVED, Level, Options, Report, Types, WorkerError, WorkerId,
 };
 use pg_connect::conninfo::ConnInfo;
 
@@ -24,10 +24,7 @@ pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8
     }
     let mut info = super::info(&settings)?;
     let log = Log {
-        format: match arguments.log_format {
-            LogFormat::Text => Format::Text,
-            LogFormat::Json => Format::Json,
-        },
+        format: arguments.log_format,
         least: if arguments.quiet { Level::Warn } else { Level::Info },
         worker: arguments.id.clone(),
         systemd: Systemd::of(env),
@@ -144,11 +141,7 @@ fn options(info: ConnInfo, arguments: &WorkerArgs) -> Options {
     let usual = Options::new(info, arguments.id.clone());
     Options {
         schema: arguments.schema.clone(),
-        sources: match arguments.only {
-            None => usual.sources,
-            Some(Only::Tasks) => vec![Source::Tasks],
-            Some(Only::Queue) => vec![Source::Queue],
-        },
+        sources: arguments.only.map_or(usual.sources, |only| vec![only]),
         concurrency: usize::from(arguments.concurrency),
         observe_locks: arguments.observe_locks,
         heartbeat: arguments.heartbeat.unwrap_or(usual.heartbeat),

@@ -4,7 +4,7 @@
 //! sequential scan means that no index would do. A plan does not show correlations, so each query that runs is also timed
 //! and paused in proportion.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,21 +21,15 @@ const WHOLE: f64 = 100_000.0;
 /// `src/backend/optimizer/path/costsize.c`).
 const DISABLED: f64 = 1e10;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The result of `assets/sql/adapters_sizes.sql`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Sizes {
-    /// Rows of each relation from the planner's statistics, by schema and name.
-    rows: BTreeMap<(String, String), f64>,
+    relations: Vec<Relation>,
     partial: BTreeSet<String>,
 }
 
-/// The result of `assets/sql/adapters_sizes.sql`.
-#[derive(Debug, Deserialize)]
-struct Told {
-    relations: Vec<Relation>,
-    partial: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
+/// With its rows from the planner's statistics.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 struct Relation {
     schema: String,
     name: String,
@@ -45,20 +39,18 @@ struct Relation {
 impl Sizes {
     /// None if the JSON is not valid.
     pub fn parse(json: &str) -> Option<Self> {
-        let Told { relations, partial } = serde_json::from_str(json).ok()?;
-        let rows = relations.into_iter().map(|one| ((one.schema, one.name), one.rows)).collect();
-        Some(Self { rows, partial: partial.into_iter().collect() })
+        serde_json::from_str(json).ok()
     }
 
     /// Zero if no relation is known.
     pub fn largest(&self) -> f64 {
-        self.rows.values().copied().fold(0.0, f64::max)
+        self.relations.iter().map(|one| one.rows).fold(0.0, f64::max)
     }
 
     /// An unknown relation counts as large, unless it is a catalog.
     fn is_large(&self, schema: &str, name: &str) -> bool {
-        let rows = self.rows.get(&(schema.to_owned(), name.to_owned()));
-        rows.map_or(schema != "pg_catalog", |rows| *rows > LARGE)
+        let known = self.relations.iter().rfind(|one| one.schema == schema && one.name == name);
+        known.map_or(schema != "pg_catalog", |one| one.rows > LARGE)
     }
 }
 

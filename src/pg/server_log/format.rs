@@ -1,12 +1,10 @@
 //! The formats of a server's log, and its times.
 
-use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
 use chrono::{NaiveDate, NaiveDateTime};
-use serde::Deserialize;
 
-use super::{Entry, Raw, Reading};
+use super::{Entry, Reading};
 use crate::model::Timestamp;
 
 // `csvlog`: records of values, with line ends allowed within quotes.
@@ -83,27 +81,25 @@ impl Record {
         false
     }
 
-    fn raw(&self) -> Raw<'_> {
+    fn entry(&self) -> Entry<'_> {
         let text = |at: usize| {
             let value = self.values.get(at).filter(|_| at < self.count);
             String::from_utf8_lossy(value.map_or(&[], Vec::as_slice))
         };
-        Raw {
-            entry: Entry {
-                pid: text(3).parse().unwrap_or_default(),
-                user: text(1),
-                application: text(22),
-                severity: text(11),
-                code: text(12),
-                message: text(13),
-                detail: text(14),
-                context: text(18),
-                statement: text(19),
-                ..Entry::default()
-            },
+        Entry {
             time: text(0),
+            user: text(1),
+            pid: text(3).parse().unwrap_or_default(),
             session_id: text(5),
-            session_start: text(8),
+            started: text(8),
+            severity: text(11),
+            code: text(12),
+            message: text(13),
+            detail: text(14),
+            context: text(18),
+            statement: text(19),
+            application: text(22),
+            ..Entry::default()
         }
     }
 }
@@ -123,7 +119,7 @@ pub(super) fn csv(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Res
             }
             let is_blank = record.count == 1 && record.values.first().is_some_and(Vec::is_empty);
             if record.place != CsvState::Lost && VALUES.contains(&record.count) {
-                reading.entry(record.raw());
+                reading.entry(record.entry());
             } else if !is_blank {
                 reading.damaged();
             }
@@ -136,35 +132,6 @@ pub(super) fn csv(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Res
 
 /// Longest line in bytes: longer lines are skipped.
 const LONGEST: u64 = 8 << 20;
-
-/// The keys that are read. The server leaves out empty ones.
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    timestamp: Cow<'a, str>,
-    #[serde(borrow, default)]
-    user: Cow<'a, str>,
-    #[serde(default)]
-    pid: i32,
-    #[serde(borrow, default)]
-    session_id: Cow<'a, str>,
-    #[serde(borrow, default)]
-    session_start: Cow<'a, str>,
-    #[serde(borrow, default)]
-    error_severity: Cow<'a, str>,
-    #[serde(borrow, default)]
-    state_code: Cow<'a, str>,
-    #[serde(borrow, default)]
-    message: Cow<'a, str>,
-    #[serde(borrow, default)]
-    detail: Cow<'a, str>,
-    #[serde(borrow, default)]
-    context: Cow<'a, str>,
-    #[serde(borrow, default)]
-    statement: Cow<'a, str>,
-    #[serde(borrow, default)]
-    application_name: Cow<'a, str>,
-}
 
 pub(super) fn json(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Result<()> {
     let mut line = Vec::new();
@@ -185,32 +152,12 @@ pub(super) fn json(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Re
         if text.trim_ascii().is_empty() {
             continue;
         }
-        match serde_json::from_str::<Line<'_>>(&text) {
-            Ok(line) => reading.entry(raw(line)),
+        match serde_json::from_str(&text) {
+            Ok(entry) => reading.entry(entry),
             // The last line may still be in writing.
             Err(_) if !is_whole => {}
             Err(_) => reading.damaged(),
         }
-    }
-}
-
-fn raw(line: Line<'_>) -> Raw<'_> {
-    Raw {
-        entry: Entry {
-            pid: line.pid,
-            user: line.user,
-            application: line.application_name,
-            severity: line.error_severity,
-            code: line.state_code,
-            message: line.message,
-            detail: line.detail,
-            context: line.context,
-            statement: line.statement,
-            ..Entry::default()
-        },
-        time: line.timestamp,
-        session_id: line.session_id,
-        session_start: line.session_start,
     }
 }
 

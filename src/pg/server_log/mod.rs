@@ -10,6 +10,8 @@ mod message;
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
+use serde::Deserialize;
+
 use crate::model::Timestamp;
 
 pub use message::{Deadlock, Ended, Party, Said, Wait, WaitKind, lock_tag, said};
@@ -30,28 +32,47 @@ impl Format {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// An entry, by the keys of `jsonlog`, which leaves out empty ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Entry<'a> {
     /// By the server's clock.
+    #[serde(skip)]
     pub at: Timestamp,
+    #[serde(default)]
     pub pid: i32,
     /// Start of that process, to the second; None if the log does not contain it.
+    #[serde(skip)]
     pub session_start: Option<Timestamp>,
     /// The role of its session (`user`); empty if the log has none.
+    #[serde(borrow, default)]
     pub user: Cow<'a, str>,
     /// The `application_name` of its session; empty if the log has none.
+    #[serde(borrow, default, rename = "application_name")]
     pub application: Cow<'a, str>,
     /// `LOG`, `ERROR`, …, in the language of the server's messages.
+    #[serde(borrow, default, rename = "error_severity")]
     pub severity: Cow<'a, str>,
     /// The SQLSTATE, five characters; `00000` if there is no error.
+    #[serde(borrow, default, rename = "state_code")]
     pub code: Cow<'a, str>,
     /// The message. Long texts are truncated, here and in the other fields.
+    #[serde(borrow, default)]
     pub message: Cow<'a, str>,
     /// The DETAIL of the message; empty if there is none.
+    #[serde(borrow, default)]
     pub detail: Cow<'a, str>,
     /// The CONTEXT of the message, such as the locked row; empty if there is none.
+    #[serde(borrow, default)]
     pub context: Cow<'a, str>,
+    #[serde(borrow, default)]
     pub statement: Cow<'a, str>,
+    /// The times as the log has them.
+    #[serde(borrow, rename = "timestamp")]
+    time: Cow<'a, str>,
+    #[serde(borrow, default)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow, default, rename = "session_start")]
+    started: Cow<'a, str>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,14 +91,6 @@ pub enum LogError {
     Other,
     #[error("it is empty")]
     Empty,
-}
-
-#[derive(Debug, Default)]
-struct Raw<'a> {
-    entry: Entry<'a>,
-    time: Cow<'a, str>,
-    session_id: Cow<'a, str>,
-    session_start: Cow<'a, str>,
 }
 
 pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result<(Format, Passed), LogError> {
@@ -111,19 +124,19 @@ impl Reading<'_> {
         self.passed.damaged += 1;
     }
 
-    fn entry(&mut self, raw: Raw<'_>) {
-        let started = format::session(&raw.session_start, &raw.session_id);
+    fn entry(&mut self, entry: Entry<'_>) {
+        let started = format::session(&entry.started, &entry.session_id);
         if let Some((zone, offset, _)) = started {
             self.zones.learn(zone, offset);
         }
-        let Some((at, zone)) = format::local(&raw.time) else { return self.damaged() };
+        let Some((at, zone)) = format::local(&entry.time) else { return self.damaged() };
         let Some(at) = self.zones.utc(at, zone) else {
             self.passed.unzoned += 1;
             return;
         };
         self.entries += 1;
         let session_start = started.map(|(_, _, start)| start);
-        (self.each)(&Entry { at, session_start, ..raw.entry });
+        (self.each)(&Entry { at, session_start, ..entry });
     }
 }
 

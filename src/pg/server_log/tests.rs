@@ -20,6 +20,7 @@ fn entries(text: &[u8]) -> (Result<(Format, Passed), String>, Vec<Entry<'static>
             detail: own(&entry.detail),
             context: own(&entry.context),
             statement: own(&entry.statement),
+            ..Entry::default()
         });
     });
     (read.map_err(|error| error.to_string()), all)
