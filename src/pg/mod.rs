@@ -9,10 +9,13 @@ pub mod sources;
 pub mod sql;
 mod tables;
 
+use std::pin::pin;
+
+use futures_util::TryStreamExt;
 use futures_util::future::join3;
 use pg_connect::{message, refusal};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Client, Error, SimpleColumn, SimpleQueryMessage, SimpleQueryRow};
 
 use crate::model::Text;
 use decode::DecodeError;
@@ -57,6 +60,26 @@ impl Scope {
 
 const BEFORE: &str = "SAVEPOINT locktop";
 const AFTER: &str = "ROLLBACK TO SAVEPOINT locktop; RELEASE SAVEPOINT locktop";
+
+/// Runs the statements of one message, to the end: only then is it certain that none failed. `row` gets the rows of those
+/// whose columns are wanted.
+async fn each_row<E: From<Error>>(
+    client: &Client,
+    sql: &str,
+    mut is_wanted: impl FnMut(&[SimpleColumn]) -> bool,
+    mut row: impl FnMut(&SimpleQueryRow) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut messages = pin!(client.simple_query_raw(sql).await?);
+    let mut is_read = false;
+    while let Some(message) = messages.try_next().await? {
+        match message {
+            SimpleQueryMessage::RowDescription(columns) => is_read = is_wanted(&columns),
+            SimpleQueryMessage::Row(values) if is_read => row(&values)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum SectionError {

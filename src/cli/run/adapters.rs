@@ -65,9 +65,7 @@ fn print_places(found: &[Installation], file: &Path) -> Result<(), Failure> {
             for tried in &choice.tried {
                 let query = tried.number.checked_sub(1).and_then(|at| queries.get(at));
                 let of = (section(choice.part), query.map(|query| &query.sql), tried.at);
-                let read = || tried.read.as_ref()?.as_ref().err();
-                let why = tried.outcome.as_ref().err().or_else(read);
-                lines.extend(why.map(|why| place(file, &text, of, why)));
+                lines.extend(tried.refusal().map(|why| place(file, &text, of, why)));
             }
         }
         for tried in &installation.actions {

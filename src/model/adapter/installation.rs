@@ -43,6 +43,17 @@ pub struct Tried {
     pub at: Option<usize>,
 }
 
+impl Tried {
+    pub fn reading(&self) -> Option<&Reading> {
+        self.read.as_ref()?.as_ref().ok()
+    }
+
+    /// Why it is not used, or could not be read.
+    pub fn refusal(&self) -> Option<&Text> {
+        self.outcome.as_ref().err().or_else(|| self.read.as_ref()?.as_ref().err())
+    }
+}
+
 /// An acting statement that was prepared and planned, but not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rehearsal {

@@ -5,13 +5,11 @@
 //! in the row, and changes nothing if any of them has changed.
 
 use std::fmt::Write as _;
-use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::TryStreamExt;
 use postgres_protocol::escape::escape_literal;
 use tokio_postgres::error::ErrorPosition;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::{Client, SimpleColumn, SimpleQueryRow};
 
 use super::find::{FoundInstallation, found_in, statement};
 use super::{Filled, statement_name, zone};
@@ -22,7 +20,7 @@ use crate::model::plan::AdapterTarget;
 use crate::pg::sql;
 use crate::pg::tables::locked;
 use crate::pg::trust::{MARK, TrustedOwners, untrusted};
-use crate::pg::{Scope, SectionError};
+use crate::pg::{Scope, SectionError, each_row};
 use locktop_tasks::sql::{fill, without_comments};
 use pg_connect::message as words_of;
 
@@ -235,27 +233,22 @@ pub(super) struct Unread {
     pub(super) position: Option<usize>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Rows {
     pub(super) columns: Vec<String>,
     pub(super) values: Vec<String>,
 }
 
 async fn rows(client: &Client, sql: &str) -> Result<Rows, tokio_postgres::Error> {
-    let mut messages = pin!(client.simple_query_raw(sql).await?);
-    let mut rows = Rows::default();
-    let mut is_wanted = false;
-    while let Some(message) = messages.try_next().await? {
-        match message {
-            SimpleQueryMessage::RowDescription(columns) => {
-                rows.columns = columns.iter().map(|column| column.name().to_owned()).collect();
-                is_wanted = matches!(rows.columns.first().map(String::as_str), Some("sizes" | "QUERY PLAN"));
-            }
-            SimpleQueryMessage::Row(row) if is_wanted => {
-                rows.values.extend(row.try_get(0)?.map(str::to_owned));
-            }
-            _ => {}
-        }
-    }
-    Ok(rows)
+    let (mut columns, mut values) = (Vec::new(), Vec::new());
+    let is_wanted = |described: &[SimpleColumn]| {
+        columns = described.iter().map(|column| column.name().to_owned()).collect();
+        matches!(columns.first().map(String::as_str), Some("sizes" | "QUERY PLAN"))
+    };
+    let keep = |row: &SimpleQueryRow| {
+        values.extend(row.try_get(0)?.map(str::to_owned));
+        Ok(())
+    };
+    each_row(client, sql, is_wanted, keep).await?;
+    Ok(Rows { columns, values })
 }

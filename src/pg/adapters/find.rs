@@ -226,66 +226,58 @@ impl FoundInstallation {
     }
 }
 
+type Rule<'a> = &'a dyn Fn(&FoundTable, String) -> Option<String>;
+
 fn refusal(tables: &[&FoundTable]) -> Option<Text> {
-    let first =
-        |is: fn(&FoundTable) -> bool| tables.iter().find(|table| is(table)).map(|table| table.label());
-    if let Some(table) = tables.iter().find(|table| table.is_temporary || !["r", "p"].contains(&&*table.kind))
-    {
-        let what = match &*table.kind {
-            "f" => "a foreign table",
-            "v" | "m" => "a view",
-            _ => "a temporary table",
-        };
-        return Some(format!("{} is {what}, which is not read", table.label()).into());
-    }
-    if let Some((table, part)) = tables.iter().find_map(|table| Some((table, table.foreign_part.as_deref()?)))
-    {
-        let table = table.label();
-        return Some(format!("{part}, a part of {table}, is a foreign table, which is not read").into());
-    }
-    if let Some((table, stranger)) = tables.iter().find_map(|table| Some((table, table.stranger.as_deref()?)))
-    {
-        let (label, remedy) = (table.label(), remedy(stranger));
-        let what = match &table.strange_part {
-            Some(part) => format!("{part}, a part of {label},"),
-            None => label,
-        };
-        return Some(format!("{what} belongs to {stranger}, who is not trusted; {remedy}").into());
-    }
-    if let Some(table) = first(|table| table.is_inner) {
-        return Some(
-            format!("{table} is partitioned, and a part of another table; its partitions are not searched")
-                .into(),
-        );
-    }
-    if let Some((table, of)) = tables.iter().find_map(|table| Some((table, table.strange_type.as_ref()?))) {
-        let (table, StrangeType { owner, name }) = (table.label(), of);
-        let remedy = remedy(owner);
-        return Some(
-            format!("a column of {table} has the type {name} of {owner}, who is not trusted; {remedy}")
-                .into(),
-        );
-    }
-    if let Some(table) = tables.iter().find(|table| !table.has_usage) {
-        let schema = crate::text::identifier(&table.schema);
-        return Some(
-            format!("no right to use schema {}; GRANT USAGE ON SCHEMA {schema} is needed", table.schema)
-                .into(),
-        );
-    }
-    let unreadable: Vec<String> =
-        tables.iter().filter(|table| !table.has_select).map(|table| table.quoted()).collect();
-    if let Some(table) = first(|table| !table.has_select) {
-        let all = unreadable.join(", ");
-        return Some(format!("no right to read {table}; GRANT SELECT ON {all} is needed").into());
-    }
-    let secured = first(|table| table.has_row_security)?;
-    Some(
-        format!(
-            "row security is in force on {secured}: only its owner, or a role with BYPASSRLS, can read it"
-        )
-        .into(),
-    )
+    // The earlier rules come first, whichever table they are about.
+    let rules: [Rule<'_>; 8] = [
+        &|table, label| {
+            let what = match &*table.kind {
+                "r" | "p" if !table.is_temporary => return None,
+                "f" => "a foreign table",
+                "v" | "m" => "a view",
+                _ => "a temporary table",
+            };
+            Some(format!("{label} is {what}, which is not read"))
+        },
+        &|table, label| {
+            let part = table.foreign_part.as_deref()?;
+            Some(format!("{part}, a part of {label}, is a foreign table, which is not read"))
+        },
+        &|table, label| {
+            let stranger = table.stranger.as_deref()?;
+            let what = match &table.strange_part {
+                Some(part) => format!("{part}, a part of {label},"),
+                None => label,
+            };
+            Some(format!("{what} belongs to {stranger}, who is not trusted; {}", remedy(stranger)))
+        },
+        &|table, label| {
+            let why = "is partitioned, and a part of another table; its partitions are not searched";
+            table.is_inner.then(|| format!("{label} {why}"))
+        },
+        &|table, label| {
+            let StrangeType { owner, name } = table.strange_type.as_ref()?;
+            let remedy = remedy(owner);
+            Some(format!("a column of {label} has the type {name} of {owner}, who is not trusted; {remedy}"))
+        },
+        &|table, _| {
+            let (schema, quoted) = (&table.schema, crate::text::identifier(&table.schema));
+            let needed = format!("no right to use schema {schema}; GRANT USAGE ON SCHEMA {quoted} is needed");
+            (!table.has_usage).then_some(needed)
+        },
+        &|table, label| {
+            let unreadable = tables.iter().filter(|table| !table.has_select).map(|table| table.quoted());
+            let all = || unreadable.collect::<Vec<_>>().join(", ");
+            (!table.has_select)
+                .then(|| format!("no right to read {label}; GRANT SELECT ON {} is needed", all()))
+        },
+        &|table, label| {
+            let why = "only its owner, or a role with BYPASSRLS, can read it";
+            table.has_row_security.then(|| format!("row security is in force on {label}: {why}"))
+        },
+    ];
+    rules.iter().find_map(|why| tables.iter().find_map(|table| why(table, table.label()))).map(Text::from)
 }
 
 impl FoundTable {

@@ -15,9 +15,7 @@ use crate::model::adapter::{
 };
 use crate::model::lock_key::LockKey;
 use crate::model::{Text, Timestamp};
-use crate::pg::decode::copy::CopyReader;
-use crate::pg::decode::value::text;
-use crate::pg::decode::{DecodedRow, decoded};
+use crate::pg::decode::{DecodedRow, Texts, copy, decoded};
 use crate::pg::sql;
 use crate::pg::tables::{Columns, Reading, Refusal};
 use crate::pg::trust::TrustedOwners;
@@ -96,26 +94,16 @@ async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<On
         Err(Refusal::Locked) => return Ok(Err("it is locked".into())),
     };
     let seconds = clock::monotonic().duration_since(started).as_secs_f64();
-    let (mut reader, mut rows, mut strange) = (CopyReader::default(), 0, None::<String>);
-    for message in messages {
-        reader.read(&message, columns(part).len(), |fields| {
-            rows += 1;
-            if part.has_states() {
-                // The state follows the id, or the queue.
-                fields.value()?;
-                let state = text(fields.value()?);
-                if let Some(state) = state.filter(|state| !STATES.contains(&&**state)) {
-                    strange.get_or_insert_with(|| state.into_owned());
-                }
-            }
-            Ok(())
-        })?;
-    }
-    if let Some(state) = strange {
-        let (state, known) = (crate::text::one_line(&state).into_owned(), STATES.join(", "));
+    let states = copy::rows(&messages, columns(part).len(), &mut Texts::default(), |row| {
+        // The state follows the id, or the queue.
+        let state = if part.has_states() { row.bytes().and_then(|_| row.whole_text())? } else { None };
+        Ok(Some(state))
+    })?;
+    if let Some(state) = states.iter().flatten().find(|state| !STATES.contains(&&***state)) {
+        let (state, known) = (crate::text::one_line(state), STATES.join(", "));
         return Ok(Err(format!("it returned the state \"{state}\": expected one of {known}").into()));
     }
-    Ok(Ok(Once { rows, seconds }))
+    Ok(Ok(Once { rows: states.len(), seconds }))
 }
 
 /// The readable parts of each installation, and how to read them. Unchanged installations are not planned again for five
@@ -293,14 +281,9 @@ impl Survey<'_> {
         }
         match Reading::Statement(framed.reading(&read), self.scope).read(self.client, false).await {
             Ok(messages) => {
-                let (mut reader, mut value) = (CopyReader::default(), None);
-                for message in messages {
-                    reader.read(&message, 1, |fields| {
-                        value = text(fields.value()?).map(|text| text.chars().take(100).collect());
-                        Ok(())
-                    })?;
-                }
-                Ok(value)
+                let mut values =
+                    copy::rows(&messages, 1, &mut Texts::default(), |row| Ok(Some(row.whole_text()?)))?;
+                Ok(values.pop().flatten().map(|text| text.chars().take(100).collect()))
             }
             Err(Refusal::Section(error)) if error.is_fatal() => Err(error),
             Err(_) => Ok(None),

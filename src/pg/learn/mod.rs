@@ -7,18 +7,16 @@
 
 mod software;
 
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use postgres_protocol::escape::escape_literal;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::{Client, SimpleColumn};
 
 use super::poll::{Limits, message};
-use super::sql;
 use super::trust::{TrustedOwners, untrusted};
+use super::{each_row, sql};
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use locktop_tasks::sql::{fill, without_comments};
@@ -186,26 +184,16 @@ pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<
 type Row = Vec<Option<String>>;
 
 async fn fetch(client: &Client, text: &str) -> Result<Vec<Row>, LearnError> {
-    let read = async {
-        let mut messages = pin!(client.simple_query_raw(text).await?);
-        let mut rows = Vec::new();
-        let mut is_query = false;
-        // Read to the end: only then is it certain that no statement failed.
-        while let Some(message) = messages.try_next().await? {
-            match message {
-                SimpleQueryMessage::Row(row) if is_query => {
-                    let value = |column| row.try_get(column).ok().flatten().map(str::to_owned);
-                    rows.push((0..row.len()).map(value).collect());
-                }
-                SimpleQueryMessage::RowDescription(columns) => {
-                    is_query = columns.last().is_some_and(|column| column.name() == NAME);
-                }
-                _ => {}
-            }
-        }
-        Ok(rows)
-    };
-    tokio::time::timeout(TIMEOUT, read).await.map_err(|_| LearnError::Silent)?
+    let mut rows = Vec::new();
+    let is_query = |columns: &[SimpleColumn]| columns.last().is_some_and(|column| column.name() == NAME);
+    let read = each_row::<LearnError>(client, text, is_query, |row| {
+        rows.push(
+            (0..row.len()).map(|column| row.try_get(column).ok().flatten().map(str::to_owned)).collect(),
+        );
+        Ok(())
+    });
+    tokio::time::timeout(TIMEOUT, read).await.map_err(|_| LearnError::Silent)??;
+    Ok(rows)
 }
 
 fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> String {

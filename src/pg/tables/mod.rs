@@ -9,19 +9,16 @@
 mod copied;
 mod found;
 
-use std::pin::pin;
-
 use bytes::Bytes;
-use futures_util::TryStreamExt;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::{Client, Error, SimpleColumn, SimpleQueryRow};
 
 use crate::model::Text;
 use crate::model::lock::{Lock, LockMode, LockModes, LockType};
 use crate::model::snapshot::Section;
 use crate::pg::decode::copy::RowBuffer;
 use crate::pg::trust::{remedy, untrusted};
-use crate::pg::{Scope, SectionError};
+use crate::pg::{Scope, SectionError, each_row};
 
 pub(super) use copied::Copying;
 #[cfg(test)]
@@ -96,27 +93,23 @@ pub(super) fn records(query: &str) -> String {
 }
 
 async fn queried(client: &Client, sql: &str) -> Result<Vec<Bytes>, Refusal> {
-    let refused = |error: tokio_postgres::Error| {
-        let guarded = error.as_db_error().and_then(untrusted);
-        guarded.map_or_else(|| Refusal::Section(error.into()), |reason| Refusal::Guarded(reason.into()))
-    };
-    let mut messages = pin!(client.simple_query_raw(sql).await.map_err(refused)?);
     let mut rows = RowBuffer::new();
-    let mut is_found = false;
-    while let Some(message) = messages.try_next().await.map_err(refused)? {
-        match message {
-            // The guards answer first, with a column of another name.
-            SimpleQueryMessage::RowDescription(columns) => {
-                is_found = columns.iter().any(|column| column.name() == "found");
-            }
-            SimpleQueryMessage::Row(row) if is_found => {
-                let row = row.try_get(0).map_err(refused)?.unwrap_or_default();
-                rows.record(row).map_err(|error| Refusal::Section(error.into()))?;
-            }
-            _ => {}
+    // The guards answer first, with a column of another name.
+    let is_found = |columns: &[SimpleColumn]| columns.iter().any(|column| column.name() == "found");
+    let keep = |row: &SimpleQueryRow| {
+        rows.record(row.try_get(0)?.unwrap_or_default()).map_err(|error| Refusal::Section(error.into()))
+    };
+    each_row(client, sql, is_found, keep).await?;
+    Ok(rows.finish())
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error.as_db_error().and_then(untrusted) {
+            Some(reason) => Self::Guarded(reason.into()),
+            None => Self::Section(error.into()),
         }
     }
-    Ok(rows.finish())
 }
 
 /// Why a table was not read.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::object::{self, Json, object};
 use super::{SectionState, readable};
 use crate::model::adapter::{
-    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, Reading,
-    Rehearsal, ScheduleRow, Tried, WorkerRow,
+    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, Rehearsal,
+    ScheduleRow, Tried, WorkerRow,
 };
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::view::View;
@@ -161,15 +161,6 @@ fn action(tried: &Rehearsal) -> impl Json {
     object!(action = tried.kind, query = tried.number, refused = tried.outcome.as_ref().err())
 }
 
-fn once(tried: &Tried) -> Option<&Reading> {
-    tried.read.as_ref()?.as_ref().ok()
-}
-
-fn why_not(tried: &Tried) -> Option<&str> {
-    let read = || tried.read.as_ref()?.as_ref().err();
-    tried.outcome.as_ref().err().or_else(read).map(|reason| &**reason)
-}
-
 fn part(choice: &Choice) -> impl Json {
     object!(
         choice;
@@ -180,9 +171,9 @@ fn part(choice: &Choice) -> impl Json {
             query = tried.number,
             cost = tried.outcome.as_ref().ok(),
             size,
-            rows = once(tried).map(|once| once.rows),
-            seconds = once(tried).map(|once| once.seconds),
-            refused = why_not(tried),
+            rows = tried.reading().map(|once| once.rows),
+            seconds = tried.reading().map(|once| once.seconds),
+            refused = tried.refusal(),
         )),
     )
 }

@@ -2,7 +2,7 @@
 
 use super::episodes::{self, ended, party, ranked};
 use super::{AT_END, Block, Hole, LONG, Mark, Report, Style, TaskTrouble, Tries, fit, listed, log, time};
-use crate::model::blame::{Group, Span, Sums};
+use crate::model::blame::{Group, Row, Span, Sums};
 use crate::text::{count, duration, one_line_prefix};
 
 /// Lines of the lock tree for each listed row, and their minimum.
@@ -200,28 +200,23 @@ fn roots(report: &Report, style: Style) -> Vec<Block> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let heads = vec![
-        ("cost", true),
-        ("share", true),
-        ("most", true),
-        ("root", false),
-        ("on", false),
-        ("waits", true),
-        ("episodes", true),
-    ];
-    let cells = rows.iter().take(style.top).map(|row| {
-        let more = if row.more > 0 { format!(" and {} more", row.more) } else { String::new() };
-        vec![
-            cost(&row.sums),
-            format!("{:.0}%", share(&row.sums, &total)),
-            row.sums.most.to_string(),
-            fit(&row.name),
-            format!("{}{more}", fit(&row.on)),
-            count(row.sums.waits),
-            count(row.episodes),
-        ]
-    });
-    let mut blocks = vec![Block::Table(heads, cells.collect())];
+    let on = |row: &Row| match row.more {
+        0 => fit(&row.on),
+        more => format!("{} and {more} more", fit(&row.on)),
+    };
+    let table = Block::table(
+        rows.iter().take(style.top),
+        [
+            ("cost", true, &|row| cost(&row.sums)),
+            ("share", true, &|row| format!("{:.0}%", share(&row.sums, &total))),
+            ("most", true, &|row| row.sums.most.to_string()),
+            ("root", false, &|row| fit(&row.name)),
+            ("on", false, &on),
+            ("waits", true, &|row| count(row.sums.waits)),
+            ("episodes", true, &|row| count(row.episodes)),
+        ],
+    );
+    let mut blocks = vec![table];
     if rows.len() > style.top {
         let rest: f64 = rows.iter().skip(style.top).map(|row| row.sums.seconds).sum();
         let left = rows.len() - style.top;

@@ -66,32 +66,21 @@ pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     blocks
 }
 
-/// Headings (true for numbers), and a row for each episode.
 pub(super) fn table(report: &Report, style: Style, numbers: &[u64]) -> Block {
-    let heads = vec![
-        ("number", true),
-        ("began", false),
-        ("length", true),
-        ("most", true),
-        ("cost", true),
-        ("root", false),
-        ("on", false),
-        ("ended", false),
-    ];
     let episodes = numbers.iter().filter_map(|number| report.blame.episode(*number));
-    let cells = episodes.map(|episode| {
-        vec![
-            episode.number.to_string(),
-            time(style, episode.begin),
-            duration(episode.length()),
-            episode.sums.most.to_string(),
-            duration(episode.sums.seconds),
-            party(episode),
-            fit(&episode.lock),
-            ended(report, episode),
-        ]
-    });
-    Block::Table(heads, cells.collect())
+    Block::table(
+        episodes,
+        [
+            ("number", true, &|of| of.number.to_string()),
+            ("began", false, &|of| time(style, of.begin)),
+            ("length", true, &|of| duration(of.length())),
+            ("most", true, &|of| of.sums.most.to_string()),
+            ("cost", true, &|of| duration(of.sums.seconds)),
+            ("root", false, &|of| party(of)),
+            ("on", false, &|of| fit(&of.lock)),
+            ("ended", false, &|of| ended(report, of)),
+        ],
+    )
 }
 
 // The episodes as series of the chart.

@@ -196,33 +196,26 @@ fn waits(log: &Log, style: Style) -> Vec<Block> {
     let of = |waits: Waits| format!("{} of {} together", count(waits.count), duration(waits.seconds));
     let about =
         format!("Waits: {} missing in snapshots, {} also in snapshots.", of(log.unseen), of(log.seen));
-    let heads = vec![
-        ("began", false),
-        ("waited", true),
-        ("who", false),
-        ("for", false),
-        ("behind", false),
-        ("ended", false),
-        ("seen", false),
-        ("statement", false),
-    ];
-    let row = |wait: &LogWait| {
+    let waited = |wait: &LogWait| {
         let least = if wait.end == WaitEnd::NotTold { "≥" } else { "" };
-        vec![
-            time(style, wait.begin),
-            format!("{least}{}", duration(wait.seconds)),
-            fit(&wait.who),
-            fit(&format!("{} on {}", wait.mode, wait.on)),
-            fit(&wait.behind),
-            wait.end.words().to_owned(),
-            wait.seen.words().to_owned(),
-            fit(&wait.statement),
-        ]
+        format!("{least}{}", duration(wait.seconds))
     };
-    let rows: Vec<_> = ranked(&log.waits).into_iter().take(2 * style.top).map(row).collect();
-    let all = log.seen.count + log.unseen.count;
-    let left = all.saturating_sub(rows.len() as u64);
-    let mut blocks = vec![Block::Paragraph(about), Block::Table(heads, rows)];
+    let shown: Vec<&LogWait> = ranked(&log.waits).into_iter().take(2 * style.top).collect();
+    let left = (log.seen.count + log.unseen.count).saturating_sub(shown.len() as u64);
+    let table = Block::table(
+        shown,
+        [
+            ("began", false, &|wait| time(style, wait.begin)),
+            ("waited", true, &waited),
+            ("who", false, &|wait| fit(&wait.who)),
+            ("for", false, &|wait| fit(&format!("{} on {}", wait.mode, wait.on))),
+            ("behind", false, &|wait| fit(&wait.behind)),
+            ("ended", false, &|wait| wait.end.words().to_owned()),
+            ("seen", false, &|wait| wait.seen.words().to_owned()),
+            ("statement", false, &|wait| fit(&wait.statement)),
+        ],
+    );
+    let mut blocks = vec![Block::Paragraph(about), table];
     if left > 0 {
         blocks.push(Block::Paragraph(format!("{} others are omitted.", count(left))));
     }

@@ -195,6 +195,22 @@ enum Block {
     Table(Vec<(&'static str, bool)>, Vec<Vec<String>>),
 }
 
+/// A heading, whether it is of numbers, and the cell of a row.
+type Cell<'a, T> = (&'static str, bool, &'a dyn Fn(&T) -> String);
+
+impl Block {
+    fn table<'a, T: 'a, const N: usize>(
+        rows: impl IntoIterator<Item = &'a T>,
+        cells: [Cell<'_, T>; N],
+    ) -> Self {
+        let row = |row| cells.iter().map(|(.., cell)| cell(row)).collect();
+        Self::Table(
+            cells.map(|(head, is_number, _)| (head, is_number)).to_vec(),
+            rows.into_iter().map(row).collect(),
+        )
+    }
+}
+
 fn fit(text: &str) -> String {
     one_line_prefix(text, LONG).into_owned()
 }

@@ -206,10 +206,8 @@ fn rows(choice: &Choice) -> Vec<[String; 7]> {
     let row = |tried: &Tried| {
         let cost = tried.outcome.as_ref().map(|cost| format!("{cost:.0}")).unwrap_or_default();
         let size = tried.size.map(number).unwrap_or_default();
-        let read = tried.read.as_ref();
-        let why = tried.outcome.as_ref().err().or_else(|| read?.as_ref().err());
-        let why = why.map(|why| one_line(why).into_owned()).unwrap_or_default();
-        let once = read.and_then(|read| read.as_ref().ok());
+        let why = tried.refusal().map(|why| one_line(why).into_owned()).unwrap_or_default();
+        let once = tried.reading();
         let rows = once.map(|once| once.rows.to_string()).unwrap_or_default();
         let took = once.map(|once| format!("{:.1} ms", once.seconds * 1000.0)).unwrap_or_default();
         [choice.part.as_str().to_owned(), tried.number.to_string(), cost, size, rows, took, why]
