@@ -119,13 +119,12 @@ fn nothing_reads_the_text_of_a_statement_but_what_is_listed() {
 
 /// A field that has a statement of a session as plain text would be printed without asking: such a field is a `QueryText`. What is listed
 /// has passed `model::output` before, or is no session's.
-const PLAIN: [(&str, &str); 9] = [
+const PLAIN: [(&str, &str); 8] = [
     ("cli/args.rs", "statement: String"),
     ("model/blame/mod.rs", "statement: Text"),
     ("model/thresholds.rs", "statement: Option<&'a str>"),
     ("model/thresholds.rs", "statement: Option<Text>"),
     ("pg/learn/mod.rs", "query: &'a str"),
-    ("pg/server_log/format.rs", "statement: Cow<'a, str>"),
     ("pg/server_log/mod.rs", "statement: Cow<'a, str>"),
     ("wire/report/log.rs", "statement: String"),
     ("wire/report/mod.rs", "statement: String"),
