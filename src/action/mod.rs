@@ -197,12 +197,6 @@ impl Executor {
     }
 }
 
-impl std::fmt::Debug for Executor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Executor").field("own_pids", &self.own_pids()).finish_non_exhaustive()
-    }
-}
-
 impl Drop for Executor {
     fn drop(&mut self) {
         self.task.abort();

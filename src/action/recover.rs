@@ -197,7 +197,7 @@ async fn failed(
     let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
     let mut ended = String::new();
     if let PublishedHolder::Worker(session) = &target.holder {
-        let work = Work { guard: table.guard().to_owned(), is_seen: row.is_still_seen() };
+        let work = Work { guard: table.guard.clone(), is_seen: row.is_still_seen() };
         if let Asking::Over(outcome, detail) =
             session::ask(client, Signal::Terminate, session, Some(&work), offset).await
         {
@@ -266,10 +266,13 @@ fn may_close(table: &Table, target: &PublishedTarget) -> String {
 
 fn set(table: &Table, target: &PublishedTarget, order: &Order) -> String {
     let mut set = "status = 'failed'".to_owned();
-    if matches!(table.kind("completed_at"), Some(ColumnKind::Zoned | ColumnKind::Time | ColumnKind::Date)) {
+    if matches!(
+        table.found.kind("completed_at"),
+        Some(ColumnKind::Zoned | ColumnKind::Time | ColumnKind::Date)
+    ) {
         set.push_str(", completed_at = clock_timestamp()");
     }
-    if table.has("error_message") {
+    if table.found.has("error_message") {
         let [ended, terminated, stale] = CLOSED;
         let why = match target.holder {
             PublishedHolder::None => ended,

@@ -9,8 +9,9 @@ use tokio_postgres::Client;
 use super::actor::Actor;
 use super::message::{Access, Unanswered, note, packed, send, text};
 use crate::model::plan::Outcome;
-use crate::model::plan::rows::{ColumnKind, Condition, FoundTable, Noted, RowAct, RowChange, RowStatement};
+use crate::model::plan::rows::{Condition, FoundTable, Noted, RowAct, RowChange, RowStatement};
 use crate::pg::trust::TrustedOwners;
+use crate::text::list;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Table {
@@ -18,13 +19,13 @@ pub(super) struct Table {
     oid: u32,
     /// Statements that precede every statement about the table.
     #[serde(skip)]
-    guard: String,
+    pub(super) guard: String,
     /// Its name, quoted for use in a statement.
     name: String,
     is_partitioned: bool,
     has_audit: bool,
     #[serde(flatten)]
-    found: FoundTable,
+    pub(super) found: FoundTable,
 }
 
 pub(super) async fn carry_out(
@@ -90,10 +91,6 @@ impl Table {
         Ok(table)
     }
 
-    pub(super) fn guard(&self) -> &str {
-        &self.guard
-    }
-
     /// Locks the table as the change would, so that it cannot be replaced and no trigger can be created on it. It must then
     /// be the table that was found, with a trusted owner. If functions of its schema are called, the whole schema must have
     /// a trusted owner.
@@ -122,14 +119,6 @@ impl Table {
         } else {
             format!("t.tableoid = {}", self.oid)
         }
-    }
-
-    pub(super) fn has(&self, column: &str) -> bool {
-        self.found.has(column)
-    }
-
-    pub(super) fn kind(&self, column: &str) -> Option<ColumnKind> {
-        self.found.kind(column)
     }
 
     /// Inserts a row into the audit table of locktop's own schema for each row of `done`; empty if there is no audit table.
@@ -342,14 +331,5 @@ fn nothing(look: &str) -> (Outcome, String) {
         (1, false) => (Outcome::Changed, format!("since it was seen, {}", list(&differs))),
         (1, true) => (Outcome::Refused, "its row is locked".to_owned()),
         (rows, _) => (Outcome::Refused, format!("{rows} rows have this id: the row cannot be identified")),
-    }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn list(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [word] => word.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }

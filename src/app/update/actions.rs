@@ -2,6 +2,7 @@ use crate::app::context::Context;
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::Page;
+use crate::app::pane::PaneState;
 use crate::app::panes::jobs::job;
 use crate::app::panes::{Pane, RowId, findings};
 use crate::app::screens::Screen;
@@ -132,9 +133,8 @@ impl App {
 
     /// Selects the next row that passes the filter; wraps around at the end.
     pub(super) fn next_match(&mut self, forward: bool) -> Update {
-        let key = self.settings.keymap.key(Action::Filter).map(|key| key.to_string()).unwrap_or_default();
         if self.pane(self.focus).filter.is_empty() {
-            return self.say(format!("no filter is set; {key} sets one"));
+            return self.say(format!("no filter is set; {} sets one", self.key_of(Action::Filter)));
         }
         let found = self.with_pane(self.focus, |state, context| state.step_match(context, forward));
         if found == Some(true) { Update::redraw() } else { self.say("no row matches the filter") }
@@ -156,7 +156,7 @@ impl App {
     }
 
     pub(super) fn mark_all(&mut self) -> Update {
-        self.with_pane(self.focus, super::super::pane::PaneState::mark_all);
+        self.with_pane(self.focus, PaneState::mark_all);
         Update::redraw()
     }
 
@@ -232,8 +232,7 @@ impl App {
 
     pub(super) fn change_blame(&mut self, blamed: (Group, Span)) -> Update {
         if self.screen != Screen::Blame {
-            let key = self.settings.keymap.key(Action::Go(Screen::Blame));
-            let key = key.map(|key| key.to_string()).unwrap_or_default();
+            let key = self.key_of(Action::Go(Screen::Blame));
             return self.say(format!("only for the Blame screen ({key})"));
         }
         self.blamed = blamed;

@@ -164,6 +164,11 @@ impl App {
         found.is_some()
     }
 
+    /// Empty if no key is bound to it.
+    fn key_of(&self, action: Action) -> String {
+        self.settings.keymap.key(action).map(|key| key.to_string()).unwrap_or_default()
+    }
+
     /// Why the followed backend has no row on the Locks screen.
     fn why_no_lock(&self) -> Option<String> {
         let RowId::Backend(followed) = self.follow? else { return None };
@@ -171,7 +176,7 @@ impl App {
         let locks = context.snapshot.locks.last_rows();
         let count = locks.iter().filter(|lock| lock.pid == Some(followed.pid)).count();
         let pid = followed.pid;
-        let all = self.settings.keymap.key(Action::AllLocks).map(|key| key.to_string()).unwrap_or_default();
+        let all = self.key_of(Action::AllLocks);
         Some(match count {
             0 => format!("{pid} holds no lock and waits for none"),
             _ if self.all_locks => format!("the filter hides the locks of {pid}"),

@@ -102,16 +102,18 @@ impl App {
 
     fn leave_prompt(&mut self, keep: bool) -> Update {
         let Some(prompt) = self.prompt.take() else { return Update::none() };
-        if matches!(prompt.typing, Typing::Save | Typing::Note) {
-            let text = prompt.input.value();
-            return if keep { typed(prompt.typing, text) } else { Update::redraw() };
-        }
-        if prompt.typing == Typing::Search {
-            let Prompt { input, before, .. } = prompt;
-            return self.search_help(if keep { input.value() } else { &before });
-        }
-        if prompt.typing == Typing::Time {
-            return if keep { self.go_to_time(prompt.input.value()) } else { Update::redraw() };
+        let text = if keep { prompt.input.value() } else { &prompt.before };
+        match prompt.typing {
+            Typing::Search => return self.search_help(text),
+            Typing::Time if keep => return self.go_to_time(text),
+            Typing::Save if keep && !text.trim().is_empty() => {
+                return Update::effect(Effect::Save(PathBuf::from(text.trim())));
+            }
+            Typing::Note if keep && !text.trim().is_empty() => {
+                return Update::effect(Effect::Note(text.trim().to_owned()));
+            }
+            Typing::Time | Typing::Save | Typing::Note => return Update::redraw(),
+            Typing::Filter => {}
         }
         if !keep || prompt.error.is_some() {
             self.set_filter(prompt.pane, &prompt.before);
@@ -179,14 +181,5 @@ impl App {
         let (pane, input) = (self.focus, Input::from(before.clone()));
         self.prompt = Some(Prompt { typing, pane, input, before, error: None });
         Update::redraw()
-    }
-}
-
-pub(super) fn typed(typing: Typing, text: &str) -> Update {
-    let text = text.trim();
-    match typing {
-        Typing::Save if !text.is_empty() => Update::effect(Effect::Save(PathBuf::from(text))),
-        Typing::Note if !text.is_empty() => Update::effect(Effect::Note(text.to_owned())),
-        _ => Update::redraw(),
     }
 }

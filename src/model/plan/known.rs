@@ -126,15 +126,15 @@ fn met(view: &View, snapshot: &Snapshot, rows: &[(String, ExpectedBlocker)]) -> 
     let is_met = |blocker: Blocker<'_>| rows.iter().any(|(_, entry)| entry.is_met(blocker, |_| true));
     let sessions = snapshot.backends.last_rows().iter().filter(|backend| is_met(Blocker::of(backend)));
     let prepared = snapshot.prepared.last_rows().iter().filter(|row| is_met(Blocker::of_prepared(row)));
-    let roots = view.blocking_roots().filter(|root| match root.party {
-        Party::Backend(pid) => {
-            view.index.backend(snapshot, pid).is_some_and(|backend| is_met(Blocker::of(backend)))
-        }
-        Party::Prepared(xact) => {
-            view.index.prepared(snapshot, xact).is_some_and(|row| is_met(Blocker::of_prepared(row)))
-        }
-    });
+    let roots = view.blocking_roots().filter(|root| blocker(view, snapshot, root.party).is_some_and(is_met));
     (sessions.count() + prepared.count(), roots.count())
+}
+
+fn blocker<'a>(view: &'a View, snapshot: &'a Snapshot, party: Party) -> Option<Blocker<'a>> {
+    match party {
+        Party::Backend(pid) => view.index.backend(snapshot, pid).map(Blocker::of),
+        Party::Prepared(xact) => view.index.prepared(snapshot, xact).map(Blocker::of_prepared),
+    }
 }
 
 fn name(view: &View, snapshot: &Snapshot, party: Party) -> String {
@@ -152,10 +152,7 @@ fn name(view: &View, snapshot: &Snapshot, party: Party) -> String {
 fn entry(view: &View, snapshot: &Snapshot, party: Party) -> Option<ExpectedBlocker> {
     let backend = view.index.backend(snapshot, party.pid());
     let known = |text: Option<&str>| text.filter(|text| !text.trim().is_empty()).map(Text::from);
-    let blocker = match party {
-        Party::Backend(_) => Blocker::of(backend?),
-        Party::Prepared(xact) => Blocker::of_prepared(view.index.prepared(snapshot, xact)?),
-    };
+    let blocker = blocker(view, snapshot, party)?;
     let is_vacuum = backend.and_then(|row| row.backend_type.as_deref()) == Some("autovacuum worker");
     let (application, user) = (known(blocker.application), known(blocker.user));
     let statement = known(blocker.statement).filter(|_| is_vacuum);

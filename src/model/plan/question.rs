@@ -115,15 +115,6 @@ pub(super) fn only(rows: &[RowId], applies: impl Fn(&RowId) -> bool) -> Option<V
     (!rows.is_empty()).then_some(rows)
 }
 
-pub(super) fn sessions(rows: &[RowId]) -> Option<Vec<RowId>> {
-    use RowId::{Awaited, Backend, Group, Item, Lease, Lock, Prepared, Task};
-    let is_session = |row: &RowId| {
-        matches!(row, Backend(_) | Lock(..) | Group(..) | Prepared(_) | Awaited(_))
-            || matches!(row, Task(..) | Item(_) | Lease(_))
-    };
-    only(rows, is_session)
-}
-
 /// Each task once, whichever of its executions was chosen.
 pub(super) fn schedules(rows: &[RowId]) -> Option<Vec<RowId>> {
     let tasks = only(rows, |row| matches!(row, RowId::Task(..)))?;

@@ -10,7 +10,7 @@ use crate::model::output::Channel;
 use crate::model::plan::{AlsoEnded, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, RunState, Step};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
-use crate::text::{Align, count, duration, fit_pad, one_line, width};
+use crate::text::{Align, count, duration, fit_pad, list, one_line, width};
 
 const FINDINGS: usize = 20;
 
@@ -341,8 +341,7 @@ pub fn recovery_names(all: &[AlsoEnded]) -> String {
         1 => names.push("1 other".to_owned()),
         more => names.push(format!("{more} others")),
     }
-    let last = names.pop().unwrap_or_default();
-    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
+    list(&names)
 }
 
 pub fn recovery_summary(results: &[RecoveryResult]) -> String {

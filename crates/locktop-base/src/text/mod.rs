@@ -12,6 +12,6 @@ mod width;
 mod tests;
 
 pub use numbers::{age, count, count_short, duration, parse_duration, seconds_in};
-pub use one_line::{is_unseen, lines, one_line, one_line_prefix};
+pub use one_line::{is_unseen, lines, list, one_line, one_line_prefix};
 pub use sql::{identifier, literal, place};
 pub use width::{ASCII_ELLIPSIS, Align, ELLIPSIS, ascii, fit, fit_middle, fit_pad, fit_with, width};

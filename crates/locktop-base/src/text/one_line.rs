@@ -54,6 +54,16 @@ pub fn one_line_prefix(text: &str, columns: usize) -> Cow<'_, str> {
     line.finish(text)
 }
 
+/// `a`, `a and b`, `a, b and c`.
+#[must_use]
+pub fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [word] => word.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// The first `columns` columns and one or two more, if they are plain printable ASCII.
 fn plain_head(text: &str, columns: usize) -> Option<&str> {
     if text.len() <= columns {

@@ -4,9 +4,9 @@
 mod rows;
 
 use super::known::{self, Known};
+use super::question::{Chosen, only};
 use super::rows::{ItemVerb, RowChange, TaskVerb};
 use super::{Ask, LeaseTarget, PlanContext, Signal};
-use super::{question, question::Chosen};
 use crate::model::backend::State;
 use crate::model::row_id::{Owner, RowId};
 
@@ -127,7 +127,14 @@ impl Verb {
 
 /// `None` if no row has a session.
 fn of_sessions(verb: Verb, rows: &[RowId]) -> Option<ChosenVerb> {
-    question::sessions(rows).map(|rows| (verb, Chosen::Sessions(Ask::new(verb, rows))))
+    use RowId::{Awaited, Backend, Group, Item, Lease, Lock, Prepared, Task};
+    let rows = only(rows, |row| {
+        matches!(
+            row,
+            Backend(_) | Lock(..) | Group(..) | Prepared(_) | Awaited(_) | Task(..) | Item(_) | Lease(_)
+        )
+    })?;
+    Some((verb, Chosen::Sessions(Ask::new(verb, rows))))
 }
 
 const CANCEL_COMMAND: Command = Command {

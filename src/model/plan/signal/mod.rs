@@ -11,8 +11,6 @@ use super::{
     ActionPlan, Ask, Caution, CautionKind, Change, Confirm, PlanContext, PlanIndex, PlannedTarget, Refused,
     Scope, Signal, Target, TargetKind, Verb,
 };
-use crate::model::backend::Backend;
-use crate::model::consequence::Consequence;
 use crate::model::wait_graph::Party;
 use crate::order::Order;
 use work::SelectedSession;
@@ -82,14 +80,8 @@ pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
             .or_else(|| changed(index, plan.verb, target))
             .or_else(|| lost().then_some(Change::OtherRow));
         if row.change.is_none() {
-            let pid = target.pid;
-            let effect = effect_of(index, plan.verb, &[Party::Backend(pid)]);
-            let pick = SelectedSession::new(pid, None);
-            row.target.name = index.name(pid);
-            row.facts = facts::of(index, pid, &held);
-            row.cautions = cautions(index, plan.verb, &pick, std::mem::take(&mut row.cautions));
-            row.effect = Some(effect);
-            row.consequence = index.backend(pid).and_then(|row| consequence(index, plan.verb, row));
+            let pick = SelectedSession::new(target.pid, None);
+            describe(index, plan.verb, &pick, &held, row);
         }
     }
     together(index, plan);
@@ -119,25 +111,35 @@ fn planned(
     held: &facts::Held<'_>,
 ) -> Result<PlannedTarget, String> {
     let backend = caution::check(index, ask.verb, pick)?;
-    let effect = effect_of(index, ask.verb, &[Party::Backend(pick.pid)]);
     let blocks = ask.is_of_chains() && !index.graph.blocked_by(Party::Backend(pick.pid)).is_empty();
     let session = identity::of(index, ask, pick, backend, blocks)?;
     let keeps = if session.keeps { vec![caution::keeps(index, &session)] } else { Vec::new() };
-    let cautions = cautions(index, ask.verb, pick, keeps);
     let does = format!("{}({})", ask.verb.definition().signal.map_or("", Signal::function), pick.pid);
     let what = TargetKind::Session(session);
-    let target = Target { what, name: index.name(pick.pid), subject: index.subject(pick.pid) };
-    Ok(PlannedTarget {
-        effect: Some(effect),
-        consequence: consequence(index, ask.verb, backend),
+    let target = Target { what, name: String::new(), subject: index.subject(pick.pid) };
+    let mut row = PlannedTarget {
         lease: pick.lease.clone(),
         work: pick.work.clone().or_else(|| work::of(index, pick.pid)),
-        ..PlannedTarget::new(target, &does, facts::of(index, pick.pid, held), cautions)
-    })
+        ..PlannedTarget::new(target, &does, Vec::new(), keeps)
+    };
+    describe(index, ask.verb, pick, held, &mut row);
+    Ok(row)
 }
 
-fn consequence(index: &PlanIndex<'_>, verb: Verb, backend: &Backend) -> Option<Consequence> {
-    (verb.definition().signal.is_some()).then(|| index.consequence(verb, backend))
+/// What is shown of a session, by current data.
+fn describe(
+    index: &PlanIndex<'_>,
+    verb: Verb,
+    pick: &SelectedSession,
+    held: &facts::Held<'_>,
+    row: &mut PlannedTarget,
+) {
+    let pid = pick.pid;
+    row.target.name = index.name(pid);
+    row.facts = facts::of(index, pid, held);
+    row.cautions = cautions(index, verb, pick, std::mem::take(&mut row.cautions));
+    row.effect = Some(effect_of(index, verb, &[Party::Backend(pid)]));
+    row.consequence = index.backend(pid).map(|backend| index.consequence(verb, backend));
 }
 
 /// Cautions about terminating a session. Those that result from how it was chosen are kept from `before`.
