@@ -7,7 +7,7 @@ use crate::app::page::Page;
 use crate::app::panes::{Owner, Pane, RowId, findings};
 use crate::app::{App, subject};
 use crate::model::finding::Finding;
-use crate::model::plan::known::is_blocker;
+use crate::model::plan::is_blocker;
 use crate::model::plan::{ActionPlan, Chosen, CommandId, PlanContext, Scope};
 use crate::model::task::JobState;
 use crate::model::view::View;

@@ -1,8 +1,10 @@
+use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
 use crate::app::App;
+use crate::app::context::Context;
 use crate::app::dialog::{self, Dialog, Flight, Step};
 use crate::app::message::{Effect, Update};
 use crate::app::page::Page;
@@ -15,7 +17,6 @@ use crate::model::plan::{
     Verb,
 };
 use crate::model::view::Link;
-use crate::model::wait_graph::Party;
 use crate::text;
 
 /// How long an action waits for its effect, in seconds.
@@ -96,9 +97,6 @@ impl App {
     }
 
     fn ask(&mut self, command: CommandId, pane: Pane, rows: Vec<RowId>, hidden: usize) -> Update {
-        if rows.is_empty() {
-            return self.say("nothing selected");
-        }
         let Some(seen) = self.view.clone() else { return Update::none() };
         let look = self.plan_context(&seen);
         let asked = (command, pane);
@@ -108,8 +106,14 @@ impl App {
             Err(why) => return self.insist(why),
         };
         match &mut dialog.chosen {
-            Chosen::Sessions(ask) => ask.shown = self.shown_parties(pane),
-            Chosen::Executions(search) if pane == Pane::Tasks => search.shown = self.shown_executions(),
+            Chosen::Sessions(ask) => ask.shown = self.shown_by(pane, subject::party_of),
+            Chosen::Executions(search) if pane == Pane::Tasks => {
+                search.shown = self.shown_by(pane, |context, id| {
+                    let RowId::Task(task, again) = id else { return None };
+                    let row = context.task(task, again)?;
+                    Some((task.table, row.execution(context.snapshot)?.id))
+                });
+            }
             _ => {}
         }
         self.pane_mut(pane).keep_selected();
@@ -119,30 +123,16 @@ impl App {
         self.refresh_dialog()
     }
 
-    /// The sessions that the filter shows. `None` without a filter.
-    fn shown_parties(&mut self, pane: Pane) -> Option<FxHashSet<Party>> {
+    /// What the rows are that the filter shows. `None` without a filter.
+    fn shown_by<T: Eq + Hash>(
+        &mut self,
+        pane: Pane,
+        of: impl Fn(&Context<'_>, RowId) -> Option<T>,
+    ) -> Option<FxHashSet<T>> {
         if self.pane(pane).filter.is_empty() {
             return None;
         }
-        self.with_pane(pane, |state, context| {
-            state.shown(context).filter_map(|id| subject::party_of(context, id)).collect()
-        })
-    }
-
-    /// The executions that the filter shows. `None` without a filter.
-    fn shown_executions(&mut self) -> Option<FxHashSet<(u32, i64)>> {
-        if self.pane(Pane::Tasks).filter.is_empty() {
-            return None;
-        }
-        self.with_pane(Pane::Tasks, |state, context| {
-            let ids = (0..state.rows.len()).filter_map(|at| state.id_at(context, at));
-            let execution = |id| {
-                let RowId::Task(task, again) = id else { return None };
-                let row = context.task(task, again)?;
-                Some((task.table, row.execution(context.snapshot)?.id))
-            };
-            ids.filter_map(execution).collect()
-        })
+        self.with_pane(pane, |state, context| state.shown(context).filter_map(|id| of(context, id)).collect())
     }
 
     pub(super) fn next_number(&mut self) -> u64 {

@@ -8,7 +8,6 @@ mod action;
 mod command;
 mod context;
 mod executions;
-pub mod known;
 mod question;
 mod rights;
 pub(crate) mod rows;
@@ -25,12 +24,11 @@ pub use command::{Command, CommandId, Definition, Verb};
 pub use context::PlanContext;
 use context::PlanIndex;
 pub use executions::{RecoverySearch, recovery, without_grace};
-pub use known::Known;
 pub use locktop_tasks::recovery::{
     AlsoEnded, Others, Planned, Reason, RecoveryOutcome, RecoveryPlan, RecoveryResult, Request, RunState,
     Running, Selection, Step,
 };
-pub use question::{Ask, Choice, Chosen, Confirm, Scope};
+pub use question::{Ask, Choice, Chosen, Confirm, Known, Scope, is_blocker};
 pub use rights::{Lack, Rights};
 pub use rows::{ItemVerb, TaskVerb, is_published, published_plan, rows};
 pub use signal::{sessions, with_offers};

@@ -3,8 +3,7 @@
 
 mod rows;
 
-use super::known::{self, Known};
-use super::question::{Chosen, only};
+use super::question::{self, Chosen, Known, only};
 use super::rows::{ItemVerb, RowChange, TaskVerb};
 use super::{Ask, LeaseTarget, PlanContext, Signal};
 use crate::model::backend::State;
@@ -204,7 +203,7 @@ const EXPECT_COMMAND: Command = Command {
     is_local: true,
     // A finding shows this for every blocker: the keys of a row are those that help against it.
     applies: |context, row| {
-        known::finding(context.view, row).is_some_and(|finding| finding.expected.is_some())
+        question::finding(context.view, row).is_some_and(|finding| finding.expected.is_some())
     },
     choose: |context, rows| {
         Known::of(context.view, rows).map(|known| (known.verb(), Chosen::Known(Box::new(known))))
