@@ -2,8 +2,61 @@
 //!
 //! Nothing here reads a clock, a file or a socket; tests, replay and the live program run the same code.
 
-#[macro_use]
-mod declare;
+/// An enumeration of which each variant has a word: its name in snake case, or what `#[strum(serialize = …)]` says.
+macro_rules! words {
+    ($(#[$attribute:meta])* pub enum $name:ident { $($variants:tt)* }) => {
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray,
+        )]
+        $(#[$attribute])*
+        #[strum(serialize_all = "snake_case")]
+        pub enum $name {
+            $($variants)*
+        }
+
+        impl $name {
+            pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+
+            pub fn as_str(self) -> &'static str {
+                self.into()
+            }
+
+            /// The one after it; after the last, the first.
+            pub fn next(self) -> Self {
+                Self::ALL.iter().copied().cycle().skip_while(|one| *one != self).nth(1).unwrap_or(self)
+            }
+
+            /// The variant with this word, in upper or lower case.
+            pub fn named(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.as_str().eq_ignore_ascii_case(word))
+            }
+        }
+    };
+}
+
+/// Row types whose fields have the number of their column in a recording, and their columns in a query. The macro that is
+/// named first passes them on to another macro.
+macro_rules! rows {
+    (as $name:ident; $($(#[$about:meta])* pub struct $row:ident in $columns:ident {
+        $($(#[$doc:meta])* $tag:literal $field:ident: $type:ty $(= $($column:literal)+)?,)*
+    })*) => {
+        $(
+            $(#[$about])*
+            #[derive(Debug, Clone, PartialEq)]
+            pub struct $row {
+                $($(#[$doc])* pub $field: $type,)*
+            }
+        )*
+
+        rows! { @ ($) $name $($columns of $row { $($tag $field: $type $(= $($column)+)?,)* })* }
+    };
+    (@ ($d:tt) $name:ident $($rows:tt)*) => {
+        macro_rules! $name {
+            ($d to:ident) => { $d to! { $($rows)* } };
+        }
+        pub(crate) use $name;
+    };
+}
 
 pub mod adapter;
 pub mod awaited_locks;
@@ -37,7 +90,6 @@ pub mod snapshot;
 pub mod snapshot_index;
 pub mod statement;
 pub mod systems;
-pub mod table;
 pub mod table_rows;
 pub mod takers;
 pub mod task;

@@ -3,7 +3,7 @@
 pub use crate::model::table_rows::RateLimit;
 
 use crate::model::snapshot::Snapshot;
-use crate::model::table::TextId;
+use crate::model::table_rows::TextId;
 use crate::model::{Text, Timestamp};
 
 pub type LimitId = TextId;

@@ -5,16 +5,16 @@
 
 use std::sync::Arc;
 
-use super::lease::Lease;
 use super::lock::{LockMode, LockTag, LockType};
 use super::redis_lease::RedisLeases;
 use super::section::Section;
-use super::table::{Growth, Owner};
-use super::table_rows::{IdGenerator, Item, RateLimit, Refusals, StateCount, TaskWorker};
+use super::table_rows::{
+    Growth, IdGenerator, Item, Lease, Owner, RateLimit, Refusals, StateCount, TaskWorker,
+};
 use super::task::KeyRule;
 use super::{Text, Timestamp};
 
-pub use super::table::TextId;
+pub use super::table_rows::TextId;
 
 rows! {
     as source_rows;

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::lock::{LockMode, LockType};
 use super::lock_key::LockKey;
 use super::snapshot::Snapshot;
-use super::work_queue::Item;
+use super::table_rows::Item;
 
 #[derive(Debug, Default)]
 pub struct WorkLocks {

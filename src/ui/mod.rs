@@ -3,7 +3,6 @@
 //! Colour follows meaning and is never the only sign: every tone has its words, and `mono` uses modifiers only.
 
 mod body;
-mod dialog;
 mod footer;
 mod header;
 pub mod layout;
@@ -40,7 +39,7 @@ pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: 
         }
         pages::render_popup(&mut canvas, body);
         footer::render(&mut canvas, footer);
-        dialog::render(&mut canvas, body);
+        pages::render_dialog(&mut canvas, body);
     }
     if theme.ascii {
         replace(canvas.frame.buffer_mut());

@@ -54,7 +54,7 @@ use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{Outcome, SessionTarget, Target, TargetKind, TargetResult};
-use crate::model::table::Owner;
+use crate::model::table_rows::Owner;
 use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
 use crate::text::one_line;

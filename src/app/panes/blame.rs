@@ -8,8 +8,7 @@
 
 use super::cell::{fit_names, part_bar};
 use super::column::{Listed, listed_rows};
-use super::definition::{Definition, Read};
-use super::facts::Fact;
+use super::definition::{Definition, Fact, Read};
 use super::{Cell, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, heading};

@@ -9,8 +9,7 @@
 
 use super::backends::{party_id, several_databases, xact};
 use super::column::{BLOCKS, DB, PID, QUERY, Rows, WHO, XACT};
-use super::definition::{Basis, Definition};
-use super::facts::{Fact, count};
+use super::definition::{Basis, Definition, Fact, count};
 use super::{Cell, Row, RowId, Value, forest};
 use crate::app::context::Context;
 use crate::app::line::Tone;

@@ -3,9 +3,8 @@
 use super::backends::several_databases;
 use super::blame::{self, party};
 use super::column::{DB, PID, pane_rows};
-use super::definition::{Definition, Read};
+use super::definition::{Definition, Fact, Read, count};
 use super::events::time;
-use super::facts::{Fact, count};
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::line::Tone;

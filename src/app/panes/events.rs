@@ -12,8 +12,7 @@
 use std::borrow::Cow;
 
 use super::column::pane_rows;
-use super::definition::{Definition, Read};
-use super::facts::Fact;
+use super::definition::{Definition, Fact, Read};
 use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{field, heading};

@@ -7,8 +7,7 @@
 use super::RowId;
 use super::cell::{Cell, Value};
 use super::column::{Listed, listed_rows};
-use super::definition::Definition;
-use super::facts::Fact;
+use super::definition::{Definition, Fact};
 use crate::app::context::Context;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};

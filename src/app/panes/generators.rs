@@ -1,8 +1,7 @@
 //! The id generators.
 
 use super::column::pane_rows;
-use super::definition::{Definition, Read};
-use super::facts::{Fact, cut, rows, stale_tables, taken};
+use super::definition::{Definition, Fact, Read, cut, rows, stale_tables, taken};
 use super::limits::thousandths;
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;

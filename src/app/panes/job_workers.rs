@@ -7,8 +7,9 @@
 
 use super::cell::attempts;
 use super::column::{BEAT, Listed, listed_rows};
-use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, is_tried, of_source, read_at, source, with_version};
+use super::definition::{
+    Definition, Fact, Read, count, gaps, is_tried, of_source, read_at, source, with_version,
+};
 use super::{Cell, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, held_by, keep_said, number, state, words};

@@ -7,8 +7,9 @@
 
 use super::cell::{attempts, job_tone};
 use super::column::{Listed, TRY, WORKER, listed_rows};
-use super::definition::{Definition, Read};
-use super::facts::{Fact, count, is_tried, more_unread, name, of_source, source, stale, with_version};
+use super::definition::{
+    Definition, Fact, Read, count, is_tried, more_unread, name, of_source, source, stale, with_version,
+};
 use super::{Cell, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{

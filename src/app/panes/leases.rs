@@ -5,8 +5,7 @@ use std::cmp::Ordering;
 
 use super::cell::{bar, table_name};
 use super::column::{Listed, listed_rows};
-use super::definition::{Definition, Read};
-use super::facts::{Fact, cut, is_unsearched, stale_tables, taken};
+use super::definition::{Definition, Fact, Read, cut, is_unsearched, stale_tables, taken};
 use super::{Cell, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, heading, in_or_ago, session};

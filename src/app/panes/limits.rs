@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::cell::used_up;
 use super::column::pane_rows;
-use super::definition::{Definition, Read};
-use super::facts::{Fact, cut, rows, stale_tables, taken};
+use super::definition::{Definition, Fact, Read, cut, rows, stale_tables, taken};
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, in_or_ago, of, state};

@@ -9,8 +9,7 @@
 use super::backends::root_state;
 use super::cell::{self, age_words, fit_names, lock_age, object_first};
 use super::column::{Listed, QUERY, TYPE_HELP, listed_rows};
-use super::definition::Definition;
-use super::facts::{Fact, count};
+use super::definition::{Definition, Fact, count};
 use super::{Cell, RowId, Total, Value, backends};
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, heading, listed, parties, party};

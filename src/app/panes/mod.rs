@@ -11,7 +11,6 @@ mod column;
 mod definition;
 mod episodes;
 pub mod events;
-mod facts;
 pub mod findings;
 mod fit;
 mod forest;
@@ -34,8 +33,7 @@ pub use crate::model::row_id::{Owner, RowId};
 
 pub use cell::{Cell, Value};
 pub use column::{Column, Heading, Rows, Table};
-pub use definition::{Basis, Definition, Read, Total, Wanted};
-pub use facts::{Fact, stale};
+pub use definition::{Basis, Definition, Fact, Read, Total, Wanted, stale};
 pub use fit::fitted;
 use forest::ChainRow;
 

@@ -6,8 +6,9 @@
 //! ```
 
 use super::column::{Listed, listed_rows};
-use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, is_tried, of_source, read_at, source, with_version};
+use super::definition::{
+    Definition, Fact, Read, count, gaps, is_tried, of_source, read_at, source, with_version,
+};
 use super::{Cell, RowId};
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, held_by, keep_said, state, words};

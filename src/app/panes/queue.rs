@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use super::cell::{attempts, job_tone};
 use super::column::{BEAT, TRY, WORKER, pane_rows};
-use super::definition::{Definition, Read};
-use super::facts::{Fact, is_unsearched, stale_tables, taken};
+use super::definition::{Definition, Fact, Read, is_unsearched, stale_tables, taken};
 use super::{Cell, Row, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, last_error, of, session, state, words};

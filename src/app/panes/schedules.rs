@@ -1,8 +1,9 @@
 //! The schedules of other job systems.
 
 use super::column::{Listed, listed_rows};
-use super::definition::{Definition, Read};
-use super::facts::{Fact, count, gaps, is_tried, of_source, read_at, source, with_version};
+use super::definition::{
+    Definition, Fact, Read, count, gaps, is_tried, of_source, read_at, source, with_version,
+};
 use super::{Cell, RowId};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, in_or_ago, keep_said, state, words};

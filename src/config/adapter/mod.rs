@@ -4,7 +4,6 @@
 //! built-in adapter of the same name. Every mistake is reported with file, line and column.
 
 mod choices;
-mod detect;
 mod file;
 mod queries;
 

@@ -2,7 +2,6 @@
 //! and what can be known of a worker; there is no code for a particular system. `docs/dev/adapter-format.md` describes the
 //! format.
 
-mod action;
 mod board;
 mod definition;
 mod installation;
@@ -11,22 +10,24 @@ mod rows;
 #[cfg(test)]
 pub(crate) mod sample;
 mod template;
-mod zone;
 
 pub use super::job_state::{JobState, Proof};
-pub use action::{Action, ActionKind, Value, Values};
 pub use board::{
     Board, Count, JobRow, OtherLeaseRow, QueueRow, QueueState, ScheduleRow, ScheduleState, TermState, Watch,
     WorkerRow, WorkerState,
 };
 pub(crate) use definition::evidence_rows;
-pub use definition::{Adapter, ColumnKind, Evidence, Need, Query, Setting, TableName, TableRule, Version};
+pub use definition::{
+    Action, ActionKind, Adapter, ColumnKind, Evidence, Need, Query, Setting, TableName, TableRule, Value,
+    Values, Version,
+};
 pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
 pub use presence::{Presence, connected, counted};
 pub(crate) use rows::part_rows;
-pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, Part, Parts, Paused, Worker};
+pub use rows::{
+    AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, Part, Parts, Paused, Worker, offset,
+};
 pub use template::{Piece, Template, Words};
-pub use zone::offset;
 
 /// Rows kept of a part; a query should return one more if there are more (`{limit}`).
 pub const ROWS: usize = 500;

@@ -9,7 +9,7 @@ use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject, listed};
 use crate::model::sections::SectionRead;
 use crate::model::systems::{Source, TableRows};
-use crate::model::table::{Growth, Owner};
+use crate::model::table_rows::{Growth, Owner};
 use crate::model::{Text, Timestamp};
 use crate::text::{self, count};
 

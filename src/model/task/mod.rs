@@ -5,10 +5,8 @@
 
 mod board;
 mod evidence;
-mod key;
 mod look;
 mod rows;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -16,9 +14,9 @@ mod tests;
 pub use crate::model::job_state::JobState;
 pub use board::{Board, TaskRow};
 pub(crate) use evidence::{Epoch, KeyHolder};
-pub use evidence::{Watch, names_worker};
-pub use key::{TaskKey, also_of, name_of};
+pub use evidence::{Watch, evidence, names_worker};
 pub use locktop_base::namespace::{LARGEST_ID, TASKS as NAMESPACE, item_statement_number, statement_number};
 pub(crate) use rows::{CLOSED, task_tables_rows};
-pub use rows::{Execution, KeyRule, Schedule, Streak, TaskId, TaskSet, TaskTables};
-pub use words::evidence;
+pub use rows::{
+    Execution, KeyRule, Schedule, Streak, TaskId, TaskKey, TaskSet, TaskTables, also_of, name_of,
+};

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use tokio_postgres::Row;
 
 use crate::model::Text;
-use crate::model::table::Growth;
-use crate::model::table::Owner;
+use crate::model::table_rows::Growth;
+use crate::model::table_rows::Owner;
 use crate::model::task::KeyRule;
 use crate::order::Order;
 use crate::pg::decode::copy::CHARACTERS;

@@ -14,8 +14,8 @@ use crate::model::redis_lease::{
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::Section;
 use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows};
-use crate::model::table::{Growth, Owner};
 use crate::model::table_rows::TaskWorker;
+use crate::model::table_rows::{Growth, Owner};
 use crate::model::table_rows::{queried_rows, table_rows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables, task_tables_rows};
 use crate::model::work_queue::{Item, StateCount};

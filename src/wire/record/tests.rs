@@ -31,8 +31,8 @@ use crate::model::snapshot::{
     Detection, Keepalives, Names, Pooling, Replay, Section, Server, Snapshot, Tls, server_rows,
 };
 use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows};
-use crate::model::table::{Growth, Owner};
 use crate::model::table_rows::TaskWorker;
+use crate::model::table_rows::{Growth, Owner};
 use crate::model::table_rows::{queried_rows, table_rows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables, task_tables_rows};
 use crate::model::thresholds::ExpectedBlocker;

@@ -11,8 +11,7 @@ use std::borrow::Cow;
 
 use super::cell::{attempts, job_tone, used_up};
 use super::column::{BEAT, Listed, TABLE, TRY, WORKER, listed_rows};
-use super::definition::{Definition, Read};
-use super::facts::{Fact, is_unsearched, more_unread, stale};
+use super::definition::{Definition, Fact, Read, is_unsearched, more_unread, stale};
 use super::{Cell, RowId, Rows, Value};
 use crate::app::context::Context;
 use crate::app::line::Tone;

@@ -1,17 +1,56 @@
+//! Leases: locks that expire. Only the server's clock decides whether one has ended.
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::model::table_rows::Lease;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Lease, LeaseId, LeaseState, RowPosition};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::hashtextextended;
 use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::{Source, TableRows};
+use crate::model::table_rows::TextId;
 use crate::model::{Text, Timestamp};
+
+/// Where a lease is kept, and its id there.
+pub type LeaseId = TextId;
+
+/// The position of a row in its table: page and line.
+pub type RowPosition = (u32, u16);
+
+words! {
+    /// The state of a lease, the most urgent first.
+    pub enum LeaseState {
+        /// Its term has ended, and its owner has not released it.
+        Expired,
+        Held,
+        Released,
+        /// Its row names no owner, as after a release by the published functions.
+        Free,
+    }
+}
+
+impl Lease {
+    /// The state at `now`. A release empties the owner (published tables) or the term (locktop's own). A lease without an end
+    /// never expires: the published condition `now() > ts + expired_time` is NULL then, and no other owner gets it.
+    pub fn state(&self, now: Timestamp) -> LeaseState {
+        let is_released = self.released_at.is_some() || self.term.is_some_and(|term| term <= 0.0);
+        match self.expires_at {
+            _ if self.owner.is_none() => LeaseState::Free,
+            Some(end) if end <= now && is_released => LeaseState::Released,
+            Some(end) if end <= now => LeaseState::Expired,
+            Some(_) | None => LeaseState::Held,
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeaseRow {
