@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::panes::RowId;
 use super::screens::Screen;
-use super::subject::{self, Place};
+use super::subject;
 use crate::model::awaited_locks::AwaitedLock;
 use crate::model::backend::Backend;
 use crate::model::blame::{Episode, Span};
@@ -21,13 +21,13 @@ pub struct Related {
     /// The relation to the row: `root`, `session`, `waits for`, …
     pub what: &'static str,
     pub label: String,
-    pub place: Place,
+    pub to: RowId,
     pub screen: Screen,
 }
 
 impl Related {
-    fn to(what: &'static str, label: String, row: RowId, screen: Screen) -> Self {
-        Self { what, label, place: Place::Row(row), screen }
+    fn to(what: &'static str, label: String, to: RowId, screen: Screen) -> Self {
+        Self { what, label, to, screen }
     }
 }
 
@@ -46,10 +46,10 @@ pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> 
     let mut with_row = vec![row];
     with_row.extend(parties.iter().filter_map(|party| row_of(context, *party)));
     found.extend(work(context, &with_row));
-    let mut seen: Vec<(Place, Screen)> = Vec::new();
+    let mut seen: Vec<(RowId, Screen)> = Vec::new();
     found.retain(|link| {
-        let is_here = link.screen == from && link.place.is(row);
-        let way = (link.place, link.screen);
+        let is_here = link.screen == from && subject::is_row_of(link.to, row);
+        let way = (link.to, link.screen);
         let is_new = !seen.contains(&way);
         seen.push(way);
         is_new && !is_here

@@ -1,5 +1,5 @@
 use super::context::Context;
-use super::panes::{Owner, Pane, RowId};
+use super::panes::{Owner, RowId};
 use super::screens::Screen;
 use crate::model::awaited_locks::{AwaitedLock, Hold};
 use crate::model::finding::Subject;
@@ -78,7 +78,7 @@ pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
     };
     match subject {
         Subject::Party(Party::Backend(pid)) => Some(RowId::Backend(context.backend(pid)?.id())),
-        Subject::Lock(_) => None,
+        Subject::Lock(_) | Subject::Queue => None,
         _ => RowId::of(subject),
     }
 }
@@ -123,49 +123,24 @@ pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool 
     }
 }
 
-/// Something that has rows, possibly on several screens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// A session without a start is any session with this process id; an awaited lock has rows whichever session holds it or
-    /// waits for it.
-    Row(RowId),
-    Queue,
+/// Whether a row is the wanted one. A session without a start is any session with this process id; an awaited lock has rows
+/// whichever session holds it or waits for it.
+pub fn is_row_of(wanted: RowId, row: RowId) -> bool {
+    match (wanted, row) {
+        (RowId::Backend(wanted), RowId::Backend(id)) => {
+            id.pid == wanted.pid && (wanted.backend_start.is_none() || id == wanted)
+        }
+        (RowId::Awaited(tag), RowId::Lock(other, ..) | RowId::Awaited(other)) => tag == other,
+        (RowId::Queue, row) => matches!(row, RowId::Item(_)),
+        _ => wanted == row,
+    }
 }
 
-impl Place {
-    /// `None` if the subject is the whole server.
-    pub fn of(subject: Subject) -> Option<Self> {
-        match subject {
-            Subject::Queue => Some(Self::Queue),
-            subject => RowId::of(subject).map(Self::Row),
-        }
-    }
-
-    pub fn is(self, row: RowId) -> bool {
-        match (self, row) {
-            (Self::Row(RowId::Backend(wanted)), RowId::Backend(id)) => {
-                id.pid == wanted.pid && (wanted.backend_start.is_none() || id == wanted)
-            }
-            (Self::Row(RowId::Awaited(tag)), RowId::Lock(other, ..) | RowId::Awaited(other)) => tag == other,
-            (Self::Row(wanted), row) => wanted == row,
-            (Self::Queue, row) => matches!(row, RowId::Item(_)),
-        }
-    }
-
-    /// The screens where it may be, the best first.
-    pub fn screens(self) -> Vec<Screen> {
-        match self {
-            // The Chains screen shows a backend in the forest best.
-            Self::Row(RowId::Backend(_)) => vec![Screen::Chains, Screen::Backends],
-            Self::Row(row) => Screen::with(row.home()).collect(),
-            Self::Queue => Screen::with(Pane::Queue).collect(),
-        }
-    }
-
-    pub fn tag(self) -> Option<LockTag> {
-        match self {
-            Self::Row(RowId::Awaited(tag)) => Some(tag),
-            _ => None,
-        }
+/// The screens where its rows may be, the best first.
+pub fn screens_of(wanted: RowId) -> Vec<Screen> {
+    match wanted {
+        // The Chains screen shows a backend in the forest best.
+        RowId::Backend(_) => vec![Screen::Chains, Screen::Backends],
+        row => Screen::with(row.home()).collect(),
     }
 }

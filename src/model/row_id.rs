@@ -37,6 +37,8 @@ pub enum RowId {
     /// A worker of another system, by installation and id.
     Worker(TextId),
     Item(ItemId),
+    /// The work queue as a whole: any of its items.
+    Queue,
     Limit(LimitId),
     Generator(GeneratorId),
     /// An event, or this number of similar events from there on.
@@ -66,7 +68,8 @@ impl RowId {
             Subject::JobSchedule(id) => Self::Schedule(id),
             Subject::Limit(id) => Self::Limit(id),
             Subject::Generator(id) => Self::Generator(id),
-            Subject::Queue | Subject::Server | Subject::Section(_) => return None,
+            Subject::Queue => Self::Queue,
+            Subject::Server | Subject::Section(_) => return None,
         })
     }
 }

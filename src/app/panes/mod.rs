@@ -206,7 +206,7 @@ impl RowId {
             Self::OtherLease(_) => Pane::OtherLeases,
             Self::JobQueue(_) => Pane::JobQueues,
             Self::Worker(_) => Pane::Workers,
-            Self::Item(_) => Pane::Queue,
+            Self::Item(_) | Self::Queue => Pane::Queue,
             Self::Limit(_) => Pane::Limits,
             Self::Generator(_) => Pane::Generators,
             Self::Event(..) | Self::Routine(_) => Pane::Events,

@@ -10,7 +10,7 @@ use crate::app::pane::{PaneState, Sort};
 use crate::app::panes::{Pane, RowId};
 use crate::app::related::{self, Related};
 use crate::app::screens::Screen;
-use crate::app::subject::Place;
+use crate::app::subject;
 use crate::app::{App, Origin};
 use crate::model::lock::{LockTag, LockType};
 
@@ -207,8 +207,9 @@ impl App {
     pub(super) fn show_finding_on(&mut self, screen: Screen) -> Option<Update> {
         let RowId::Finding(_, subject) = self.pane(Pane::Findings).selected? else { return None };
         let is_here = self.screen == Screen::Overview && self.focus == Pane::Findings;
-        let place = Place::of(subject).filter(|place| is_here && place.screens().first() == Some(&screen))?;
-        self.jump_to(place, &[screen], None)
+        let row =
+            RowId::of(subject).filter(|row| is_here && subject::screens_of(*row).first() == Some(&screen))?;
+        self.jump_to(row, &[screen], None)
     }
 
     /// Goes to the row of the selected event. Opens the event itself if it stands for several events, or its subject has no row
@@ -216,32 +217,32 @@ impl App {
     pub(super) fn open_event(&mut self, number: u64, count: u32) -> Update {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
         let subject = event.filter(|_| count == 1).and_then(|event| event.subject);
-        let place = subject.and_then(Place::of);
-        if let Some(update) = place.and_then(|place| self.jump_to(place, &place.screens(), None)) {
+        let row = subject.and_then(RowId::of);
+        if let Some(update) = row.and_then(|row| self.jump_to(row, &subject::screens_of(row), None)) {
             return update;
         }
-        if place.is_some() {
+        if row.is_some() {
             self.say("the object of this event no longer exists");
         }
         self.open_page(Page::Detail { subject: RowId::Event(number, count), scroll: 0 })
     }
 
-    /// Goes to a place, with a way back. `None` if the place does not exist.
-    fn jump_to(&mut self, place: Place, screens: &[Screen], page: Option<Page>) -> Option<Update> {
+    /// Goes to a row, with a way back. `None` if the row does not exist.
+    fn jump_to(&mut self, row: RowId, screens: &[Screen], page: Option<Page>) -> Option<Update> {
         let (screen, focus, before) = (self.screen, self.focus, self.jumped_from.take());
         let all_locks = self.all_locks;
         self.jumped_from = Some(Origin { screen, focus, page, all_locks });
         let is_awaited =
             |tag: &LockTag| self.context().is_some_and(|context| context.awaited_lock(tag).is_some());
         let is_other =
-            place.tag().is_some_and(|tag| tag.locktype() != LockType::Advisory && !is_awaited(&tag));
+            matches!(row, RowId::Awaited(tag) if tag.locktype() != LockType::Advisory && !is_awaited(&tag));
         self.show_all_locks(all_locks || is_other);
         for screen in screens.iter().copied() {
             self.go(screen);
             for pane in self.panes() {
                 self.focus = pane;
                 self.refresh_panes();
-                if let Some(update) = self.select_here(place) {
+                if let Some(update) = self.select_here(row) {
                     return Some(update);
                 }
             }
@@ -272,22 +273,22 @@ impl App {
     pub(super) fn go_to_link(&mut self, link: &Related) -> Update {
         let page = self.pages.last().cloned();
         let pages = std::mem::take(&mut self.pages);
-        if let Some(update) = self.jump_to(link.place, &[link.screen], page) {
+        if let Some(update) = self.jump_to(link.to, &[link.screen], page) {
             return update;
         }
         self.pages = pages;
         self.say(format!("{} no longer exists", link.label))
     }
 
-    /// Selects the place in the focused table, clearing the filter if it hides the place.
-    fn select_here(&mut self, place: Place) -> Option<Update> {
-        if self.select_place(place) {
+    /// Selects the row in the focused table, clearing the filter if it hides the row.
+    fn select_here(&mut self, row: RowId) -> Option<Update> {
+        if self.select_row(row) {
             return Some(Update::redraw());
         }
         let filter = self.pane(self.focus).filter_text.clone();
         if !filter.is_empty() {
             self.set_filter(self.focus, "");
-            if self.select_place(place) {
+            if self.select_row(row) {
                 return Some(self.say(format!("cleared the filter \"{filter}\", which hid it")));
             }
             self.set_filter(self.focus, &filter);
@@ -295,9 +296,10 @@ impl App {
         None
     }
 
-    fn select_place(&mut self, place: Place) -> bool {
-        let select =
-            |state: &mut PaneState, context: &Context<'_>| state.select_where(context, |id| place.is(id));
+    fn select_row(&mut self, row: RowId) -> bool {
+        let select = |state: &mut PaneState, context: &Context<'_>| {
+            state.select_where(context, |id| subject::is_row_of(row, id))
+        };
         self.with_pane(self.focus, select).unwrap_or(false)
     }
 }
