@@ -46,7 +46,7 @@ pub fn find_statement(owners: &TrustedOwners, adapter: &Arc<Adapter>) -> String 
 pub fn act_message(owners: &TrustedOwners, on: &AdapterTarget, rows: &[String]) -> Result<String, ActError> {
     let seen = &on.installation;
     let all = found_in(std::slice::from_ref(&seen.adapter), rows.iter());
-    let found = all.iter().find(|found| found.oid() == seen.oid && found.prefix == seen.prefix);
+    let found = all.iter().find(|found| found.oid() == on.oid && found.prefix == seen.prefix);
     let Some(found) = found else { return refused("its tables no longer exist") };
     if let Some(reason) = &found.refused {
         return refused(&**reason);
