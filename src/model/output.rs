@@ -10,7 +10,8 @@ use super::statement::tags::numbered;
 use super::{QueryText, Text, fingerprint};
 
 /// Parts of statements to remove.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray, clap::ValueEnum)]
+#[strum(serialize_all = "lowercase")]
 pub enum Mode {
     /// Nothing.
     None,

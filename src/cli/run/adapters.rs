@@ -101,8 +101,7 @@ fn place(
 
 async fn look(settings: &Settings, adapters: &[Arc<Adapter>]) -> Result<Vec<Installation>, Failure> {
     let (connection, _) = Box::pin(open(settings)).await?;
-    let found = Box::pin(survey(&connection.client, &settings.trusted_owners, adapters)).await;
-    found.map_err(|error| Failure::Other(error.to_string()))
+    Ok(Box::pin(survey(&connection.client, &settings.trusted_owners, adapters)).await?)
 }
 
 fn print(found: &[Installation], adapters: &[Arc<Adapter>], format: SnapshotFormat) -> Result<u8, Failure> {

@@ -8,7 +8,7 @@ use locktop_base::file::{Folder, How};
 use pg_connect::conninfo::ConnInfo;
 use tokio::sync::watch;
 
-use super::{Failure, ask_again, env, look, say};
+use super::{Failure, ask_again, env, look, say_waiting};
 use crate::action::Executor;
 use crate::action::audit::directory;
 use crate::app::App;
@@ -204,7 +204,7 @@ async fn feed(
     }
 }
 
-fn status(exit: Exit) -> Result<u8, Failure> {
+pub(super) fn status(exit: Exit) -> Result<u8, Failure> {
     tracing::info!("the screens ended: {exit:?}");
     match exit {
         Exit::Quit => Ok(0),
@@ -278,14 +278,8 @@ pub(super) async fn connect(
     };
     loop {
         let mut said = String::new();
-        let waiting = |error: &OpenError| {
-            let reason = error.to_string();
-            if reason != said {
-                say(&format!("{reason}; waiting"));
-                said = reason;
-            }
-        };
-        match Live::connect(info.clone(), feed.clone(), waiting).await {
+        let waiting = Live::connect(info.clone(), feed.clone(), |error| say_waiting(&mut said, error));
+        match waiting.await {
             Ok(live) => return Ok((live, info)),
             Err(OpenError::Connect(error)) => info = ask_again(settings, &info, &error)?,
             Err(error) => return Err(error.into()),

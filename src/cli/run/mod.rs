@@ -14,7 +14,7 @@ mod snapshot;
 mod worker;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use super::args::{CheckArgs, Cli, Command, ConfigCommand};
@@ -26,11 +26,15 @@ use crate::config::{self, Config, ConfigError};
 use crate::feed::history::NotThere;
 use crate::feed::once::OnceError;
 use crate::feed::replay::ReplayError;
+use crate::pg::SectionError;
+use crate::pg::lock_of::LookError;
 use crate::pg::poll::{OpenError, is_own};
+use crate::schema::SchemaError;
 use crate::text;
 use crate::wire::check::Status;
 use locktop_base::file::FileError;
 use locktop_lab::DemoError;
+use locktop_tasks::recovery::RecoverError;
 use pg_connect::connect::{Connection, connect, pin};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
@@ -62,19 +66,25 @@ impl Failure {
     }
 }
 
-/// Errors whose text is all that is reported.
+/// Errors whose text is all that is reported; that of the last ones in one line.
 macro_rules! failures {
-    ($($error:ty)+) => {$(
-        impl From<$error> for Failure {
+    ($($error:ty)+; $($long:ty)+) => {
+        $(impl From<$error> for Failure {
             fn from(error: $error) -> Self {
                 Self::Other(error.to_string())
             }
-        }
-    )+};
+        })+
+        $(impl From<$long> for Failure {
+            fn from(error: $long) -> Self {
+                Self::Other(text::one_line(&error.to_string()).into_owned())
+            }
+        })+
+    };
 }
 
 failures! {
-    ConnectError DemoError NotThere OnceError OpenError ReplayError crate::locks::Error serde_json::Error
+    ConnectError DemoError LookError NotThere OnceError OpenError ReplayError SectionError crate::locks::Error serde_json::Error;
+    RecoverError SchemaError
 }
 
 impl From<FileError> for Failure {
@@ -242,6 +252,18 @@ fn with_server(cli: &Cli) -> Result<u8, Failure> {
     })
 }
 
+/// Fails unless a command may write here, and can ask before it does. `instead` is what to use without a terminal.
+fn may_write(settings: &Settings, yes: bool, [what, writes, instead]: [&str; 3]) -> Result<(), Failure> {
+    if settings.read_only {
+        return Err(Failure::Usage(format!("this target is read-only, and {writes}")));
+    }
+    if !yes && !io::stdin().is_terminal() {
+        let why = "asks before it acts, and there is no terminal to ask on";
+        return Err(Failure::Usage(format!("{what} {why}: use {instead}")));
+    }
+    Ok(())
+}
+
 /// A connection and its parameters, including the password, for a command that needs only one. The session must not be
 /// shared through a pooler.
 async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
@@ -297,6 +319,15 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 fn say(text: &str) {
     tracing::warn!("{text}");
     let _ = writeln!(io::stderr(), "locktop: {}", harmless(text));
+}
+
+/// Says once why a command waits for the server.
+fn say_waiting(said: &mut String, error: &OpenError) {
+    let reason = error.to_string();
+    if reason != *said {
+        say(&format!("{reason}; waiting"));
+        *said = reason;
+    }
 }
 
 /// Makes each line safe for a terminal. Several config mistakes are one line each; a server message is a single line.

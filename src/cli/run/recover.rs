@@ -3,7 +3,7 @@ use std::io::{self, IsTerminal, Write};
 
 use super::super::args::SnapshotFormat;
 use super::super::password as confirm;
-use super::super::settings::{Settings, SettingsError};
+use super::super::settings::Settings;
 use super::{Failure, look, open_any, say};
 use crate::action::Actor;
 use crate::action::audit::{AuditError, AuditLog};
@@ -18,14 +18,12 @@ use crate::wire;
 use locktop_tasks::recovery::{self, Order, RecoverError};
 use pg_connect::conninfo::ConnInfo;
 
-impl From<RecoverError> for Failure {
-    fn from(error: RecoverError) -> Self {
-        Self::Other(one_line(&error.to_string()).into_owned())
-    }
-}
-
 pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u8, Failure> {
-    refuse(&settings, arguments)?;
+    if !arguments.dry_run {
+        let dry = "--dry-run to see what it would do";
+        let (writes, instead) = (format!("a recovery writes: use {dry}"), format!("--yes, or {dry}"));
+        super::may_write(&settings, arguments.yes, ["recover", &writes, &instead])?;
+    }
     let (connection, info) = open_any(&settings).await?;
     let client = &connection.client;
     let trusted_owners = settings.trusted_owners.clone();
@@ -87,22 +85,6 @@ async fn open_record(log: &AuditLog) -> Result<(), Failure> {
     for lost in log.unfinished().await.map_err(failure)? {
         let at = lost.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         say(&format!("{} {}, asked for at {at}: the result is not known", lost.verb, lost.name));
-    }
-    Ok(())
-}
-
-fn refuse(settings: &Settings, arguments: &RecoverArgs) -> Result<(), SettingsError> {
-    if arguments.dry_run {
-        return Ok(());
-    }
-    if settings.read_only {
-        let text = "this target is read-only, and a recovery writes: use --dry-run to see what it would do";
-        return Err(SettingsError::Usage(text.to_owned()));
-    }
-    if !arguments.yes && !io::stdin().is_terminal() {
-        let text = "recover asks before it acts, and there is no terminal to ask on: use --yes, or \
-                    --dry-run to see what it would do";
-        return Err(SettingsError::Usage(text.to_owned()));
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::model::past::{Look, Step};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::model::zone::Zone;
-use crate::runtime::{self, Exit, Source, signals};
+use crate::runtime::{self, Source, signals};
 use crate::wire::csv;
 use crate::wire::record::container::About;
 use crate::wire::report::{Style, html, json, markdown};
@@ -98,11 +98,7 @@ async fn show(
     let exit = Box::pin(runtime::run(app, theme, source)).await;
     // Dropping it earlier would end the screens.
     drop(views_in);
-    match exit? {
-        Exit::Quit => Ok(0),
-        Exit::Signal(number) => Ok(128 + number),
-        Exit::Source => Err(Failure::Other("a part of the program ended unexpectedly".to_owned())),
-    }
+    dashboard::status(exit?)
 }
 
 /// Opens a file, a directory or standard input. Standard input is read in the background, or to its end if `whole`.

@@ -1,21 +1,22 @@
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal};
 
 use super::super::password as confirm;
-use super::super::settings::{Settings, SettingsError};
-use super::{Failure, open, say};
+use super::super::settings::Settings;
+use super::{Failure, may_write, open, say};
 use crate::cli::schema::{PurgeArgs, SchemaCommand};
 use crate::schema::{self, Contents, Found, LATEST, Object, Old, Schema, SchemaError, SchemaName, State};
 use crate::text::{self, one_line};
 
-impl From<SchemaError> for Failure {
-    fn from(error: SchemaError) -> Self {
-        Self::Other(one_line(&error.to_string()).into_owned())
-    }
-}
-
 pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u8, Failure> {
-    refuse(&settings, command)?;
+    let asks = match command {
+        SchemaCommand::Drop(arguments) => Some(("drop", arguments.yes)),
+        SchemaCommand::Purge(arguments) => Some(("purge", arguments.yes)),
+        _ => None,
+    };
+    if let Some((what, yes)) = asks {
+        let what = format!("schema {what}");
+        may_write(&settings, yes, [&what, &format!("{what} writes"), "--yes"])?;
+    }
     let (mut connection, _) = open(&settings).await?;
     let client = &mut connection.client;
     let trusted =
@@ -36,23 +37,6 @@ pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u
         super::print(&said)?;
     }
     Ok(status)
-}
-
-fn refuse(settings: &Settings, command: &SchemaCommand) -> Result<(), SettingsError> {
-    let (what, yes) = match command {
-        SchemaCommand::Drop(arguments) => ("drop", arguments.yes),
-        SchemaCommand::Purge(arguments) => ("purge", arguments.yes),
-        SchemaCommand::Install(_) | SchemaCommand::Status(_) | SchemaCommand::Print { .. } => return Ok(()),
-    };
-    if settings.read_only {
-        return Err(SettingsError::Usage(format!("this target is read-only, and schema {what} writes")));
-    }
-    if !yes && !io::stdin().is_terminal() {
-        let text =
-            format!("schema {what} asks before it acts, and there is no terminal to ask on: use --yes");
-        return Err(SettingsError::Usage(text));
-    }
-    Ok(())
 }
 
 async fn install(client: &mut tokio_postgres::Client, schema: Schema) -> Result<String, Failure> {

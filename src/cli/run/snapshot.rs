@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{Failure, ask_again, dashboard, look, open_any, say};
+use super::{Failure, ask_again, dashboard, look, open_any, say_waiting};
 use crate::app::print;
 use crate::cli::args::{LockOfArgs, SnapshotArgs, SnapshotFormat};
 use crate::cli::settings::Settings;
@@ -80,11 +80,7 @@ pub(super) async fn take(settings: &Settings, mut info: ConnInfo) -> Result<Arc<
         };
         match &error {
             OnceError::Open(open) if open.is_temporary() => {
-                let reason = error.to_string();
-                if reason != said {
-                    say(&format!("{reason}; waiting"));
-                    said = reason;
-                }
+                say_waiting(&mut said, open);
                 tokio::time::sleep(PAUSE).await;
             }
             OnceError::Open(OpenError::Connect(refused)) => info = ask_again(settings, &info, refused)?,
@@ -291,8 +287,7 @@ pub(super) async fn lock_of(settings: Settings, arguments: &LockOfArgs) -> Resul
     let pieces = read(arguments)?;
     let targets = targets(&pieces);
     let (connection, info) = Box::pin(open_any(&settings)).await?;
-    let found = places(&connection.client, &targets).await;
-    let found = found.map_err(|error| Failure::Other(error.to_string()))?;
+    let found = places(&connection.client, &targets).await?;
     drop(connection);
     let target = info.target();
     // Other job systems are not needed for table locks.

@@ -43,13 +43,8 @@ impl Redaction {
         })
     }
 
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Literals => "literals",
-            Self::Queries => "queries",
-            Self::Names(_) => "names",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.mode().into()
     }
 
     pub const fn mode(self) -> Mode {
