@@ -6,7 +6,6 @@ use chrono::SubsecRound;
 use super::Entry;
 use super::diff::{Change, Diff};
 use super::learn::Learned;
-use super::series;
 use crate::clock;
 use crate::model::blame::{Blame, Counter};
 use crate::model::event::{Draft, Events, Kind, Told};
@@ -16,11 +15,13 @@ use crate::model::normal_wait::NormalWaits;
 use crate::model::past::{GraphFrom, KeptLook, Look, Past};
 use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
+use crate::model::refusals::{Refusals, WINDOW};
+use crate::model::section::Observed;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::systems::Systems;
 use crate::model::thresholds::{ExpectedBlocker, Thresholds};
-use crate::model::view::{Link, Slowed, TargetId, View};
+use crate::model::view::{Link, Sample, Series, Slowed, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
 use crate::model::{Text, Timestamp, adapter, held, lease, work_queue};
 use crate::redis::RedisState;
@@ -153,7 +154,7 @@ impl Digest {
         let before = &self.view;
         let (mut graph, mut series) = if snapshot.locks.is_known() {
             let graph = WaitGraph::build(input(&snapshot));
-            let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
+            let series = extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
             self.past.graph_from = Some(GraphFrom {
                 backends: Arc::clone(snapshot.backends.last_rows()),
                 answers: snapshot.answers.clone(),
@@ -163,7 +164,7 @@ impl Digest {
             (Arc::clone(&before.graph), Arc::clone(&before.series))
         };
         if !(snapshot.systems.refusals.is_empty() && series.refusals.is_empty()) {
-            series::refused(Arc::make_mut(&mut series), snapshot.taken_at, &snapshot.systems);
+            refused(Arc::make_mut(&mut series), snapshot.taken_at, &snapshot.systems);
         }
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
         let leases = lease::Board::of(&snapshot);
@@ -345,4 +346,35 @@ impl Recount {
         }
         Arc::clone(&self.counted)
     }
+}
+
+/// The series with what was refused by now, and without what is older than the window.
+fn refused(series: &mut Series, at: Timestamp, systems: &Systems) {
+    let is_recent = |then: Timestamp| then < at && (at - then).as_seconds_f64() <= WINDOW;
+    series.refusals.retain(|sample| sample.at.is_some_and(is_recent));
+    // A table that is not known this time would look like a counter that started again.
+    let rows = systems.refusals.iter().map(|table| match table.section.observed() {
+        Observed::Read(rows) => rows.first().cloned(),
+        _ => None,
+    });
+    let rows: Option<Vec<Refusals>> = rows.collect();
+    let sum = rows.into_iter().flatten().reduce(|sum, row| sum.plus(&row));
+    series.refusals.extend(sum.filter(Refusals::is_known).map(|sum| Refusals { at: Some(at), ..sum }));
+}
+
+fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32) -> Series {
+    let oldest = at - chrono::TimeDelta::minutes(i64::from(minutes));
+    let start = series.samples.partition_point(|sample| sample.at < oldest);
+    let kept = series.samples.get(start..).unwrap_or_default();
+    let mut samples = Vec::with_capacity(kept.len() + 1);
+    // If the clock was set back, earlier samples may be in the future.
+    samples.extend(kept.iter().filter(|sample| sample.at < at));
+    samples.push(Sample { at, waiting: graph.waiting });
+    let waiting_since =
+        (graph.waiting > 0).then(|| series.waiting_since.unwrap_or_else(|| began(graph).unwrap_or(at)));
+    Series { samples, waiting_since, refusals: series.refusals.clone() }
+}
+
+fn began(graph: &WaitGraph) -> Option<Timestamp> {
+    graph.queues.iter().flat_map(|queue| &queue.waiters).filter_map(|waiter| waiter.wait_start).min()
 }

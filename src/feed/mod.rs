@@ -11,9 +11,7 @@ pub mod once;
 pub mod record;
 pub mod replay;
 pub mod report;
-pub mod series;
 pub mod spare;
-pub mod throttle;
 
 use std::time::Instant;
 

@@ -4,6 +4,7 @@ use crate::model::event::Kind;
 use crate::model::finding::Severity;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 use crate::model::snapshot::{Detection, Section};
+use crate::model::systems::TableRows;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(seconds, 0).unwrap()
@@ -113,4 +114,62 @@ fn waits_are_counted_from_the_first_look_on() {
     assert_eq!(look(10, vec![lock(1, true), lock(2, false)]), (Some(at(10)), Some((1, 10.0, 1))));
     assert_eq!(look(12, vec![lock(1, true), lock(2, false)]), (Some(at(10)), Some((1, 12.0, 1))));
     assert_eq!(look(14, vec![lock(2, true)]), (Some(at(10)), Some((1, 12.0, 0))));
+}
+
+fn waiting(waiting: u32) -> WaitGraph {
+    let mut graph = WaitGraph::default();
+    graph.waiting = waiting;
+    graph
+}
+
+#[test]
+fn samples_fall_off_at_the_far_end() {
+    let mut series = Series::default();
+    for second in 0..200 {
+        series = extended(&series, at(second), &waiting(0), 1);
+    }
+    assert_eq!(series.samples.len(), 61);
+    assert_eq!(series.samples[0].at, at(139));
+    assert_eq!(series.samples[60].at, at(199));
+}
+
+#[test]
+fn refusals_of_a_table_that_is_not_known_are_no_sample_and_old_ones_fall_off() {
+    let table = |count: Option<i64>| TableRows {
+        section: count.map_or_else(Section::default, |count| {
+            Section::fresh(vec![Refusals { rate_limit: Some(count), ..Refusals::default() }], at(0))
+        }),
+        ..TableRows::default()
+    };
+    let systems = |counts: &[Option<i64>]| Systems {
+        refusals: counts.iter().map(|count| table(*count)).collect(),
+        ..Systems::default()
+    };
+    let mut series = Series::default();
+    for (second, counts) in [(0, [Some(5), Some(100)]), (2, [None, Some(100)]), (4, [Some(6), Some(100)])] {
+        refused(&mut series, at(second), &systems(&counts));
+    }
+    let known = |series: &Series| series.refusals.iter().map(|one| one.rate_limit).collect::<Vec<_>>();
+    assert_eq!(known(&series), [Some(105), Some(106)]);
+    refused(&mut series, at(62), &systems(&[]));
+    assert_eq!(known(&series), [Some(106)]);
+    refused(&mut series, at(70), &systems(&[]));
+    assert_eq!(known(&series), []);
+}
+
+#[test]
+fn the_beginning_of_waiting_stays_until_nobody_waits() {
+    let first = extended(&Series::default(), at(10), &waiting(1), 15);
+    let second = extended(&first, at(11), &waiting(3), 15);
+    assert_eq!(second.waiting_since, Some(at(10)));
+    let none = extended(&second, at(12), &waiting(0), 15);
+    assert_eq!(none.waiting_since, None);
+    assert_eq!(extended(&none, at(13), &waiting(1), 15).waiting_since, Some(at(13)));
+}
+
+#[test]
+fn a_clock_that_was_set_back_leaves_no_samples_of_the_future() {
+    let series = extended(&Series::default(), at(100), &waiting(0), 15);
+    let series = extended(&series, at(50), &waiting(0), 15);
+    assert_eq!(series.samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [at(50)]);
 }
