@@ -321,7 +321,7 @@ fn say(text: &str) {
     let _ = writeln!(io::stderr(), "locktop: {}", harmless(text));
 }
 
-/// Says once why a command waits for the server.
+/// Reports once why a command waits for the server.
 fn say_waiting(said: &mut String, error: &OpenError) {
     let reason = error.to_string();
     if reason != *said {
