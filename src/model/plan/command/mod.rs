@@ -184,11 +184,10 @@ fn has_session(context: &PlanContext<'_>, row: RowId) -> bool {
     let view = context.view;
     match row {
         RowId::Group(..) | RowId::Backend(_) | RowId::Lock(..) => true,
-        RowId::Task(task, again) => context.view.task(task, again).is_some_and(|row| row.holder.is_some()),
-        RowId::Item(id) => view.queue.rows.iter().any(|row| row.id == id && row.pid.is_some()),
+        RowId::Task(task, again) => view.task(task, again).is_some_and(|row| row.holder.is_some()),
+        RowId::Item(id) => view.item(id).is_some_and(|row| row.pid.is_some()),
         RowId::Lease(id) => {
-            let mut leases = view.leases.rows.iter();
-            leases.any(|row| row.id == id && row.owner_alive == Some(true) && row.owner_pid.is_some())
+            view.lease(id).is_some_and(|row| row.owner_alive == Some(true) && row.owner_pid.is_some())
         }
         _ => false,
     }

@@ -316,10 +316,7 @@ pub(super) const UNLOCK: Definition =
 
 fn is_held(context: &PlanContext<'_>, row: RowId) -> bool {
     match row {
-        RowId::Lease(id) => {
-            let mut leases = context.view.leases.rows.iter();
-            leases.any(|row| row.id == id && row.state == LeaseState::Held)
-        }
+        RowId::Lease(id) => context.view.lease(id).is_some_and(|row| row.state == LeaseState::Held),
         RowId::OtherLease(id) => can_unlock(context, id),
         _ => false,
     }

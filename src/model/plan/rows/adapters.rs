@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Found, GONE, change_in, harmless, old};
+use super::{Found, GONE, attempt, change_in, harmless, old};
 use crate::model::Text;
 use crate::model::adapter::{
     Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, JobState, OtherLeaseRow,
@@ -50,26 +50,24 @@ fn why_not(installation: &Installation, kind: ActionKind) -> Option<String> {
 }
 
 fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, &'a Action), String> {
+    let back = || row.comes_back.as_deref().map(|back| format!("; recovery: {back}")).unwrap_or_default();
     if let Some(why) = why_not(installation, ActionKind::Recover) {
         let has_none = installation.adapter.actions_of(ActionKind::Recover).next().is_none();
-        let help = match (&row.advice, &row.comes_back) {
-            (Some(_), _) if has_none => "; y copies what to type in its own console".to_owned(),
-            (None, Some(back)) if has_none => format!("; recovery: {back}"),
-            _ => String::new(),
+        let help = match &row.advice {
+            _ if !has_none => String::new(),
+            Some(_) => "; y copies what to type in its own console".to_owned(),
+            None => back(),
         };
         return Err(why + &help);
     }
     let proof = row.judged.proof;
     installation.action(ActionKind::Recover, Some(proof)).ok_or_else(|| {
-        let back = row.comes_back.as_deref().map(|back| format!("; recovery: {back}")).unwrap_or_default();
-        format!("is lost according to {} only: its system recovers it{back}", proof.as_str())
+        format!("is lost according to {} only: its system recovers it{}", proof.as_str(), back())
     })
 }
 
 fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
-    if let Some(why) = why_not(installation, ActionKind::Unlock) {
-        return Err(why);
-    }
+    why_not(installation, ActionKind::Unlock).map_or(Ok(()), Err)?;
     installation
         .action(ActionKind::Unlock, None)
         .ok_or_else(|| "a table in the statement of its adapter does not exist here".to_owned())
@@ -156,19 +154,10 @@ fn owner(words: &str, action: &Action) -> Caution {
 
 fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
     let mut facts = vec![format!("{} by {}", row.judged.state.as_str(), row.judged.proof.as_str())];
-    if let Some(worker) = row.worker.as_deref() {
-        facts.push(format!("worker {worker}"));
-    }
-    if let Some(started) = row.job.started_at {
-        facts.push(format!("started {} ago", index.age_text(started)));
-    }
-    if let Some(attempt) = row.job.attempt {
-        let of = row.job.max_attempts.map(|most| format!(" of {most}")).unwrap_or_default();
-        facts.push(format!("attempt {attempt}{of}"));
-    }
-    if let Some(back) = &row.comes_back {
-        facts.push(format!("skipped: {back}"));
-    }
+    facts.extend(row.worker.as_deref().map(|worker| format!("worker {worker}")));
+    facts.extend(row.job.started_at.map(|started| format!("started {} ago", index.age_text(started))));
+    facts.extend(attempt(row.job.attempt, row.job.max_attempts));
+    facts.extend(row.comes_back.as_ref().map(|back| format!("skipped: {back}")));
     facts.push(format!("returned: {}", action.then));
     facts
 }

@@ -5,7 +5,7 @@
 //! not locked and its advisory key, the id unless the config says otherwise, can be acquired. Both locks are kept to the
 //! end of the transaction.
 
-use super::{Condition, Found, FoundTable, GONE, RowAct, RowChange, RowStatement, change_in, old};
+use super::{Condition, Found, FoundTable, GONE, RowAct, RowChange, RowStatement, attempt, change_in, old};
 use crate::model::plan::{Caution, Change, ItemTarget, PlanContext, PlanIndex, TargetKind, Verb};
 use crate::model::row_id::RowId;
 use crate::model::work_queue::{Item, ItemRow, JobState};
@@ -86,19 +86,11 @@ fn facts(index: &PlanIndex<'_>, row: &ItemRow) -> Vec<String> {
         JobState::MaybeLost => "lost?: no session holds its key, if its worker locks that key".to_owned(),
         state => state.as_str().to_owned(),
     }];
-    if let Some(worker) = item.worker.as_deref() {
-        facts.push(format!("last taken by {worker}"));
-    }
-    if let Some(attempt) = item.attempt {
-        let of = item.max_attempts.map(|max| format!(" of {max}")).unwrap_or_default();
-        facts.push(format!("attempt {attempt}{of}"));
-    }
-    if let Some(run) = row.run(index.snapshot) {
-        facts.push(format!("taken {} ago", text::duration(run)));
-    }
-    if let Some(error) = item.error.as_deref().filter(|error| !error.is_empty()) {
-        facts.push(format!("error: {error}"));
-    }
+    facts.extend(item.worker.as_deref().map(|worker| format!("last taken by {worker}")));
+    facts.extend(attempt(item.attempt, item.max_attempts));
+    facts.extend(row.run(index.snapshot).map(|run| format!("taken {} ago", text::duration(run))));
+    let error = item.error.as_deref().filter(|error| !error.is_empty());
+    facts.extend(error.map(|error| format!("error: {error}")));
     facts
 }
 

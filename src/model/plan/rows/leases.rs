@@ -51,10 +51,8 @@ pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&LeaseRow>) -> Found {
     if row.owner_alive != Some(false) {
         cautions.push(Caution::owner("its owner may be working; this does not stop it"));
     }
-    let mut facts = vec![alive.to_owned()];
-    if let Some(owner) = row.owner.as_deref() {
-        facts.insert(0, format!("owner {owner}"));
-    }
+    let owner = row.owner.as_deref().map(|owner| format!("owner {owner}"));
+    let mut facts: Vec<String> = owner.into_iter().chain([alive.to_owned()]).collect();
     facts.push(match (row.term, row.left) {
         // This stays true while the dialog is open, even if the owner renews the lease.
         (Some(term), Some(_)) => format!("expires {} after its last renewal", text::duration(term)),
@@ -63,9 +61,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&LeaseRow>) -> Found {
         }
         (_, None) => "never expires".to_owned(),
     });
-    if let Some((votes, servers)) = row.quorum {
-        facts.push(format!("on {votes} of {servers} servers"));
-    }
+    facts.extend(row.quorum.map(|(votes, servers)| format!("on {votes} of {servers} servers")));
     if row.waiting > 0 {
         facts.push(format!("{} waiting for it", text::count(row.waiting.into())));
     }
@@ -110,8 +106,7 @@ fn in_postgres(
         term,
         token: lease.token,
     };
-    let mut cautions: Vec<Caution> = Vec::new();
-    cautions.extend(old(index, &table.section));
+    let mut cautions: Vec<Caution> = old(index, &table.section).into_iter().collect();
     if !source.own_keys {
         let words = match lease.token {
             None => {

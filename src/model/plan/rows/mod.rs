@@ -132,6 +132,12 @@ fn old<T>(index: &PlanIndex<'_>, section: &Section<T>) -> Option<Caution> {
     Some(Caution::new(super::CautionKind::Old, format!("the rows shown of its table are old{age}")))
 }
 
+/// `attempt 2 of 3`.
+fn attempt(attempt: Option<i64>, most: Option<i64>) -> Option<String> {
+    let of = most.map(|most| format!(" of {most}")).unwrap_or_default();
+    attempt.map(|attempt| format!("attempt {attempt}{of}"))
+}
+
 fn harmless(text: &str) -> String {
     text::one_line(text).into_owned()
 }

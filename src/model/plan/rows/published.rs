@@ -195,12 +195,9 @@ pub fn published_plan(
         }
     }
     plan.rows.order_by_key(|row| (row.seen.started_at, row.seen.execution_id));
-    for at in 0..plan.rows.len() {
-        let also =
-            plan.rows.get(at).map_or_else(Vec::new, |row| also_ended(row, &plan.rows, runs(), snapshot));
-        if let Some(row) = plan.rows.get_mut(at) {
-            row.also_ended = also;
-        }
+    let also: Vec<_> = plan.rows.iter().map(|row| also_ended(row, &plan.rows, runs(), snapshot)).collect();
+    for (row, also) in plan.rows.iter_mut().zip(also) {
+        row.also_ended = also;
     }
     Some((plan, targets))
 }

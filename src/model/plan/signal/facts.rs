@@ -103,15 +103,9 @@ fn state(index: &PlanIndex<'_>, backend: &Backend) -> String {
 
 fn origin(index: &PlanIndex<'_>, backend: &Backend) -> String {
     let mut words = Vec::new();
-    if let Some(database) = backend.database.as_deref() {
-        words.push(format!("in {database}"));
-    }
-    if let Some(client) = backend.client.as_deref() {
-        words.push(format!("from {client}"));
-    }
-    if let Some(start) = backend.backend_start {
-        words.push(format!("connected {} ago", index.age_text(start)));
-    }
+    words.extend(backend.database.as_deref().map(|database| format!("in {database}")));
+    words.extend(backend.client.as_deref().map(|client| format!("from {client}")));
+    words.extend(backend.backend_start.map(|start| format!("connected {} ago", index.age_text(start))));
     text::one_line(&words.join(", ")).into_owned()
 }
 
