@@ -97,7 +97,6 @@ pub mod thresholds;
 pub mod view;
 pub mod why;
 pub mod words;
-pub mod work_locks;
 pub mod work_queue;
 pub mod zone;
 

@@ -12,11 +12,10 @@ use crate::model::judge::{Facts, Holder, KeyProof, Sign, judge_run};
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockName;
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{Snapshot, WorkLocks};
 use crate::model::systems::{Source, TableRows};
 use crate::model::task::{KeyRule, TaskKey, names_worker};
 use crate::model::thresholds::Thresholds;
-use crate::model::work_locks::WorkLocks;
 use crate::model::{Text, Timestamp, namespace};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

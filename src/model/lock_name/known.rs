@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha224};
 
-use super::hash::golang_migrate;
+use super::statement::golang_migrate;
 use super::{Context, LockName};
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;

@@ -5,14 +5,13 @@
 //! Software that takes no advisory lock with its own key (Alembic, knex, Liquibase, Quartz, …) has no entry: a guess would
 //! only mislead.
 
-mod hash;
 mod known;
 mod statement;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use hash::{flyway, golang_migrate, hashtext, hashtextextended};
+pub(crate) use statement::{flyway, golang_migrate, hashtext, hashtextextended};
 
 use std::fmt;
 use std::sync::Arc;
@@ -189,9 +188,9 @@ impl LockNames {
             whole.clear();
             whole.push_str(before);
             whole.push_str(text);
-            let origin = if short.is_some_and(|short| hash::hashtext(whole.as_bytes()) == short) {
+            let origin = if short.is_some_and(|short| statement::hashtext(whole.as_bytes()) == short) {
                 "hashtext of a name in the tables"
-            } else if hash::md5_keys(&whole).contains(&number) {
+            } else if statement::md5_keys(&whole).contains(&number) {
                 "md5 of a name in the tables"
             } else {
                 return None;

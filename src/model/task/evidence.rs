@@ -7,8 +7,7 @@ use crate::model::Timestamp;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::judge::{Holder, KeyProof, Sign};
 use crate::model::lock_key::LockKey;
-use crate::model::snapshot::{Server, Snapshot};
-use crate::model::work_locks::WorkLocks;
+use crate::model::snapshot::{Server, Snapshot, WorkLocks};
 use crate::text::{duration, one_line};
 
 /// Observations from earlier snapshots. Valid only for one connection to one run of one server in one role: a reconnect,

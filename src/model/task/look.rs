@@ -12,9 +12,8 @@ use crate::model::adapter::{Evidence, Job};
 use crate::model::backend::State;
 use crate::model::judge::{Facts, KeyProof, Sign, judge_run};
 use crate::model::lock_key::LockKey;
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{Snapshot, WorkLocks};
 use crate::model::thresholds::Thresholds;
-use crate::model::work_locks::WorkLocks;
 use crate::model::work_queue::Item;
 use crate::order::Order;
 
