@@ -1,4 +1,4 @@
-//! Work under a lock that can be lost, and the election of a leader by a lock of any kind.
+//! Work under a lock that can be lost, the term of one that expires, and the election of a leader by a lock of any kind.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::error::{Error, Lost};
+use locktop_base::clock;
 use pg_connect::Backoff;
 
 /// A lock that is held: of a session, a lease, or in Redis. It can be lost.
@@ -49,6 +50,112 @@ impl<H: Held + ?Sized, F: Future> Future for Run<'_, H, F> {
             return Poll::Ready(Err(loss));
         }
         self.work.as_mut().poll(context).map(Ok)
+    }
+}
+
+/// The term of a lock that expires. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Term(watch::Sender<Standing>);
+
+/// Either the lock is held for some time, or it is lost, and then for good. Times are those of [`clock::since_boot`].
+#[derive(Debug)]
+pub(crate) struct Standing {
+    /// From then on another client may hold it.
+    until: Duration,
+    /// The loss when that time comes.
+    unrenewed: Lost,
+    /// The same after a renewal attempt failed.
+    trouble: Option<Lost>,
+    loss: Option<Lost>,
+    /// It is released, or its guard is dropped: its end is no loss.
+    is_over: bool,
+}
+
+impl Term {
+    pub(crate) fn new(until: Duration, unrenewed: Lost) -> Self {
+        Self(watch::Sender::new(Standing::new(until, unrenewed)))
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Standing)) {
+        self.0.send_modify(change);
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn until(&self) -> Duration {
+        self.0.borrow().until
+    }
+
+    /// Reads the clock, and returns how long the lock is certainly held.
+    pub(crate) fn left(&self) -> Duration {
+        let now = clock::since_boot();
+        self.0.send_if_modified(|standing| standing.tick(now));
+        self.0.borrow().left(now)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Lost> {
+        self.left();
+        self.0.borrow().loss.clone().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn lost(&self) -> impl Future<Output = Lost> + Send + 'static {
+        let term = self.clone();
+        async move {
+            let mut news = term.0.subscribe();
+            loop {
+                let left = term.left();
+                let is_over = {
+                    let known = news.borrow_and_update();
+                    if let Some(loss) = &known.loss {
+                        return loss.clone();
+                    }
+                    known.is_over
+                };
+                // A timer stops while the machine sleeps, but servers do not: the clock is read every second.
+                let wait = if is_over { Duration::MAX } else { left.min(Duration::from_secs(1)) };
+                let _ = tokio::time::timeout(wait, news.changed()).await;
+            }
+        }
+    }
+}
+
+impl Standing {
+    fn new(until: Duration, unrenewed: Lost) -> Self {
+        Self { until, unrenewed, trouble: None, loss: None, is_over: false }
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    fn left(&self, now: Duration) -> Duration {
+        if self.loss.is_some() { Duration::ZERO } else { self.until.saturating_sub(now) }
+    }
+
+    /// Reads the clock; returns whether that changed anything.
+    fn tick(&mut self, now: Duration) -> bool {
+        if self.is_over || self.loss.is_some() || now < self.until {
+            return false;
+        }
+        self.loss = self.trouble.take().or_else(|| Some(self.unrenewed.clone()));
+        true
+    }
+
+    /// A renewal is confirmed. A confirmation that comes too late does not restore a lost lock.
+    pub(crate) fn renewed(&mut self, until: Duration, now: Duration) {
+        self.tick(now);
+        self.trouble = None;
+        self.until = until;
+        self.tick(now);
+    }
+
+    /// A renewal attempt has failed, and may be repeated.
+    pub(crate) fn failed(&mut self, trouble: Lost) {
+        self.trouble = Some(trouble);
+    }
+
+    /// It is not held, by the answers of the servers.
+    pub(crate) fn lose(&mut self, loss: Lost) {
+        self.loss.get_or_insert(loss);
     }
 }
 
@@ -140,6 +247,18 @@ pub(crate) fn watched<L: Leader>(mut leader: L) -> watch::Receiver<Option<L::Hol
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::{LeaseId, end};
+
+    const TERM: Duration = Duration::from_secs(30);
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn acquired() -> Standing {
+        let reason = "suspended".to_owned();
+        Standing::new(end(at(100), TERM), Lost::NotRenewed { id: LeaseId::Number(7), reason })
+    }
 
     /// A task of its own needs a future that is `Send`, whatever the guard.
     #[test]
@@ -149,5 +268,47 @@ mod tests {
             is_send(&guard.run(async {}));
         }
         let _ = spawned::<crate::advisory::Guard>;
+    }
+
+    #[test]
+    fn it_ends_before_the_term_does_counted_from_before_it_was_sent() {
+        let mut standing = acquired();
+        assert_eq!(standing.left(at(100)), at(27));
+        assert!(!standing.tick(at(126)) && standing.loss.as_ref().is_none());
+        assert!(standing.tick(at(127)), "three seconds before the server lets another owner in");
+        assert!(!standing.tick(at(128)), "once is enough");
+        assert!(matches!(standing.loss.as_ref(), Some(Lost::NotRenewed { id: LeaseId::Number(7), .. })));
+        assert_eq!(standing.left(at(101)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_renewal_counts_from_when_it_was_sent() {
+        let mut standing = acquired();
+        standing.renewed(end(at(110), TERM), at(126));
+        assert_eq!(standing.left(at(126)), at(11));
+    }
+
+    #[test]
+    fn an_answer_from_before_the_machine_slept_does_not_count() {
+        let mut standing = acquired();
+        standing.renewed(end(at(110), TERM), at(500));
+        assert!(standing.loss.as_ref().is_some());
+        let mut standing = acquired();
+        standing.tick(at(127));
+        standing.renewed(end(at(120), TERM), at(128));
+        assert!(standing.loss.as_ref().is_some(), "a loss that was reported is final");
+    }
+
+    #[test]
+    fn the_last_trouble_is_the_reason_and_the_servers_word_stays() {
+        let mut standing = acquired();
+        standing.failed(Lost::NotRenewed { id: LeaseId::Number(7), reason: "no connection".to_owned() });
+        standing.tick(at(200));
+        let text = standing.loss.as_ref().unwrap().to_string();
+        assert_eq!(text, "lease 7 may be lost: no renewal was confirmed in time (no connection)");
+        let mut standing = acquired();
+        standing.lose(Lost::Lease { id: LeaseId::Number(7) });
+        standing.tick(at(200));
+        assert_eq!(standing.loss.as_ref(), Some(&Lost::Lease { id: LeaseId::Number(7) }));
     }
 }

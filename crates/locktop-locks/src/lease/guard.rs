@@ -6,10 +6,9 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::keeper::Standing;
 use super::link::{Kept, Link, first};
-use super::{LeaseId, NAME, Request, SHORTEST, keeper, queue};
-use crate::held::{self, Leader};
+use super::{LeaseId, NAME, Request, SHORTEST, end, queue};
+use crate::held::{self, Leader, Standing, Term};
 use crate::{Error, Held, Lost};
 use locktop_base::clock;
 use pg_connect::conninfo::ConnInfo;
@@ -29,7 +28,7 @@ pub struct Lease {
     term: Duration,
     /// The name of the schema, in double quotes.
     schema: String,
-    standing: watch::Sender<Standing>,
+    held: Term,
     /// Stops the task when dropped.
     stop: oneshot::Sender<()>,
     task: JoinHandle<Link>,
@@ -62,12 +61,13 @@ impl Lease {
     }
 
     fn new(link: Link, request: &Request, token: i64, sent: Duration) -> Self {
-        let standing = watch::Sender::new(Standing::new(request.id.clone(), sent, request.term));
+        let (id, term, schema) = (request.id.clone(), request.term, request.schema.quoted());
+        let reason = "this process or its machine was suspended, or its runtime was blocked";
+        let held = Term::new(end(sent, term), not_renewed(&id, reason.to_owned()));
         let (stop, stopped) = oneshot::channel();
         let row = link.row;
-        let task = tokio::spawn(keeper::keep(link, token, standing.clone(), stopped));
-        let (id, term, schema) = (request.id.clone(), request.term, request.schema.quoted());
-        Self { id, row, token, term, schema, standing, stop, task }
+        let task = tokio::spawn(keep(link, token, held.clone(), stopped));
+        Self { id, row, token, term, schema, held, stop, task }
     }
 
     /// Larger than the token of any earlier owner. For systems outside this database that can compare numbers.
@@ -79,9 +79,7 @@ impl Lease {
     /// Reads the clock and returns for how long the lease is certainly still held; zero if it is, or may be, lost.
     #[must_use]
     pub fn time_left(&self) -> Duration {
-        let now = clock::since_boot();
-        self.standing.send_if_modified(|standing| standing.tick(now));
-        self.standing.borrow().left(now)
+        self.held.left()
     }
 
     /// Makes a transaction fail unless the lease is still held, and blocks every other owner until it ends: the first
@@ -201,28 +199,76 @@ impl Leases {
 
 impl Held for Lease {
     fn check(&self) -> Result<(), Lost> {
-        let _ = self.time_left();
-        self.standing.borrow().loss().cloned().map_or(Ok(()), Err)
+        self.held.check()
     }
 
     fn lost(&self) -> impl Future<Output = Lost> + Send + 'static {
-        let standing = self.standing.clone();
-        async move {
-            let mut news = standing.subscribe();
-            loop {
-                let now = clock::since_boot();
-                standing.send_if_modified(|standing| standing.tick(now));
-                let left = {
-                    let known = news.borrow_and_update();
-                    if let Some(loss) = known.loss() {
-                        return loss.clone();
-                    }
-                    if known.is_over() { Duration::MAX } else { known.left(now) }
-                };
-                let _ = tokio::time::timeout(left, news.changed()).await;
-            }
-        }
+        self.held.lost()
     }
+}
+
+/// Leaves the queue, and renews until the lease is lost or the other end of `stop` is dropped.
+async fn keep(mut link: Link, token: i64, held: Term, stop: oneshot::Receiver<()>) -> Link {
+    tokio::select! {
+        biased;
+        _ = stop => held.change(Standing::end),
+        () = renew_for_ever(&mut link, token, &held) => {}
+    }
+    link
+}
+
+async fn renew_for_ever(link: &mut Link, token: i64, held: &Term) {
+    let start = clock::monotonic();
+    link.leave().await;
+    let mut pause = (link.term / 3).saturating_sub(start.elapsed());
+    loop {
+        tokio::time::sleep(pause).await;
+        if held.check().is_err() {
+            return;
+        }
+        let left = held.left();
+        if left < shortest(link.term) {
+            // Too late for an answer: the result of the last attempt is the better reason.
+            pause = left;
+            continue;
+        }
+        pause = match renew(link, token, held).await {
+            Ok(()) => link.term / 3,
+            Err(error) => {
+                held.change(|held| held.failed(not_renewed(&link.lease, error.to_string())));
+                link.term / 30
+            }
+        };
+    }
+}
+
+/// The minimum time for an attempt.
+fn shortest(term: Duration) -> Duration {
+    term / 20
+}
+
+/// One attempt, for half of the time that is left: a new connection may get through if this one does not.
+async fn renew(link: &mut Link, token: i64, held: &Term) -> Result<(), Error> {
+    let sent = clock::since_boot();
+    let left = held.left();
+    let limit = (left / 2).max(shortest(link.term)).min(left);
+    let Ok(answer) = tokio::time::timeout(limit, link.renew(token)).await else {
+        link.close();
+        // Without a fraction of a millisecond.
+        let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        return Err(Error::silent("lease_renew", Duration::from_millis(limit)));
+    };
+    let id = link.lease.clone();
+    match answer? {
+        Some(true) => held.change(|held| held.renewed(end(sent, link.term), clock::since_boot())),
+        Some(false) => held.change(|held| held.lose(Lost::Lease { id })),
+        None => return Err(Error::Locked { id, what: "lease_renew" }),
+    }
+    Ok(())
+}
+
+fn not_renewed(id: &LeaseId, reason: String) -> Lost {
+    Lost::NotRenewed { id: id.clone(), reason }
 }
 
 /// The holder of a lease.

@@ -71,7 +71,6 @@
 //! on the view; for statements as published, `USAGE` on the sequence `distlock_token_seq` as well.
 
 mod guard;
-mod keeper;
 mod link;
 mod queue;
 
@@ -143,6 +142,11 @@ impl Request {
         let (owner, schema) = (owner.to_owned(), SchemaName::default());
         Self { id: id.into(), owner, term, schema, retry: Duration::from_secs(1) }
     }
+}
+
+/// Until when a lease counts as held that was requested at `sent`.
+pub(crate) fn end(sent: Duration, term: Duration) -> Duration {
+    sent.saturating_add(term.saturating_sub(term / 10))
 }
 
 /// A row as it was displayed. Times are as the server printed them with `DateStyle` ISO.

@@ -10,7 +10,7 @@ use redis::{ConnectionAddr, ConnectionInfo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::error::TlsTrouble;
+use super::TlsTrouble;
 use super::tls::TlsFiles;
 use super::url::RedisUrl;
 

@@ -20,7 +20,7 @@ use rustls::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::error::{RedisUrlError, TlsTrouble};
+use super::{RedisUrlError, TlsTrouble};
 
 /// The URL parameters that name files, with the names of redis-py.
 const AUTHORITIES: &str = "ssl_ca_certs";
@@ -50,7 +50,7 @@ impl TlsFiles {
                 CERTIFICATE => &mut certificate,
                 KEY => &mut key,
                 other if other.starts_with("ssl") || other.starts_with("tls") => {
-                    return Err(RedisUrlError::Parameter(locktop_base::text::one_line(other).into_owned()));
+                    return Err(RedisUrlError::Parameter(one_line(other).into_owned()));
                 }
                 _ => continue,
             };
@@ -178,13 +178,13 @@ pub(super) fn trouble(error: &RedisError) -> Option<TlsTrouble> {
         rustls::Error::InvalidCertificate(wrong) => match wrong {
             CertificateError::NotValidForNameContext { presented, .. } => {
                 let names = if presented.is_empty() { "no name".to_owned() } else { presented.join(", ") };
-                TlsTrouble::OtherName(locktop_base::text::one_line(&names).into_owned())
+                TlsTrouble::OtherName(one_line(&names).into_owned())
             }
             CertificateError::NotValidForName => TlsTrouble::OtherName("others".to_owned()),
             CertificateError::UnknownIssuer => {
                 TlsTrouble::Untrusted("no trusted authority has signed it".to_owned())
             }
-            other => TlsTrouble::Untrusted(locktop_base::text::one_line(&other.to_string()).into_owned()),
+            other => TlsTrouble::Untrusted(one_line(&other.to_string()).into_owned()),
         },
         rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsTrouble::NoTls,
         rustls::Error::AlertReceived(
@@ -194,7 +194,7 @@ pub(super) fn trouble(error: &RedisError) -> Option<TlsTrouble> {
             | AlertDescription::BadCertificate
             | AlertDescription::CertificateUnknown,
         ) => TlsTrouble::WhoAreYou,
-        other => TlsTrouble::Other(locktop_base::text::one_line(&other.to_string()).into_owned()),
+        other => TlsTrouble::Other(one_line(&other.to_string()).into_owned()),
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use redis::{ConnectionAddr, ConnectionInfo};
 
-use super::error::RedisUrlError;
+use super::RedisUrlError;
 use super::tls::TlsFiles;
 
 /// The address of a server. It is printed without its password.

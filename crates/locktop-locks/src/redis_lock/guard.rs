@@ -1,13 +1,13 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::claim::{Armed, Claim, Votes, count};
-use super::options::validity;
-use super::quorum;
+use super::member::{Member, Vote};
+use super::{quorum, validity};
+use crate::held::{Standing, Term};
 use crate::{Held, Lost};
 use locktop_base::clock;
 
@@ -35,7 +35,6 @@ impl Released {
 pub struct Guard {
     // The order matters: no renewal begins once the value is being released.
     watchdog: Watchdog,
-    state: watch::Receiver<State>,
     armed: Armed,
 }
 
@@ -43,22 +42,21 @@ pub struct Guard {
 #[derive(Debug)]
 struct Watchdog {
     task: JoinHandle<()>,
-    /// The lock is no longer wanted, so its end is no loss.
-    is_over: Arc<AtomicBool>,
+    held: Term,
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Release);
+        self.held.change(Standing::end);
         self.task.abort();
     }
 }
 
 impl Guard {
     pub(super) fn begin(armed: Armed, term: Duration, started: Duration, valid_until: Duration) -> Self {
-        let (sender, state) = watch::channel(State { valid_until, lost: None });
-        let renewing = renew(Arc::clone(&armed.claim), term, started, sender);
-        Self { watchdog: Watchdog { task: tokio::spawn(renewing), is_over: Arc::default() }, state, armed }
+        let held = Term::new(valid_until, Lost::Silent);
+        let task = tokio::spawn(renew(Arc::clone(&armed.claim), term, started, held.clone()));
+        Self { watchdog: Watchdog { task, held }, armed }
     }
 
     /// The value that is set under the key.
@@ -70,15 +68,13 @@ impl Guard {
     /// Until when the lock is certainly held, by [`clock::since_boot`]; each renewal extends it.
     #[must_use]
     pub fn valid_until(&self) -> Duration {
-        self.state.borrow().valid_until
+        self.watchdog.held.until()
     }
 
     /// How much longer the lock is certainly held if no renewal succeeds; zero if it is lost.
     #[must_use]
     pub fn time_left(&self) -> Duration {
-        let state = self.state.borrow();
-        let left = state.valid_until.saturating_sub(clock::since_boot());
-        if state.lost.is_none() { left } else { Duration::ZERO }
+        self.watchdog.held.left()
     }
 
     /// Whether the lock is certainly held at this moment. Reads the clock, so it is correct even if this process, or the
@@ -90,7 +86,7 @@ impl Guard {
 
     /// Releases the lock, and returns the servers' answers.
     pub async fn release(self) -> Released {
-        let Self { watchdog, armed, state: _ } = self;
+        let Self { watchdog, armed } = self;
         drop(watchdog);
         let votes = armed.release(true).await;
         Released { freed: votes.yes, gone: votes.no, unknown: count(votes.unknown.len()) }
@@ -104,28 +100,12 @@ impl Guard {
 
 impl Held for Guard {
     fn check(&self) -> Result<(), Lost> {
-        if self.is_held() { Ok(()) } else { Err(self.state.borrow().lost.clone().unwrap_or(Lost::Silent)) }
+        self.watchdog.held.check()
     }
 
     fn lost(&self) -> impl Future<Output = Lost> + Send + 'static {
-        let (mut state, is_over) = (self.state.clone(), Arc::clone(&self.watchdog.is_over));
-        async move {
-            let found =
-                state.wait_for(|state| state.lost.is_some()).await.ok().and_then(|state| state.lost.clone());
-            if found.is_none() && is_over.load(Ordering::Acquire) {
-                return std::future::pending().await;
-            }
-            found.unwrap_or(Lost::Silent)
-        }
+        self.watchdog.held.lost()
     }
-}
-
-#[derive(Debug, Clone)]
-struct State {
-    /// Until when the last confirmed term is valid, by [`clock::since_boot`].
-    valid_until: Duration,
-    /// Set once, and never reset.
-    lost: Option<Lost>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -139,42 +119,32 @@ enum Outcome {
 }
 
 /// Renews at a third of the term, and earlier after a failed renewal, until the lock is lost.
-async fn renew(claim: Arc<Claim>, term: Duration, taken: Duration, state: watch::Sender<State>) {
-    let mut valid_until = state.borrow().valid_until;
+async fn renew(claim: Arc<Claim>, term: Duration, taken: Duration, held: Term) {
     let mut next = taken + term / 3;
-    let lost = loop {
-        let ended = sleep_until(valid_until);
-        tokio::pin!(ended);
+    loop {
         tokio::select! {
             biased;
-            () = &mut ended => break Lost::Silent,
+            _ = held.lost() => return,
             () = sleep_until(next) => {}
         }
         let started = clock::since_boot();
-        // After a pause of this process both times may be over.
-        if started >= valid_until {
-            break Lost::Silent;
-        }
         let votes = tokio::select! {
-            // An answer after the end of the term is too late, even if both arrive at once.
+            // After a pause of this process both times may be over; and an answer after the end of the term is too late, even if
+            // both arrive at once.
             biased;
-            () = &mut ended => break Lost::Silent,
+            _ = held.lost() => return,
             votes = claim.ask(|member, claim| member.renew(&claim.key, &claim.value, term)) => votes,
         };
-        if clock::since_boot() >= valid_until {
-            break Lost::Silent;
-        }
-        match outcome(&votes, count(claim.members.len()), term, started, clock::since_boot()) {
+        let now = clock::since_boot();
+        match outcome(&votes, count(claim.members.len()), term, started, now) {
             Outcome::Renewed(until) => {
-                valid_until = until;
                 next = started + term / 3;
-                state.send_modify(|state| state.valid_until = until);
+                held.change(|held| held.renewed(until, now));
             }
-            Outcome::Unclear => next = clock::since_boot() + term / 20,
-            Outcome::Gone(lost) => break lost,
+            Outcome::Unclear => next = now + term / 20,
+            Outcome::Gone(lost) => held.change(|held| held.lose(lost)),
         }
-    };
-    state.send_modify(|state| state.lost = Some(lost));
+    }
 }
 
 /// Sleeps until that time since boot. A timer stops while the machine sleeps, but other servers do not: the clock is read
@@ -199,6 +169,95 @@ fn outcome(votes: &Votes, servers: u32, term: Duration, started: Duration, now: 
         return Outcome::Gone(Lost::Gone { gone: votes.no, servers });
     }
     Outcome::Unclear
+}
+
+/// The servers' answers to one request.
+#[derive(Debug, Default)]
+pub(super) struct Votes {
+    pub(super) yes: u32,
+    pub(super) no: u32,
+    /// The reasons for each server without an answer.
+    pub(super) unknown: Vec<String>,
+}
+
+pub(super) fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// A value that is, or may be, set under a key.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) members: Arc<[Member]>,
+    pub(super) key: String,
+    pub(super) value: String,
+}
+
+impl Claim {
+    /// Asks all servers at the same time.
+    pub(super) async fn ask<'a, F: Future<Output = Vote>>(
+        &'a self,
+        question: impl Fn(&'a Member, &'a Claim) -> F,
+    ) -> Votes {
+        let answers = join_all(self.members.iter().map(|member| question(member, self))).await;
+        let mut votes = Votes::default();
+        for answer in answers {
+            match answer {
+                Vote::Yes => votes.yes += 1,
+                Vote::No => votes.no += 1,
+                Vote::Unknown(why) => votes.unknown.push(why),
+            }
+        }
+        votes
+    }
+
+    /// A release of less than the lock is not published.
+    async fn release(&self, publish: bool) -> Votes {
+        let channel = if publish { channel(&self.key) } else { String::new() };
+        let channel = channel.as_str();
+        self.ask(|member, claim| member.release(&claim.key, &claim.value, channel)).await
+    }
+}
+
+/// Releases the value in the background when dropped.
+#[derive(Debug)]
+pub(super) struct Armed {
+    pub(super) claim: Arc<Claim>,
+    armed: bool,
+}
+
+impl Armed {
+    pub(super) fn new(claim: Claim) -> Self {
+        Self { claim: Arc::new(claim), armed: true }
+    }
+
+    /// Releases the value on all servers. If this future is dropped, that continues in the background.
+    pub(super) async fn release(mut self, publish: bool) -> Votes {
+        let votes = self.claim.release(publish).await;
+        self.armed = false;
+        votes
+    }
+
+    /// Leaves the value in place, to the end of its term.
+    pub(super) fn disarm(&mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        // Without a runtime the value expires with its term.
+        if self.armed
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let claim = Arc::clone(&self.claim);
+            runtime.spawn(async move { claim.release(true).await });
+        }
+    }
+}
+
+/// Where a release of the key is published.
+pub(super) fn channel(key: &str) -> String {
+    format!("locktop_free:{key}")
 }
 
 #[cfg(test)]

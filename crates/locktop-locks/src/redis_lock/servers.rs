@@ -1,12 +1,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::{Armed, Claim, Votes, count, random_delay, random_value};
-use super::guard::Guard;
-use super::line::Waiter;
-use super::member::Member;
-use super::options::{LockOptions, SHORTEST_TERM, validity};
-use super::quorum;
+use futures_util::future::{FutureExt as _, join_all};
+use futures_util::stream::{SelectAll, StreamExt as _};
+use redis::aio::PubSubStream;
+use tokio::runtime::Handle;
+
+use super::guard::{Armed, Claim, Guard, Votes, channel, count};
+use super::member::{Member, Vote};
+use super::{LockOptions, SHORTEST_TERM, quorum, validity};
 use crate::redis::RedisUrl;
 use crate::{Error, Held as _};
 use locktop_base::clock;
@@ -144,6 +146,100 @@ impl RedisLocks {
     }
 }
 
+// Waiting for a key: in the order of arrival, and until it is released.
+
+/// A place in the line of a key, which is left when this is dropped. The line is on the first server, and only decides
+/// which client asks for the lock: a line that is lost costs the order, and nothing else.
+struct Waiter {
+    members: Arc<[Member]>,
+    key: String,
+    /// `None` without a line: the server does not answer, or refuses it.
+    ticket: Option<String>,
+    /// How long the ticket counts without being renewed.
+    lasts: Duration,
+    /// `None` before the first refusal.
+    news: Option<SelectAll<PubSubStream>>,
+}
+
+impl Waiter {
+    fn new(members: &Arc<[Member]>, key: &str, ticket: Option<String>, lasts: Duration) -> Self {
+        Self { members: Arc::clone(members), key: key.to_owned(), ticket, lasts, news: None }
+    }
+
+    /// Whether it may ask for the lock.
+    async fn is_first(&mut self) -> bool {
+        let (Some(ticket), Some(server)) = (&self.ticket, self.members.first()) else { return true };
+        match server.turn(&self.key, ticket, self.lasts).await {
+            Vote::Yes => true,
+            Vote::No => false,
+            Vote::Unknown(_) => {
+                self.ticket = None;
+                true
+            }
+        }
+    }
+
+    /// Waits for a release on any server, for at most `limit`. The first time it only subscribes: a release may have been
+    /// before.
+    async fn wait(&mut self, limit: Duration) {
+        let Some(news) = &mut self.news else {
+            let channel = channel(&self.key);
+            let listening = join_all(self.members.iter().map(|member| member.listen(&channel)));
+            if let Ok(heard) = tokio::time::timeout(limit, listening).await {
+                self.news = Some(heard.into_iter().flatten().collect());
+            }
+            return;
+        };
+        let heard = async {
+            if news.next().await.is_none() {
+                // No server is heard.
+                std::future::pending::<()>().await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, heard).await;
+        // The other servers' messages about the same release.
+        while let Some(Some(_)) = news.next().now_or_never() {}
+    }
+
+    /// Leaves the line before the lock is used: the next one is then the first when it hears of the release.
+    async fn leave(mut self) {
+        if let (Some(ticket), Some(server)) = (&self.ticket, self.members.first()) {
+            server.leave(&self.key, ticket).await;
+            self.ticket = None;
+        }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if let (Some(ticket), Ok(runtime)) = (self.ticket.take(), Handle::try_current()) {
+            let (members, key) = (Arc::clone(&self.members), std::mem::take(&mut self.key));
+            runtime.spawn(async move {
+                if let Some(server) = members.first() {
+                    server.leave(&key, &ticket).await;
+                }
+            });
+        }
+    }
+}
+
+/// `name:` and 128 random bits, or only the bits if there is no name.
+///
+/// # Errors
+/// If the system has no random bytes.
+fn random_value(name: &str) -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    let bits = u128::from_be_bytes(bytes);
+    Ok(if name.is_empty() { format!("{bits:032x}") } else { format!("{name}:{bits:032x}") })
+}
+
+/// A random time between zero and `longest`; half of it if there are no random bytes.
+fn random_delay(longest: Duration) -> Duration {
+    let share = getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
+    longest.mul_f64(share)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +259,22 @@ mod tests {
         assert_eq!(quorum(&["redis://a"]), 1);
         assert_eq!(quorum(&["redis://a", "redis://b"]), 2);
         assert_eq!(quorum(&["redis://a", "redis://b", "redis://c", "redis://d", "redis://e"]), 3);
+    }
+
+    #[test]
+    fn values_differ_and_say_whose_they_are() {
+        let (one, other) = (random_value("worker-1").unwrap(), random_value("worker-1").unwrap());
+        assert_ne!(one, other);
+        assert!(one.starts_with("worker-1:"));
+        assert_eq!(one.len(), "worker-1:".len() + 32);
+        assert_eq!(random_value("").unwrap().len(), 32);
+    }
+
+    #[test]
+    fn delays_are_within_their_bounds() {
+        let longest = Duration::from_millis(200);
+        let delays: Vec<_> = (0..100).map(|_| random_delay(longest)).collect();
+        assert!(delays.iter().all(|delay| *delay <= longest));
+        assert!(delays.iter().any(|delay| *delay != delays[0]));
     }
 }

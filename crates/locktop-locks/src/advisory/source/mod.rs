@@ -2,8 +2,6 @@
 
 #[cfg(feature = "bb8")]
 mod bb8;
-#[cfg(feature = "deadpool")]
-mod deadpool;
 #[cfg(feature = "sqlx")]
 mod sqlx;
 
@@ -175,5 +173,37 @@ impl Drop for Direct {
             // for the answers to all other requests on this connection.
             spawn(connection.close(GOODBYE));
         }
+    }
+}
+
+/// Connections of a pool of `deadpool-postgres`.
+#[cfg(feature = "deadpool")]
+impl Source for deadpool_postgres::Pool {
+    type Conn = deadpool_postgres::Object;
+
+    async fn get(&self) -> Result<Self::Conn, Error> {
+        Self::get(self).await.map_err(|error| Error::pool(&error))
+    }
+}
+
+#[cfg(feature = "deadpool")]
+impl Conn for deadpool_postgres::Object {
+    async fn ask(&mut self, sql: &str) -> Result<Option<String>, Refusal> {
+        ask(self, sql).await
+    }
+
+    async fn ended(&mut self) -> String {
+        closed(self).await
+    }
+
+    /// The TLS settings of the pool are not known here, so the cancel request is sent without TLS. A server that rejects it detects
+    /// the closed connection by `client_connection_check_interval`.
+    fn discard(self) {
+        let token = self.cancel_token();
+        // The task of the connection ends with this.
+        drop(Self::take(self));
+        spawn(async move {
+            let _ = tokio::time::timeout(CANCEL, token.cancel_query(tokio_postgres::NoTls)).await;
+        });
     }
 }
