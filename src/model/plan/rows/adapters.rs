@@ -205,7 +205,7 @@ fn lease_values(lease: &AdapterLease) -> Values {
 
 pub(super) fn changed(index: &PlanIndex<'_>, target: &AdapterTarget) -> Option<Change> {
     let it = &target.installation;
-    let is_it = |one: &Installation| one.oid == it.oid && one.prefix == it.prefix;
+    let is_it = |one: &Installation| one.oid == target.oid && one.prefix == it.prefix;
     let rows = index.snapshot.adapters.iter().find(|rows| is_it(&rows.installation))?;
     let change = |now: Values| (now != target.values).then_some(Change::OtherRow);
     match target.kind {
