@@ -12,6 +12,7 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod spare;
+mod throttle;
 
 use std::time::Instant;
 

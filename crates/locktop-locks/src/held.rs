@@ -64,7 +64,7 @@ pub(crate) struct Standing {
     until: Duration,
     /// The loss when that time comes.
     unrenewed: Lost,
-    /// The same after a renewal attempt failed.
+    /// The loss instead of that if the last renewal attempt failed.
     trouble: Option<Lost>,
     loss: Option<Lost>,
     /// It is released, or its guard is dropped: its end is no loss.

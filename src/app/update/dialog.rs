@@ -123,7 +123,7 @@ impl App {
         self.refresh_dialog()
     }
 
-    /// What the rows are that the filter shows. `None` without a filter.
+    /// The sessions or executions of the rows that the filter shows; `None` without a filter.
     fn shown_by<T: Eq + Hash>(
         &mut self,
         pane: Pane,

@@ -66,7 +66,7 @@ impl Failure {
     }
 }
 
-/// Errors whose text is all that is reported; that of the last ones in one line.
+/// Errors that are reported by their text alone; those after the semicolon in one line.
 macro_rules! failures {
     ($($error:ty)+; $($long:ty)+) => {
         $(impl From<$error> for Failure {

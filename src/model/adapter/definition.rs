@@ -296,7 +296,7 @@ pub struct Action {
     pub holds_key: bool,
     pub writes: Vec<Text>,
     pub sql: Template,
-    /// What its system does with the job or lease afterwards.
+    /// How its system handles the job or lease afterwards.
     pub then: Text,
     /// The effect if the worker was only silent and finishes late.
     pub late: Option<Text>,

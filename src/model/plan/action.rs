@@ -291,7 +291,7 @@ pub struct ActionCommand {
     pub wait: f64,
 }
 
-/// What the executor is asked to do.
+/// A request to the executor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     Act(Arc<ActionCommand>),
@@ -345,7 +345,7 @@ pub struct TargetResult {
     pub name: String,
     pub subject: Subject,
     pub outcome: Outcome,
-    /// What was done or observed, or why not, with the missing grant, in one sanitized line.
+    /// The result, or the reason for none with the missing grant, in one sanitized line.
     pub detail: String,
 }
 

@@ -259,7 +259,7 @@ impl AdapterTarget {
         self.installation.adapter.action(self.kind, self.number)
     }
 
-    /// What the other system does with the job or lease afterwards.
+    /// How its system handles the job or lease afterwards.
     pub fn then(&self) -> &str {
         self.action().map_or("", |action| &action.then)
     }
@@ -286,7 +286,7 @@ impl ExecutionTarget {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        // What the server compares, too.
+        // The server compares the same values.
         let identity = |row: &Planned| {
             let seen = &row.seen;
             let worker = (seen.worker_id.clone(), seen.started_at, seen.backend_pid, seen.backend_start);

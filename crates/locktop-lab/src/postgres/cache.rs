@@ -50,8 +50,8 @@ impl Cache {
         }))
     }
 
-    /// The directory `kind/name`. The first time `make` makes it, in a new directory next to it, and returns the part of that
-    /// to be moved there, so that it is either complete or absent.
+    /// The directory `kind/name`. If it does not exist, `make` gets a new directory next to it, and returns what to move into
+    /// its place: so it is either complete or absent.
     pub(super) fn once(
         &self,
         kind: &str,

@@ -129,8 +129,7 @@ async fn renew(claim: Arc<Claim>, term: Duration, taken: Duration, held: Term) {
         }
         let started = clock::since_boot();
         let votes = tokio::select! {
-            // After a pause of this process both times may be over; and an answer after the end of the term is too late, even if
-            // both arrive at once.
+            // After a pause of this process both may be ready, and an answer after the end of the term is too late.
             biased;
             _ = held.lost() => return,
             votes = claim.ask(|member, claim| member.renew(&claim.key, &claim.value, term)) => votes,

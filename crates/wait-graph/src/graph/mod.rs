@@ -226,7 +226,7 @@ pub struct WaitGraph {
     index: Index,
     net: Net,
     lists: Lists,
-    /// [`WaitGraph::blocks`] of each group, once it was asked: a screen asks for the same groups with each frame.
+    /// The result of [`WaitGraph::blocks`] for each group that was asked for: a screen asks for the same groups in every frame.
     blocks: Vec<OnceLock<u32>>,
 }
 

@@ -126,7 +126,7 @@ fn planned(
     Ok(row)
 }
 
-/// What is shown of a session, by current data.
+/// Describes a session in the question, by current data.
 fn describe(
     index: &PlanIndex<'_>,
     verb: Verb,
