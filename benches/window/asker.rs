@@ -143,7 +143,7 @@ impl Asker {
             number: 1,
             verb: self.verb,
             targets: vec![target],
-            wait: 0.0,
+            wait: Duration::ZERO,
         };
         assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
         loop {

@@ -4,15 +4,14 @@
 use std::time::Duration;
 
 use locktop_locks::quorum;
-use tokio_postgres::Client;
 
 use super::message::{Access, number, send, shown};
 use super::table::refused;
+use super::{Acting, Told};
 use crate::model::adapter::ActionKind;
 use crate::model::plan::{AdapterTarget, Outcome};
 use crate::model::redis_lease::RedisLease;
 use crate::pg::adapters::{act_message, find_statement};
-use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisUrl, Unlock, force_unlock};
 
 pub(super) fn short(target: &AdapterTarget) -> String {
@@ -32,46 +31,45 @@ pub(super) fn short(target: &AdapterTarget) -> String {
     }
 }
 
-/// Returns a job of another system to that system, or ends a lease of another system. The statement comes from the adapter:
-/// it compares the target with what was seen, and makes the checks that the other system itself would make.
-pub(super) async fn settle(
-    client: &Client,
-    target: &AdapterTarget,
-    owners: &TrustedOwners,
-) -> (Outcome, String) {
-    let find = find_statement(owners, &target.installation.adapter);
-    let found = match send(client, Access::ReadOnly, &find).await {
-        Ok(rows) => rows,
-        Err(error) => return (Outcome::Refused, format!("nothing was sent: {error}")),
-    };
-    let sql = match act_message(owners, target, &found) {
-        Ok(sql) => sql,
-        Err(why) => return (Outcome::Refused, why.to_string()),
-    };
-    match send(client, Access::ReadWrite, &sql).await {
-        Ok(rows) => match (rows.len(), target.kind) {
-            (0, ActionKind::Recover) => {
-                let words = "it is another execution now, its worker works again, or its row is locked";
-                (Outcome::Changed, words.to_owned())
-            }
-            (0, ActionKind::Unlock) => {
-                (Outcome::Changed, "it has another owner now, or has ended".to_owned())
-            }
-            (1, _) => (Outcome::Done, target.then().to_owned()),
-            (many, _) => {
-                let all = format!("{many} rows had this id, and all of them were changed");
-                (Outcome::Done, format!("{all}: {}", target.then()))
-            }
-        },
-        Err(error) => {
-            let needs = || {
-                format!(
-                    "the role needs: GRANT SELECT, INSERT, UPDATE, DELETE ON {}, \
+impl Acting<'_> {
+    /// Returns a job of another system to that system, or ends a lease of another system. The statement comes from the adapter:
+    /// it compares the target with what was seen, and makes the checks that the other system itself would make.
+    pub(super) async fn settle(self, target: &AdapterTarget) -> Told {
+        let Self { client, owners, .. } = self;
+        let find = find_statement(owners, &target.installation.adapter);
+        let found = match send(client, Access::ReadOnly, &find).await {
+            Ok(rows) => rows,
+            Err(error) => return (Outcome::Refused, format!("nothing was sent: {error}")),
+        };
+        let sql = match act_message(owners, target, &found) {
+            Ok(sql) => sql,
+            Err(why) => return (Outcome::Refused, why.to_string()),
+        };
+        match send(client, Access::ReadWrite, &sql).await {
+            Ok(rows) => match (rows.len(), target.kind) {
+                (0, ActionKind::Recover) => {
+                    let words = "it is another execution now, its worker works again, or its row is locked";
+                    (Outcome::Changed, words.to_owned())
+                }
+                (0, ActionKind::Unlock) => {
+                    (Outcome::Changed, "it has another owner now, or has ended".to_owned())
+                }
+                (1, _) => (Outcome::Done, target.then().to_owned()),
+                (many, _) => {
+                    let all = format!("{many} rows had this id, and all of them were changed");
+                    (Outcome::Done, format!("{all}: {}", target.then()))
+                }
+            },
+            Err(error) => {
+                let needs = || {
+                    format!(
+                        "the role needs: GRANT SELECT, INSERT, UPDATE, DELETE ON {}, \
                      and USAGE on the sequences of tables to which rows are added",
-                    target.tables()
-                )
-            };
-            refused(&error, "its table or its row", needs)
+                        target.tables()
+                    )
+                };
+                refused(&error, "its table or its row", needs)
+            }
         }
     }
 }
@@ -85,7 +83,7 @@ pub(super) fn redis_short(lease: &RedisLease) -> String {
 }
 
 /// `servers` are all servers of the configuration; only those of the lock's own set are used.
-pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Outcome, String) {
+pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> Told {
     // A server is named by its number in the set that the row was read from.
     let Some(servers) = servers.get(lease.members()) else {
         return (Outcome::Refused, "it was read from servers other than those of the config".to_owned());
@@ -94,7 +92,7 @@ pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Outcome
 }
 
 /// A lock is held on a majority of servers. It has ended when too few servers are left for a majority.
-fn sum_up(results: &[Unlock]) -> (Outcome, String) {
+fn sum_up(results: &[Unlock]) -> Told {
     let count = |is: fn(&Unlock) -> bool| results.iter().filter(|result| is(result)).count();
     let (freed, gone) = (count(|one| matches!(one, Unlock::Freed)), count(|one| matches!(one, Unlock::Gone)));
     let changed = count(|one| matches!(one, Unlock::Changed));

@@ -17,17 +17,16 @@ mod table;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use locktop_tasks::{actor, message, recovery};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use self::session::{Asking, Pending};
+use self::session::Pending;
 use crate::model::plan::{
-    ActionCommand, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Report, Request, Target,
-    TargetKind, TargetResult, Verb,
+    ActionCommand, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Report, Request, SessionTarget,
+    Signal, Target, TargetKind, TargetResult, Verb,
 };
 pub use crate::model::plan::{ExecutorReply, Order};
 use crate::model::view::TargetId;
@@ -92,6 +91,20 @@ pub trait Record: Send + Sync + 'static {
     }
 }
 
+/// The result of a request, in words.
+type Told = (Outcome, String);
+
+/// The connection that acts, and for whom.
+#[derive(Clone, Copy)]
+struct Acting<'a> {
+    client: &'a Client,
+    order: &'a recovery::Order,
+    /// Owners of tables and functions that may be used.
+    owners: &'a TrustedOwners,
+    /// For times of day in messages.
+    offset: chrono::FixedOffset,
+}
+
 type Progress<'a> = &'a (dyn Fn(usize) + Send + Sync);
 
 /// Records the results of a command.
@@ -110,7 +123,7 @@ impl<R: Record> Recorder<'_, R> {
         &mut self,
         (place, asked): (usize, Asked<'_>),
         entry: Option<R::Entry>,
-        (outcome, detail): (Outcome, String),
+        (outcome, detail): Told,
     ) {
         let result = asked.target.result(outcome, &detail);
         if let Err(error) = self.record.told(self.client, &asked, entry, &result).await {
@@ -252,20 +265,20 @@ impl<L: Lines, R: Record> Worker<L, R> {
         for (place, (target, statement)) in command.targets.iter().zip(&shorts).enumerate() {
             let asked = Asked { number: command.number, verb, target, statement };
             let (entry, asking) = if in_doubt {
-                (None, Asking::Over(Outcome::NotTried, IN_DOUBT.to_owned()))
+                (None, Err((Outcome::NotTried, IN_DOUBT.to_owned())))
             } else if self.is_own(target) {
-                (None, Asking::Over(Outcome::Refused, session::OWN.to_owned()))
+                (None, Err((Outcome::Refused, session::OWN.to_owned())))
             } else {
                 match self.record.asked(client, &asked).await {
                     Ok(entry) => (Some(entry), self.one(client, command, target).await),
-                    Err(why) => (None, Asking::Over(Outcome::Refused, not_recorded(&why))),
+                    Err(why) => (None, Err((Outcome::Refused, not_recorded(&why)))),
                 }
             };
             match asking {
-                Asking::Taken(signal, session) => {
+                Ok((signal, session)) => {
                     pending.push(Pending { asked: (place, asked), entry, signal, session });
                 }
-                Asking::Over(outcome, detail) => {
+                Err((outcome, detail)) => {
                     // Redis servers that do not answer do not put the next lock in doubt.
                     in_doubt |=
                         outcome == Outcome::Uncertain && !matches!(target.what, TargetKind::RedisLease(_));
@@ -274,7 +287,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
             }
         }
         if let Some(client) = client {
-            session::watch(client, recorder, pending, seconds(command.wait)).await;
+            session::watch(client, recorder, pending, command.wait).await;
         }
     }
 
@@ -289,40 +302,34 @@ impl<L: Lines, R: Record> Worker<L, R> {
         self.lines.pids().contains(&session.pid)
     }
 
+    /// The signal that a session has accepted; else the result.
     async fn one<'a>(
         &self,
         client: Option<&Client>,
         command: &ActionCommand,
         target: &'a Target,
-    ) -> Asking<'a> {
+    ) -> Result<(Signal, &'a SessionTarget), Told> {
         let Settings { actor, trusted_owners: owners, redis, offset, .. } = &self.settings;
-        let wait = seconds(command.wait);
-        let order = || recovery::Order { actor: actor.clone(), reason: None, wait };
         let (verb, what) = (command.verb, &target.what);
-        if let (TargetKind::Session(session), Some(signal), Some(client)) =
-            (what, verb.definition().signal, client)
-        {
-            return session::ask(client, signal, session, None, *offset).await;
+        let impossible = || (Outcome::Refused, format!("{} is not possible for this", verb.as_str()));
+        if let (Verb::Unlock, TargetKind::RedisLease(lease)) = (verb, what) {
+            return Err(foreign::unlock(lease, redis).await);
         }
-        let (outcome, detail) = match (verb, what, client) {
-            (Verb::Unlock, TargetKind::RedisLease(lease), _) => foreign::unlock(lease, redis).await,
-            (Verb::Recover, TargetKind::Published(target), Some(client)) => {
-                recover::told(recover::fail(client, target, &order(), owners, *offset).await)
+        let client = client.ok_or_else(impossible)?;
+        let order = recovery::Order { actor: actor.clone(), reason: None, wait: command.wait };
+        let acting = Acting { client, order: &order, owners, offset: *offset };
+        Err(match (verb, what, verb.definition().signal) {
+            (_, TargetKind::Session(session), Some(signal)) => {
+                return acting.ask(signal, session, None).await.map(|()| (signal, session));
             }
-            (Verb::Recover | Verb::Unlock, TargetKind::Adapter(target), Some(client)) => {
-                foreign::settle(client, target, owners).await
+            (Verb::Recover, TargetKind::Published(target), _) => acting.fail(target).await.0,
+            (Verb::Recover | Verb::Unlock, TargetKind::Adapter(target), _) => acting.settle(target).await,
+            (Verb::Recover, TargetKind::Execution(target), _) => acting.recover(target).await,
+            _ => {
+                let change = verb.row_change(what).ok_or_else(impossible)?;
+                acting.carry_out(change).await.unwrap_or_else(|told| told)
             }
-            (Verb::Recover, TargetKind::Execution(target), Some(client)) => {
-                recover::one(client, target, &order(), owners).await
-            }
-            _ => match (verb.row_change(what), client) {
-                (Some(change), Some(client)) => {
-                    table::carry_out(client, change, actor, owners).await.unwrap_or_else(|told| told)
-                }
-                _ => (Outcome::Refused, format!("{} is not possible for this", verb.as_str())),
-            },
-        };
-        Asking::Over(outcome, detail)
+        })
     }
 
     async fn plan(&self, schema: &str, request: &Request) -> Result<RecoveryPlan, String> {
@@ -331,10 +338,6 @@ impl<L: Lines, R: Record> Worker<L, R> {
         let client = self.lines.client().await?;
         locktop_tasks::recovery::plan(&client, schema, request).await.map_err(|error| error.to_string())
     }
-}
-
-fn seconds(wait: f64) -> Duration {
-    Duration::try_from_secs_f64(wait).unwrap_or_default()
 }
 
 fn not_recorded(why: &str) -> String {

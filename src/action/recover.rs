@@ -7,13 +7,13 @@
 
 use std::sync::Arc;
 
-use locktop_tasks::recovery::{Order, execute_one, in_doubt, not_tried};
+use locktop_tasks::recovery::{Order, execute_one, not_tried};
 use tokio_postgres::Client;
 
 use super::message::{moment, note};
-use super::session::{self, Asking, Work};
+use super::session::{self, Work};
 use super::table::{Row, Table, free};
-use super::{Asked, Record, not_recorded};
+use super::{Acting, Asked, Record, Told, not_recorded};
 use crate::model::finding::Subject;
 use crate::model::plan::rows::{ColumnKind, Condition};
 use crate::model::plan::{
@@ -21,7 +21,6 @@ use crate::model::plan::{
     RecoveryResult, Signal, Step, Target, TargetKind, Verb,
 };
 use crate::model::task::CLOSED;
-use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
 use crate::text::{duration, one_line};
 
@@ -36,46 +35,52 @@ pub async fn execute_recorded(
     mut told: impl FnMut(&RecoveryResult),
 ) -> Vec<RecoveryResult> {
     let schema = &schema.into();
+    // UTC, as in all output of the command.
+    let offset = chrono::Offset::fix(&chrono::Utc);
+    let acting = Acting { client, order, owners: &schema.trusted_owners, offset };
     let shared = Arc::new(plan.clone());
-    let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
-    for row in &plan.rows {
+    let act = async |row: &Planned| {
         let id = row.seen.execution_id;
-        let result = if !row.acts() {
-            execute_one(client, schema, plan, row, order).await
-        } else if in_doubt(&results) {
-            not_tried(row)
-        } else {
-            let what = ExecutionTarget { id, plan: Arc::clone(&shared) };
-            let statement = recovery_short(&what);
-            let name = one_line(&format!("execution {id} of {}", row.seen.task_name)).into_owned();
-            let target = Target { what: TargetKind::Execution(what), name, subject: Subject::Server };
-            let asked = Asked { number: 1, verb: Verb::Recover, target: &target, statement: &statement };
-            match record.asked(Some(client), &asked).await {
-                Ok(entry) => {
-                    let mut result = match published.iter().find(|target| target.id == id) {
-                        Some(target) => {
-                            // UTC, as in all output of the command.
-                            let utc = chrono::Offset::fix(&chrono::Utc);
-                            let result = fail(client, target, order, &schema.trusted_owners, utc).await;
-                            let also_ended = result.ended_pid.map(|_| row.also_ended.clone());
-                            RecoveryResult { also_ended: also_ended.unwrap_or_default(), ..result }
-                        }
-                        None => execute_one(client, schema, plan, row, order).await,
-                    };
-                    // The outcome already shows that it was recovered.
-                    let said = match result.outcome {
-                        RecoveryOutcome::Recovered => result.detail.clone(),
-                        other => format!("{}: {}", other.as_str(), result.detail),
-                    };
-                    let outcome = outcome_of(result.outcome, result.ended_pid.is_some());
-                    let recorded = target.result(outcome, &said);
-                    if let Err(why) = record.told(Some(client), &asked, Some(entry), &recorded).await {
-                        result.detail.extend(["; its result is not recorded: ", why.as_str()]);
-                    }
-                    result
+        if !row.acts() {
+            return execute_one(client, schema, plan, row, order).await;
+        }
+        let what = ExecutionTarget { plan: Arc::clone(&shared), row: row.clone() };
+        let statement = recovery_short(&what);
+        let name = one_line(&format!("execution {id} of {}", row.seen.task_name)).into_owned();
+        let target = Target { what: TargetKind::Execution(what), name, subject: Subject::Server };
+        let asked = Asked { number: 1, verb: Verb::Recover, target: &target, statement: &statement };
+        let entry = match record.asked(Some(client), &asked).await {
+            Ok(entry) => entry,
+            Err(why) => return RecoveryResult::new(id, RecoveryOutcome::Failed, not_recorded(&why)),
+        };
+        let mut result = match published.iter().find(|target| target.id == id) {
+            Some(target) => {
+                let (told, ended_pid) = acting.fail(target).await;
+                let also_ended = ended_pid.map(|_| row.also_ended.clone()).unwrap_or_default();
+                RecoveryResult {
+                    ended_pid,
+                    also_ended,
+                    ..RecoveryResult::new(id, of_outcome(told.0), told.1)
                 }
-                Err(why) => RecoveryResult::new(id, RecoveryOutcome::Failed, not_recorded(&why)),
             }
+            None => execute_one(client, schema, plan, row, order).await,
+        };
+        // The outcome already shows that it was recovered.
+        let said = match result.outcome {
+            RecoveryOutcome::Recovered => result.detail.clone(),
+            other => format!("{}: {}", other.as_str(), result.detail),
+        };
+        let recorded = target.result(outcome_of(&result), &said);
+        if let Err(why) = record.told(Some(client), &asked, Some(entry), &recorded).await {
+            result.detail.extend(["; its result is not recorded: ", why.as_str()]);
+        }
+        result
+    };
+    let mut results = Vec::with_capacity(plan.rows.len());
+    for row in &plan.rows {
+        let result = match not_tried(row, &results) {
+            Some(result) => result,
+            None => act(row).await,
         };
         told(&result);
         results.push(result);
@@ -84,50 +89,23 @@ pub async fn execute_recorded(
 }
 
 pub(super) fn recovery_short(target: &ExecutionTarget) -> String {
-    let ExecutionTarget { id, plan } = target;
-    let schema = &plan.schema;
-    match target.row() {
-        Some(Planned { step: Step::Terminate { pid, .. }, .. }) => {
+    let (id, schema) = (target.row.seen.execution_id, &target.plan.schema);
+    match target.row.step {
+        Step::Terminate { pid, .. } => {
             format!("terminate pid {pid}, which holds its key, and recover execution {id} in schema {schema}")
         }
         _ => format!("recover execution {id} in schema {schema}"),
     }
 }
 
-pub(super) async fn one(
-    client: &Client,
-    target: &ExecutionTarget,
-    order: &Order,
-    owners: &TrustedOwners,
-) -> (Outcome, String) {
-    let plan = &target.plan;
-    let Some(row) = target.row() else { return (Outcome::Refused, "it has no plan".to_owned()) };
-    let schema = match SchemaName::new(&plan.schema) {
-        Ok(name) => Schema { name, trusted_owners: owners.clone() },
-        Err(error) => return (Outcome::Refused, error.to_string()),
-    };
-    told(execute_one(client, &schema, plan, row, order).await)
-}
-
 const DUE_AGAIN: &str = "its task is due again";
 
-pub(super) fn told(result: RecoveryResult) -> (Outcome, String) {
-    let RecoveryResult { outcome, detail, next_run_at, ended_pid, .. } = result;
-    let told = outcome_of(outcome, ended_pid.is_some());
-    // The caller already reports that it was recovered.
-    match (outcome, next_run_at) {
-        (RecoveryOutcome::Recovered, Some(_)) if detail.is_empty() => (told, DUE_AGAIN.to_owned()),
-        (RecoveryOutcome::Recovered, Some(_)) => (told, format!("{DUE_AGAIN}; {detail}")),
-        _ => (told, detail),
-    }
-}
-
 /// A session that was asked to end and still holds the key has not done what was requested.
-fn outcome_of(outcome: RecoveryOutcome, is_asked: bool) -> Outcome {
-    match outcome {
+fn outcome_of(result: &RecoveryResult) -> Outcome {
+    match result.outcome {
         RecoveryOutcome::Recovered => Outcome::Done,
         RecoveryOutcome::GaveUp => Outcome::GivenUp,
-        RecoveryOutcome::Held if is_asked => Outcome::StillThere,
+        RecoveryOutcome::Held if result.ended_pid.is_some() => Outcome::StillThere,
         RecoveryOutcome::NotRunning | RecoveryOutcome::NotFound | RecoveryOutcome::Changed => {
             Outcome::Changed
         }
@@ -162,17 +140,8 @@ pub(super) fn published_short(target: &PublishedTarget) -> String {
     }
 }
 
-pub(super) async fn fail(
-    client: &Client,
-    target: &PublishedTarget,
-    order: &Order,
-    owners: &TrustedOwners,
-    offset: chrono::FixedOffset,
-) -> RecoveryResult {
-    let mut ended_pid = None;
-    let (outcome, detail) =
-        failed(client, target, order, owners, offset, &mut ended_pid).await.unwrap_or_else(|told| told);
-    let outcome = match outcome {
+fn of_outcome(outcome: Outcome) -> RecoveryOutcome {
+    match outcome {
         Outcome::Done => RecoveryOutcome::Recovered,
         Outcome::Changed => RecoveryOutcome::Changed,
         Outcome::Forbidden => RecoveryOutcome::Forbidden,
@@ -180,50 +149,66 @@ pub(super) async fn fail(
         Outcome::NotTried => RecoveryOutcome::NotTried,
         Outcome::StillThere => RecoveryOutcome::Held,
         Outcome::Refused | Outcome::GivenUp => RecoveryOutcome::Failed,
-    };
-    RecoveryResult { ended_pid, ..RecoveryResult::new(target.id, outcome, detail) }
+    }
 }
 
-/// Sets the process id of the session that was terminated for it. The error is a result without a change of the row.
-async fn failed(
-    client: &Client,
-    target: &PublishedTarget,
-    order: &Order,
-    owners: &TrustedOwners,
-    offset: chrono::FixedOffset,
-    ended_pid: &mut Option<i32>,
-) -> Result<(Outcome, String), (Outcome, String)> {
-    let table = Table::find(client, target.table, false, owners).await?;
-    let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
-    let mut ended = String::new();
-    if let PublishedHolder::Worker(session) = &target.holder {
-        let work = Work { guard: table.guard.clone(), is_seen: row.is_still_seen() };
-        if let Asking::Over(outcome, detail) =
-            session::ask(client, Signal::Terminate, session, Some(&work), offset).await
-        {
-            return Err((outcome, detail));
-        }
-        *ended_pid = Some(session.pid);
-        ended = format!("session {} was terminated", session.pid);
-        match session::ended(client, session, order.wait).await {
-            Ok(true) => ended.push_str("; "),
-            Ok(false) => {
-                let waited = duration(order.wait.as_secs_f64());
-                return Err((Outcome::StillThere, format!("{ended}, but still exists after {waited}")));
-            }
-            Err(why) => return Err((Outcome::Uncertain, format!("{ended}; then {why}"))),
+impl Acting<'_> {
+    /// Recovers an execution of locktop's own tables.
+    pub(super) async fn recover(self, target: &ExecutionTarget) -> Told {
+        let ExecutionTarget { plan, row } = target;
+        let schema = match SchemaName::new(&plan.schema) {
+            Ok(name) => Schema { name, trusted_owners: self.owners.clone() },
+            Err(error) => return (Outcome::Refused, error.to_string()),
+        };
+        let result = execute_one(self.client, &schema, plan, row, self.order).await;
+        let outcome = outcome_of(&result);
+        let RecoveryResult { detail, next_run_at, .. } = result;
+        // The caller already reports that it was recovered.
+        match (result.outcome, next_run_at) {
+            (RecoveryOutcome::Recovered, Some(_)) if detail.is_empty() => (outcome, DUE_AGAIN.to_owned()),
+            (RecoveryOutcome::Recovered, Some(_)) => (outcome, format!("{DUE_AGAIN}; {detail}")),
+            _ => (outcome, detail),
         }
     }
-    let act = row.update_while(&set(&table, target, order), &may_close(&table, target));
-    let (outcome, detail) = match row.act(client, &act, &order.actor.role, false).await {
-        Ok(answer) if answer.is_busy => {
-            let detail = format!("a session holds key {}: a worker may be working on it", target.key);
-            (Outcome::Refused, detail)
+
+    /// The result, and the process id of the session that was terminated for it.
+    pub(super) async fn fail(self, target: &PublishedTarget) -> (Told, Option<i32>) {
+        let mut ended_pid = None;
+        let told = self.failed(target, &mut ended_pid).await;
+        (told.unwrap_or_else(|told| told), ended_pid)
+    }
+
+    /// Sets the process id of the session that was terminated for it. The error is a result without a change of the row.
+    async fn failed(self, target: &PublishedTarget, ended_pid: &mut Option<i32>) -> Result<Told, Told> {
+        let Self { client, order, .. } = self;
+        let table = self.find(target.table, false).await?;
+        let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
+        let mut ended = String::new();
+        if let PublishedHolder::Worker(session) = &target.holder {
+            let work = Work { guard: table.guard.clone(), is_seen: row.is_still_seen() };
+            self.ask(Signal::Terminate, session, Some(&work)).await?;
+            *ended_pid = Some(session.pid);
+            ended = format!("session {} was terminated", session.pid);
+            match session::ended(client, session, order.wait).await {
+                Ok(true) => ended.push_str("; "),
+                Ok(false) => {
+                    let waited = duration(order.wait.as_secs_f64());
+                    return Err((Outcome::StillThere, format!("{ended}, but still exists after {waited}")));
+                }
+                Err(why) => return Err((Outcome::Uncertain, format!("{ended}; then {why}"))),
+            }
         }
-        Ok(_) => (Outcome::Done, "marked as failed".to_owned()),
-        Err(told) => told,
-    };
-    Ok((outcome, ended + &detail))
+        let act = row.update_while(&set(&table, target, order), &may_close(&table, target));
+        let (outcome, detail) = match row.act(self, &act).await {
+            Ok(answer) if answer.is_busy => {
+                let detail = format!("a session holds key {}: a worker may be working on it", target.key);
+                (Outcome::Refused, detail)
+            }
+            Ok(_) => (Outcome::Done, "marked as failed".to_owned()),
+            Err(told) => told,
+        };
+        Ok((outcome, ended + &detail))
+    }
 }
 
 fn conditions(target: &PublishedTarget) -> Vec<Condition> {

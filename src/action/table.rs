@@ -4,10 +4,10 @@
 //! row's table: a table that was dropped and created again under the same name is a different table.
 
 use serde::Deserialize;
-use tokio_postgres::Client;
 
 use super::actor::Actor;
 use super::message::{Access, Unanswered, note, packed, send, text};
+use super::{Acting, Told};
 use crate::model::plan::Outcome;
 use crate::model::plan::rows::{Condition, FoundTable, Noted, RowAct, RowChange, RowStatement};
 use crate::pg::trust::TrustedOwners;
@@ -17,6 +17,9 @@ use crate::text::list;
 pub(super) struct Table {
     #[serde(skip)]
     oid: u32,
+    /// Whether it is in locktop's own schema.
+    #[serde(skip)]
+    is_own: bool,
     /// Statements that precede every statement about the table.
     #[serde(skip)]
     pub(super) guard: String,
@@ -28,23 +31,8 @@ pub(super) struct Table {
     pub(super) found: FoundTable,
 }
 
-pub(super) async fn carry_out(
-    client: &Client,
-    change: RowChange<'_>,
-    actor: &Actor,
-    owners: &TrustedOwners,
-) -> Result<(Outcome, String), (Outcome, String)> {
-    let RowChange { table, is_own, statement, .. } = change;
-    let table = Table::find(client, table, is_own, owners).await?;
-    let statement = statement(&table.found).map_err(|why| (Outcome::Refused, why))?;
-    let RowStatement { id, conditions, act, done } = statement;
-    let row = Row { table: &table, id, conditions };
-    let answer = row.act(client, &row.sql(&act, actor), &actor.role, is_own).await?;
-    Ok(came_of(answer, done))
-}
-
 /// The result; if a function made the change, from the word that it returned.
-fn came_of(answer: Answer, done: String) -> (Outcome, String) {
+fn came_of(answer: Answer, done: String) -> Told {
     if answer.is_busy {
         return (Outcome::Refused, "its advisory key is held: a worker may be working on it".to_owned());
     }
@@ -57,14 +45,20 @@ fn came_of(answer: Answer, done: String) -> (Outcome, String) {
     }
 }
 
-impl Table {
+impl Acting<'_> {
+    /// The error is a result without a change of the row.
+    pub(super) async fn carry_out(self, change: RowChange<'_>) -> Result<Told, Told> {
+        let RowChange { table, is_own, statement, .. } = change;
+        let table = self.find(table, is_own).await?;
+        let statement = statement(&table.found).map_err(|why| (Outcome::Refused, why))?;
+        let RowStatement { id, conditions, act, done } = statement;
+        let row = Row { table: &table, id, conditions };
+        let answer = row.act(self, &row.sql(&act, &self.order.actor)).await?;
+        Ok(came_of(answer, done))
+    }
+
     /// Looks up the table by its OID. The error is the result of the command.
-    pub(super) async fn find(
-        client: &Client,
-        oid: u32,
-        is_own: bool,
-        owners: &TrustedOwners,
-    ) -> Result<Self, (Outcome, String)> {
+    pub(super) async fn find(self, oid: u32, is_own: bool) -> Result<Table, Told> {
         let sql = format!(
             "SELECT {} \
              FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = {oid}",
@@ -75,7 +69,7 @@ impl Table {
                               WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped))"
             )
         );
-        let rows = send(client, Access::ReadOnly, &sql).await;
+        let rows = send(self.client, Access::ReadOnly, &sql).await;
         let rows = rows.map_err(|error| match error.code() {
             Some(_) => (Outcome::Refused, error.to_string()),
             None => (Outcome::Uncertain, format!("nothing was requested yet: {error}")),
@@ -83,24 +77,27 @@ impl Table {
         let Some(row) = rows.first() else {
             return Err((Outcome::Changed, "its table no longer exists".to_owned()));
         };
-        let mut table: Self = serde_json::from_str(row)
+        let mut table: Table = serde_json::from_str(row)
             .map_err(|error| (Outcome::Refused, format!("its table cannot be read: {error}")))?;
         let (schema, name) = (text(&table.found.schema), text(&table.name));
-        (table.oid, table.name, table.found.schema) = (oid, quoted(&table.name), quoted(&table.found.schema));
-        table.guard = table.guard_of((&schema, &name), is_own, owners);
+        (table.oid, table.is_own) = (oid, is_own);
+        (table.name, table.found.schema) = (quoted(&table.name), quoted(&table.found.schema));
+        table.guard = table.guard_of((&schema, &name), self.owners);
         Ok(table)
     }
+}
 
+impl Table {
     /// Locks the table as the change would, so that it cannot be replaced and no trigger can be created on it. It must then
     /// be the table that was found, with a trusted owner. If functions of its schema are called, the whole schema must have
     /// a trusted owner.
-    fn guard_of(&self, (schema, name): (&str, &str), is_own: bool, owners: &TrustedOwners) -> String {
+    fn guard_of(&self, (schema, name): (&str, &str), owners: &TrustedOwners) -> String {
         let mut sql = format!(
             "LOCK TABLE {} IN ROW EXCLUSIVE MODE; {}; ",
             self.source(),
             owners.table_guard(&self.oid.to_string(), schema, name, true)
         );
-        if is_own {
+        if self.is_own {
             sql.push_str(&owners.schema_guard(schema));
             sql.push_str("; ");
         }
@@ -135,11 +132,11 @@ impl Table {
         )
     }
 
-    fn grants(&self, role: &str, is_own: bool) -> String {
+    fn grants(&self, role: &str) -> String {
         let (role, schema, table) = (quoted(role), &self.found.schema, &self.name);
         let usage = format!("GRANT USAGE ON SCHEMA {schema} TO {role}");
         let mut text = format!("{usage}; GRANT SELECT, UPDATE ON {schema}.{table} TO {role}");
-        if is_own && self.has_audit {
+        if self.is_own && self.has_audit {
             let audit = format!(
                 "; GRANT INSERT ON {schema}.locktop_audit TO {role}; \
                  GRANT USAGE ON SEQUENCE {schema}.locktop_audit_id_seq TO {role}"
@@ -261,19 +258,14 @@ impl Row<'_> {
 
     /// Runs the statement, and reads what differs if nothing was changed. The error is a result without an answer of the
     /// server.
-    pub(super) async fn act(
-        &self,
-        client: &Client,
-        act: &str,
-        role: &str,
-        is_own: bool,
-    ) -> Result<Answer, (Outcome, String)> {
+    pub(super) async fn act(&self, acting: Acting<'_>, act: &str) -> Result<Answer, Told> {
+        let role = &acting.order.actor.role;
         // Times without a zone have the same meaning as in the poll.
         let guard = &self.table.guard;
         let sql = format!("SET LOCAL TimeZone TO DEFAULT; {guard}{act}; {}", self.differs());
-        let rows = send(client, Access::ReadWrite, &sql).await;
+        let rows = send(acting.client, Access::ReadWrite, &sql).await;
         let rows = rows.map_err(|error| {
-            let needs = || format!("role {role} needs: {}", self.table.grants(role, is_own));
+            let needs = || format!("role {role} needs: {}", self.table.grants(role));
             refused(&error, "its row", needs)
         })?;
         // The last row shows what differs; an answer precedes it if a row was found to act on.
@@ -306,7 +298,7 @@ impl Row<'_> {
 }
 
 /// Why a statement that writes has no answer: `needs` are the privileges that the role lacks.
-pub(super) fn refused(error: &Unanswered, locked: &str, needs: impl FnOnce() -> String) -> (Outcome, String) {
+pub(super) fn refused(error: &Unanswered, locked: &str, needs: impl FnOnce() -> String) -> Told {
     match error.code() {
         Some("42501") => (Outcome::Forbidden, format!("{error}; what {}", needs())),
         Some("55P03") => (Outcome::Refused, format!("{locked} is locked: {error}")),
@@ -321,7 +313,7 @@ struct RowAsItIs {
     differs: Option<Vec<Vec<String>>>,
 }
 
-fn nothing(look: &str) -> (Outcome, String) {
+fn nothing(look: &str) -> Told {
     let Ok(look) = serde_json::from_str::<RowAsItIs>(look) else {
         return (Outcome::Changed, "it has changed".to_owned());
     };

@@ -53,7 +53,7 @@ use super::{Actor, Asked, Record};
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
 use crate::model::lock_key::LockKey;
-use crate::model::plan::{Outcome, SessionTarget, Target, TargetKind, TargetResult};
+use crate::model::plan::{Outcome, Target, TargetKind, TargetResult};
 use crate::model::table_rows::Owner;
 use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
@@ -128,16 +128,13 @@ impl AuditLog {
             if state.server.system_identifier.is_none() {
                 state.server.system_identifier = system_identifier(client).await;
             }
-            let (schemas, notes) = find_tables(client, &self.trusted_owners).await;
-            state.schemas = schemas;
-            state.note(notes);
+            state.find_tables(client, &self.trusted_owners).await;
         }
         let mut entry = audit.begin(&state.server, asked).await?;
         if let Some(client) = client {
             let row = ("asked", format!("{} {} (record {})", entry.verb, entry.name, entry.id));
-            let (schemas, notes) = add_row(client, &self.actor, &state.schemas, asked.target, row).await;
-            entry.schemas = schemas;
-            state.note(notes);
+            let schemas = state.schemas.clone();
+            entry.schemas = state.add_row(client, &self.actor, schemas, asked.target, row).await;
         }
         Ok(entry)
     }
@@ -155,8 +152,7 @@ impl AuditLog {
         let schemas = audit.end(entry, result).await?;
         if let Some(client) = client.filter(|client| !client.is_closed()) {
             let row = ("result", format!("{}: {}", result.outcome.as_str(), result.detail));
-            let (_, notes) = add_row(client, &self.actor, &schemas, asked.target, row).await;
-            state.note(notes);
+            state.add_row(client, &self.actor, schemas, asked.target, row).await;
         }
         Ok(())
     }
@@ -164,16 +160,6 @@ impl AuditLog {
     fn tell(&self, kind: Kind, severity: Severity, text: String, asked: &Asked<'_>) {
         if let Some(tell) = &self.tell {
             tell(Told { kind, severity, text, subject: Some(asked.target.subject) });
-        }
-    }
-}
-
-impl LogState {
-    fn note(&mut self, notes: Vec<String>) {
-        for note in notes {
-            if self.said.insert(note.clone()) {
-                self.notes.push(note);
-            }
         }
     }
 }
@@ -243,93 +229,92 @@ struct AuditSchema {
     role: String,
 }
 
-/// The schemas whose audit table this role may write, and why something will not be recorded, in readable lines.
-async fn find_tables(client: &Client, owners: &TrustedOwners) -> (Vec<Schema>, Vec<String>) {
-    // The answer is packed, so that it arrives as it is stored.
-    let answer = packed("to_jsonb(q)");
-    let values = [
-        ("$answer", answer.as_str()),
-        ("$schema_owner", &TrustedOwners::name("n.nspowner")),
-        ("$trusts_schema", &owners.trusts("n.nspowner")),
-        ("$trusts_table", &owners.trusts("a.relowner")),
-    ];
-    let sql = format!("{HURRY} {}", fill(&without_comments(FIND), &values));
-    let rows = match send(client, Access::ReadOnly, &sql).await {
-        Ok(rows) => rows,
-        Err(error) => return (Vec::new(), vec![format!("locktop_audit was not found: {error}")]),
-    };
-    let (mut schemas, mut notes) = (Vec::new(), Vec::new());
-    for row in rows {
-        let Ok(found) = serde_json::from_str::<AuditSchema>(&row) else { continue };
-        let Ok(name) = SchemaName::new(&found.schema) else { continue };
-        let table = format!("{}.locktop_audit", name.quoted());
-        let note = if found.in_recovery {
-            return (schemas, vec!["locktop_audit cannot be written on a standby".to_owned()]);
-        } else if let Some(stranger) = found.stranger {
-            let owner = Owner { stranger: Some(stranger.as_str().into()), ..Owner::default() };
-            format!("not recorded: {}", owner.refusal(&table).unwrap_or_default())
-        } else if found.may_insert {
-            schemas.push(Schema { name, trusted_owners: owners.clone() });
-            continue;
-        } else {
-            let role = escape_identifier(&found.role);
-            let usage = format!("GRANT USAGE ON SCHEMA {} TO {role}", name.quoted());
-            let grants = record_grants(&name, &role).join("; ");
-            format!("not recorded in {table}: the role needs {usage}; {grants}")
-        };
-        notes.push(one_line(&note).into_owned());
-    }
-    (schemas, notes)
-}
-
-/// Records the request for a session, or its result, and commits it. Other targets have functions that record themselves.
-/// Returns the schemas that have it, and why something was not recorded.
-async fn add_row(
-    client: &Client,
-    actor: &Actor,
-    schemas: &[Schema],
-    target: &Target,
-    row: (&str, String),
-) -> (Vec<Schema>, Vec<String>) {
-    let (mut done, mut notes) = (Vec::new(), Vec::new());
-    let TargetKind::Session(session) = &target.what else { return (done, notes) };
-    for schema in schemas {
-        match insert(client, schema, actor, session, (row.0, &row.1)).await {
-            Ok(()) => done.push(schema.clone()),
-            Err(note) => notes.push(note),
+impl LogState {
+    fn note(&mut self, note: &str) {
+        let note = one_line(note).into_owned();
+        if self.said.insert(note.clone()) {
+            self.notes.push(note);
         }
     }
-    (done, notes)
-}
 
-async fn insert(
-    client: &Client,
-    schema: &Schema,
-    actor: &Actor,
-    session: &SessionTarget,
-    (action, detail): (&str, &str),
-) -> Result<(), String> {
-    let key = session.holds.and_then(|(tag, _)| match tag.advisory_key() {
-        Some(LockKey::Bigint(key)) => Some(key),
-        Some(LockKey::Pair(..)) | None => None,
-    });
-    // A NUL ends a statement.
-    let detail = detail.replace('\0', "");
-    let sql = format!(
-        "{HURRY} {}; INSERT INTO {}.locktop_audit (action, actor, target_pid, target_start, lock_id, detail)
-         VALUES ({}, {}, {}, {}, {}, {})",
-        schema.guard(),
-        schema.quoted(),
-        text(action),
-        note(&actor.to_string()),
-        session.pid,
-        moment(Some(session.backend_start)),
-        number(key),
-        note(&detail),
-    );
-    let sent = send(client, Access::ReadWrite, &sql).await;
-    let note = |error| format!("not recorded in {}.locktop_audit: {error}", schema.quoted());
-    sent.map(drop).map_err(|error| one_line(&note(error)).into_owned())
+    /// Finds the schemas whose audit table this role may write.
+    async fn find_tables(&mut self, client: &Client, owners: &TrustedOwners) {
+        self.schemas.clear();
+        // The answer is packed, so that it arrives as it is stored.
+        let answer = packed("to_jsonb(q)");
+        let values = [
+            ("$answer", answer.as_str()),
+            ("$schema_owner", &TrustedOwners::name("n.nspowner")),
+            ("$trusts_schema", &owners.trusts("n.nspowner")),
+            ("$trusts_table", &owners.trusts("a.relowner")),
+        ];
+        let sql = format!("{HURRY} {}", fill(&without_comments(FIND), &values));
+        let rows = match send(client, Access::ReadOnly, &sql).await {
+            Ok(rows) => rows,
+            Err(error) => return self.note(&format!("locktop_audit was not found: {error}")),
+        };
+        for row in rows {
+            let Ok(found) = serde_json::from_str::<AuditSchema>(&row) else { continue };
+            let Ok(name) = SchemaName::new(&found.schema) else { continue };
+            let table = format!("{}.locktop_audit", name.quoted());
+            if found.in_recovery {
+                return self.note("locktop_audit cannot be written on a standby");
+            } else if let Some(stranger) = found.stranger {
+                let owner = Owner { stranger: Some(stranger.as_str().into()), ..Owner::default() };
+                self.note(&format!("not recorded: {}", owner.refusal(&table).unwrap_or_default()));
+            } else if found.may_insert {
+                self.schemas.push(Schema { name, trusted_owners: owners.clone() });
+            } else {
+                let role = escape_identifier(&found.role);
+                let usage = format!("GRANT USAGE ON SCHEMA {} TO {role}", name.quoted());
+                let grants = record_grants(&name, &role).join("; ");
+                self.note(&format!("not recorded in {table}: the role needs {usage}; {grants}"));
+            }
+        }
+    }
+
+    /// Records the request for a session, or its result, and commits it. Other targets have functions that record themselves.
+    /// Returns the schemas that have it.
+    async fn add_row(
+        &mut self,
+        client: &Client,
+        actor: &Actor,
+        schemas: Vec<Schema>,
+        target: &Target,
+        (action, detail): (&str, String),
+    ) -> Vec<Schema> {
+        let TargetKind::Session(session) = &target.what else { return Vec::new() };
+        let key = session.holds.and_then(|(tag, _)| match tag.advisory_key() {
+            Some(LockKey::Bigint(key)) => Some(key),
+            Some(LockKey::Pair(..)) | None => None,
+        });
+        let values = [
+            text(action),
+            note(&actor.to_string()),
+            session.pid.to_string(),
+            moment(Some(session.backend_start)),
+            number(key),
+            // A NUL ends a statement.
+            note(&detail.replace('\0', "")),
+        ];
+        let mut done = Vec::new();
+        for schema in schemas {
+            let sql = format!(
+                "{HURRY} {}; INSERT INTO {}.locktop_audit (action, actor, target_pid, target_start, lock_id, detail)
+         VALUES ({})",
+                schema.guard(),
+                schema.quoted(),
+                values.join(", "),
+            );
+            match send(client, Access::ReadWrite, &sql).await {
+                Ok(_) => done.push(schema),
+                Err(error) => {
+                    self.note(&format!("not recorded in {}.locktop_audit: {error}", schema.quoted()));
+                }
+            }
+        }
+        done
+    }
 }
 
 /// Identifies the cluster; `None` if the role cannot read it.

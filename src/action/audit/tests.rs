@@ -309,7 +309,7 @@ fn the_line_of_each_kind_of_target_is_kept() {
     let request = Request { select: Selection::Orphans, task: None, terminate: false };
     let plan = Arc::new(RecoveryPlan::of("locktop", at("2026-01-01T00:00:00Z"), 30.0, &[orphan()], &request));
     is(
-        TargetKind::Execution(ExecutionTarget { id: 7, plan }),
+        TargetKind::Execution(ExecutionTarget { row: plan.rows[0].clone(), plan }),
         r#"{"kind":"execution","id":7,"schema":"locktop","task_id":1,"task_name":"report","worker":"w","started_at":"2023-11-14T22:13:20Z","backend_pid":4312,"backend_start":"2023-11-14T22:13:15Z","lock_id":42}"#,
     );
     let adapter = Arc::new(Adapter { name: "river".into(), ..Adapter::default() });

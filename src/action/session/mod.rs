@@ -43,10 +43,10 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::message::{Access, Unanswered, send};
-use super::{Asked, Record, Recorder};
+use super::{Acting, Asked, Record, Recorder, Told};
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::{Outcome, Seen, SessionTarget, Signal};
+use crate::model::plan::{Outcome, SessionTarget, Signal};
 use crate::text::duration;
 pub(super) use sql::{Work, short};
 pub(super) use words::OWN;
@@ -70,58 +70,49 @@ struct SignalAnswer {
     application: Option<String>,
 }
 
-pub(super) enum Asking<'a> {
-    Taken(Signal, &'a SessionTarget),
-    Over(Outcome, String),
-}
-
-/// Signals a session; with `work`, only if it still works on that row. `offset` is the time zone for messages.
-pub(super) async fn ask<'a>(
-    client: &Client,
-    signal: Signal,
-    session: &'a SessionTarget,
-    work: Option<&Work>,
-    offset: chrono::FixedOffset,
-) -> Asking<'a> {
-    let start = clock::monotonic();
-    // The table is locked, so that it cannot be replaced.
-    let access = if work.is_some() { Access::ReadWrite } else { Access::ReadOnly };
-    let answer = loop {
-        let rows = match send(client, access, &sql::signal(signal, session, work)).await {
-            Ok(rows) => rows,
-            Err(error) => return refused(client, session, &error).await,
-        };
-        let row = rows.last().map_or("", String::as_str);
-        let answer: SignalAnswer = match serde_json::from_str(row) {
-            Ok(answer) => answer,
-            Err(error) => {
-                return Asking::Over(Outcome::Uncertain, format!("the answer cannot be read: {error}"));
+impl Acting<'_> {
+    /// Signals a session; with `work`, only if it still works on that row.
+    pub(super) async fn ask(
+        self,
+        signal: Signal,
+        session: &SessionTarget,
+        work: Option<&Work>,
+    ) -> Result<(), Told> {
+        let Self { client, offset, .. } = self;
+        let start = clock::monotonic();
+        // The table is locked, so that it cannot be replaced.
+        let access = if work.is_some() { Access::ReadWrite } else { Access::ReadOnly };
+        let answer = loop {
+            let rows = match send(client, access, &sql::signal(signal, session, work)).await {
+                Ok(rows) => rows,
+                Err(error) => return Err(refused(client, session, &error).await),
+            };
+            let row = rows.last().map_or("", String::as_str);
+            let answer: SignalAnswer = serde_json::from_str(row)
+                .map_err(|error| (Outcome::Uncertain, format!("the answer cannot be read: {error}")))?;
+            // The session may run another statement and still work on the same row.
+            let is_moment = answer.word == "in_transaction" || (work.is_some() && answer.word == "moved");
+            if !is_moment || start.elapsed() > PATIENCE {
+                break answer;
             }
+            tokio::time::sleep(PAUSE).await;
         };
-        // The session may run another statement and still work on the same row.
-        let is_moment = answer.word == "in_transaction" || (work.is_some() && answer.word == "moved");
-        if !is_moment || start.elapsed() > PATIENCE {
-            break answer;
-        }
-        tokio::time::sleep(PAUSE).await;
-    };
-    match (answer.word.as_str(), answer.sent) {
-        ("same", Some(true)) => Asking::Taken(signal, session),
-        ("same", _) => Asking::Over(Outcome::Refused, words::unsent(signal)),
-        ("hidden", _) => Asking::Over(Outcome::Forbidden, words::hidden(client, session.pid).await),
-        ("own", _) => Asking::Over(Outcome::Refused, OWN.to_owned()),
-        _ => Asking::Over(Outcome::Changed, words::changed(offset, session, &answer)),
+        Err(match (answer.word.as_str(), answer.sent) {
+            ("same", Some(true)) => return Ok(()),
+            ("same", _) => (Outcome::Refused, words::unsent(signal)),
+            ("hidden", _) => (Outcome::Forbidden, words::hidden(client, session.pid).await),
+            ("own", _) => (Outcome::Refused, OWN.to_owned()),
+            _ => (Outcome::Changed, words::changed(offset, session, &answer)),
+        })
     }
 }
 
-async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -> Asking<'static> {
+async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -> Told {
     match error.code() {
-        Some("42501") => Asking::Over(Outcome::Forbidden, words::signal(client, session.pid, error).await),
+        Some("42501") => (Outcome::Forbidden, words::signal(client, session.pid, error).await),
         // If the statement is canceled after the signal was sent, the signal still takes effect.
-        None | Some("57014") => {
-            Asking::Over(Outcome::Uncertain, format!("{error}: not known whether it was requested"))
-        }
-        Some(_) => Asking::Over(Outcome::Refused, error.to_string()),
+        None | Some("57014") => (Outcome::Uncertain, format!("{error}: not known whether it was requested")),
+        Some(_) => (Outcome::Refused, error.to_string()),
     }
 }
 
@@ -156,10 +147,7 @@ impl<E> Pending<'_, E> {
                 Signal::Cancel => "its query was canceled, and its session ended",
             });
         };
-        let is_other = match self.session.query_start {
-            Seen::Same(start) => row.query_start != start,
-            Seen::Any => false,
-        };
+        let is_other = self.session.query_start.differs(row.query_start);
         let is_over = is_other || row.state.as_deref() != Some("active");
         (self.signal == Signal::Cancel && is_over).then_some("its query has ended")
     }

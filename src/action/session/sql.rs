@@ -106,7 +106,7 @@ fn literal(at: Option<Timestamp>) -> String {
     )
 }
 
-fn differs(column: &str, seen: Seen<Option<Timestamp>>) -> String {
+fn differs(column: &str, seen: Seen) -> String {
     match seen {
         Seen::Same(at) => format!("{column} IS DISTINCT FROM {}", moment(at)),
         Seen::Any => "false".to_owned(),

@@ -21,23 +21,23 @@ pub(super) fn changed(offset: FixedOffset, seen: &SessionTarget, now: &SignalAns
             format!("pid {} is another session: {times}", seen.pid)
         }
         "client" => other_client(seen, now),
-        "transaction" => match (was(seen.xact_start), now.xact_start) {
+        "transaction" => match (seen.xact_start.time(), now.xact_start) {
             (Some(_), None) => "its transaction has ended".to_owned(),
             (None, Some(at)) => format!("it has a transaction now: began {}", time(offset, at, TIME)),
             (was, is) => format!("its transaction has changed: {}", began(was, is)),
         },
         // Outside a transaction, any later statement may come from another client.
         "query" if seen.xact_start == Seen::Same(None) => {
-            let times = began(was(seen.query_start), now.query_start);
+            let times = began(seen.query_start.time(), now.query_start);
             format!("it has run another statement since: its last query {times}")
         }
         "state" => {
-            let times = began(was(seen.state_change), now.state_change);
+            let times = began(seen.state_change.time(), now.state_change);
             format!("it has run another statement since: its state {times}")
         }
         "moved" => "it ran a statement while its locks were read, and may have released its key".to_owned(),
         "query" => {
-            format!("its query has changed: {}", began(was(seen.query_start), now.query_start))
+            format!("its query has changed: {}", began(seen.query_start.time(), now.query_start))
         }
         "work" => "the execution has ended, or another worker has it".to_owned(),
         "not_active" => {
@@ -87,13 +87,6 @@ fn time(offset: FixedOffset, at: Timestamp, format: &str) -> String {
 }
 
 const TIME: &str = "%H:%M:%S";
-
-fn was(seen: Seen<Option<Timestamp>>) -> Option<Timestamp> {
-    match seen {
-        Seen::Same(at) => at,
-        Seen::Any => None,
-    }
-}
 
 pub(super) fn unsent(signal: Signal) -> String {
     format!("{} returned false: the process has just ended, or does not accept it", signal.function())

@@ -1,5 +1,6 @@
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
@@ -19,8 +20,8 @@ use crate::model::plan::{
 use crate::model::view::Link;
 use crate::text;
 
-/// How long an action waits for its effect, in seconds.
-const WAIT: f64 = 5.0;
+/// How long an action waits for its effect.
+const WAIT: Duration = Duration::from_secs(5);
 
 /// How many terminated sessions are remembered. The grace period of each ends long before this overflows.
 const TERMINATED: usize = 1000;

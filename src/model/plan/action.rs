@@ -1,9 +1,9 @@
 //! The plan of an action, the command that the executor gets of it, and the result.
 
-use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use strum::IntoStaticStr;
+use strum::{Display, IntoStaticStr};
 
 use super::{
     Confirm, PlanContext, PlanIndex, RecoveryPlan, Request, Scope, Target, TargetKind, Verb, rows, signal,
@@ -139,8 +139,8 @@ impl ActionPlan {
 
     /// The command to execute after confirmation: all targets, also changed ones, since the server compares and reports those.
     /// `server` is the one the plan was made for, `number` identifies the report, and `wait` is how long to wait for the
-    /// change to happen, in seconds.
-    pub fn command(&self, server: TargetId, number: u64, wait: f64) -> ActionCommand {
+    /// change to happen.
+    pub fn command(&self, server: TargetId, number: u64, wait: Duration) -> ActionCommand {
         let targets = self.rows.iter().map(|row| row.target.clone()).collect();
         ActionCommand { server, number, verb: self.verb, targets, wait }
     }
@@ -222,38 +222,30 @@ impl Refused {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display)]
 pub enum Change {
+    #[strum(serialize = "has ended")]
     Gone,
-    /// This role can no longer see it.
+    #[strum(serialize = "is no longer visible to this role")]
     Hidden,
+    #[strum(serialize = "its transaction has ended")]
     OtherTransaction,
+    #[strum(serialize = "its query has ended")]
     OtherQuery,
-    /// Its session is idle and has run a statement since: a pooled session may now serve another client.
+    /// Its session is idle.
+    #[strum(serialize = "has run another statement since then: it may serve another client")]
     RanSomething,
-    /// Its session serves another client: the application, role or address differs.
+    /// The application, role or address differs.
+    #[strum(serialize = "now serves another client")]
     OtherClient,
+    #[strum(serialize = "no longer runs a query")]
     NotActive,
+    #[strum(serialize = "no longer holds that lock")]
     HoldsNotAnyMore,
+    #[strum(serialize = "no longer blocks any session")]
     BlocksNobody,
+    #[strum(serialize = "its row has changed")]
     OtherRow,
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Gone => "has ended",
-            Self::Hidden => "is no longer visible to this role",
-            Self::OtherTransaction => "its transaction has ended",
-            Self::OtherQuery => "its query has ended",
-            Self::RanSomething => "has run another statement since then: it may serve another client",
-            Self::OtherClient => "now serves another client",
-            Self::NotActive => "no longer runs a query",
-            Self::HoldsNotAnyMore => "no longer holds that lock",
-            Self::BlocksNobody => "no longer blocks any session",
-            Self::OtherRow => "its row has changed",
-        })
-    }
 }
 
 /// The change of each target since the plan was made, in order; `None` if no change is known.
@@ -287,8 +279,8 @@ pub struct ActionCommand {
     pub verb: Verb,
     /// Targets in the order in which the executor handles them, one at a time.
     pub targets: Vec<Target>,
-    /// How long to wait until the requested change has happened, in seconds.
-    pub wait: f64,
+    /// How long to wait until the requested change has happened.
+    pub wait: Duration,
 }
 
 /// A request to the executor.

@@ -328,7 +328,7 @@ pub fn recovery(context: &PlanContext<'_>, recovery: &Arc<RecoveryPlan>) -> Acti
         }
     }
     plan.confirm = Confirm::of(&plan.rows, |row| match &row.target.what {
-        TargetKind::Execution(target) => target.row().and_then(ended).map(|pid| pid.to_string()),
+        TargetKind::Execution(target) => ended(&target.row).map(|pid| pid.to_string()),
         _ => None,
     });
     plan
@@ -391,7 +391,7 @@ fn planned(
         Some(pid) => format!("pg_terminate_backend({pid}), then recover_seen_execution({id})"),
         None => format!("recover_seen_execution({id})"),
     };
-    let what = TargetKind::Execution(ExecutionTarget { id, plan: Arc::clone(plan) });
+    let what = TargetKind::Execution(ExecutionTarget { plan: Arc::clone(plan), row: row.clone() });
     let target = Target { what, name, subject };
     PlannedTarget::new(target, &does, facts, cautions)
 }

@@ -40,12 +40,12 @@ pub struct SessionTarget {
     pub backend_start: Timestamp,
     /// Its transaction. In a pool, the same session may serve another client in its next transaction.
     #[serde(skip_serializing_if = "Seen::is_any")]
-    pub xact_start: Seen<Option<Timestamp>>,
+    pub xact_start: Seen,
     /// The current or last query; to be cancelled, the query must also be active.
     #[serde(skip_serializing_if = "Seen::is_any")]
-    pub query_start: Seen<Option<Timestamp>>,
+    pub query_start: Seen,
     #[serde(skip_serializing_if = "Seen::is_any")]
-    pub state_change: Seen<Option<Timestamp>>,
+    pub state_change: Seen,
     pub client: Client,
     #[serde(serialize_with = "told", skip_serializing_if = "Option::is_none")]
     pub holds: Option<(LockTag, LockMode)>,
@@ -116,16 +116,25 @@ impl Client {
     }
 }
 
+/// A time that must be the same, or may be any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Seen<T> {
-    Same(T),
+pub enum Seen {
+    Same(Option<Timestamp>),
     Any,
 }
 
-impl<T> Seen<T> {
+impl Seen {
     fn is_any(&self) -> bool {
-        matches!(self, Self::Any)
+        *self == Self::Any
+    }
+
+    pub fn differs(self, now: Option<Timestamp>) -> bool {
+        !self.is_any() && self.time() != now
+    }
+
+    pub fn time(self) -> Option<Timestamp> {
+        if let Self::Same(at) = self { at } else { None }
     }
 }
 
@@ -272,46 +281,39 @@ impl AdapterTarget {
     }
 }
 
-/// An execution of locktop's own tables, by the plan that the server made.
+/// An execution of locktop's own tables: a row of the plan that the server made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutionTarget {
-    pub id: i64,
     pub plan: Arc<RecoveryPlan>,
+    pub row: Planned,
 }
 
 impl ExecutionTarget {
-    /// `None` if the plan does not have it.
-    pub fn row(&self) -> Option<&Planned> {
-        self.plan.row(self.id)
-    }
-
     fn is_same(&self, other: &Self) -> bool {
         // The server compares the same values.
         let identity = |row: &Planned| {
             let seen = &row.seen;
             let worker = (seen.worker_id.clone(), seen.started_at, seen.backend_pid, seen.backend_start);
             let also: Vec<_> = row.also_ended.iter().map(|also| also.execution_id).collect();
-            (row.step, worker, also)
+            (seen.execution_id, row.step, worker, also)
         };
-        let one = self.row().map(identity);
-        self.id == other.id && one.is_some() && one == other.row().map(identity)
+        identity(&self.row) == identity(&other.row)
     }
 }
 
 impl Serialize for ExecutionTarget {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut line = serializer.serialize_struct("Execution", 9)?;
-        line.serialize_field("id", &self.id)?;
+        let seen = &self.row.seen;
+        line.serialize_field("id", &seen.execution_id)?;
         line.serialize_field("schema", &self.plan.schema)?;
-        if let Some(Planned { seen, .. }) = self.row() {
-            line.serialize_field("task_id", &seen.task_id)?;
-            line.serialize_field("task_name", &seen.task_name)?;
-            line.serialize_field("worker", &seen.worker_id)?;
-            line.serialize_field("started_at", &seen.started_at)?;
-            line.serialize_field("backend_pid", &seen.backend_pid)?;
-            line.serialize_field("backend_start", &seen.backend_start)?;
-            line.serialize_field("lock_id", &seen.lock_id)?;
-        }
+        line.serialize_field("task_id", &seen.task_id)?;
+        line.serialize_field("task_name", &seen.task_name)?;
+        line.serialize_field("worker", &seen.worker_id)?;
+        line.serialize_field("started_at", &seen.started_at)?;
+        line.serialize_field("backend_pid", &seen.backend_pid)?;
+        line.serialize_field("backend_start", &seen.backend_start)?;
+        line.serialize_field("lock_id", &seen.lock_id)?;
         line.end()
     }
 }

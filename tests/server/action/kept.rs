@@ -103,7 +103,7 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
                 let view = digest.snapshot_taken(session.poll(digest.snapshot()).await.unwrap());
                 assert_eq!(plan::still_there(&plan, &context(&view)), [None]);
             }
-            let report = hands.act(plan.command(TargetId::default(), 1, 20.0)).await;
+            let report = hands.act(plan.command(TargetId::default(), 1, Duration::from_secs(20))).await;
             assert_eq!(report.results[0].outcome, Outcome::Done, "{report:?}");
             assert_eq!(waiter.end().await, None, "the waiter got the lock");
             assert!(!is_there(&look, holder).await);

@@ -1,6 +1,7 @@
 //! What the server took and what did not happen: a session that does not end in time, and a server that goes down.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use locktop::action::Executor;
 use locktop::action::{Asked, Record};
@@ -44,7 +45,9 @@ async fn a_session_that_stands_still_is_reported_as_still_there() {
             targets.push(TargetKind::Session(seen(&look, session.pid).await));
         }
         // Both are asked before anybody is waited for.
-        let report = hands.act(ActionCommand { wait: 1.5, ..command(Verb::Terminate, targets) }).await;
+        let report = hands
+            .act(ActionCommand { wait: Duration::from_millis(1500), ..command(Verb::Terminate, targets) })
+            .await;
         let told: Vec<_> =
             report.results.iter().map(|result| (result.outcome, result.detail.as_str())).collect();
         assert_eq!(

@@ -1,6 +1,7 @@
 //! An executor on a connection of its own, a record in memory, and sessions to do something to.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use locktop::action::{Actor, Asked, Lines, Record};
 use locktop::action::{Executor, ExecutorReply, Order, Settings};
@@ -136,7 +137,7 @@ pub(crate) fn command(verb: Verb, targets: Vec<TargetKind>) -> ActionCommand {
         .into_iter()
         .map(|what| Target { name: name(&what), what, subject: Subject::Server })
         .collect();
-    ActionCommand { server: TargetId::default(), number: 1, verb, targets, wait: 20.0 }
+    ActionCommand { server: TargetId::default(), number: 1, verb, targets, wait: Duration::from_secs(20) }
 }
 
 /// A session, and a look at it from outside.

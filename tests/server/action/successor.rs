@@ -3,6 +3,8 @@
 //!
 //! Ten rounds of each, 200 where the long tests are asked for.
 
+use std::time::Duration;
+
 use locktop::feed::digest::Digest;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::{self, ActionPlan, Ask, Outcome, PlanContext, Verb};
@@ -80,7 +82,7 @@ impl Stage {
 
     /// Somebody else has come: the question closes, and who has said yes a moment before hits nobody.
     async fn is_left_alone(&mut self, plan: &ActionPlan) {
-        let report = self.hands.act(plan.command(TargetId::default(), 1, 20.0)).await;
+        let report = self.hands.act(plan.command(TargetId::default(), 1, Duration::from_secs(20))).await;
         let [result] = report.results.as_slice() else { panic!("{report:?}") };
         assert_eq!(result.outcome, Outcome::Changed, "{result:?}");
         let view = self.view().await;
@@ -229,7 +231,7 @@ async fn a_client_that_stays_is_ended() {
             client.client.batch_execute(case.does).await.unwrap();
             let waiter = stage.waiter(case.waits.filter(|_| *screen == Screen::Chains)).await;
             let plan = stage.question(Verb::Terminate, *screen, shared).await;
-            let report = stage.hands.act(plan.command(TargetId::default(), 1, 20.0)).await;
+            let report = stage.hands.act(plan.command(TargetId::default(), 1, Duration::from_secs(20))).await;
             assert_eq!(report.results[0].outcome, Outcome::Done, "{report:?}");
             if let Some(waiter) = waiter {
                 assert_eq!(waiter.end().await, None);

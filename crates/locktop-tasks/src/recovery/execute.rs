@@ -39,10 +39,9 @@ pub async fn execute(
     let schema = &schema.into();
     let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
     for row in &plan.rows {
-        let result = if in_doubt(&results) && row.acts() {
-            not_tried(row)
-        } else {
-            execute_one(client, schema, plan, row, order).await
+        let result = match not_tried(row, &results) {
+            Some(result) => result,
+            None => execute_one(client, schema, plan, row, order).await,
         };
         told(&result);
         results.push(result);
@@ -50,17 +49,13 @@ pub async fn execute(
     results
 }
 
-/// Whether a result is not known: then the rest is not tried.
+/// The result for a row that is not tried, because one of these results is not known.
 #[must_use]
-pub fn in_doubt(results: &[RecoveryResult]) -> bool {
-    results.iter().any(|result| result.outcome == RecoveryOutcome::Uncertain)
-}
-
-/// The result for a row that is not tried after that.
-#[must_use]
-pub fn not_tried(row: &Planned) -> RecoveryResult {
+pub fn not_tried(row: &Planned, results: &[RecoveryResult]) -> Option<RecoveryResult> {
+    let in_doubt = results.iter().any(|result| result.outcome == RecoveryOutcome::Uncertain);
     let why = "not tried: the result of a previous one is not known";
-    RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::NotTried, why)
+    let result = || RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::NotTried, why);
+    (in_doubt && row.acts()).then(result)
 }
 
 /// Carries out the plan for one execution.

@@ -21,7 +21,7 @@ use std::time::Duration;
 use crate::actor::Actor;
 
 pub use error::{Need, RecoverError, grants, record_grants};
-pub use execute::{execute, execute_one, in_doubt, not_tried};
+pub use execute::{execute, execute_one, not_tried};
 pub use look::plan;
 pub use plan::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
 pub use running::{AlsoEnded, RecoveryOutcome, RecoveryResult, RunState, Running};

@@ -8,8 +8,8 @@ use super::{Found, GONE, change_in, old, rows};
 use crate::model::plan::question::is_typable;
 use crate::model::plan::signal::{changed as session_changed, of_execution};
 use crate::model::plan::{
-    AlsoEnded, Caution, Change, Others, PlanContext, PlanIndex, Planned, PublishedHolder, PublishedTarget,
-    Reason, RecoveryPlan, Request, RunState, Running, SessionTarget, Step, TargetKind, Verb,
+    AlsoEnded, Caution, Change, PlanContext, PlanIndex, Planned, PublishedHolder, PublishedTarget, Reason,
+    RecoveryPlan, Request, RunState, Running, SessionTarget, Step, TargetKind, Verb,
 };
 use crate::model::row_id::RowId;
 use crate::model::snapshot::Snapshot;
@@ -168,31 +168,16 @@ pub fn published_plan(
     let name = format!("{schema}.scheduled_tasks");
     let is_it = |set: &TaskSet| !set.tables.own_keys && *set.tables.schedules == *name;
     let place = snapshot.task_sets.iter().position(is_it)?;
-    let mut plan = RecoveryPlan {
-        schema: schema.to_owned(),
-        taken_at: snapshot.taken_at,
-        grace,
-        rows: Vec::new(),
-        others: Others::default(),
-    };
-    let mut targets = Vec::new();
     let runs = || context.view.tasks.rows.iter().filter(|row| row.set == place);
-    for row in runs() {
-        let Some(seen) = running(row, snapshot) else { continue };
-        if request.task.as_ref().is_some_and(|name| *name != seen.task_name) {
-            continue;
-        }
-        // A guess is acted on only if the task is named.
-        let is_guess = matches!(row.state, JobState::MaybeOrphan | JobState::LeftOver);
-        let is_named = request.task.is_some() && is_guess;
-        let seen = if is_named { Running { state: RunState::Orphan, ..seen } } else { seen };
-        if request.select.takes(&seen) {
-            let (row, target) = step(context, row, seen, request.terminate);
-            plan.rows.push(row);
-            targets.extend(target);
-        } else {
-            plan.others.add(seen.state);
-        }
+    let seen = runs().filter_map(|run| running(run, snapshot, request.task.is_some()));
+    let mut plan = RecoveryPlan::of(schema, snapshot.taken_at, grace, &seen.collect::<Vec<_>>(), request);
+    let mut targets = Vec::new();
+    for row in &mut plan.rows {
+        let is_it = |run: &Execution| run.id == row.seen.execution_id;
+        let Some(run) = runs().find(|run| run.execution(snapshot).is_some_and(is_it)) else { continue };
+        let (step, effect, target) = step(context, run, row.seen.state, request.terminate);
+        (row.step, row.foreign_effect) = (step, effect);
+        targets.extend(target);
     }
     plan.rows.order_by_key(|row| (row.seen.started_at, row.seen.execution_id));
     let also: Vec<_> = plan.rows.iter().map(|row| also_ended(row, &plan.rows, runs(), snapshot)).collect();
@@ -221,18 +206,18 @@ fn also_ended<'a>(
     others.collect()
 }
 
+/// The step, its effect in words, and the execution to fail.
 fn step(
     context: &PlanContext<'_>,
     row: &TaskRow,
-    seen: Running,
+    state: RunState,
     terminate: bool,
-) -> (Planned, Option<PublishedTarget>) {
-    let plan = rows(context, Verb::Recover, &[RowId::Task(row.task, row.again)]);
-    let target = plan.rows.first().map(|row| &row.target.what);
-    let leave = |reason| (Step::Leave(reason), None, None);
-    let (step, effect, target) = match (target, plan.refused.first()) {
+) -> (Step, Option<String>, Option<PublishedTarget>) {
+    let mut plan = rows(context, Verb::Recover, &[RowId::Task(row.task, row.again)]);
+    let target = plan.rows.pop().map(|row| row.target.what);
+    match (target, plan.refused.first()) {
         (Some(TargetKind::Published(target)), _) => match &target.holder {
-            PublishedHolder::Worker(_) if !terminate => leave(Reason::Held),
+            PublishedHolder::Worker(_) if !terminate => (Step::Leave(Reason::Held), None, None),
             PublishedHolder::Worker(SessionTarget { pid, backend_start, .. }) => {
                 let effect = format!(
                     "the worker's session {pid} will be terminated; marked as failed, its task stays due"
@@ -240,7 +225,7 @@ fn step(
                 let step = Step::Terminate { pid: *pid, start: *backend_start };
                 (step, Some(effect), Some(target))
             }
-            _ if seen.state != RunState::Orphan => {
+            _ if state != RunState::Orphan => {
                 let why = match target.holder {
                     PublishedHolder::None => "its key is only a guess",
                     _ => "its key is held for another execution",
@@ -259,14 +244,19 @@ fn step(
         },
         (_, Some(refused)) => {
             let effect = format!("skipped: {}", refused.reason);
-            (Step::Leave(reason(seen.state)), Some(effect), None)
+            let reason = match state {
+                RunState::Running => Reason::InTime,
+                RunState::Slow => Reason::Held,
+                RunState::Settling => Reason::Settling,
+                RunState::Orphan | RunState::Unknown => Reason::Unknown,
+            };
+            (Step::Leave(reason), Some(effect), None)
         }
-        _ => leave(Reason::Unknown),
-    };
-    (Planned { seen, step, also_ended: Vec::new(), foreign_effect: effect }, target.cloned())
+        _ => (Step::Leave(Reason::Unknown), None, None),
+    }
 }
 
-fn running(row: &TaskRow, snapshot: &Snapshot) -> Option<Running> {
+fn running(row: &TaskRow, snapshot: &Snapshot, is_named: bool) -> Option<Running> {
     let execution = row.execution(snapshot)?;
     let key = row.set(snapshot)?.key(execution);
     let holder = row.holder.and_then(|pid| snapshot.backend(pid));
@@ -275,7 +265,15 @@ fn running(row: &TaskRow, snapshot: &Snapshot) -> Option<Running> {
         task_id: execution.task_id,
         task_name: row.name(snapshot).to_string(),
         worker_id: execution.worker.as_deref().unwrap_or_default().to_owned(),
-        state: state(row.state),
+        state: match row.state {
+            // A guess on a screen is unknown to a program, unless the task is named.
+            JobState::MaybeOrphan | JobState::LeftOver if is_named => RunState::Orphan,
+            JobState::Orphan => RunState::Orphan,
+            JobState::Slow => RunState::Slow,
+            JobState::Running => RunState::Running,
+            JobState::Settling => RunState::Settling,
+            _ => RunState::Unknown,
+        },
         started_at: execution.started_at,
         heartbeat_at: execution.heartbeat_at,
         run_seconds: row.age(snapshot),
@@ -292,26 +290,6 @@ fn running(row: &TaskRow, snapshot: &Snapshot) -> Option<Running> {
         backend_pid: execution.backend_pid,
         backend_start: execution.backend_start,
     })
-}
-
-fn reason(state: RunState) -> Reason {
-    match state {
-        RunState::Running => Reason::InTime,
-        RunState::Slow => Reason::Held,
-        RunState::Settling => Reason::Settling,
-        RunState::Orphan | RunState::Unknown => Reason::Unknown,
-    }
-}
-
-/// A state that is a guess on a screen is unknown to a program.
-fn state(state: JobState) -> RunState {
-    match state {
-        JobState::Orphan => RunState::Orphan,
-        JobState::Slow => RunState::Slow,
-        JobState::Running => RunState::Running,
-        JobState::Settling => RunState::Settling,
-        _ => RunState::Unknown,
-    }
 }
 
 #[cfg(test)]

@@ -147,20 +147,13 @@ pub(super) fn again(
 fn moved_on(target: &SessionTarget, backend: &Backend) -> Option<Change> {
     let was_idle = target.xact_start == Seen::Same(None);
     let other = |change: Change| Some(if was_idle { Change::RanSomething } else { change });
-    if !same(target.xact_start, backend.xact_start) {
+    if target.xact_start.differs(backend.xact_start) {
         return other(Change::OtherTransaction);
     }
-    if !same(target.query_start, backend.query_start) {
+    if target.query_start.differs(backend.query_start) {
         return other(Change::OtherQuery);
     }
-    if same(target.state_change, backend.state_change) { None } else { Some(Change::RanSomething) }
-}
-
-fn same(seen: Seen<Option<Timestamp>>, now: Option<Timestamp>) -> bool {
-    match seen {
-        Seen::Same(then) => then == now,
-        Seen::Any => true,
-    }
+    target.state_change.differs(backend.state_change).then_some(Change::RanSomething)
 }
 
 /// The rule: whether the start of the query and that of the state are compared; the transaction always is. `waits_only` is
@@ -186,7 +179,7 @@ fn serves_clients(backend: &Backend) -> bool {
     backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend")
 }
 
-pub(super) fn seen(is_compared: bool, time: Option<Timestamp>) -> Seen<Option<Timestamp>> {
+pub(super) fn seen(is_compared: bool, time: Option<Timestamp>) -> Seen {
     if is_compared { Seen::Same(time) } else { Seen::Any }
 }
 

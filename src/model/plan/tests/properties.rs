@@ -185,7 +185,8 @@ proptest! {
         let plan = sessions(&context, &ask);
         let again = plan.refreshed(&context);
         prop_assert_eq!(&again, &plan);
-        prop_assert_eq!(again.command(TargetId(0), 1, 5.0), plan.command(TargetId(0), 1, 5.0));
+        let wait = std::time::Duration::from_secs(5);
+        prop_assert_eq!(again.command(TargetId(0), 1, wait), plan.command(TargetId(0), 1, wait));
     }
 
     #[test]

@@ -251,7 +251,7 @@ fn a_plan_is_refreshed_and_says_what_has_changed() {
     assert_eq!(gone.why_over().unwrap(), "4312 app@web-3: has ended");
     assert_eq!(gone.effect, None);
     assert_eq!(gone.refreshed(&context(&later(|_| {}))).rows[0].change, Some(Change::Gone), "once is enough");
-    let command = gone.command(TargetId(0), 3, 5.0);
+    let command = gone.command(TargetId(0), 3, std::time::Duration::from_secs(5));
     assert_eq!((command.number, command.targets.len(), command.verb), (3, 1, Verb::Terminate));
 }
 
