@@ -91,9 +91,8 @@ pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, Conn
     if prompt != Prompt::Always {
         return Ok(info);
     }
-    ask_for_user(&info, None)?.ok_or_else(|| {
-        ConnectError::Other("-W asks for a password, and there is no terminal to ask on".to_owned())
-    })
+    ask_for_user(&info, None)?
+        .ok_or_else(|| ConnectError::other("-W asks for a password, and there is no terminal to ask on"))
 }
 
 /// Asks for the password because the server requires one and none was found. `None` if a password would not help.
@@ -122,7 +121,7 @@ fn ask_for_user(info: &ConnInfo, note: Option<&str>) -> Result<Option<ConnInfo>,
 
 fn ask_for_secret(what: &str, note: Option<&str>) -> Result<Option<Secret>, ConnectError> {
     ask_secret(what, note).map_err(|error| {
-        ConnectError::Other(format!("no password for {}: {error}", crate::text::one_line(what)))
+        ConnectError::other(format!("no password for {}: {error}", crate::text::one_line(what)))
     })
 }
 

@@ -1,267 +1,221 @@
 //! Connection errors, each in one line that names the problem, the place and the remedy.
 
+use std::fmt;
 use std::path::PathBuf;
 
-pub use crate::conninfo::settings::ConnInfoError;
-use crate::conninfo::settings::PasswordOrigin;
+use ConnectErrorKind as Kind;
 
-/// A failed connection. Places are `host:port` or the path of a socket.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectError {
+pub use crate::conninfo::settings::ConnInfoError;
+use crate::conninfo::settings::{PasswordOrigin, SOCKET_DIRECTORIES};
+
+/// A failed connection. It prints one line that names the problem, the place and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectError {
+    /// `host:port`, or the path of the socket; the name of a host that was not found. Empty for [`ConnectErrorKind::Several`]
+    /// and [`ConnectErrorKind::Other`].
+    pub place: String,
+    /// The problem.
+    pub kind: ConnectErrorKind,
+    /// The server's message, or the reason that the system or a library reports, in one line of at most 300 characters.
+    /// Empty if the kind says all.
+    pub reason: String,
+}
+
+/// Why a connection failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectErrorKind {
     /// There is no socket file.
-    #[error("no server socket {}: is the server running on this machine, with its socket in this directory? (-h names another host or directory)", .path.display())]
-    NoSocket {
-        /// The expected path of the socket.
-        path: PathBuf,
-    },
+    NoSocket,
     /// A socket file without its server.
-    #[error("no server listens on the socket {}: is the server running?", .path.display())]
-    DeadSocket {
-        /// The path of the socket, on which no server listens.
-        path: PathBuf,
-    },
+    DeadSocket,
     /// None of the usual sockets exists, and there is no server on localhost.
-    #[error(
-        "no server found on this machine: no socket .s.PGSQL.{port} in {directories}, and {localhost} (-h and -p name others)"
-    )]
     NothingLocal {
         /// The port, which is part of the socket's name.
         port: u16,
-        /// The usual socket directories, in which none was found; separated by commas.
-        directories: String,
         /// The error of the attempt on localhost that followed.
         localhost: Box<ConnectError>,
     },
-    /// There is no permission to use the socket.
-    #[error("no permission to use the server socket {}", .path.display())]
-    SocketForbidden {
-        /// The path of the socket; its permissions or its directory deny access to this user.
-        path: PathBuf,
-    },
+    /// The permissions of the socket or of its directory deny access to this user.
+    SocketForbidden,
     /// No server listens on the port of that host (`ECONNREFUSED`).
-    #[error(
-        "connection to {place} refused: is the server running on host \"{host}\" and accepting connections on port {port}?"
-    )]
     Refused {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
         /// The host as given.
         host: String,
         /// The port that was tried.
         port: u16,
     },
     /// The name of the host has no address, or the resolver did not answer in time.
-    #[error("host \"{host}\" not found: {reason}")]
-    UnknownHost {
-        /// The name that was looked up.
-        host: String,
-        /// The error of the resolver.
-        reason: String,
-    },
+    UnknownHost,
     /// The system or the network reports an error on the way to the host.
-    #[error("could not reach {place}: {reason}")]
-    Unreachable {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The system's error, in one line.
-        reason: String,
-    },
+    Unreachable,
     /// The network did not answer in time: no TCP connection was established.
-    #[error(
-        "could not reach {place} within {seconds} s: is the host up, and does a firewall permit port {port}?"
-    )]
     TimedOut {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
         /// The port that was tried, which a firewall may block.
         port: u16,
         /// The time limit of the attempt, in seconds (`connect_timeout`).
         seconds: u64,
     },
-    /// The connection was established, but the server did not answer on it in time.
-    #[error(
-        "{place} accepted the connection but did not answer within {seconds} s: the server is stuck or overloaded, or it is not a PostgreSQL server"
-    )]
-    Silent {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The time limit of the attempt, in seconds (`connect_timeout`).
-        seconds: u64,
-    },
+    /// The connection was established, but the server did not answer on it within this number of seconds
+    /// (`connect_timeout`).
+    Silent(u64),
     /// The server closed the connection without an answer.
-    #[error("{place} closed the connection without an answer: {reason}")]
-    Closed {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The known cause, in one line.
-        reason: String,
-    },
+    Closed,
     /// The server sends more than any PostgreSQL server does during login.
-    #[error("the connection to {place} was interrupted: {reason}")]
-    BrokenOff {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// A description of the excess, in one line.
-        reason: String,
-    },
-    /// sslmode=require or stricter, but the server does not offer TLS.
-    #[error("{place} does not offer TLS, and sslmode={mode} needs it (sslmode=prefer connects without)")]
-    TlsNotOffered {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The requested `sslmode`.
-        mode: &'static str,
-    },
+    BrokenOff,
+    /// This `sslmode` requires TLS, but the server does not offer it.
+    TlsNotOffered(&'static str),
     /// The TLS handshake failed: a certificate, a key, or no common protocol.
-    #[error("TLS with {place} failed: {reason}")]
-    TlsFailed {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The cause and the remedy, in one line.
-        reason: String,
-    },
-    /// The key of the client certificate is encrypted, and there is no password for it.
-    #[error("the key {} is encrypted, and {place} requires TLS: answer the prompt, or use sslpassword", .file.display())]
-    KeyPassword {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The encrypted key file (`sslkey`).
-        file: PathBuf,
-    },
+    TlsFailed,
+    /// This key of the client certificate (`sslkey`) is encrypted, and there is no password for it.
+    KeyPassword(PathBuf),
     /// `sslcertmode=require` is not met: the client certificate was not requested, or does not exist.
-    #[error("{place} does not satisfy sslcertmode=require: {reason}")]
-    CertificateNotUsed {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// Whether the server did not request a certificate, or there is none.
-        reason: &'static str,
-    },
+    CertificateNotUsed,
     /// The server requests an authentication method that `require_auth` does not allow. Nothing was answered.
-    #[error("{place} asks for \"{method}\" authentication, which require_auth={wanted} does not permit")]
     AuthNotAllowed {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
         /// The requested method, as `require_auth` names it.
         method: &'static str,
         /// The value of `require_auth`.
         wanted: String,
     },
-    /// The server requires a password, and there is none.
-    #[error("{place} requires the password of \"{user}\", but none was given: use -W, PGPASSWORD or a line in the password file{}", semicolon(.note.as_deref()))]
-    NoPassword {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The role that was to log in.
-        user: String,
-        /// Why the password file was not used; `None` if it was usable, or does not exist.
-        note: Option<String>,
-    },
+    /// The server requires the password of this role, and there is none. The reason is why the password file was not used;
+    /// it is empty if that was usable, or does not exist.
+    NoPassword(String),
     /// The password was rejected (SQLSTATE `28P01`).
-    #[error("{place} rejects the password of \"{user}\"{}: {message}", from_origin(.origin.as_ref()))]
     WrongPassword {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
         /// The role that was to log in.
         user: String,
         /// The source of the password; `None` if there was none.
         origin: Option<PasswordOrigin>,
-        /// The server's message, in one line of at most 300 characters.
-        message: String,
     },
-    /// The database does not exist (SQLSTATE `3D000`).
-    #[error("{place} has no database \"{database}\": {message} (-d names another)")]
-    NoDatabase {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The requested database.
-        database: String,
-        /// The server's message, in one line of at most 300 characters.
-        message: String,
-    },
-    /// The role does not exist (SQLSTATE `28000`, raised while the session's user is set up).
-    #[error("{place} does not know the role \"{user}\": {message} (-U names another)")]
-    NoRole {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The role that was to log in.
-        user: String,
-        /// The server's message, in one line of at most 300 characters.
-        message: String,
-    },
-    /// `pg_hba.conf` does not allow this client, role and database (SQLSTATE `28000` raised anywhere else).
-    #[error("{place} does not let \"{user}\" in from here: {message} (see its pg_hba.conf)")]
-    NotAllowed {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The role that was to log in.
-        user: String,
-        /// The server's message, in one line of at most 300 characters.
-        message: String,
-    },
+    /// This database does not exist (SQLSTATE `3D000`).
+    NoDatabase(String),
+    /// This role does not exist (SQLSTATE `28000`, raised while the session's user is set up).
+    NoRole(String),
+    /// `pg_hba.conf` does not allow this role, with this client and database (SQLSTATE `28000` raised anywhere else).
+    NotAllowed(String),
     /// All connections are in use: `max_connections`, or a limit of the role or the database (SQLSTATE `53300`).
-    #[error("{place} has no free connection: {message}")]
-    TooManyConnections {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The server's message, in one line of at most 300 characters.
-        message: String,
-    },
+    TooManyConnections,
     /// The server is starting up, shutting down or recovering (SQLSTATE `57P03`).
-    #[error("{place} does not accept connections now: {message}")]
-    NotNow {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The server's message, in one line of at most 300 characters.
-        message: String,
-    },
-    /// The server refuses for another reason.
-    #[error("{place} refuses the connection: {message} (SQLSTATE {sqlstate})")]
-    Rejected {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// Its SQLSTATE, five characters (appendix "PostgreSQL Error Codes").
-        sqlstate: String,
-        /// The server's message, in one line of at most 300 characters.
-        message: String,
-    },
-    /// The server requests an authentication method that is not supported.
-    #[error("cannot log in to {place} as \"{user}\": {reason}")]
-    Authentication {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The role that was to log in.
-        user: String,
-        /// The feature that the client library does not have, in one line.
-        reason: String,
-    },
+    NotNow,
+    /// The server refuses for another reason, with this SQLSTATE (appendix "PostgreSQL Error Codes").
+    Rejected(String),
+    /// The server requests an authentication method for this role that is not supported.
+    Authentication(String),
     /// The server does not match `target_session_attrs`.
-    #[error("{place} does not match target_session_attrs: {reason}")]
-    WrongSession {
-        /// Its `host:port`, or the path of its socket.
-        place: String,
-        /// The actual and the requested kind of session.
-        reason: String,
-    },
+    WrongSession,
     /// The errors of several attempts.
-    #[error("{}", join(.0))]
     Several(Vec<ConnectError>),
     /// Anything else, as one line.
-    #[error("{0}")]
-    Other(String),
+    Other,
 }
 
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, kind, reason } = self;
+        let text = match kind {
+            Kind::NoSocket => format!(
+                "no server socket {place}: is the server running on this machine, with its socket in this \
+                 directory? (-h names another host or directory)"
+            ),
+            Kind::DeadSocket => {
+                format!("no server listens on the socket {place}: is the server running?")
+            }
+            Kind::NothingLocal { port, localhost } => format!(
+                "no server found on this machine: no socket .s.PGSQL.{port} in {}, and {localhost} (-h and -p \
+                 name others)",
+                SOCKET_DIRECTORIES.join(", ")
+            ),
+            Kind::SocketForbidden => format!("no permission to use the server socket {place}"),
+            Kind::Refused { host, port } => format!(
+                "connection to {place} refused: is the server running on host \"{host}\" and accepting \
+                 connections on port {port}?"
+            ),
+            Kind::UnknownHost => format!("host \"{place}\" not found: {reason}"),
+            Kind::Unreachable => format!("could not reach {place}: {reason}"),
+            Kind::TimedOut { port, seconds } => format!(
+                "could not reach {place} within {seconds} s: is the host up, and does a firewall permit port \
+                 {port}?"
+            ),
+            Kind::Silent(seconds) => format!(
+                "{place} accepted the connection but did not answer within {seconds} s: the server is stuck \
+                 or overloaded, or it is not a PostgreSQL server"
+            ),
+            Kind::Closed => format!("{place} closed the connection without an answer: {reason}"),
+            Kind::BrokenOff => format!("the connection to {place} was interrupted: {reason}"),
+            Kind::TlsNotOffered(mode) => format!(
+                "{place} does not offer TLS, and sslmode={mode} needs it (sslmode=prefer connects without)"
+            ),
+            Kind::TlsFailed => format!("TLS with {place} failed: {reason}"),
+            Kind::KeyPassword(file) => format!(
+                "the key {} is encrypted, and {place} requires TLS: answer the prompt, or use sslpassword",
+                file.display()
+            ),
+            Kind::CertificateNotUsed => {
+                format!("{place} does not satisfy sslcertmode=require: {reason}")
+            }
+            Kind::AuthNotAllowed { method, wanted } => format!(
+                "{place} asks for \"{method}\" authentication, which require_auth={wanted} does not permit"
+            ),
+            Kind::NoPassword(user) => {
+                let note = if reason.is_empty() { "" } else { "; " };
+                format!(
+                    "{place} requires the password of \"{user}\", but none was given: use -W, PGPASSWORD or a \
+                     line in the password file{note}{reason}"
+                )
+            }
+            Kind::WrongPassword { user, origin } => {
+                let from = origin.as_ref().map(|origin| format!(" (from {origin})")).unwrap_or_default();
+                format!("{place} rejects the password of \"{user}\"{from}: {reason}")
+            }
+            Kind::NoDatabase(name) => {
+                format!("{place} has no database \"{name}\": {reason} (-d names another)")
+            }
+            Kind::NoRole(user) => {
+                format!("{place} does not know the role \"{user}\": {reason} (-U names another)")
+            }
+            Kind::NotAllowed(user) => {
+                format!("{place} does not let \"{user}\" in from here: {reason} (see its pg_hba.conf)")
+            }
+            Kind::TooManyConnections => format!("{place} has no free connection: {reason}"),
+            Kind::NotNow => format!("{place} does not accept connections now: {reason}"),
+            Kind::Rejected(sqlstate) => {
+                format!("{place} refuses the connection: {reason} (SQLSTATE {sqlstate})")
+            }
+            Kind::Authentication(user) => format!("cannot log in to {place} as \"{user}\": {reason}"),
+            Kind::WrongSession => format!("{place} does not match target_session_attrs: {reason}"),
+            Kind::Several(all) => all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            Kind::Other => reason.clone(),
+        };
+        f.write_str(&text)
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
 impl ConnectError {
+    /// An error of any other kind, with this text.
+    #[must_use]
+    pub fn other(text: impl Into<String>) -> Self {
+        Self::new(Kind::Other, "", text)
+    }
+
+    pub(crate) fn new(kind: Kind, place: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { place: place.into(), kind, reason: reason.into() }
+    }
+
     /// The server's SQLSTATE; `None` if the error is not the server's.
     #[must_use]
     pub fn sqlstate(&self) -> Option<&str> {
-        match self {
-            Self::WrongPassword { .. } => Some("28P01"),
-            Self::NoDatabase { .. } => Some("3D000"),
-            Self::NoRole { .. } | Self::NotAllowed { .. } => Some("28000"),
-            Self::TooManyConnections { .. } => Some("53300"),
-            Self::NotNow { .. } => Some("57P03"),
-            Self::Rejected { sqlstate, .. } => Some(sqlstate),
-            Self::Several(all) => {
+        match &self.kind {
+            Kind::WrongPassword { .. } => Some("28P01"),
+            Kind::NoDatabase(_) => Some("3D000"),
+            Kind::NoRole(_) | Kind::NotAllowed(_) => Some("28000"),
+            Kind::TooManyConnections => Some("53300"),
+            Kind::NotNow => Some("57P03"),
+            Kind::Rejected(sqlstate) => Some(sqlstate),
+            Kind::Several(all) => {
                 all.iter().find(|e| e.is_waitable()).or(all.last()).and_then(Self::sqlstate)
             }
             _ => None,
@@ -271,95 +225,74 @@ impl ConnectError {
     /// Whether the cause may pass: no free connection, or a server that is starting up, shutting down or recovering.
     #[must_use]
     pub fn is_waitable(&self) -> bool {
-        self.each().iter().any(|error| matches!(error, Self::TooManyConnections { .. } | Self::NotNow { .. }))
+        self.each().iter().any(|error| matches!(error.kind, Kind::TooManyConnections | Kind::NotNow))
     }
 
     /// Whether the connection was accepted, but nothing was answered.
     #[must_use]
     pub fn is_silence(&self) -> bool {
-        self.each().iter().any(|error| matches!(error, Self::Silent { .. }))
+        self.each().iter().any(|error| matches!(error.kind, Kind::Silent(_)))
     }
 
     /// Whether the server requested a password and there was none.
     #[must_use]
     pub fn needs_password(&self) -> bool {
-        self.each().iter().any(|error| matches!(error, Self::NoPassword { .. }))
+        self.each().iter().any(|error| matches!(error.kind, Kind::NoPassword(_)))
     }
 
     /// Why the password file was not used, if a password is missing.
     #[must_use]
     pub fn password_note(&self) -> Option<&str> {
-        self.each().into_iter().find_map(|error| match error {
-            Self::NoPassword { note, .. } => note.as_deref(),
-            _ => None,
-        })
+        let reason = |error: &Self| matches!(error.kind, Kind::NoPassword(_)) && !error.reason.is_empty();
+        self.each().into_iter().find(|error| reason(error)).map(|error| error.reason.as_str())
     }
 
     /// The key file that needs a password, if that is the error.
     #[must_use]
     pub fn needs_key_password(&self) -> Option<&std::path::Path> {
-        self.each().into_iter().find_map(|error| match error {
-            Self::KeyPassword { file, .. } => Some(file.as_path()),
+        self.each().into_iter().find_map(|error| match &error.kind {
+            Kind::KeyPassword(file) => Some(file.as_path()),
             _ => None,
         })
     }
 
     /// The error of each attempt if there were several; else this one.
     fn each(&self) -> Vec<&Self> {
-        match self {
-            Self::Several(all) => all.iter().flat_map(Self::each).collect(),
-            one => vec![one],
+        match &self.kind {
+            Kind::Several(all) => all.iter().flat_map(Self::each).collect(),
+            _ => vec![self],
         }
     }
 
     /// Whether to try the next host of several. As in libpq, not after a server has refused the login.
-    #[must_use]
     pub(super) fn tries_next_host(&self) -> bool {
-        matches!(
-            self,
-            Self::NoSocket { .. }
-                | Self::DeadSocket { .. }
-                | Self::NothingLocal { .. }
-                | Self::SocketForbidden { .. }
-                | Self::Refused { .. }
-                | Self::UnknownHost { .. }
-                | Self::Unreachable { .. }
-                | Self::TimedOut { .. }
-                | Self::Silent { .. }
-                | Self::Closed { .. }
-                | Self::WrongSession { .. }
-                | Self::NotNow { .. }
-        )
+        self.is_absence()
+            || matches!(
+                self.kind,
+                Kind::NoSocket
+                    | Kind::DeadSocket
+                    | Kind::NothingLocal { .. }
+                    | Kind::SocketForbidden
+                    | Kind::Silent(_)
+                    | Kind::Closed
+                    | Kind::WrongSession
+                    | Kind::NotNow
+            )
     }
 
     /// Whether no server answered at all.
     pub(super) fn is_absence(&self) -> bool {
         matches!(
-            self,
-            Self::Refused { .. }
-                | Self::UnknownHost { .. }
-                | Self::Unreachable { .. }
-                | Self::TimedOut { .. }
+            self.kind,
+            Kind::Refused { .. } | Kind::UnknownHost | Kind::Unreachable | Kind::TimedOut { .. }
         )
     }
 
     /// One error for all; a single one is kept as it is.
     pub(super) fn of(mut all: Vec<Self>) -> Self {
         if all.len() > 1 {
-            return Self::Several(all);
+            return Self::new(Kind::Several(all), "", "");
         }
-        all.pop().unwrap_or_else(|| Self::Other("no host to connect to".to_owned()))
+        all.pop().unwrap_or_else(|| Self::other("no host to connect to"))
     }
-}
-
-fn semicolon(note: Option<&str>) -> String {
-    note.map(|note| format!("; {note}")).unwrap_or_default()
-}
-
-fn from_origin(origin: Option<&PasswordOrigin>) -> String {
-    origin.map(|origin| format!(" (from {origin})")).unwrap_or_default()
-}
-
-fn join(all: &[ConnectError]) -> String {
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

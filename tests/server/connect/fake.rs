@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use locktop::pg::error::ConnectError;
+use locktop::pg::error::ConnectErrorKind;
 
 use super::refused;
 use super::server::info;
@@ -52,7 +52,7 @@ async fn it_cannot_be_reached() {
         }
     }
     let error = refused(&to(address, "")).await;
-    assert!(matches!(error, ConnectError::TimedOut { seconds: 1, .. }), "{error}");
+    assert!(matches!(error.kind, ConnectErrorKind::TimedOut { seconds: 1, .. }), "{error}");
     assert!(error.to_string().starts_with(&format!("could not reach {address} within 1 s")), "{error}");
 }
 
@@ -67,7 +67,7 @@ async fn it_hangs_up() {
     });
     for mode in ["disable", "require"] {
         let error = refused(&to(address, &format!("sslmode={mode}"))).await;
-        assert!(matches!(error, ConnectError::Closed { .. }), "{mode}: {error}");
+        assert!(error.kind == ConnectErrorKind::Closed, "{mode}: {error}");
     }
 }
 
@@ -114,10 +114,10 @@ async fn its_tls_does_not_work() {
         }
     });
     let strict = refused(&to(address, "sslmode=require")).await;
-    assert!(matches!(strict, ConnectError::TlsFailed { .. }), "{strict}");
+    assert!(strict.kind == ConnectErrorKind::TlsFailed, "{strict}");
     assert_eq!(seen.recv().await, Some(TLS_REQUEST));
     let lax = refused(&to(address, "sslmode=prefer")).await;
-    assert!(matches!(&lax, ConnectError::Several(all) if all.len() == 2), "{lax}");
+    assert!(matches!(&lax.kind, ConnectErrorKind::Several(all) if all.len() == 2), "{lax}");
     assert_eq!((seen.recv().await, seen.recv().await), (Some(TLS_REQUEST), Some(PROTOCOL_3_0)));
     assert!(seen.try_recv().is_err(), "require never went on without TLS");
 }

@@ -11,7 +11,7 @@ mod tls;
 use super::support;
 use locktop::pg::connect::{Connection, connect, connect_somewhere};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::error::ConnectError;
+use locktop::pg::error::{ConnectError, ConnectErrorKind};
 use server::{Server, free_port, info};
 
 async fn refused(info: &ConnInfo) -> ConnectError {
@@ -53,9 +53,9 @@ async fn nobody_listens() {
         refused(&there).await.to_string(),
         format!("no server listens on the socket {}: is the server running?", path.display())
     );
-    assert!(matches!(refused(&info("host=no-such-host.invalid")).await, ConnectError::UnknownHost { .. }));
+    assert!(refused(&info("host=no-such-host.invalid")).await.kind == ConnectErrorKind::UnknownHost);
     let nothing = refused(&info(&format!("port={port}"))).await;
-    assert!(matches!(nothing, ConnectError::NothingLocal { .. }), "{nothing}");
+    assert!(matches!(nothing.kind, ConnectErrorKind::NothingLocal { .. }), "{nothing}");
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn what_the_server_does_not_know_or_let_in() {
         format!("{socket} does not know the role \"nemo\": role \"nemo\" does not exist (-U names another)")
     );
     let outsider = refused(&server.tcp("user=outsider sslmode=disable")).await;
-    assert!(matches!(outsider, ConnectError::NotAllowed { .. }), "{outsider}");
+    assert!(matches!(outsider.kind, ConnectErrorKind::NotAllowed(_)), "{outsider}");
     assert!(outsider.to_string().contains("no pg_hba.conf entry"), "{outsider}");
     assert_eq!(outsider.sqlstate(), Some("28000"));
 }
@@ -167,7 +167,7 @@ async fn tls_with_a_certificate_that_nobody_signed() {
     }
     for (user, mode) in [("only_plain", "require"), ("only_tls", "disable"), ("outsider", "prefer")] {
         let error = refused(&server.tcp(&format!("user={user} password=right sslmode={mode}"))).await;
-        assert!(matches!(error, ConnectError::NotAllowed { .. }), "{user}: {error}");
+        assert!(matches!(error.kind, ConnectErrorKind::NotAllowed(_)), "{user}: {error}");
     }
     // What comes of the other way is told when it came further.
     assert_eq!(refused(&server.tcp("user=only_plain password=x")).await.sqlstate(), Some("28P01"));
@@ -179,7 +179,7 @@ async fn tls_with_a_certificate_that_nobody_signed() {
     connected(&server.tcp("user=alice password=right sslmode=require channel_binding=require")).await;
     let unbound =
         refused(&server.tcp("user=alice password=right sslmode=disable channel_binding=require")).await;
-    assert!(matches!(unbound, ConnectError::Authentication { .. }), "{unbound}");
+    assert!(matches!(unbound.kind, ConnectErrorKind::Authentication(_)), "{unbound}");
     let named = info(&format!(
         "host=no-such-host.invalid hostaddr=127.0.0.1 port={} dbname=postgres user=alice password=right sslmode=require",
         server.port
@@ -249,7 +249,7 @@ async fn several_hosts() {
     for (user, method) in [("clear", "password"), ("hashed", "md5")] {
         let unnamed = refused(&info(&format!("port={up} dbname=postgres user={user} password=right"))).await;
         assert!(
-            matches!(&unnamed, ConnectError::AuthNotAllowed { method: m, .. } if *m == method),
+            matches!(&unnamed.kind, ConnectErrorKind::AuthNotAllowed { method: m, .. } if *m == method),
             "{unnamed}"
         );
         connected(&info(&format!("host=localhost port={up} dbname=postgres user={user} password=right")))

@@ -12,7 +12,7 @@ use super::listen::Canceller;
 use super::{Place, Raw};
 use crate::auth_watch::{AuthWatch, Refused, Watched};
 use crate::conninfo::{ConnInfo, Endpoint, Host, Negotiation, PasswordOrigin, Secret, SslMode, socket};
-use crate::error::ConnectError;
+use crate::error::{ConnectError, ConnectErrorKind as Kind};
 use crate::socket::Address;
 use crate::tls::{Connector, Progress, Stage, TlsError};
 use locktop_base::text;
@@ -25,7 +25,7 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn is_tls(&self) -> bool {
-        matches!(self.error, ConnectError::TlsFailed { .. })
+        self.error.kind == Kind::TlsFailed
     }
 }
 
@@ -46,7 +46,6 @@ impl Attempt<'_> {
         let info = self.info;
         let tls = Connector::new(&info.tls, self.host, self.address, &info.require_auth, progress.clone());
         let (address, config) = (self.to(), self.config(mode));
-        let place = || self.place.clone();
         let connecting = async {
             let stream = address.dial().await.map_err(|error| unreachable(self, &error))?;
             progress.set(Stage::Reached);
@@ -56,18 +55,18 @@ impl Attempt<'_> {
                 .await
                 .map_err(|error| diagnose(self, progress.stage(), &error))?;
             let used = tls.certificate();
-            used.map_err(|reason| ConnectError::CertificateNotUsed { place: place(), reason })?;
+            used.map_err(|reason| self.error(Kind::CertificateNotUsed, reason))?;
             let canceller = Canceller::new(client.cancel_token(), address.clone(), tls.clone());
             let tls = tls.is_encrypted().then(|| info.tls.mode.of_tls());
             let place = Place { host: self.endpoint.host.text(), port: self.endpoint.port, tls };
             Ok(Raw { client, connection, canceller, place })
         };
         let done = within(info.connect_timeout, Box::pin(connecting)).await;
-        let late = |seconds| match progress.stage() {
-            Stage::Reaching => {
-                Err(ConnectError::TimedOut { place: place(), port: self.endpoint.port, seconds })
-            }
-            _ => Err(ConnectError::Silent { place: place(), seconds }),
+        let late = |seconds| {
+            Err(match progress.stage() {
+                Stage::Reaching => self.error(Kind::TimedOut { port: self.endpoint.port, seconds }, ""),
+                _ => self.error(Kind::Silent(seconds), ""),
+            })
         };
         done.unwrap_or_else(late).map_err(|error| Failure { stage: progress.stage(), error })
     }
@@ -119,6 +118,10 @@ impl Attempt<'_> {
         config
     }
 
+    fn error(&self, kind: Kind, reason: impl Into<String>) -> ConnectError {
+        ConnectError::new(kind, &self.place, reason)
+    }
+
     fn password(&self) -> Option<&(Secret, PasswordOrigin)> {
         self.info.password.as_ref().or(self.endpoint.password.as_ref())
     }
@@ -161,108 +164,90 @@ fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgres::Error) 
     if let Some(error) = error.as_db_error() {
         return from_server(attempt, error);
     }
-    let place = attempt.place.clone();
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     let io_error = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     match (stage, io_error) {
-        (Stage::Handshake, Some(error)) => return tls(place, TlsError::of_handshake(error)),
-        (Stage::Handshake, None) => return ConnectError::TlsFailed { place, reason: line(&cause) },
+        (Stage::Handshake, Some(error)) => return tls(attempt, TlsError::of_handshake(error)),
+        (Stage::Handshake, None) => return attempt.error(Kind::TlsFailed, line(&cause)),
         (_, Some(error)) => return broken(attempt, error),
         (_, None) => {}
     }
     // These have no kind to match on: the texts are the driver's own.
     match cause.as_str() {
-        "password missing" => ConnectError::NoPassword {
-            place,
-            user: line(&attempt.info.user),
-            note: attempt.info.password_note.clone(),
-        },
-        "server does not support TLS" => {
-            ConnectError::TlsNotOffered { place, mode: attempt.info.tls.mode.word() }
+        "password missing" => {
+            let note = attempt.info.password_note.clone().unwrap_or_default();
+            attempt.error(Kind::NoPassword(line(&attempt.info.user)), note)
         }
-        _ if error.is_closed() => {
-            ConnectError::Closed { place, reason: "it closed the connection during login".to_owned() }
+        "server does not support TLS" => attempt.error(Kind::TlsNotOffered(attempt.info.tls.mode.word()), ""),
+        _ if error.is_closed() => attempt.error(Kind::Closed, "it closed the connection during login"),
+        "" => ConnectError::other(format!("{}: {error}", attempt.place)),
+        cause => {
+            let reason = format!("{error}: {}", line(cause));
+            attempt.error(Kind::Authentication(line(&attempt.info.user)), reason)
         }
-        "" => ConnectError::Other(format!("{place}: {error}")),
-        cause => ConnectError::Authentication {
-            place,
-            user: line(&attempt.info.user),
-            reason: format!("{error}: {}", line(cause)),
-        },
     }
 }
 
 /// An error of TLS; a key that needs a password is a separate error, for a prompt.
-fn tls(place: String, error: TlsError) -> ConnectError {
+fn tls(attempt: &Attempt<'_>, error: TlsError) -> ConnectError {
     match error {
-        TlsError::EncryptedKey { file } => ConnectError::KeyPassword { place, file },
-        error => ConnectError::TlsFailed { place, reason: line(&error.to_string()) },
+        TlsError::EncryptedKey { file } => attempt.error(Kind::KeyPassword(file), ""),
+        error => attempt.error(Kind::TlsFailed, line(&error.to_string())),
     }
 }
 
 /// The stream was closed by the other side, or here.
 fn broken(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
-    let place = attempt.place.clone();
     let inner = error.get_ref();
     match inner.and_then(|inner| inner.downcast_ref()) {
         Some(Refused::Auth(method)) => {
             let wanted = line(attempt.info.require_auth.text().unwrap_or_default());
-            return ConnectError::AuthNotAllowed { place, method: method.word(), wanted };
+            return attempt.error(Kind::AuthNotAllowed { method: method.word(), wanted }, "");
         }
-        Some(Refused::Size(size)) => return ConnectError::BrokenOff { place, reason: size.to_string() },
+        Some(Refused::Size(size)) => return attempt.error(Kind::BrokenOff, size.to_string()),
         None => {}
     }
     // With TLS 1.3 the server reports only now whether it accepts the client certificate.
     if inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() {
-        return tls(place, TlsError::of_handshake(error));
+        return tls(attempt, TlsError::of_handshake(error));
     }
-    ConnectError::Closed { place, reason: io(error) }
+    attempt.error(Kind::Closed, io(error))
 }
 
 fn from_server(attempt: &Attempt<'_>, error: &DbError) -> ConnectError {
-    let (place, user) = (attempt.place.clone(), line(&attempt.info.user));
-    let message = line(error.message());
+    let user = line(&attempt.info.user);
     let code = error.code();
-    if *code == SqlState::INVALID_PASSWORD {
-        ConnectError::WrongPassword {
-            place,
-            user,
-            origin: attempt.password().map(|(_, origin)| origin.clone()),
-            message,
-        }
+    let kind = if *code == SqlState::INVALID_PASSWORD {
+        Kind::WrongPassword { user, origin: attempt.password().map(|(_, origin)| origin.clone()) }
     } else if *code == SqlState::INVALID_CATALOG_NAME {
-        ConnectError::NoDatabase { place, database: line(&attempt.info.dbname), message }
+        Kind::NoDatabase(line(&attempt.info.dbname))
     } else if *code == SqlState::TOO_MANY_CONNECTIONS {
-        ConnectError::TooManyConnections { place, message }
+        Kind::TooManyConnections
     } else if *code == SqlState::CANNOT_CONNECT_NOW {
-        ConnectError::NotNow { place, message }
+        Kind::NotNow
     } else if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
         // One SQLSTATE for several errors; the server function that raised it tells them apart in any language.
         match error.routine() {
-            Some("InitializeSessionUserId") => ConnectError::NoRole { place, user, message },
-            _ => ConnectError::NotAllowed { place, user, message },
+            Some("InitializeSessionUserId") => Kind::NoRole(user),
+            _ => Kind::NotAllowed(user),
         }
     } else {
-        ConnectError::Rejected { place, sqlstate: line(code.code()), message }
-    }
+        Kind::Rejected(line(code.code()))
+    };
+    attempt.error(kind, line(error.message()))
 }
 
 fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
-    let port = attempt.endpoint.port;
-    if let Host::Unix(directory) = &attempt.endpoint.host {
-        let path = socket(directory, port);
-        return match error.kind() {
-            ErrorKind::NotFound => ConnectError::NoSocket { path },
-            ErrorKind::PermissionDenied => ConnectError::SocketForbidden { path },
-            ErrorKind::ConnectionRefused => ConnectError::DeadSocket { path },
-            _ => ConnectError::Unreachable { place: attempt.place.clone(), reason: io(error) },
-        };
-    }
-    let place = attempt.place.clone();
-    match error.kind() {
-        ErrorKind::ConnectionRefused => ConnectError::Refused { place, host: attempt.host.to_owned(), port },
-        _ => ConnectError::Unreachable { place, reason: io(error) },
-    }
+    let kind = match (error.kind(), &attempt.endpoint.host) {
+        (ErrorKind::NotFound, Host::Unix(_)) => Kind::NoSocket,
+        (ErrorKind::PermissionDenied, Host::Unix(_)) => Kind::SocketForbidden,
+        (ErrorKind::ConnectionRefused, Host::Unix(_)) => Kind::DeadSocket,
+        (ErrorKind::ConnectionRefused, _) => {
+            Kind::Refused { host: attempt.host.to_owned(), port: attempt.endpoint.port }
+        }
+        _ => return attempt.error(Kind::Unreachable, io(error)),
+    };
+    attempt.error(kind, "")
 }
 
 /// The system's error message in one line; an end without a message gets a text of its own.

@@ -17,7 +17,7 @@ use tokio_postgres::tls::TlsConnect;
 
 use super::auth_watch::Watched;
 use super::conninfo::{ConnInfo, Endpoint, Host, SessionAttrs, SslMode};
-use super::error::ConnectError;
+use super::error::{ConnectError, ConnectErrorKind as Kind};
 use super::socket::Socket;
 use super::tls::{Connector, Stage};
 use attempt::{Attempt, Failure, within};
@@ -109,11 +109,13 @@ async fn to_endpoint(
     wanted: SessionAttrs,
 ) -> Result<Raw, ConnectError> {
     let mut raw = to_host(info, endpoint).await?;
-    match within(info.connect_timeout, Box::pin(session::check(&mut raw, wanted))).await {
-        Ok(Ok(())) => Ok(raw),
-        Ok(Err(reason)) => Err(ConnectError::WrongSession { place: endpoint.place(), reason }),
-        Err(seconds) => Err(ConnectError::Silent { place: endpoint.place(), seconds }),
-    }
+    let (kind, reason) = match within(info.connect_timeout, Box::pin(session::check(&mut raw, wanted))).await
+    {
+        Ok(Ok(())) => return Ok(raw),
+        Ok(Err(reason)) => (Kind::WrongSession, reason),
+        Err(seconds) => (Kind::Silent(seconds), String::new()),
+    };
+    Err(ConnectError::new(kind, endpoint.place(), reason))
 }
 
 async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectError> {
@@ -129,9 +131,8 @@ async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectErr
 /// No host was given: the first usual directory with a socket for the port, else localhost. If any local user could
 /// listen there, no password is revealed.
 async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectError> {
-    let directories = super::conninfo::SOCKET_DIRECTORIES;
     let mut found: Vec<PathBuf> = Vec::new();
-    for directory in directories.map(Path::new) {
+    for directory in super::conninfo::SOCKET_DIRECTORIES.map(Path::new) {
         let Ok(real) = directory.canonicalize() else { continue };
         if super::conninfo::socket(&real, endpoint.port).exists() && !found.contains(&real) {
             found.push(real);
@@ -144,11 +145,10 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectEr
     }
     let info = &info.unnamed();
     match to_name(info, endpoint, "localhost").await {
-        Err(error) if error.is_absence() => Err(ConnectError::NothingLocal {
-            port: endpoint.port,
-            directories: directories.join(", "),
-            localhost: Box::new(error),
-        }),
+        Err(error) if error.is_absence() => {
+            let kind = Kind::NothingLocal { port: endpoint.port, localhost: Box::new(error) };
+            Err(ConnectError::new(kind, endpoint.place(), ""))
+        }
         done => done,
     }
 }
@@ -167,15 +167,12 @@ async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Re
 
 async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Raw, ConnectError> {
     let lookup = tokio::net::lookup_host((name, endpoint.port));
-    let addresses =
-        within(info.connect_timeout, lookup).await.map_err(|seconds| ConnectError::UnknownHost {
-            host: name.to_owned(),
-            reason: format!("no answer from the name service within {seconds} s"),
-        })?;
-    let mut addresses: Vec<IpAddr> = addresses
-        .map_err(|error| ConnectError::UnknownHost { host: name.to_owned(), reason: attempt::io(&error) })?
-        .map(|address| address.ip())
-        .collect();
+    let unknown = |reason| ConnectError::new(Kind::UnknownHost, name, reason);
+    let addresses = within(info.connect_timeout, lookup)
+        .await
+        .map_err(|seconds| unknown(format!("no answer from the name service within {seconds} s")))?
+        .map_err(|error| unknown(attempt::io(&error)))?;
+    let mut addresses: Vec<IpAddr> = addresses.map(|address| address.ip()).collect();
     if info.shuffle {
         shuffle(&mut addresses);
     }
@@ -203,10 +200,7 @@ async fn to_addresses(
             Err(failure) => return Err(failure.error),
         }
     }
-    Err(last.unwrap_or_else(|| ConnectError::UnknownHost {
-        host: name.to_owned(),
-        reason: "the name has no address".to_owned(),
-    }))
+    Err(last.unwrap_or_else(|| ConnectError::new(Kind::UnknownHost, name, "the name has no address")))
 }
 
 /// `prefer` retries without TLS if the handshake failed or the server refuses the login with TLS; `allow` does the
@@ -218,7 +212,7 @@ async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Raw, Failure> {
         mode => attempt.run(mode).await,
     };
     let Err(failure) = first else { return first };
-    let not_allowed = matches!(failure.error, ConnectError::NotAllowed { .. });
+    let not_allowed = matches!(failure.error.kind, Kind::NotAllowed(_));
     let second = match mode {
         SslMode::Prefer if failure.stage == Stage::Handshake && failure.is_tls() => SslMode::Disable,
         SslMode::Prefer if failure.stage == Stage::Encrypted && not_allowed => SslMode::Disable,
@@ -231,11 +225,11 @@ async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Raw, Failure> {
             error: if again.error.needs_password() {
                 again.error
             } else {
-                ConnectError::Several(vec![failure.error, again.error])
+                ConnectError::of(vec![failure.error, again.error])
             },
         }),
         // Refused both ways: the first error is reported.
-        Err(again) if matches!(again.error, ConnectError::NotAllowed { .. }) => Err(failure),
+        Err(again) if matches!(again.error.kind, Kind::NotAllowed(_)) => Err(failure),
         done => done,
     }
 }

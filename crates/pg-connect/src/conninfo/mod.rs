@@ -21,6 +21,7 @@ use crate::error::ConnInfoError;
 pub(super) use parameter::{AuthMethod, RequireAuth};
 pub use parameter::{is_nearly, nearest};
 pub use resolve::{has_password, is_connection_string};
+pub(crate) use settings::SOCKET_DIRECTORIES;
 use settings::Settings;
 pub use settings::{Flags, PasswordOrigin, Secret, Sources};
 pub use tls_options::SslMode;
@@ -209,9 +210,6 @@ impl ConnInfo {
         self.connect_timeout
     }
 }
-
-/// The default directories of sockets: Debian's and Red Hat's (often the same), then that of PostgreSQL's own builds.
-pub(crate) const SOCKET_DIRECTORIES: [&str; 3] = ["/var/run/postgresql", "/run/postgresql", "/tmp"];
 
 /// A host as it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,9 @@ use std::sync::Arc;
 
 use locktop_base::text;
 
+/// The default directories of sockets: Debian's and Red Hat's (often the same), then that of PostgreSQL's own builds.
+pub(crate) const SOCKET_DIRECTORIES: [&str; 3] = ["/var/run/postgresql", "/run/postgresql", "/tmp"];
+
 /// A connection string, flag or variable that is invalid or not supported. It never contains a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnInfoError {
