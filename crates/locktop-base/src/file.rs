@@ -2,7 +2,6 @@
 //!
 //! The checks apply to the opened file, not to its name, which may refer to another file a moment later.
 
-use std::fmt;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -88,38 +87,22 @@ impl Flaw {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// Other users could read, write or replace it.
-    Unsafe {
-        path: PathBuf,
-        flaw: Flaw,
-    },
-    System {
-        path: PathBuf,
-        source: io::Error,
-    },
+    #[error("{}: {}; {}", .path.display(), .flaw.text(), .flaw.remedy(.path))]
+    Unsafe { path: PathBuf, flaw: Flaw },
+    #[error("{}: {source}", .path.display())]
+    System { path: PathBuf, source: io::Error },
 }
 
 impl FileError {
-    fn of<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
+    /// The error of the system about this path.
+    pub fn of<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
         move |source| Self::System { path, source: source.into() }
     }
 }
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unsafe { path, flaw } => {
-                write!(f, "{}: {}; {}", path.display(), flaw.text(), flaw.remedy(path))
-            }
-            Self::System { path, source } => write!(f, "{}: {source}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for FileError {}
 
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {

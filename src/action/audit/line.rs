@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use locktop_base::file::{How, of_user};
+use locktop_base::file::{FileError, How, of_user};
 use pg_connect::conninfo::ConnInfo;
 use serde::{Deserialize, Serialize};
 
@@ -231,10 +231,7 @@ async fn blocking<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> Result<T, AuditError> + Send + 'static,
 ) -> Result<T, AuditError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(AuditError::of(path)(std::io::Error::other(error))),
-    }
+    tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other).map_err(FileError::of(path))?
 }
 
 /// Cannot fail for these types: their maps have only text keys, and JSON can represent all their numbers.
@@ -256,7 +253,7 @@ fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unfinished>, A
         match store.try_lock(&name, How::Existing) {
             Ok(Some(lock)) => gone.push((name, lock)),
             Ok(None) => {}
-            Err(AuditError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
     }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use locktop_base::file::{FileError, Flaw, Folder, How};
+use locktop_base::file::{FileError, Folder, How};
 use rustix::fs::{AtFlags, renameat, unlinkat};
 use rustix::io::Errno;
 
@@ -30,38 +30,37 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub enum AuditError {
     #[error("no directory for the record of actions: set XDG_STATE_HOME or HOME")]
     Nowhere,
-    /// Other users could change the record, or it would be written to a different place.
-    #[error("the record of actions is not written to {}: {}; {}, or set XDG_STATE_HOME to your own directory", .path.display(), .flaw.text(), .flaw.remedy(.path))]
-    Unsafe { path: PathBuf, flaw: Flaw },
     /// Another process holds the lock on this file, and did not release it in time.
     #[error("the record of actions {} is locked by another process, which may be stopped", .0.display())]
     Busy(PathBuf),
-    #[error("the record of actions {} cannot be written: {source}; {}", .path.display(), remedy(.source))]
-    System { path: PathBuf, source: io::Error },
+    #[error("the record of actions {}", file_text(.0))]
+    File(#[from] FileError),
 }
 
 impl AuditError {
-    pub(super) fn of<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
-        let path = path.to_owned();
-        move |source| Self::System { path, source: source.into() }
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, Self::File(FileError::System { source, .. }) if source.kind() == ErrorKind::NotFound)
     }
 }
 
-impl From<FileError> for AuditError {
-    fn from(error: FileError) -> Self {
-        match error {
-            FileError::Unsafe { path, flaw } => Self::Unsafe { path, flaw },
-            FileError::System { path, source } => Self::System { path, source },
+fn file_text(error: &FileError) -> String {
+    match error {
+        // Other users could change the record, or it would be written to a different place.
+        FileError::Unsafe { path, flaw } => format!(
+            "is not written to {}: {}; {}, or set XDG_STATE_HOME to your own directory",
+            path.display(),
+            flaw.text(),
+            flaw.remedy(path)
+        ),
+        FileError::System { path, source } => {
+            let remedy = match source.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    "free space there, or set XDG_STATE_HOME to a directory with more space"
+                }
+                _ => "make it writable, or set XDG_STATE_HOME to a directory that is",
+            };
+            format!("{} cannot be written: {source}; {remedy}", path.display())
         }
-    }
-}
-
-fn remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free space there, or set XDG_STATE_HOME to a directory with more space"
-        }
-        _ => "make it writable, or set XDG_STATE_HOME to a directory that is",
     }
 }
 
@@ -100,7 +99,7 @@ impl Store {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => Ok(None),
-            Err(TryLockError::Error(error)) => Err(AuditError::of(&self.path(name))(error)),
+            Err(TryLockError::Error(error)) => Err(FileError::of(&self.path(name))(error).into()),
         }
     }
 
@@ -120,19 +119,19 @@ impl Store {
     pub(super) fn remove(&self, name: &str) -> Result<(), AuditError> {
         match unlinkat(self.folder.directory(), name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(AuditError::of(&self.path(name))(error)),
+            Err(error) => Err(FileError::of(&self.path(name))(error).into()),
         }
     }
 
     pub(super) fn names(&self) -> Result<Vec<String>, AuditError> {
-        let entries = std::fs::read_dir(&self.path).map_err(AuditError::of(&self.path))?;
+        let entries = std::fs::read_dir(&self.path).map_err(FileError::of(&self.path))?;
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         Ok(names.collect())
     }
 
     /// Ensures that created and renamed files survive a crash.
     pub(super) fn sync(&self) -> Result<(), AuditError> {
-        rustix::fs::fsync(self.folder.directory()).map_err(AuditError::of(&self.path))
+        Ok(rustix::fs::fsync(self.folder.directory()).map_err(FileError::of(&self.path))?)
     }
 
     /// The contents of all files, the oldest first.
@@ -141,13 +140,11 @@ impl Store {
         for name in (1..=KEPT).rev().map(older).chain([FILE.to_owned()]) {
             let mut file = match self.file(&name, How::Existing) {
                 Ok(file) => file,
-                Err(AuditError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                    continue;
-                }
+                Err(error) if error.is_not_found() => continue,
                 Err(error) => return Err(error),
             };
             let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).map_err(AuditError::of(&self.path(&name)))?;
+            file.read_to_end(&mut bytes).map_err(FileError::of(&self.path(&name)))?;
             contents.push(bytes);
         }
         Ok(contents)
@@ -159,7 +156,7 @@ impl Turn<'_> {
     /// line remains.
     pub(super) fn add(&self, line: &str) -> Result<(), AuditError> {
         let path = self.store.path(FILE);
-        let failed = AuditError::of::<std::io::Error>;
+        let failed = FileError::of::<std::io::Error>;
         let mut file = self.store.file(FILE, How::Append)?;
         let mut length = file.metadata().map_err(failed(&path))?.len();
         if length > 0 && length + line.len() as u64 >= self.store.limit {
@@ -178,7 +175,7 @@ impl Turn<'_> {
         if let Err(error) = written {
             // Removes a partial line. If that fails, the next line ends it.
             let _ = file.set_len(length);
-            return Err(failed(&path)(error));
+            return Err(failed(&path)(error).into());
         }
         if length == 0 { self.store.sync() } else { Ok(()) }
     }
@@ -191,7 +188,7 @@ impl Turn<'_> {
             let directory = self.store.folder.directory();
             match renameat(directory, &from, directory, &to) {
                 Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(AuditError::of(&self.store.path(&from))(error)),
+                Err(error) => return Err(FileError::of(&self.store.path(&from))(error).into()),
             }
         }
         Ok(())
@@ -229,9 +226,8 @@ struct PresenceState {
 
 impl Presence {
     pub(super) fn new(store: &Store) -> Result<Self, AuditError> {
-        let number = getrandom::u64().map_err(|error| {
-            AuditError::of::<std::io::Error>(&store.path(PREFIX))(std::io::Error::other(error))
-        })?;
+        let number =
+            getrandom::u64().map_err(std::io::Error::other).map_err(FileError::of(&store.path(PREFIX)))?;
         Ok(Self { run: format!("{number:016x}"), state: Mutex::default() })
     }
 
