@@ -78,7 +78,7 @@ use crate::Error;
 pub use guard::Guard;
 pub use locks::{Holder, Locks, NAMED};
 use locktop_base::LockKey;
-use session::{Call, Level, TIMEOUT};
+use session::{TIMEOUT, XACT_LOCK, XACT_TRY, call};
 use source::within;
 pub use source::{Conn, Source};
 
@@ -261,16 +261,12 @@ pub async fn xact_lock(
     wait: Wait,
 ) -> Result<bool, Error> {
     let key = key.into();
-    let (comment, key) =
-        (key.comment("lock").filter(|name| name.is_ascii()).unwrap_or_default(), key.number());
-    let call = format!("{comment}SELECT {}", Call::Lock(Level::Transaction, mode, key).call());
+    let comment = key.comment("lock").filter(|name| name.is_ascii()).unwrap_or_default();
+    let call = |function| format!("{comment}SELECT {}", call(function, &key, mode));
     match wait.lock_timeout() {
-        None => {
-            let call = format!("{comment}SELECT {}", Call::Try(Level::Transaction, mode, key).call());
-            Ok(ask(transaction, wait.timeout(), &call).await?.as_deref() == Some("t"))
-        }
-        Some(0) => ask(transaction, wait.timeout(), &call).await.map(|_| true),
-        Some(limit) => at_most(transaction, &call, limit, wait.timeout()).await,
+        None => Ok(ask(transaction, wait.timeout(), &call(XACT_TRY)).await?.as_deref() == Some("t")),
+        Some(0) => ask(transaction, wait.timeout(), &call(XACT_LOCK)).await.map(|_| true),
+        Some(limit) => at_most(transaction, &call(XACT_LOCK), limit, wait.timeout()).await,
     }
 }
 

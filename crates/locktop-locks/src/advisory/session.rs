@@ -81,7 +81,7 @@ impl<C: Conn> Session<C> {
     ) -> Result<Option<i32>, Error> {
         let granted = self.lock(locks, wait).await?;
         if granted.is_none() && (locks.len() > 1 || wait.lock_timeout().is_some()) {
-            self.ask(Some(TIMEOUT), &format!("SELECT {}", Call::UnlockAll.call())).await?;
+            self.ask(Some(TIMEOUT), &format!("SELECT {UNLOCK_ALL}")).await?;
         }
         Ok(granted)
     }
@@ -102,11 +102,9 @@ impl<C: Conn> Session<C> {
     /// (protocol: "Multiple Statements in a Simple Query"). A server that checks its client cancels the wait of one that
     /// has disconnected; some systems cannot do that.
     async fn wait(&mut self, locks: &[(Key, Mode)], wait: Wait, limit: u32) -> Result<Option<String>, Error> {
-        let calls: Vec<String> =
-            locks.iter().map(|(key, mode)| Call::Lock(Level::Session, *mode, key.number()).call()).collect();
         // lock_timeout limits each lock, statement_timeout all of them together.
         let together = if locks.len() > 1 { limit } else { 0 };
-        let (comment, settings, calls) = (self.comment(locks), C::SETTINGS, calls.join(", "));
+        let (comment, settings, calls) = (self.comment(locks), C::SETTINGS, calls(LOCK, locks).join(", "));
         let message = |check: &str| {
             format!(
                 "{comment}{settings}{UNLIMITED}SET LOCAL statement_timeout = {together}; SET LOCAL lock_timeout = {limit}; {check}\
@@ -129,7 +127,7 @@ impl<C: Conn> Session<C> {
         keys: &[Key],
         all: &[(Key, Mode)],
     ) -> Result<Option<(i32, Key)>, Error> {
-        let calls = keys.iter().map(|key| Call::Try(Level::Session, Mode::Exclusive, key.number()).call());
+        let calls = keys.iter().map(|key| call(TRY, key, Mode::Exclusive));
         let cases: Vec<String> =
             calls.enumerate().map(|(at, call)| format!("WHEN {call} THEN {at}")).collect();
         let sql = format!(
@@ -149,14 +147,18 @@ impl<C: Conn> Session<C> {
     }
 
     /// Releases a lock; the comment names those that are kept.
-    pub(super) async fn unlock(&mut self, lock: &(Key, Mode), kept: &[(Key, Mode)]) -> Result<(), Error> {
-        let call = Call::Unlock(lock.1, lock.0.number()).call();
+    pub(super) async fn unlock(
+        &mut self,
+        (key, mode): &(Key, Mode),
+        kept: &[(Key, Mode)],
+    ) -> Result<(), Error> {
+        let call = call(UNLOCK, key, *mode);
         self.ask(Some(TIMEOUT), &format!("{}SELECT {call}", self.comment(kept))).await.map(drop)
     }
 
     /// Releases a lock if it is held: the server logs a warning when a lock that is not held is released.
     pub(super) async fn unlock_if_held(&mut self, (key, mode): &(Key, Mode)) -> Result<(), Error> {
-        let call = Call::Unlock(*mode, key.number()).call();
+        let call = call(UNLOCK, key, *mode);
         let own = "l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()";
         self.ask(Some(TIMEOUT), &format!("SELECT {call} {} AND {own}", granted(key, *mode))).await.map(drop)
     }
@@ -174,10 +176,9 @@ impl<C: Conn> Session<C> {
 
     /// Releases all locks of the session. Returns whether these were all held, each as often as it is listed.
     pub(super) async fn release(&mut self, locks: &[(Key, Mode)]) -> Result<bool, Error> {
-        let calls: Vec<String> =
-            locks.iter().rev().map(|(key, mode)| Call::Unlock(*mode, key.number()).call()).collect();
-        let (comment, all) = (self.comment(locks), Call::UnlockAll.call());
-        let sql = format!("{comment}SELECT pg_catalog.concat({}), {all}", calls.join(", "));
+        let calls: Vec<String> = locks.iter().rev().map(|(key, mode)| call(UNLOCK, key, *mode)).collect();
+        let comment = self.comment(locks);
+        let sql = format!("{comment}SELECT pg_catalog.concat({}), {UNLOCK_ALL}", calls.join(", "));
         let answer = self.ask(Some(TIMEOUT), &sql).await?.unwrap_or_default();
         Ok(answer.len() == locks.len() && !answer.contains('f'))
     }
@@ -204,9 +205,7 @@ impl<C: Conn> Session<C> {
     /// `AND` tries the locks in order and stops at the first that is not free: the planner reorders conditions of WHERE only
     /// (`order_qual_clauses` in `createplan.c`).
     fn try_all(&self, locks: &[(Key, Mode)]) -> String {
-        let calls: Vec<String> =
-            locks.iter().map(|(key, mode)| Call::Try(Level::Session, *mode, key.number()).call()).collect();
-        let (comment, settings, all) = (self.comment(locks), C::SETTINGS, calls.join(" AND "));
+        let (comment, settings, all) = (self.comment(locks), C::SETTINGS, calls(TRY, locks).join(" AND "));
         format!("{comment}{settings}SELECT CASE WHEN {all} THEN pg_catalog.pg_backend_pid() END")
     }
 
@@ -244,63 +243,35 @@ fn is_late(error: &Error, wait: Wait, waited: Duration) -> bool {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
-    /// Until it is released, or the session ends.
-    Session,
-    Transaction,
-}
+/// Waits until the lock is granted; returns nothing.
+const LOCK: &str = "pg_advisory_lock";
+/// Does not wait; returns whether the lock was granted.
+const TRY: &str = "pg_try_advisory_lock";
+/// The same two for locks of a transaction.
+pub(super) const XACT_LOCK: &str = "pg_advisory_xact_lock";
+pub(super) const XACT_TRY: &str = "pg_try_advisory_xact_lock";
+/// Releases a lock of the session once; returns whether it was held.
+const UNLOCK: &str = "pg_advisory_unlock";
+/// Releases all locks of the session; returns nothing.
+const UNLOCK_ALL: &str = "pg_catalog.pg_advisory_unlock_all()";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
-    /// `pg_advisory_[xact_]lock[_shared]`: waits until the lock is granted; returns nothing.
-    Lock(Level, Mode, LockKey),
-    /// `pg_try_advisory_[xact_]lock[_shared]`: does not wait; returns whether the lock was granted.
-    Try(Level, Mode, LockKey),
-    /// `pg_advisory_unlock[_shared]`: releases a lock of the session once; returns whether it was held.
-    Unlock(Mode, LockKey),
-    /// `pg_advisory_unlock_all`: releases all locks of the session; returns nothing.
-    UnlockAll,
-}
-
-impl Call {
-    /// The call, for a statement. It contains the keys as text, so that it can be in one message with its settings.
-    pub(super) fn call(self) -> String {
-        let (name, key) = match self {
-            Self::Lock(level, mode, key) => {
-                (format!("pg_advisory_{}lock{}", xact(level), shared(mode)), Some(key))
-            }
-            Self::Try(level, mode, key) => {
-                (format!("pg_try_advisory_{}lock{}", xact(level), shared(mode)), Some(key))
-            }
-            Self::Unlock(mode, key) => (format!("pg_advisory_unlock{}", shared(mode)), Some(key)),
-            Self::UnlockAll => ("pg_advisory_unlock_all".to_owned(), None),
-        };
-        format!("pg_catalog.{name}({})", key.map(arguments).unwrap_or_default())
-    }
-}
-
-fn xact(level: Level) -> &'static str {
-    match level {
-        Level::Session => "",
-        Level::Transaction => "xact_",
-    }
-}
-
-fn shared(mode: Mode) -> &'static str {
-    match mode {
+/// A call of one of these functions, for a statement. The key is text in it, so that it can be in one message with its
+/// settings, and quoted, since the smallest number cannot be written without quotes: its digits alone are out of range, and
+/// the sign is applied afterwards.
+pub(super) fn call(function: &str, key: &Key, mode: Mode) -> String {
+    let shared = match mode {
         Mode::Exclusive => "",
         Mode::Shared => "_shared",
-    }
-}
-
-/// Quoted, since the smallest number cannot be written without quotes: its digits alone are out of range, and the sign is
-/// applied afterwards.
-fn arguments(key: LockKey) -> String {
-    match key {
+    };
+    let key = match key.number() {
         LockKey::Bigint(key) => format!("'{key}'::pg_catalog.int8"),
         LockKey::Pair(first, second) => format!("'{first}'::pg_catalog.int4, '{second}'::pg_catalog.int4"),
-    }
+    };
+    format!("pg_catalog.{function}{shared}({key})")
+}
+
+fn calls(function: &str, locks: &[(Key, Mode)]) -> Vec<String> {
+    locks.iter().map(|(key, mode)| call(function, key, *mode)).collect()
 }
 
 #[cfg(test)]
@@ -311,13 +282,10 @@ mod tests {
 
     #[test]
     fn there_are_twenty_one() {
-        let mut all = BTreeSet::from([Call::UnlockAll.call()]);
-        for key in [LockKey::Bigint(1), LockKey::Pair(1, 2)] {
+        let mut all = BTreeSet::from([UNLOCK_ALL.to_owned()]);
+        for key in [Key::Bigint(1), Key::Pair(1, 2)] {
             for mode in [Mode::Exclusive, Mode::Shared] {
-                all.insert(Call::Unlock(mode, key).call());
-                for level in [Level::Session, Level::Transaction] {
-                    all.extend([Call::Lock(level, mode, key).call(), Call::Try(level, mode, key).call()]);
-                }
+                all.extend([LOCK, TRY, XACT_LOCK, XACT_TRY, UNLOCK].map(|name| call(name, &key, mode)));
             }
         }
         assert_eq!(all.len(), 21, "{all:#?}");
