@@ -38,10 +38,6 @@ fn sent(value: &str, end: &str) -> String {
     format!("{SENT}{}{end}", hex(&value.replace('\u{fffd}', "?")))
 }
 
-fn nullable(value: Option<&str>) -> String {
-    value.map_or_else(|| "NULL".to_owned(), text)
-}
-
 /// A text for people to read.
 #[must_use]
 pub fn shown(value: Option<&str>) -> String {
@@ -56,7 +52,8 @@ pub fn is(column: &str, value: Option<&str>) -> String {
         Some(value) if value.contains('\u{fffd}') => {
             format!("{} ~ ({})", digits(column), pattern(value))
         }
-        value => format!("{column} IS NOT DISTINCT FROM {}", nullable(value)),
+        Some(value) => format!("{column} IS NOT DISTINCT FROM {}", text(value)),
+        None => format!("{column} IS NOT DISTINCT FROM NULL"),
     }
 }
 

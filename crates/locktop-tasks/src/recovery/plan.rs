@@ -149,12 +149,8 @@ impl RecoveryPlan {
     /// The processes that are terminated, each once.
     #[must_use]
     pub fn ended_pids(&self) -> Vec<i32> {
-        let pid = |row: &Planned| match row.step {
-            Step::Terminate { pid, .. } => Some(pid),
-            Step::Recover | Step::Leave(_) => None,
-        };
         let mut pids = Vec::new();
-        for pid in self.rows.iter().filter_map(pid) {
+        for (pid, _) in self.rows.iter().filter_map(ended) {
             if !pids.contains(&pid) {
                 pids.push(pid);
             }
@@ -165,7 +161,7 @@ impl RecoveryPlan {
     /// Other executions that end with this process, and are not recovered.
     #[must_use]
     pub fn also_ended(&self, pid: i32) -> &[AlsoEnded] {
-        let of = |row: &&Planned| matches!(row.step, Step::Terminate { pid: ended, .. } if ended == pid);
+        let of = |row: &&Planned| ended(row).is_some_and(|(ended, _)| ended == pid);
         self.rows.iter().find(of).map_or(&[], |row| &row.also_ended)
     }
 }

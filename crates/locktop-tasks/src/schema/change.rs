@@ -205,12 +205,6 @@ async fn begin<'a>(client: &'a mut Client, schema: &SchemaName) -> Result<Transa
     let transaction =
         client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::ReadCommitted);
     let transaction = transaction.start().await?;
-    claim(&transaction, schema).await?;
-    Ok(transaction)
-}
-
-/// Makes a transaction, which must be new, the only one that changes this schema.
-async fn claim(transaction: &Transaction<'_>, schema: &SchemaName) -> Result<(), SchemaError> {
     transaction.batch_execute(script::SETTINGS).await?;
     // 0x4C53: locktop's schemas.
     transaction
@@ -219,7 +213,7 @@ async fn claim(transaction: &Transaction<'_>, schema: &SchemaName) -> Result<(),
             &[(&schema.as_str(), Type::TEXT)],
         )
         .await?;
-    Ok(())
+    Ok(transaction)
 }
 
 async fn execute(transaction: &Transaction<'_>, schema: &SchemaName, sql: &str) -> Result<(), SchemaError> {

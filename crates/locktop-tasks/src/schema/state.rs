@@ -10,7 +10,8 @@ use crate::trust::untrusted;
 const MARK: &str = "locktop: ";
 
 /// What is known of an object in the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Found {
     /// locktop created it, and it is unchanged.
     Made,
@@ -77,14 +78,13 @@ pub async fn state(
     schema: impl Into<Schema>,
 ) -> Result<State, SchemaError> {
     let place = schema.into();
-    let found = look_alone(client, &place).await;
+    let look = async {
+        let transaction = client.build_transaction().read_only(true).start().await?;
+        transaction.batch_execute(script::SETTINGS).await?;
+        look(&transaction, &place).await
+    };
+    let found = look.await;
     explained(client, &place.name, Need::Look, found).await
-}
-
-async fn look_alone(client: &mut tokio_postgres::Client, place: &Schema) -> Result<State, SchemaError> {
-    let transaction = client.build_transaction().read_only(true).start().await?;
-    transaction.batch_execute(script::SETTINGS).await?;
-    look(&transaction, place).await
 }
 
 /// Reads the state, in a transaction with [`script::SETTINGS`].
@@ -126,12 +126,7 @@ pub(super) async fn look(transaction: &Transaction<'_>, place: &Schema) -> Resul
     let rows = transaction.query_typed(&script::objects(schema), &[(&schema.as_str(), Type::TEXT)]).await?;
     let mut objects = Vec::with_capacity(rows.len());
     for row in rows {
-        let found = match row.try_get(2)? {
-            "made" => Found::Made,
-            "changed" => Found::Changed,
-            "missing" => Found::Missing,
-            _ => Found::Foreign,
-        };
+        let found = row.try_get::<_, &str>(2)?.parse().unwrap_or(Found::Foreign);
         objects.push(Object { kind: row.try_get(0)?, identity: row.try_get(1)?, found });
     }
     Ok(State::Installed { version: u32::try_from(version).unwrap_or(0), objects })
