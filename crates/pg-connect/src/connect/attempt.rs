@@ -32,8 +32,6 @@ impl Failure {
 pub(super) struct Attempt<'a> {
     pub(super) info: &'a ConnInfo,
     pub(super) endpoint: &'a Endpoint,
-    /// The endpoint, for messages.
-    pub(super) place: String,
     /// Host name; empty for a socket.
     pub(super) host: &'a str,
     /// `None` for a socket.
@@ -119,7 +117,7 @@ impl Attempt<'_> {
     }
 
     fn error(&self, kind: Kind, reason: impl Into<String>) -> ConnectError {
-        ConnectError::new(kind, &self.place, reason)
+        ConnectError::new(kind, self.endpoint.place(), reason)
     }
 
     fn password(&self) -> Option<&(Secret, PasswordOrigin)> {
@@ -180,7 +178,7 @@ fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgres::Error) 
         }
         "server does not support TLS" => attempt.error(Kind::TlsNotOffered(attempt.info.tls.mode.word()), ""),
         _ if error.is_closed() => attempt.error(Kind::Closed, "it closed the connection during login"),
-        "" => ConnectError::other(format!("{}: {error}", attempt.place)),
+        "" => ConnectError::other(format!("{}: {error}", attempt.endpoint.place())),
         cause => {
             let reason = format!("{error}: {}", line(cause));
             attempt.error(Kind::Authentication(line(&attempt.info.user)), reason)

@@ -161,7 +161,7 @@ fn is_open_to_all(directory: &Path) -> bool {
 
 async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Result<Raw, ConnectError> {
     let endpoint = &Endpoint { host: Host::Unix(directory.to_owned()), ..endpoint.clone() };
-    let attempt = Attempt { info, endpoint, place: endpoint.place(), host: "", address: None };
+    let attempt = Attempt { info, endpoint, host: "", address: None };
     attempt.run(SslMode::Disable).await.map_err(|failure| failure.error)
 }
 
@@ -192,8 +192,7 @@ async fn to_addresses(
     let endpoint = &Endpoint { host: Host::Tcp(host.unwrap_or_default()), ..endpoint.clone() };
     let mut last = None;
     for address in addresses {
-        let attempt =
-            Attempt { info, endpoint, place: endpoint.place(), host: name, address: Some(*address) };
+        let attempt = Attempt { info, endpoint, host: name, address: Some(*address) };
         match with_tls_as_asked(&attempt).await {
             Ok(raw) => return Ok(raw),
             Err(failure) if failure.stage == Stage::Reaching => last = Some(failure.error),

@@ -1,5 +1,8 @@
 //! libpq's connection strings, read and written: `host=db port=5432` and `postgresql://user@host:port/dbname?key=value`.
 
+use std::iter::{Enumerate, Peekable};
+use std::str::Chars;
+
 use super::ConnInfo;
 use super::parameter::{PARAMETERS, Rule};
 use super::settings::{Origin, Secret, is_space};
@@ -131,87 +134,65 @@ fn decode(text: &str) -> Result<String, ConnInfoError> {
 // Source: "Keyword/Value Connection Strings" in the libpq chapter. Errors give a position and never repeat the text,
 // because a badly quoted password would be in it.
 
+/// The rest of a string, each character with its position from 0.
+type Rest<'a> = Peekable<Enumerate<Chars<'a>>>;
+
 pub(super) fn key_values(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> {
-    let mut scanner = Scanner { chars: text.chars().collect(), at: 0 };
+    let mut rest: Rest<'_> = text.chars().enumerate().peekable();
     let mut settings = Vec::new();
     loop {
-        scanner.skip_space();
-        if scanner.peek().is_none() {
-            return Ok(settings);
-        }
-        settings.push(scanner.setting()?);
+        skip_space(&mut rest);
+        let Some((start, _)) = rest.peek().copied() else { return Ok(settings) };
+        settings.push(setting(&mut rest, start)?);
     }
 }
 
-struct Scanner {
-    chars: Vec<char>,
-    at: usize,
+fn skip_space(rest: &mut Rest<'_>) {
+    while rest.next_if(|(_, c)| is_space(*c)).is_some() {}
 }
 
-impl Scanner {
-    fn peek(&self) -> Option<char> {
-        self.chars.get(self.at).copied()
+fn setting(rest: &mut Rest<'_>, start: usize) -> Result<(String, String), ConnInfoError> {
+    let mut key = String::new();
+    while let Some((_, c)) = rest.next_if(|(_, c)| *c != '=' && !is_space(*c)) {
+        key.push(c);
     }
-
-    fn next(&mut self) -> Option<char> {
-        let found = self.peek();
-        self.at += usize::from(found.is_some());
-        found
+    skip_space(rest);
+    if rest.next().is_none_or(|(_, c)| c != '=') {
+        return Err(ConnInfoError::Syntax(format!(
+            "no \"=\" after the word at character {} (a value with spaces in it is written in single quotes)",
+            start + 1
+        )));
     }
+    skip_space(rest);
+    let value = match rest.next_if(|(_, c)| *c == '\'') {
+        Some((start, _)) => quoted(rest, start)?,
+        None => bare(rest),
+    };
+    Ok((key, value))
+}
 
-    fn skip_space(&mut self) {
-        while self.peek().is_some_and(is_space) {
-            self.at += 1;
+fn bare(rest: &mut Rest<'_>) -> String {
+    let mut value = String::new();
+    while let Some((_, c)) = rest.next_if(|(_, c)| !is_space(*c)) {
+        if c == '\\' {
+            value.extend(rest.next().map(|(_, c)| c));
+        } else {
+            value.push(c);
         }
     }
+    value
+}
 
-    fn setting(&mut self) -> Result<(String, String), ConnInfoError> {
-        let start = self.at;
-        let mut key = String::new();
-        while let Some(c) = self.peek().filter(|c| *c != '=' && !is_space(*c)) {
-            key.push(c);
-            self.at += 1;
-        }
-        self.skip_space();
-        if self.next() != Some('=') {
-            return Err(ConnInfoError::Syntax(format!(
-                "no \"=\" after the word at character {} (a value with spaces in it is written in single quotes)",
-                start + 1
-            )));
-        }
-        self.skip_space();
-        let value = if self.peek() == Some('\'') { self.quoted()? } else { self.bare() };
-        Ok((key, value))
-    }
-
-    fn bare(&mut self) -> String {
-        let mut value = String::new();
-        while let Some(c) = self.peek().filter(|c| !is_space(*c)) {
-            self.at += 1;
-            if c == '\\' {
-                value.extend(self.next());
-            } else {
-                value.push(c);
-            }
-        }
-        value
-    }
-
-    fn quoted(&mut self) -> Result<String, ConnInfoError> {
-        let start = self.at;
-        self.at += 1;
-        let mut value = String::new();
-        loop {
-            match self.next() {
-                Some('\'') => return Ok(value),
-                Some('\\') => value.extend(self.next()),
-                Some(c) => value.push(c),
-                None => {
-                    return Err(ConnInfoError::Syntax(format!(
-                        "the quote at character {} is not closed",
-                        start + 1
-                    )));
-                }
+fn quoted(rest: &mut Rest<'_>, start: usize) -> Result<String, ConnInfoError> {
+    let mut value = String::new();
+    loop {
+        match rest.next() {
+            Some((_, '\'')) => return Ok(value),
+            Some((_, '\\')) => value.extend(rest.next().map(|(_, c)| c)),
+            Some((_, c)) => value.push(c),
+            None => {
+                let problem = format!("the quote at character {} is not closed", start + 1);
+                return Err(ConnInfoError::Syntax(problem));
             }
         }
     }

@@ -211,25 +211,20 @@ impl TlsError {
 
 /// The text for the server's alert about the client certificate.
 fn said(alert: AlertDescription) -> String {
-    match alert {
-        AlertDescription::UnknownCA | AlertDescription::BadCertificate | AlertDescription::DecryptError => {
+    use AlertDescription as Alert;
+    let text = match alert {
+        Alert::UnknownCA | Alert::BadCertificate | Alert::DecryptError => {
             "the server does not accept the client certificate (sslcert): its authorities have not signed it"
-                .to_owned()
         }
-        AlertDescription::CertificateExpired => {
-            "the server reports that the client certificate (sslcert) has expired".to_owned()
-        }
-        AlertDescription::CertificateRevoked => {
-            "the server reports that the client certificate (sslcert) was revoked".to_owned()
-        }
-        AlertDescription::CertificateRequired => {
-            "the server requires a client certificate: give sslcert and sslkey".to_owned()
-        }
-        AlertDescription::ProtocolVersion => "the server supports neither TLS 1.2 nor 1.3".to_owned(),
-        AlertDescription::HandshakeFailure => "the server has no cipher in common with locktop".to_owned(),
-        AlertDescription::UnrecognisedName => "the server does not know the requested host name".to_owned(),
-        other => format!("the server ended the handshake: {other:?}"),
-    }
+        Alert::CertificateExpired => "the server reports that the client certificate (sslcert) has expired",
+        Alert::CertificateRevoked => "the server reports that the client certificate (sslcert) was revoked",
+        Alert::CertificateRequired => "the server requires a client certificate: give sslcert and sslkey",
+        Alert::ProtocolVersion => "the server supports neither TLS 1.2 nor 1.3",
+        Alert::HandshakeFailure => "the server has no cipher in common with locktop",
+        Alert::UnrecognisedName => "the server does not know the requested host name",
+        other => return format!("the server ended the handshake: {other:?}"),
+    };
+    text.to_owned()
 }
 
 impl From<TlsError> for rustls::Error {
