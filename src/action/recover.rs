@@ -20,7 +20,7 @@ use crate::model::plan::{
     ExecutionTarget, Outcome, Planned, PublishedHolder, PublishedTarget, RecoveryOutcome, RecoveryPlan,
     RecoveryResult, Signal, Step, Target, TargetKind, Verb,
 };
-use crate::model::task::CLOSED;
+use crate::model::task::{CLOSED, Execution};
 use crate::schema::{Schema, SchemaName};
 use crate::text::{duration, one_line};
 
@@ -53,7 +53,7 @@ pub async fn execute_recorded(
             Ok(entry) => entry,
             Err(why) => return RecoveryResult::new(id, RecoveryOutcome::Failed, not_recorded(&why)),
         };
-        let mut result = match published.iter().find(|target| target.id == id) {
+        let mut result = match published.iter().find(|target| target.execution.id == id) {
             Some(target) => {
                 let (told, ended_pid) = acting.fail(target).await;
                 let also_ended = ended_pid.map(|_| row.also_ended.clone()).unwrap_or_default();
@@ -125,14 +125,15 @@ fn outcome_of(result: &RecoveryResult) -> Outcome {
 }
 
 pub(super) fn published_short(target: &PublishedTarget) -> String {
-    let PublishedTarget { source, id, key, worker, holder, .. } = target;
+    let PublishedTarget { execution, key, holder, .. } = target;
+    let (source, id) = (&execution.source, execution.id);
     let update = format!("UPDATE {source} SET status = 'failed' WHERE id = {id} if it is still running");
     match holder {
         PublishedHolder::None => format!("{update} and no session holds key {key}"),
         PublishedHolder::Worker(session) => format!(
             "{} and it runs execution {id} of {} in {source}; then {update}",
             session::short(Signal::Terminate, session),
-            one_line(worker)
+            one_line(execution.worker.as_deref().unwrap_or_default())
         ),
         PublishedHolder::Other { pid, execution, .. } => {
             format!("{update} and no session but {pid} holds key {key}, for execution {execution}")
@@ -181,8 +182,9 @@ impl Acting<'_> {
     /// Sets the process id of the session that was terminated for it. The error is a result without a change of the row.
     async fn failed(self, target: &PublishedTarget, ended_pid: &mut Option<i32>) -> Result<Told, Told> {
         let Self { client, order, .. } = self;
-        let table = self.find(target.table, false).await?;
-        let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
+        let seen = &target.execution;
+        let table = self.find(seen.table, false).await?;
+        let row = Row { table: &table, id: format!("t.id = {}", seen.id), conditions: conditions(seen) };
         let mut ended = String::new();
         if let PublishedHolder::Worker(session) = &target.holder {
             let work = Work { guard: table.guard.clone(), is_seen: row.is_still_seen() };
@@ -211,11 +213,11 @@ impl Acting<'_> {
     }
 }
 
-fn conditions(target: &PublishedTarget) -> Vec<Condition> {
-    let started = moment(Some(target.started_at));
+fn conditions(seen: &Execution) -> Vec<Condition> {
+    let started = moment(seen.started_at);
     vec![
         Condition::new("it has ended", "t.status::text = 'running'"),
-        Condition::cut("another worker holds it", "t.worker_id::text", Some(&target.worker)),
+        Condition::cut("another worker holds it", "t.worker_id::text", seen.worker.as_ref()),
         Condition::same("its start has changed", "t.started_at::timestamptz", &started),
     ]
 }

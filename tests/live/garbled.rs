@@ -10,7 +10,8 @@ use fastrand::Rng;
 use futures_util::StreamExt;
 use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::model::plan::{Client, Seen, SessionTarget, TargetKind, TaskTarget, Verb};
+use locktop::model::plan::{Client, RowTarget, Seen, SessionTarget, TargetKind, Verb};
+use locktop::model::table_rows::Schedule;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session, open_plain};
 use locktop::schema::{self, SchemaName};
@@ -125,7 +126,7 @@ fn limits() -> Limits {
 }
 
 /// Starts, polls, acts and prints, each on connections through the proxy.
-async fn run(server: &EmbeddedServer, seed: u64, task: &TaskTarget) -> Came {
+async fn run(server: &EmbeddedServer, seed: u64, task: &RowTarget<Schedule>) -> Came {
     let directory = tempfile::tempdir().unwrap();
     let mut number = 0;
     let proxy = proxy(directory.path(), server, move || {
@@ -175,7 +176,7 @@ async fn run(server: &EmbeddedServer, seed: u64, task: &TaskTarget) -> Came {
     came
 }
 
-async fn garbled_server() -> (EmbeddedServer, TaskTarget) {
+async fn garbled_server() -> (EmbeddedServer, RowTarget<Schedule>) {
     let server = EmbeddedServer::start(Options::default().with("max_connections", 200)).await.unwrap();
     let info = conninfo(&server);
     open(&info).await.client.batch_execute("CREATE DATABASE garbled").await.unwrap();
@@ -189,14 +190,17 @@ async fn garbled_server() -> (EmbeddedServer, TaskTarget) {
     connection.client.batch_execute(rows).await.unwrap();
     let sql = "SELECT 'locktop.scheduled_tasks'::regclass::oid, next_run_at FROM locktop.scheduled_tasks";
     let row = connection.client.query_one(sql, &[]).await.unwrap();
-    let task = TaskTarget {
+    let task = RowTarget {
         table: row.get(0),
         source: "locktop.scheduled_tasks".into(),
         is_own: true,
-        id: 1,
-        name: Some("caf\u{e9}".into()),
-        enabled: None,
-        next_run_at: row.get(1),
+        row: Schedule {
+            id: 1,
+            name: Some("caf\u{e9}".into()),
+            enabled: None,
+            next_run_at: row.get(1),
+            ..Schedule::default()
+        },
     };
     (server, task)
 }

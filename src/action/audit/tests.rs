@@ -12,10 +12,11 @@ use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
 use crate::model::plan::tests::orphan;
 use crate::model::plan::{
-    AdapterTarget, Client, ExecutionTarget, Outcome, RecoveryPlan, Request, Seen, Selection, SessionTarget,
-    Target, TargetKind, Verb,
+    AdapterTarget, Client, ExecutionTarget, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Request,
+    RowTarget, Seen, Selection, SessionTarget, Target, TargetKind, Verb,
 };
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
+use crate::model::table_rows::{Execution, Item, Lease, Schedule};
 
 fn actor() -> Actor {
     Actor { tool: "locktop".to_owned(), role: "ops".to_owned(), os_user: Some("ann".to_owned()) }
@@ -302,6 +303,10 @@ async fn a_record_of_0_1_0_is_continued() {
     assert_eq!((&last["id"], &last["fate"]), (&"bb2b275996bf8cf4-1".into(), &"outcome_unknown".into()));
 }
 
+fn row<R>(source: &str, row: R) -> RowTarget<R> {
+    RowTarget { table: 16_384, source: source.into(), is_own: false, row }
+}
+
 /// Programs read these keys, in this order.
 #[test]
 fn the_line_of_each_kind_of_target_is_kept() {
@@ -311,6 +316,53 @@ fn the_line_of_each_kind_of_target_is_kept() {
     is(
         TargetKind::Execution(ExecutionTarget { row: plan.rows[0].clone(), plan }),
         r#"{"kind":"execution","id":7,"schema":"locktop","task_id":1,"task_name":"report","worker":"w","started_at":"2023-11-14T22:13:20Z","backend_pid":4312,"backend_start":"2023-11-14T22:13:15Z","lock_id":42}"#,
+    );
+    let lease = Lease {
+        id: "7".into(),
+        owner: Some("node1".into()),
+        renewed_at: Some(at("2026-01-01T00:00:00.5Z")),
+        term: Some(20.0),
+        token: Some(12),
+        ..Lease::default()
+    };
+    is(
+        TargetKind::Lease(row("locktop.distlock", lease)),
+        r#"{"kind":"lease","table":16384,"source":"locktop.distlock","id":"7","owner":"node1","renewed_at":"2026-01-01T00:00:00.500Z","term":20.0,"token":12}"#,
+    );
+    let task = Schedule { id: 3, name: Some("report".into()), enabled: Some(true), ..Schedule::default() };
+    is(
+        TargetKind::Task(row("locktop.scheduled_tasks", task)),
+        r#"{"kind":"task","table":16384,"source":"locktop.scheduled_tasks","id":3,"name":"report","enabled":true,"next_run_at":null}"#,
+    );
+    let item = Item { id: 5, status: Some("failed".into()), attempt: Some(3), ..Item::default() };
+    is(
+        TargetKind::Item(row("locktop.task_queue", item)),
+        r#"{"kind":"item","table":16384,"source":"locktop.task_queue","id":5,"status":"failed","attempt":3,"worker":null}"#,
+    );
+    let execution = Execution {
+        id: 9,
+        task_id: 3,
+        worker: Some("w".into()),
+        started_at: Some(at("2026-01-01T00:00:00Z")),
+        ..Execution::default()
+    };
+    let started = at("2026-01-01T00:00:00Z");
+    let published = |holder| {
+        let execution = row("public.task_execution_log", execution.clone());
+        TargetKind::Published(PublishedTarget { execution, name: Some("report".into()), key: 3, holder })
+    };
+    is(
+        published(PublishedHolder::None),
+        r#"{"kind":"published","table":16384,"source":"public.task_execution_log","id":9,"task_id":3,"worker":"w","started_at":"2026-01-01T00:00:00Z","lock_key":3}"#,
+    );
+    is(
+        published(PublishedHolder::Other {
+            pid: 7,
+            backend_start: started,
+            execution: 10,
+            worker: "v".into(),
+        }),
+        r#"{"kind":"published","table":16384,"source":"public.task_execution_log","id":9,"task_id":3,"worker":"w","started_at":"2026-01-01T00:00:00Z","lock_key":3,"holder":{"other":{"pid":7,"backend_start":"2026-01-01T00:00:00Z","execution":10,"worker":"v"}}}"#,
     );
     let adapter = Arc::new(Adapter { name: "river".into(), ..Adapter::default() });
     let values = Values { id: "5".into(), who: Some("w".into()), attempt: Some(2), ..Values::default() };

@@ -260,7 +260,7 @@ fn a_renewal_leaves_the_question_as_it_is_and_another_owner_ends_it() {
     let effects = drive(&mut app, "1<enter>");
     let command = command(&effects).expect("owner and token are the same");
     match &command.targets[0].what {
-        TargetKind::Lease(lease) => assert_eq!((&*lease.id, lease.renewed_at), ("11", sample::at(0.0))),
+        TargetKind::Lease(lease) => assert_eq!((&*lease.id, lease.renewed_at), ("11", Some(sample::at(0.0)))),
         other => panic!("{other:?}"),
     }
     let mut app = super::app(sample::systems::leases(0.0));

@@ -34,10 +34,7 @@ fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<Actio
     }
     let anew = anew();
     let same = |was: &TargetKind, is: &TargetKind| match (was, is) {
-        (TargetKind::Lease(was), TargetKind::Lease(is)) => {
-            let then = (was.table, &was.id, &was.owner, was.token, was.is_own);
-            then == (is.table, &is.id, &is.owner, is.token, is.is_own)
-        }
+        (TargetKind::Lease(was), TargetKind::Lease(is)) => was.has_same_owner(is),
         (was, is) => was == is,
     };
     let pairs = || plan.rows.iter().zip(&anew.rows);

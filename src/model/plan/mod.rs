@@ -33,6 +33,6 @@ pub use rights::{Lack, Rights};
 pub use rows::{ItemVerb, TaskVerb, is_published, published_plan, rows};
 pub use signal::{sessions, with_offers};
 pub use target::{
-    AdapterTarget, Client, ExecutionTarget, ItemTarget, LeaseTarget, PublishedHolder, PublishedTarget, Seen,
-    SessionTarget, Signal, Target, TargetKind, TaskTarget,
+    AdapterTarget, Client, ExecutionTarget, Identity, PublishedHolder, PublishedTarget, RowTarget, Seen,
+    SessionTarget, Signal, Target, TargetKind,
 };

@@ -2,10 +2,12 @@
 //! state on the server. For a session, `signal::identity` decides which values must be unchanged. The record stores
 //! targets under these names.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::{Outcome, Planned, RecoveryPlan, TargetResult};
 use crate::model::adapter::{Action, ActionKind, Installation, Values};
@@ -13,6 +15,7 @@ use crate::model::backend::Backend;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::redis_lease::{self, RedisLease};
+use crate::model::table_rows::{Execution, Item, Lease, Schedule};
 use crate::model::{Text, Timestamp};
 use crate::text::one_line;
 
@@ -159,64 +162,81 @@ fn told<S: Serializer>(held: &Option<(LockTag, LockMode)>, serializer: S) -> Res
     held.map(holds).serialize(serializer)
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LeaseTarget {
+/// A row of a table, as it was seen.
+#[derive(Debug, Clone)]
+pub struct RowTarget<R> {
     pub table: u32,
     pub source: Text,
     /// Whether the table is in locktop's own schema, whose functions change it.
-    #[serde(skip)]
     pub is_own: bool,
-    /// `id` of the row, cast to text.
-    pub id: Text,
-    /// The owner as seen; the server acts only on this owner.
-    pub owner: Text,
-    pub renewed_at: Timestamp,
-    /// Lifetime from `renewed_at`, in seconds.
-    pub term: f64,
-    /// `None` if the table has no tokens.
-    pub token: Option<i64>,
+    pub row: R,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TaskTarget {
-    pub table: u32,
-    pub source: Text,
-    #[serde(skip)]
-    pub is_own: bool,
-    pub id: i64,
-    pub name: Option<Text>,
-    /// `None` if it was not known.
-    pub enabled: Option<bool>,
-    pub next_run_at: Option<Timestamp>,
+impl<R: Clone> RowTarget<R> {
+    pub(super) fn new(table: u32, source: &Text, is_own: bool, row: &R) -> Self {
+        Self { table, source: Arc::clone(source), is_own, row: row.clone() }
+    }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ItemTarget {
-    pub table: u32,
-    pub source: Text,
-    #[serde(skip)]
-    pub is_own: bool,
-    pub id: i64,
-    pub status: Option<Text>,
-    /// The attempt as seen; `None` without the column.
-    pub attempt: Option<i64>,
-    /// The worker as seen; `None` if the item had none.
-    pub worker: Option<Text>,
-    #[serde(skip)]
-    pub key: Option<i64>,
+impl<R> Deref for RowTarget<R> {
+    type Target = R;
+
+    fn deref(&self) -> &R {
+        &self.row
+    }
+}
+
+/// The id of a row, and the values of it that must be unchanged. The record stores them under these names.
+pub trait Identity {
+    fn identity(&self) -> Vec<(&'static str, Value)>;
+}
+
+macro_rules! identities {
+    ($($row:ident: $($field:ident),+;)+) => {$(
+        impl Identity for $row {
+            fn identity(&self) -> Vec<(&'static str, Value)> {
+                vec![$((stringify!($field), json!(self.$field))),+]
+            }
+        }
+    )+};
+}
+
+identities! {
+    Schedule: id, name, enabled, next_run_at;
+    Execution: id, task_id, worker, started_at;
+    Item: id, status, attempt, worker;
+    Lease: id, owner, renewed_at, term, token;
+}
+
+impl<R: Identity> PartialEq for RowTarget<R> {
+    fn eq(&self, other: &Self) -> bool {
+        let table = |it: &Self| (it.table, it.is_own);
+        table(self) == table(other) && self.identity() == other.identity()
+    }
+}
+
+impl<R: Identity> Serialize for RowTarget<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let table = [("table", json!(self.table)), ("source", json!(self.source))];
+        serializer.collect_map(table.into_iter().chain(self.identity()))
+    }
+}
+
+impl RowTarget<Lease> {
+    /// Whether the same owner has it, who may have renewed it.
+    pub fn has_same_owner(&self, other: &Self) -> bool {
+        (self.table, self.is_own, &self.id, &self.owner, self.token)
+            == (other.table, other.is_own, &other.id, &other.owner, other.token)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedTarget {
-    pub table: u32,
-    pub source: Text,
-    pub id: i64,
-    pub task_id: i64,
+    #[serde(flatten)]
+    pub execution: RowTarget<Execution>,
     /// `task_name` of its schedule; `None` if it has no schedule.
     #[serde(skip)]
     pub name: Option<Text>,
-    pub worker: Text,
-    pub started_at: Timestamp,
     /// The advisory lock key that its worker locks.
     #[serde(rename = "lock_key")]
     pub key: i64,
@@ -323,10 +343,10 @@ impl Serialize for ExecutionTarget {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TargetKind {
     Session(SessionTarget),
-    Lease(LeaseTarget),
+    Lease(RowTarget<Lease>),
     RedisLease(#[serde(serialize_with = "redis_lease::recorded")] Arc<RedisLease>),
-    Task(TaskTarget),
-    Item(ItemTarget),
+    Task(RowTarget<Schedule>),
+    Item(RowTarget<Item>),
     Published(PublishedTarget),
     Adapter(AdapterTarget),
     Execution(ExecutionTarget),
@@ -336,9 +356,8 @@ impl TargetKind {
     /// Whether both have the same identity: a lease with a token stays the same when it is renewed.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Lease(one), Self::Lease(other)) if one.token.is_some() => {
-                let renewed = LeaseTarget { renewed_at: other.renewed_at, term: other.term, ..one.clone() };
-                renewed == *other
+            (Self::Lease(one), Self::Lease(other)) => {
+                one.has_same_owner(other) && (one.token.is_some() || one == other)
             }
             (Self::Execution(one), Self::Execution(other)) => one.is_same(other),
             _ => self == other,

@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use locktop::model::lease::Lease;
-use locktop::model::plan::{
-    ItemTarget, LeaseTarget, Outcome, RecoveryOutcome, Request, Selection, TargetKind, TaskTarget, Verb,
-};
+use locktop::model::plan::{Outcome, RecoveryOutcome, Request, RowTarget, Selection, TargetKind, Verb};
 use locktop::model::snapshot::Snapshot;
-use locktop::model::work_queue::Item;
+use locktop::model::table_rows::{Item, Lease, Schedule};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session, open_plain};
 use locktop::schema::{self, SchemaName};
 use locktop_tasks::recovery as recover;
 use tokio_postgres::Client;
 
-use super::stage::{Hands, Line, Notes, pid};
+use super::stage::{Hands, Line, Notes, pid, with};
 use super::support::{self, conninfo, open, wait_until};
 
 /// An encoding, a name in its bytes, and what it reads.
@@ -86,46 +83,35 @@ impl Place {
         self.admin.query_one(&sql, &[]).await.unwrap().get(0)
     }
 
-    async fn task(&self, snapshot: &Snapshot, name: &str) -> TaskTarget {
+    async fn task(&self, snapshot: &Snapshot, name: &str) -> RowTarget<Schedule> {
         let tasks = &snapshot.task_sets[0].tasks;
         assert_eq!(tasks.error, None);
         let row = tasks.last_rows().iter().find(|row| row.name.as_deref() == Some(name)).unwrap();
-        TaskTarget {
+        RowTarget {
             table: self.oid("scheduled_tasks").await,
             source: "locktop.scheduled_tasks".into(),
             is_own: true,
-            id: row.id,
-            name: row.name.clone(),
-            enabled: row.enabled,
-            next_run_at: row.next_run_at,
+            row: row.clone(),
         }
     }
 
-    async fn lease(&self, snapshot: &Snapshot) -> LeaseTarget {
+    async fn lease(&self, snapshot: &Snapshot) -> RowTarget<Lease> {
         let row: &Lease = &snapshot.systems.leases[0].section.last_rows()[0];
-        LeaseTarget {
+        RowTarget {
             table: self.oid("distlock").await,
             source: "locktop.distlock".into(),
             is_own: true,
-            id: row.id.clone(),
-            owner: row.owner.clone().unwrap(),
-            renewed_at: row.renewed_at.unwrap(),
-            term: row.term.unwrap(),
-            token: row.token,
+            row: row.clone(),
         }
     }
 
-    async fn item(&self, snapshot: &Snapshot) -> ItemTarget {
+    async fn item(&self, snapshot: &Snapshot) -> RowTarget<Item> {
         let row: &Item = &snapshot.systems.items[0].section.last_rows()[0];
-        ItemTarget {
+        RowTarget {
             table: self.oid("task_queue").await,
             source: "locktop.task_queue".into(),
             is_own: true,
-            id: row.id,
-            status: row.status.clone(),
-            worker: row.worker.clone(),
-            attempt: row.attempt,
-            key: None,
+            row: row.clone(),
         }
     }
 
@@ -161,7 +147,7 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
             let snapshot = session.poll(None).await.unwrap();
             let seen = place.task(&snapshot, shown).await;
             for other in ["caf\u{e8}", "\u{1f512}", "a\u{fffd}c"] {
-                let other = TaskTarget { name: Some(other.into()), ..seen.clone() };
+                let other = with(&seen, |row| row.name = Some(other.into()));
                 let (outcome, detail) = hands.one(verb, TargetKind::Task(other)).await;
                 assert_eq!(
                     (outcome, detail.as_str()),
@@ -175,8 +161,8 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
 
         let [of_poll, of_own, of_command] = &mut hands_of;
         let seen = place.lease(&snapshot).await;
-        assert_eq!(&*seen.owner, shown);
-        let other = LeaseTarget { owner: format!("{shown}\u{e9}").into(), ..seen.clone() };
+        assert_eq!(seen.owner.as_deref(), Some(shown));
+        let other = with(&seen, |row| row.owner = Some(format!("{shown}\u{e9}").into()));
         let (outcome, detail) = of_poll.one(Verb::Unlock, TargetKind::Lease(other)).await;
         assert_eq!(
             (outcome, detail.as_str()),

@@ -2,8 +2,10 @@
 //! seen. A row whose key is held for another execution is closed without it.
 
 use locktop::model::lock::{LockMode, LockTag};
-use locktop::model::plan::{Outcome, PublishedHolder, PublishedTarget, SessionTarget, TargetKind, Verb};
-use locktop::model::task::TaskKey;
+use locktop::model::plan::{
+    Outcome, PublishedHolder, PublishedTarget, RowTarget, SessionTarget, TargetKind, Verb,
+};
+use locktop::model::task::{Execution, TaskKey};
 use tokio_postgres::Client;
 
 use super::stage::{Hands, Session, is_there, seen_whatever_it_does};
@@ -49,13 +51,19 @@ impl Log {
             "SELECT 'task_execution_log'::regclass::oid, started_at FROM task_execution_log WHERE id = 1";
         let row = self.look.query_one(sql, &[]).await.unwrap();
         PublishedTarget {
-            table: row.get(0),
-            source: "public.task_execution_log".into(),
-            id: 1,
-            task_id: 1,
+            execution: RowTarget {
+                table: row.get(0),
+                source: "public.task_execution_log".into(),
+                is_own: false,
+                row: Execution {
+                    id: 1,
+                    task_id: 1,
+                    worker: Some("worker-001".into()),
+                    started_at: row.get(1),
+                    ..Execution::default()
+                },
+            },
             name: None,
-            worker: "worker-001".into(),
-            started_at: row.get(1),
             key: 1,
             holder,
         }

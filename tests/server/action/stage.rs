@@ -8,7 +8,8 @@ use locktop::action::{Executor, ExecutorReply, Order, Settings};
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
 use locktop::model::plan::{
-    self, ActionCommand, Outcome, Report, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb,
+    self, ActionCommand, Outcome, Report, RowTarget, Seen, SessionTarget, Target, TargetKind, TargetResult,
+    Verb,
 };
 use locktop::model::view::TargetId;
 use locktop::pg::connect::Connection;
@@ -138,6 +139,13 @@ pub(crate) fn command(verb: Verb, targets: Vec<TargetKind>) -> ActionCommand {
         .map(|what| Target { name: name(&what), what, subject: Subject::Server })
         .collect();
     ActionCommand { server: TargetId::default(), number: 1, verb, targets, wait: Duration::from_secs(20) }
+}
+
+/// The row with other values than it was seen with.
+pub(crate) fn with<R: Clone>(seen: &RowTarget<R>, change: impl FnOnce(&mut R)) -> RowTarget<R> {
+    let mut other = seen.clone();
+    change(&mut other.row);
+    other
 }
 
 /// A session, and a look at it from outside.

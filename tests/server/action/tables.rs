@@ -1,13 +1,12 @@
 //! Leases, tasks and items of tables: changed only if the row is exactly the one that was seen.
 
-use locktop::model::plan::{
-    ItemTarget, LeaseTarget, Outcome, PublishedHolder, PublishedTarget, TargetKind, TaskTarget, Verb,
-};
+use locktop::model::plan::{Outcome, PublishedHolder, PublishedTarget, RowTarget, TargetKind, Verb};
+use locktop::model::table_rows::{Execution, Item, Lease, Schedule};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 use tokio_postgres::Client;
 
-use super::stage::Hands;
+use super::stage::{Hands, with};
 use super::support::{self, open};
 
 /// The tables as published.
@@ -57,51 +56,60 @@ impl Place {
         self.client.query_one(&sql, &[]).await.unwrap().get(0)
     }
 
-    async fn lease(&self) -> LeaseTarget {
+    async fn lease(&self) -> RowTarget<Lease> {
         let token = if self.is_own { "token" } else { "NULL::int8" };
         let sql = format!(
             "SELECT id::text, owner, ts::timestamptz, EXTRACT(epoch FROM expired_time)::float8, {token} FROM distlock"
         );
         let row = self.client.query_one(&sql, &[]).await.unwrap();
-        LeaseTarget {
+        RowTarget {
             table: self.oid("distlock").await,
             source: format!("{}.distlock", self.schema).into(),
             is_own: self.is_own,
-            id: row.get::<_, String>(0).into(),
-            owner: row.get::<_, String>(1).into(),
-            renewed_at: row.get(2),
-            term: row.get(3),
-            token: row.get(4),
+            row: Lease {
+                id: row.get::<_, String>(0).into(),
+                owner: Some(row.get::<_, String>(1).into()),
+                renewed_at: row.get(2),
+                term: row.get(3),
+                token: row.get(4),
+                ..Lease::default()
+            },
         }
     }
 
-    async fn task(&self) -> TaskTarget {
+    async fn task(&self) -> RowTarget<Schedule> {
         let sql = "SELECT id::int8, task_name, is_enabled, next_run_at FROM scheduled_tasks";
         let row = self.client.query_one(sql, &[]).await.unwrap();
-        TaskTarget {
+        RowTarget {
             table: self.oid("scheduled_tasks").await,
             source: format!("{}.scheduled_tasks", self.schema).into(),
             is_own: self.is_own,
-            id: row.get(0),
-            name: row.get::<_, Option<String>>(1).map(Into::into),
-            enabled: row.get(2),
-            next_run_at: row.get(3),
+            row: Schedule {
+                id: row.get(0),
+                name: row.get::<_, Option<String>>(1).map(Into::into),
+                enabled: row.get(2),
+                next_run_at: row.get(3),
+                ..Schedule::default()
+            },
         }
     }
 
-    async fn item(&self) -> ItemTarget {
+    async fn item(&self) -> RowTarget<Item> {
         let attempt = if self.is_own { "attempt::int8" } else { "NULL::int8" };
         let sql = format!("SELECT id, status, worker_id, {attempt} FROM task_queue");
         let row = self.client.query_one(&sql, &[]).await.unwrap();
-        ItemTarget {
+        RowTarget {
             table: self.oid("task_queue").await,
             source: format!("{}.task_queue", self.schema).into(),
             is_own: self.is_own,
-            id: row.get(0),
-            status: row.get::<_, Option<String>>(1).map(Into::into),
-            worker: row.get::<_, Option<String>>(2).map(Into::into),
-            attempt: row.get(3),
-            key: None,
+            row: Item {
+                id: row.get(0),
+                status: row.get::<_, Option<String>>(1).map(Into::into),
+                worker: row.get::<_, Option<String>>(2).map(Into::into),
+                attempt: row.get(3),
+                key: None,
+                ..Item::default()
+            },
         }
     }
 
@@ -131,24 +139,24 @@ async fn a_lease_is_ended_only_as_it_was_seen() {
 async fn ended_as_seen(place: &mut Place) {
     let seen = place.lease().await;
     let mut others = vec![
-        (LeaseTarget { owner: "node9".into(), ..seen.clone() }, "its owner has changed"),
-        (LeaseTarget { id: "8".into(), ..seen.clone() }, "its row no longer exists"),
+        (with(&seen, |row| row.owner = Some("node9".into())), "its owner has changed"),
+        (with(&seen, |row| row.id = "8".into()), "its row no longer exists"),
     ];
     if place.is_own {
         let token = seen.token.map(|token| token - 1);
-        others.push((LeaseTarget { token, ..seen.clone() }, "another owner acquired it"));
+        others.push((with(&seen, |row| row.token = token), "another owner acquired it"));
     } else {
         let (second, term) = (chrono::TimeDelta::seconds(1), chrono::TimeDelta::seconds(i64::from(i32::MAX)));
-        let later = LeaseTarget { renewed_at: seen.renewed_at + second, ..seen.clone() };
-        let before = LeaseTarget { renewed_at: seen.renewed_at - term, ..seen.clone() };
+        let later = with(&seen, |row| row.renewed_at = row.renewed_at.map(|at| at + second));
+        let before = with(&seen, |row| row.renewed_at = row.renewed_at.map(|at| at - term));
         others.push((later, "it was acquired again"));
         others.push((before, "it was acquired again"));
-        others.push((LeaseTarget { term: seen.term + 1.0, ..seen.clone() }, "its term has changed"));
+        others.push((with(&seen, |row| row.term = row.term.map(|term| term + 1.0)), "its term has changed"));
     }
     for (other, words) in others {
         place.is(Verb::Unlock, TargetKind::Lease(other), Outcome::Changed, words).await;
     }
-    let gone = LeaseTarget { table: 4_000_000_000, ..seen.clone() };
+    let gone = RowTarget { table: 4_000_000_000, ..seen.clone() };
     place.is(Verb::Unlock, TargetKind::Lease(gone), Outcome::Changed, "its table no longer exists").await;
     // Its holder goes on renewing it meanwhile.
     place.run("UPDATE distlock SET ts = clock_timestamp()").await;
@@ -173,20 +181,23 @@ async fn a_table_that_was_made_again_is_another_one() {
     place
         .run(&format!("CREATE TABLE child () INHERITS (distlock); {}", row.replace("distlock", "child")))
         .await;
-    let seen = LeaseTarget {
+    let seen = RowTarget {
         table: place.oid("distlock").await,
         ..{
             let sql = "SELECT ts::timestamptz FROM ONLY distlock";
             let renewed_at = place.client.query_one(sql, &[]).await.unwrap().get(0);
-            LeaseTarget {
+            RowTarget {
                 table: 0,
                 source: "public.distlock".into(),
                 is_own: false,
-                id: "7".into(),
-                owner: "node1".into(),
-                renewed_at,
-                term: 3600.0,
-                token: None,
+                row: Lease {
+                    id: "7".into(),
+                    owner: Some("node1".into()),
+                    renewed_at: Some(renewed_at),
+                    term: Some(3600.0),
+                    token: None,
+                    ..Lease::default()
+                },
             }
         }
     };
@@ -228,14 +239,17 @@ async fn a_task_is_changed_only_as_it_was_seen() {
             .query_one("SELECT next_run_at::timestamptz FROM scheduled_tasks", &[])
             .await
             .unwrap();
-        let task = |row: &tokio_postgres::Row, table| TaskTarget {
+        let task = |row: &tokio_postgres::Row, table| RowTarget {
             table,
             source: "public.scheduled_tasks".into(),
             is_own: false,
-            id: 1,
-            name: Some("a".into()),
-            enabled: Some(true),
-            next_run_at: row.get(0),
+            row: Schedule {
+                id: 1,
+                name: Some("a".into()),
+                enabled: Some(true),
+                next_run_at: row.get(0),
+                ..Schedule::default()
+            },
         };
         let table = printed.oid("scheduled_tasks").await;
         printed.is(Verb::MakeDue, TargetKind::Task(task(&seen, table)), Outcome::Done, "due now").await;
@@ -255,11 +269,11 @@ async fn changed_as_seen(place: &mut Place) {
     let seen = place.task().await;
     let later = seen.next_run_at.map(|at| at + chrono::TimeDelta::microseconds(1));
     for (other, words) in [
-        (TaskTarget { enabled: Some(false), ..seen.clone() }, "it was enabled or disabled"),
-        (TaskTarget { next_run_at: later, ..seen.clone() }, "its due time has changed"),
-        (TaskTarget { next_run_at: None, ..seen.clone() }, "its due time has changed"),
-        (TaskTarget { name: Some("b".into()), ..seen.clone() }, "its name has changed"),
-        (TaskTarget { id: seen.id + 1, ..seen.clone() }, "its row no longer exists"),
+        (with(&seen, |row| row.enabled = Some(false)), "it was enabled or disabled"),
+        (with(&seen, |row| row.next_run_at = later), "its due time has changed"),
+        (with(&seen, |row| row.next_run_at = None), "its due time has changed"),
+        (with(&seen, |row| row.name = Some("b".into())), "its name has changed"),
+        (with(&seen, |row| row.id = seen.id + 1), "its row no longer exists"),
     ] {
         for verb in [Verb::Enable, Verb::Disable, Verb::MakeDue] {
             place.is(verb, TargetKind::Task(other.clone()), Outcome::Changed, words).await;
@@ -298,7 +312,7 @@ async fn a_task_and_an_item_are_due_an_hour_later() {
         assert_eq!(own.ask("SELECT is_enabled FROM scheduled_tasks").await, "true");
 
         let pending = own.item().await;
-        let other = ItemTarget { attempt: Some(7), ..pending.clone() };
+        let other = with(&pending, |row| row.attempt = Some(7));
         own.is(Verb::PutOff, TargetKind::Item(other), Outcome::Changed, "another attempt began").await;
         own.is(Verb::PutOff, TargetKind::Item(pending.clone()), Outcome::Done, "due an hour later").await;
         assert_eq!(own.ask(&in_hours("not_before", "task_queue")).await, "1");
@@ -325,14 +339,11 @@ async fn a_task_and_an_item_are_due_an_hour_later() {
 async fn what_a_published_table_has_no_place_for_is_not_put_off() {
     let version = support::oldest();
     let mut place = Place::printed(version).await;
-    let task = |table, at: Option<_>| TaskTarget {
+    let task = |table, at: Option<_>| RowTarget {
         table,
         source: "public.scheduled_tasks".into(),
         is_own: false,
-        id: 1,
-        name: None,
-        enabled: None,
-        next_run_at: at,
+        row: Schedule { id: 1, name: None, enabled: None, next_run_at: at, ..Schedule::default() },
     };
     for (kind, outcome, words) in [
         ("timestamp", Outcome::Done, "due an hour later"),
@@ -381,9 +392,9 @@ async fn an_item_of_ours_is_taken_from_nobody_who_lives() {
                 .is(verb, TargetKind::Item(claimed.clone()), Outcome::Refused, "has it in the session of pid")
                 .await;
         }
-        let other = ItemTarget { attempt: claimed.attempt.map(|attempt| attempt + 1), ..claimed.clone() };
+        let other = with(&claimed, |row| row.attempt = claimed.attempt.map(|attempt| attempt + 1));
         place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another attempt began").await;
-        let other = ItemTarget { worker: Some("v".into()), ..claimed.clone() };
+        let other = with(&claimed, |row| row.worker = Some("v".into()));
         place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another worker holds it").await;
         // The session that took it is another one, which is gone.
         place.run("UPDATE task_queue SET backend_start = backend_start - interval '1 second'").await;
@@ -413,7 +424,7 @@ async fn a_published_item_is_left_alone_while_anybody_may_work_on_it() {
                 .await;
         }
         place.run("SELECT pg_advisory_unlock(1)").await;
-        let other = ItemTarget { worker: None, ..seen.clone() };
+        let other = with(&seen, |row| row.worker = None);
         place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another worker holds it").await;
         place.is(Verb::Requeue, TargetKind::Item(seen), Outcome::Done, "pending again").await;
         let row = "SELECT (status, worker_id, started_at) FROM task_queue";
@@ -443,13 +454,19 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
         let sql = "SELECT id::int8, worker_id, started_at::timestamptz FROM task_execution_log";
         let row = place.client.query_one(sql, &[]).await.unwrap();
         let seen = PublishedTarget {
-            table: place.oid("task_execution_log").await,
-            source: "public.task_execution_log".into(),
-            id: row.get(0),
-            task_id: 1,
+            execution: RowTarget {
+                table: place.oid("task_execution_log").await,
+                source: "public.task_execution_log".into(),
+                is_own: false,
+                row: Execution {
+                    id: row.get(0),
+                    task_id: 1,
+                    worker: Some(row.get::<_, String>(1).into()),
+                    started_at: row.get(2),
+                    ..Execution::default()
+                },
+            },
             name: Some("a".into()),
-            worker: row.get::<_, String>(1).into(),
-            started_at: row.get(2),
             key: 1,
             holder: PublishedHolder::None,
         };
@@ -459,10 +476,16 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
         place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
         place.is(Verb::Recover, what(&seen), Outcome::Refused, "a session holds key 1").await;
         place.run("SELECT pg_advisory_unlock(1)").await;
-        let other = PublishedTarget { worker: "worker-002".into(), ..seen.clone() };
+        let other = PublishedTarget {
+            execution: with(&seen.execution, |row| row.worker = Some("worker-002".into())),
+            ..seen.clone()
+        };
         place.is(Verb::Recover, what(&other), Outcome::Changed, "another worker holds it").await;
         let micro = chrono::TimeDelta::microseconds(1);
-        let other = PublishedTarget { started_at: seen.started_at + micro, ..seen.clone() };
+        let other = PublishedTarget {
+            execution: with(&seen.execution, |row| row.started_at = row.started_at.map(|at| at + micro)),
+            ..seen.clone()
+        };
         place.is(Verb::Recover, what(&other), Outcome::Changed, "its start has changed").await;
         place.is(Verb::Recover, what(&seen), Outcome::Done, "marked as failed").await;
         let row = "SELECT status || ' ' || (completed_at IS NOT NULL) || ' ' || left(error_message, 30) FROM task_execution_log";

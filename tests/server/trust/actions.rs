@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktop::action::audit::{AuditLog, ServerName};
 use locktop::action::{Executor, ExecutorReply, Order};
-use locktop::model::plan::{
-    ActionCommand, ItemTarget, LeaseTarget, Outcome, Report, TargetKind, TaskTarget, Verb,
-};
+use locktop::model::plan::{ActionCommand, Outcome, Report, RowTarget, TargetKind, Verb};
+use locktop::model::table_rows::{Item, Lease, Schedule};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::ground::{Ground, one_version, watchers};
@@ -60,29 +59,35 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
         "SELECT id::text, owner, ts, EXTRACT(epoch FROM expired_time)::float8, {token} FROM {schema}.distlock ORDER BY id LIMIT 1"
     );
     let row = client.query_one(&sql, &[]).await.unwrap();
-    let lease = LeaseTarget {
+    let lease = RowTarget {
         table: oid("distlock").await,
         source: source("distlock"),
         is_own,
-        id: row.get::<_, String>(0).into(),
-        owner: row.get::<_, String>(1).into(),
-        renewed_at: row.get(2),
-        term: row.get(3),
-        token: row.get(4),
+        row: Lease {
+            id: row.get::<_, String>(0).into(),
+            owner: Some(row.get::<_, String>(1).into()),
+            renewed_at: row.get(2),
+            term: row.get(3),
+            token: row.get(4),
+            ..Lease::default()
+        },
     };
     all.push((Verb::Unlock, TargetKind::Lease(lease)));
     let sql = format!(
         "SELECT id::int8, task_name, is_enabled, next_run_at FROM {schema}.scheduled_tasks ORDER BY id DESC LIMIT 1"
     );
     let row = client.query_one(&sql, &[]).await.unwrap();
-    let task = TaskTarget {
+    let task = RowTarget {
         table: oid("scheduled_tasks").await,
         source: source("scheduled_tasks"),
         is_own,
-        id: row.get(0),
-        name: row.get::<_, Option<String>>(1).map(Into::into),
-        enabled: row.get(2),
-        next_run_at: row.get(3),
+        row: Schedule {
+            id: row.get(0),
+            name: row.get::<_, Option<String>>(1).map(Into::into),
+            enabled: row.get(2),
+            next_run_at: row.get(3),
+            ..Schedule::default()
+        },
     };
     for verb in [Verb::MakeDue, Verb::Disable, Verb::Enable] {
         all.push((verb, TargetKind::Task(task.clone())));
@@ -90,15 +95,18 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
     let attempt = if is_own { "attempt::int8" } else { "NULL::int8" };
     let sql = format!("SELECT id, status, worker_id, {attempt} FROM {schema}.task_queue ORDER BY id");
     for row in client.query(&sql, &[]).await.unwrap() {
-        let item = ItemTarget {
+        let item = RowTarget {
             table: oid("task_queue").await,
             source: source("task_queue"),
             is_own,
-            id: row.get(0),
-            status: row.get::<_, Option<String>>(1).map(Into::into),
-            worker: row.get::<_, Option<String>>(2).map(Into::into),
-            attempt: row.get(3),
-            key: None,
+            row: Item {
+                id: row.get(0),
+                status: row.get::<_, Option<String>>(1).map(Into::into),
+                worker: row.get::<_, Option<String>>(2).map(Into::into),
+                attempt: row.get(3),
+                key: None,
+                ..Item::default()
+            },
         };
         let verbs: &[Verb] = match item.status.as_deref() {
             Some("pending") => &[Verb::SetAside],

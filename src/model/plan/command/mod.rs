@@ -5,8 +5,9 @@ mod rows;
 
 use super::question::{self, Chosen, Known, only};
 use super::rows::{ItemVerb, RowChange, TaskVerb};
-use super::{Ask, LeaseTarget, PlanContext, Signal};
+use super::{Ask, PlanContext, RowTarget, Signal};
 use crate::model::backend::State;
+use crate::model::lease;
 use crate::model::row_id::{Owner, RowId};
 
 type ChosenVerb = (Verb, Chosen);
@@ -45,7 +46,7 @@ pub struct Definition {
     /// `None` if the verb does not apply to items of the work queue.
     pub item: Option<&'static ItemVerb>,
     /// The change of a lease in a table; `None` if the verb does not apply to leases.
-    pub(crate) lease: Option<fn(&LeaseTarget) -> RowChange<'_>>,
+    pub(crate) lease: Option<fn(&RowTarget<lease::Lease>) -> RowChange<'_>>,
 }
 
 impl Definition {

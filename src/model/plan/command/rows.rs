@@ -7,10 +7,11 @@ use crate::model::plan::rows::{
     self, ColumnKind, FoundTable, ItemVerb, NEXT_RUN, Noted, RowAct, TaskVerb, can_give_back, can_unlock,
     has_schedule, is_published, item_state, runs, while_free,
 };
-use crate::model::plan::{ItemTarget, PlanContext, RecoverySearch};
+use crate::model::plan::{PlanContext, RecoverySearch, RowTarget};
 use crate::model::row_id::RowId;
 use crate::model::task::JobState::{self, Failed, Lost, MaybeLost, Pending, Resting};
 use crate::model::task::{Schedule, TaskRow};
+use crate::model::work_queue::Item;
 
 pub(super) const RECOVER_COMMAND: Command = Command {
     name: "recover",
@@ -27,7 +28,7 @@ pub(super) const RECOVER: Definition = Definition::of("recover", "recover", "rec
 
 pub(super) const REQUEUE: Definition = Definition {
     item: Some(&ItemVerb {
-        shown: |ItemTarget { id, source, is_own, .. }| {
+        shown: |RowTarget { source, is_own, row: Item { id, .. }, .. }| {
             if *is_own {
                 format!("requeue_queue_item({id})")
             } else {
@@ -45,7 +46,7 @@ pub(super) const REQUEUE: Definition = Definition {
     ..Definition::of("requeue", "requeue", "requeued")
 };
 
-fn put_back(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
+fn put_back(item: &RowTarget<Item>, table: &FoundTable) -> Option<RowAct> {
     let function = match item.status.as_deref()? {
         "processing" => "requeue_queue_item",
         "failed" => "retry_queue_item",
@@ -99,7 +100,7 @@ pub(super) const SET_ASIDE_COMMAND: Command = Command {
 
 pub(super) const SET_ASIDE: Definition = Definition {
     item: Some(&ItemVerb {
-        shown: |ItemTarget { id, source, is_own, .. }| {
+        shown: |RowTarget { source, is_own, row: Item { id, .. }, .. }| {
             if *is_own {
                 format!("set_aside_queue_item({id})")
             } else {
@@ -250,7 +251,7 @@ pub(super) const PUT_OFF: Definition = Definition {
         },
     }),
     item: Some(&ItemVerb {
-        shown: |ItemTarget { id, source, .. }| {
+        shown: |RowTarget { source, row: Item { id, .. }, .. }| {
             format!("UPDATE {source} SET not_before = greatest(not_before, now) + 1 hour WHERE id = {id}")
         },
         act: later,
@@ -267,7 +268,7 @@ pub(super) const PUT_OFF: Definition = Definition {
     ..Definition::of("put_off", "postpone 1h", "postponed")
 };
 
-fn later(item: &ItemTarget, table: &FoundTable) -> Option<RowAct> {
+fn later(item: &RowTarget<Item>, table: &FoundTable) -> Option<RowAct> {
     (item.is_own && item.status.as_deref() == Some("pending")).then(|| RowAct::Set {
         set: "not_before = greatest(t.not_before, clock_timestamp()) + interval '1 hour'".to_owned(),
         returning: format!(

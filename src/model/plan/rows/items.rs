@@ -5,8 +5,8 @@
 //! not locked and its advisory key, the id unless the config says otherwise, can be acquired. Both locks are kept to the
 //! end of the transaction.
 
-use super::{Condition, Found, FoundTable, GONE, RowAct, RowChange, RowStatement, attempt, change_in, old};
-use crate::model::plan::{Caution, Change, ItemTarget, PlanContext, PlanIndex, TargetKind, Verb};
+use super::{Condition, Found, FoundTable, GONE, RowAct, RowChange, RowStatement, attempt, old};
+use crate::model::plan::{Caution, PlanContext, PlanIndex, RowTarget, TargetKind, Verb};
 use crate::model::row_id::RowId;
 use crate::model::work_queue::{Item, ItemRow, JobState};
 use crate::text;
@@ -14,9 +14,9 @@ use locktop_tasks::message::{is, number, shown};
 
 #[derive(Debug)]
 pub struct ItemVerb {
-    pub(in crate::model::plan) shown: fn(&ItemTarget) -> String,
+    pub(in crate::model::plan) shown: fn(&RowTarget<Item>) -> String,
     /// `None` if the status of the item does not allow it.
-    pub(in crate::model::plan) act: fn(&ItemTarget, &FoundTable) -> Option<RowAct>,
+    pub(in crate::model::plan) act: fn(&RowTarget<Item>, &FoundTable) -> Option<RowAct>,
     pub(in crate::model::plan) told: &'static str,
     /// Why it is impossible for an item in this state without a worker; the flag tells whether the table is locktop's own.
     pub(in crate::model::plan) refusal: fn(JobState, bool) -> Option<&'static str>,
@@ -42,16 +42,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, row: Option<&ItemRow>) 
     if runs_again && matches!(row.state, JobState::Lost | JobState::MaybeLost) {
         cautions.push(Caution::of_worker());
     }
-    let target = ItemTarget {
-        table: table.source.table,
-        source: table.source.name.clone(),
-        is_own,
-        id: row.id.id,
-        status: item.status.clone(),
-        attempt: item.attempt,
-        worker: item.worker.clone(),
-        key: item.key.filter(|_| !is_own),
-    };
+    let target = RowTarget::new(table.source.table, &table.source.name, is_own, item);
     let does = (verb.shown)(&target);
     let mut facts = facts(index, row);
     facts.extend(table.source.owner.fact(&table.source.name));
@@ -94,25 +85,14 @@ fn facts(index: &PlanIndex<'_>, row: &ItemRow) -> Vec<String> {
     facts
 }
 
-pub(super) fn changed(index: &PlanIndex<'_>, target: &ItemTarget) -> Option<Change> {
-    let tables = &index.snapshot.systems.items;
-    let table = tables.iter().find(|table| table.source.table == target.table)?;
-    let then = (&target.status, target.attempt, &target.worker);
-    // An item that is done is not read.
-    let is_it = |item: &Item| item.id == target.id;
-    change_in(&table.section, is_it, |now| {
-        ((&now.status, now.attempt, &now.worker) != then).then_some(Change::OtherRow)
-    })
-}
-
 impl ItemVerb {
     pub(in crate::model::plan) fn change<'a>(
         &'static self,
         verb: Verb,
-        item: &'a ItemTarget,
+        item: &'a RowTarget<Item>,
     ) -> RowChange<'a> {
-        let ItemTarget { source, id, status, attempt, worker, .. } = item;
-        let (word, attempt) = (verb.as_str(), number(*attempt));
+        let Item { id, status, attempt, worker, .. } = &item.row;
+        let (word, source, attempt) = (verb.as_str(), &item.source, number(*attempt));
         let (status, worker) = (shown(status.as_deref()), shown(worker.as_deref()));
         let short = format!(
             "{word} item {id} of {source} if status = {status} and worker_id = {worker} and attempt = {attempt}"
@@ -132,12 +112,12 @@ impl ItemVerb {
 }
 
 /// Sets columns in a published table: a worker of an item in progress holds its key.
-pub(in crate::model::plan) fn while_free(item: &ItemTarget, set: impl Into<String>) -> RowAct {
+pub(in crate::model::plan) fn while_free(item: &RowTarget<Item>, set: impl Into<String>) -> RowAct {
     let is_taken = item.status.as_deref() == Some("processing");
     RowAct::SetWhileFree { set: set.into(), key: is_taken.then(|| item.key.unwrap_or(item.id)) }
 }
 
-fn conditions(table: &FoundTable, item: &ItemTarget) -> Vec<Condition> {
+fn conditions(table: &FoundTable, item: &RowTarget<Item>) -> Vec<Condition> {
     let status = is("t.status::text", item.status.as_deref());
     let mut all = vec![Condition::new("its status has changed", status)];
     if table.has("worker_id") {

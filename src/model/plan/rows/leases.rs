@@ -3,10 +3,11 @@ use std::sync::Arc;
 use super::{
     ColumnKind, Condition, Found, FoundTable, GONE, Noted, RowAct, RowChange, RowStatement, change_in, old,
 };
+use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id};
 use crate::model::plan::question::is_typable;
-use crate::model::plan::{Caution, CautionKind, Change, LeaseTarget, PlanIndex, TargetKind};
+use crate::model::plan::{Caution, CautionKind, Change, PlanIndex, RowTarget, TargetKind};
 use crate::model::redis_lease::{LockValue, RedisLease};
 use crate::model::systems::TableRows;
 use crate::text;
@@ -91,21 +92,11 @@ fn in_postgres(
     table: &TableRows<Lease>,
     lease: &Lease,
 ) -> Result<Parts, &'static str> {
-    let owner = lease.owner.clone().ok_or("its table has no owner, so nothing can be compared")?;
-    let renewed_at =
-        lease.renewed_at.ok_or("its table has no time of renewal, so nothing can be compared")?;
-    let term = lease.term.ok_or("its table has no term, so nothing can be compared")?;
+    lease.owner.as_ref().ok_or("its table has no owner, so nothing can be compared")?;
+    lease.renewed_at.ok_or("its table has no time of renewal, so nothing can be compared")?;
+    lease.term.ok_or("its table has no term, so nothing can be compared")?;
     let source = &table.source;
-    let target = LeaseTarget {
-        table: source.table,
-        source: source.name.clone(),
-        is_own: source.own_keys,
-        id: lease.id.clone(),
-        owner,
-        renewed_at,
-        term,
-        token: lease.token,
-    };
+    let target = RowTarget::new(source.table, &source.name, source.own_keys, lease);
     let mut cautions: Vec<Caution> = old(index, &table.section).into_iter().collect();
     if !source.own_keys {
         let words = match lease.token {
@@ -147,33 +138,32 @@ fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
 }
 
 /// Updates a target: after a renewal the holder is the same, and the row as shown now is what is compared.
-pub(super) fn follow(index: &PlanIndex<'_>, target: &mut LeaseTarget) -> Option<Change> {
+pub(super) fn follow(index: &PlanIndex<'_>, target: &mut RowTarget<Lease>) -> Option<Change> {
     let tables = &index.snapshot.systems.leases;
     let table = tables.iter().find(|table| table.source.table == target.table)?;
     let taken_at = table.section.taken_at.unwrap_or(index.snapshot.taken_at);
-    let id = target.id.clone();
+    let id = Arc::clone(&target.id);
     change_in(
         &table.section,
         |lease| lease.id == id,
-        |lease| match (lease.renewed_at, lease.term) {
-            (Some(renewed_at), Some(term))
-                if lease.state(taken_at) == LeaseState::Held
-                    && lease.owner.as_ref() == Some(&target.owner)
-                    && lease.token == target.token
-                    && is_renewal(target, renewed_at) =>
-            {
-                (target.renewed_at, target.term) = (renewed_at, term);
-                None
+        |lease| {
+            let is_held = lease.state(taken_at) == LeaseState::Held && lease.term.is_some();
+            let is_same = lease.owner == target.owner && lease.token == target.token;
+            if !(is_held && is_same && is_renewal(target, lease)) {
+                return Some(Change::OtherRow);
             }
-            _ => Some(Change::OtherRow),
+            target.row = lease.clone();
+            None
         },
     )
 }
 
 /// A lease that expired in between was acquired again, perhaps by another process of the same name. With tokens, that
 /// lease has another token.
-fn is_renewal(target: &LeaseTarget, renewed_at: crate::model::Timestamp) -> bool {
-    target.token.is_some() || (renewed_at - target.renewed_at).as_seconds_f64() < target.term
+fn is_renewal(seen: &Lease, now: &Lease) -> bool {
+    let since = |then: Timestamp, now: Timestamp| (now - then).as_seconds_f64();
+    let passed = seen.renewed_at.zip(now.renewed_at).map(|(then, now)| since(then, now));
+    passed.zip(seen.term).is_some_and(|(passed, term)| seen.token.is_some() || passed < term)
 }
 
 pub(super) fn changed_in_redis(index: &PlanIndex<'_>, then: &RedisLease) -> Option<Change> {
@@ -186,19 +176,21 @@ pub(super) fn changed_in_redis(index: &PlanIndex<'_>, then: &RedisLease) -> Opti
 }
 
 /// Ends a lease of a table.
-pub(in crate::model::plan) fn end(lease: &LeaseTarget) -> RowChange<'_> {
-    let LeaseTarget { source, is_own, .. } = lease;
-    let (id, owner) = (shown(Some(&lease.id)), shown(Some(&lease.owner)));
-    let renewed = lease.renewed_at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+pub(in crate::model::plan) fn end(lease: &RowTarget<Lease>) -> RowChange<'_> {
+    let RowTarget { source, is_own, .. } = lease;
+    let owner = lease.owner.as_deref().unwrap_or_default();
+    let (renewed, term) = (lease.renewed_at.unwrap_or_default(), lease.term.unwrap_or_default());
+    let renewed = renewed.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
     let seen = match lease.token {
         Some(token) => format!("token = {token}"),
-        None => format!("ts = '{renewed}', or a renewal of that, and expired_time = {} s", lease.term),
+        None => format!("ts = '{renewed}', or a renewal of that, and expired_time = {term} s"),
     };
-    let statement = Box::new(|table: &FoundTable| {
+    let statement = Box::new(move |table: &FoundTable| {
         let (id, conditions) = (id_is(&lease.id), conditions(table, lease));
         let act = if *is_own { own() } else { published(table) };
-        Ok(RowStatement { id, conditions, act, done: format!("the lease of {} has ended", lease.owner) })
+        Ok(RowStatement { id, conditions, act, done: format!("the lease of {owner} has ended") })
     });
+    let (id, owner) = (shown(Some(&lease.id)), shown(Some(owner)));
     let short = format!("end lease {id} of {source} if owner = {owner} and {seen}");
     RowChange { table: lease.table, is_own: *is_own, short, statement }
 }
@@ -211,7 +203,7 @@ fn id_is(id: &str) -> String {
     is_cut("t.id::text", Some(id))
 }
 
-fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
+fn conditions(table: &FoundTable, lease: &RowTarget<Lease>) -> Vec<Condition> {
     let (term, length) = match table.kind("expired_time") {
         Some(ColumnKind::Number) => {
             ("t.expired_time::float8", "make_interval(secs => t.expired_time::float8)")
@@ -220,7 +212,7 @@ fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
     };
     let is_over = format!("clock_timestamp() < t.ts::timestamptz + {length}");
     let mut all = vec![
-        Condition::cut("its owner has changed", "t.owner::text", Some(&lease.owner)),
+        Condition::cut("its owner has changed", "t.owner::text", lease.owner.as_ref()),
         Condition::new("it has already ended", is_over),
     ];
     // Owner and token identify the lease, and a renewal changes neither.
@@ -230,7 +222,7 @@ fn conditions(table: &FoundTable, lease: &LeaseTarget) -> Vec<Condition> {
     }
     // Without a token, the time distinguishes a renewal from a lease that ended and was acquired again, perhaps by another
     // process of the same name: a renewal comes before the end of the lease as seen.
-    let (seen, length) = (moment(Some(lease.renewed_at)), lease.term);
+    let (seen, length) = (moment(lease.renewed_at), lease.term.unwrap_or_default());
     let ends = format!("({seen} + make_interval(secs => '{length}'::float8))");
     let renewed = format!("t.ts::timestamptz >= {seen} AND t.ts::timestamptz < {ends}");
     all.push(Condition::new("it was acquired again", renewed));

@@ -14,8 +14,8 @@ use locktop_tasks::message::is_cut;
 use serde::Deserialize;
 
 use super::{
-    ActionPlan, Caution, Change, Confirm, PlanContext, PlanIndex, PlannedTarget, Refused, Target, TargetKind,
-    Verb,
+    ActionPlan, Caution, Change, Confirm, Identity, PlanContext, PlanIndex, PlannedTarget, Refused, Target,
+    TargetKind, Verb,
 };
 use crate::model::Text;
 use crate::model::finding::Subject;
@@ -65,6 +65,12 @@ fn change_in<T>(
     // A row beyond the limit is not read.
     let gone = || (!section.is_cut).then_some(Change::Gone);
     section.last_rows().iter().find(|row| is_it(row)).map_or_else(gone, change)
+}
+
+/// How the row with the same id has changed, by the values that must be the same.
+fn changed<R: Identity>(section: &Section<R>, seen: &R, id: impl Fn(&R) -> i64) -> Option<Change> {
+    let is_other = |now: &R| now.identity() != seen.identity();
+    change_in(section, |row| id(row) == id(seen), |now| is_other(now).then_some(Change::OtherRow))
 }
 
 /// What a target is, the request to the server, facts and cautions; or why it is refused.
@@ -148,8 +154,16 @@ pub(super) fn follow(index: &PlanIndex<'_>, what: &mut TargetKind) -> Option<Cha
     match what {
         TargetKind::Lease(target) => leases::follow(index, target),
         TargetKind::RedisLease(lease) => leases::changed_in_redis(index, lease),
-        TargetKind::Task(target) => tasks::changed(index, target),
-        TargetKind::Item(target) => items::changed(index, target),
+        TargetKind::Task(seen) => {
+            let set = index.snapshot.task_sets.iter().find(|set| set.tables.table == seen.table)?;
+            changed(&set.tasks, seen, |task| task.id)
+        }
+        TargetKind::Item(seen) => {
+            // An item that is done is not read.
+            let tables = &index.snapshot.systems.items;
+            let table = tables.iter().find(|table| table.source.table == seen.table)?;
+            changed(&table.section, seen, |item| item.id)
+        }
         TargetKind::Published(target) => published::changed(index, target),
         TargetKind::Adapter(target) => adapters::changed(index, target),
         // A recovery is planned and compared by the server.

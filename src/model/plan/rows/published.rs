@@ -8,8 +8,8 @@ use super::{Found, GONE, change_in, old, rows};
 use crate::model::plan::question::is_typable;
 use crate::model::plan::signal::{changed as session_changed, of_execution};
 use crate::model::plan::{
-    AlsoEnded, Caution, Change, PlanContext, PlanIndex, Planned, PublishedHolder, PublishedTarget, Reason,
-    RecoveryPlan, Request, RunState, Running, SessionTarget, Step, TargetKind, Verb,
+    AlsoEnded, Caution, Change, Identity, PlanContext, PlanIndex, Planned, PublishedHolder, PublishedTarget,
+    Reason, RecoveryPlan, Request, RowTarget, RunState, Running, SessionTarget, Step, TargetKind, Verb,
 };
 use crate::model::row_id::RowId;
 use crate::model::snapshot::Snapshot;
@@ -42,7 +42,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&TaskRow>) -> Found {
     let target = target(set, execution, holder)
         .ok_or("its row has no worker and start, so nothing can be compared")?;
     cautions.extend(old(index, &set.executions));
-    let update = format!("UPDATE {log} SET status = 'failed' WHERE id = {}", target.id);
+    let update = format!("UPDATE {log} SET status = 'failed' WHERE id = {}", execution.id);
     let does = match &target.holder {
         PublishedHolder::None => format!("if pg_try_advisory_xact_lock({}): {update}", target.key),
         PublishedHolder::Worker(session) => format!("pg_terminate_backend({}), then {update}", session.pid),
@@ -89,14 +89,11 @@ fn other(index: &PlanIndex<'_>, row: &TaskRow) -> Option<(PublishedHolder, Strin
 }
 
 fn target(set: &TaskSet, execution: &Execution, holder: PublishedHolder) -> Option<PublishedTarget> {
+    let tables = &set.tables;
+    execution.worker.as_ref().zip(execution.started_at)?;
     Some(PublishedTarget {
-        table: set.tables.log?,
-        source: set.tables.executions.clone()?,
-        id: execution.id,
-        task_id: execution.task_id,
+        execution: RowTarget::new(tables.log?, tables.executions.as_ref()?, tables.own_keys, execution),
         name: set.task(execution.task_id).and_then(|task| task.name.clone()),
-        worker: execution.worker.clone()?,
-        started_at: execution.started_at?,
         key: set.key(execution)?.number(),
         holder,
     })
@@ -143,17 +140,13 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, execution: &Execution, set: &Task
 }
 
 pub(super) fn changed(index: &PlanIndex<'_>, target: &PublishedTarget) -> Option<Change> {
-    let set = index.snapshot.task_sets.iter().find(|set| set.tables.log == Some(target.table))?;
-    let is_it = |execution: &Execution| execution.id == target.id;
-    change_in(&set.executions, is_it, |execution| {
-        let is_same = execution.is_running()
-            && execution.worker.as_ref() == Some(&target.worker)
-            && execution.started_at == Some(target.started_at);
-        match &target.holder {
-            _ if !is_same => Some(Change::OtherRow),
-            PublishedHolder::Worker(session) => session_changed(index, Verb::Terminate, session),
-            _ => None,
-        }
+    let seen = &target.execution;
+    let set = index.snapshot.task_sets.iter().find(|set| set.tables.log == Some(seen.table))?;
+    let is_it = |execution: &Execution| execution.id == seen.id;
+    change_in(&set.executions, is_it, |execution| match &target.holder {
+        _ if !execution.is_running() || execution.identity() != seen.identity() => Some(Change::OtherRow),
+        PublishedHolder::Worker(session) => session_changed(index, Verb::Terminate, session),
+        _ => None,
     })
 }
 

@@ -1,14 +1,10 @@
 //! Actions on tasks: a compare-and-set on exactly the row that was seen.
 
-use super::{
-    ColumnKind, Condition, Found, FoundTable, GONE, Noted, RowAct, RowChange, RowStatement, change_in, old,
-};
+use super::{ColumnKind, Condition, Found, FoundTable, GONE, Noted, RowAct, RowChange, RowStatement, old};
 use crate::model::Timestamp;
-use crate::model::plan::{
-    Caution, CautionKind, Change, PlanContext, PlanIndex, TargetKind, TaskTarget, Verb,
-};
+use crate::model::plan::{Caution, CautionKind, PlanContext, PlanIndex, RowTarget, TargetKind, Verb};
 use crate::model::row_id::RowId;
-use crate::model::task::{JobState, Schedule, TaskRow};
+use crate::model::task::{JobState, Schedule, TaskRow, TaskTables};
 use crate::text;
 use locktop_tasks::message::moment;
 
@@ -58,15 +54,8 @@ pub(super) fn planned(index: &PlanIndex<'_>, verb: Verb, row: Option<&TaskRow>) 
     let mut cautions: Vec<Caution> = old(index, &set.tasks).into_iter().collect();
     cautions.extend((verb.futile)(row, schedule).map(|words| Caution::new(CautionKind::Futile, words)));
     let does = format!("UPDATE {} SET {} WHERE id = {}", set.tables.schedules, verb.shown, row.task.id);
-    let target = TaskTarget {
-        table: set.tables.table,
-        source: set.tables.schedules.clone(),
-        is_own: set.tables.own_keys,
-        id: schedule.id,
-        name: schedule.name.clone(),
-        enabled: schedule.enabled,
-        next_run_at: schedule.next_run_at,
-    };
+    let TaskTables { table, schedules, own_keys, .. } = &*set.tables;
+    let target = RowTarget::new(*table, schedules, *own_keys, schedule);
     let mut facts = facts(index, row, schedule);
     facts.extend(set.tables.owner.fact(&set.tables.schedules));
     Ok((TargetKind::Task(target), does, facts, cautions))
@@ -86,25 +75,15 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<Strin
     facts
 }
 
-pub(super) fn changed(index: &PlanIndex<'_>, target: &TaskTarget) -> Option<Change> {
-    let sets = &index.snapshot.task_sets;
-    let set = sets.iter().find(|set| set.tables.table == target.table)?;
-    let then = (&target.name, target.enabled, target.next_run_at);
-    let is_it = |task: &Schedule| task.id == target.id;
-    change_in(&set.tasks, is_it, |now| {
-        ((&now.name, now.enabled, now.next_run_at) != then).then_some(Change::OtherRow)
-    })
-}
-
 impl TaskVerb {
     pub(in crate::model::plan) fn change<'a>(
         &'static self,
         verb: Verb,
-        task: &'a TaskTarget,
+        task: &'a RowTarget<Schedule>,
     ) -> RowChange<'a> {
-        let TaskTarget { source, id, enabled, next_run_at, .. } = task;
+        let Schedule { id, enabled, next_run_at, .. } = &task.row;
         let enabled = enabled.map_or_else(|| "?".to_owned(), |enabled| enabled.to_string());
-        let (set, due) = (self.set, moment(*next_run_at));
+        let (source, set, due) = (&task.source, self.set, moment(*next_run_at));
         let short = format!(
             "UPDATE {source} SET {set} WHERE id = {id} if is_enabled = {enabled} and next_run_at = {due}"
         );
@@ -112,7 +91,12 @@ impl TaskVerb {
         RowChange { table: task.table, is_own: task.is_own, short, statement }
     }
 
-    fn statement(&self, verb: Verb, task: &TaskTarget, table: &FoundTable) -> Result<RowStatement, String> {
+    fn statement(
+        &self,
+        verb: Verb,
+        task: &RowTarget<Schedule>,
+        table: &FoundTable,
+    ) -> Result<RowStatement, String> {
         let Self { column, kinds, set, .. } = self;
         if !table.has(column) {
             return Err(format!("{} has no column {column}", task.source));
@@ -142,7 +126,7 @@ impl TaskVerb {
     }
 }
 
-fn conditions(table: &FoundTable, task: &TaskTarget) -> Vec<Condition> {
+fn conditions(table: &FoundTable, task: &RowTarget<Schedule>) -> Vec<Condition> {
     let mut all = Vec::new();
     if let (true, Some(enabled)) = (table.has("is_enabled"), task.enabled) {
         let column = "coalesce(t.is_enabled, false)";
