@@ -246,10 +246,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
             Err(why) if needs_server => return not_tried(command, &why),
             Err(_) => None,
         };
-        let client = client.as_deref();
-        let (results, notes) = (BTreeMap::new(), Vec::new());
+        let (client, results, notes) = (client.as_deref(), BTreeMap::new(), Vec::new());
         let mut recorder = Recorder { record: &self.record, client, notes, results, progress };
-        self.each(client, command, &mut recorder).await;
+        self.each(command, &mut recorder).await;
         let Recorder { mut notes, results, .. } = recorder;
         notes.extend(self.record.notes().await);
         let results = results.into_values().collect();
@@ -257,8 +256,8 @@ impl<L: Lines, R: Record> Worker<L, R> {
     }
 
     /// Requests one target after another until a result is unknown; then waits for the signals to take effect.
-    async fn each(&self, client: Option<&Client>, command: &ActionCommand, recorder: &mut Recorder<'_, R>) {
-        let verb = command.verb;
+    async fn each(&self, command: &ActionCommand, recorder: &mut Recorder<'_, R>) {
+        let (client, verb) = (recorder.client, command.verb);
         let shorts: Vec<String> = command.targets.iter().map(|target| short(verb, target)).collect();
         let mut pending = Vec::new();
         let mut in_doubt = false;
@@ -286,9 +285,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
                 }
             }
         }
-        if let Some(client) = client {
-            session::watch(client, recorder, pending, command.wait).await;
-        }
+        session::watch(recorder, pending, command.wait).await;
     }
 
     fn is_own(&self, target: &Target) -> bool {

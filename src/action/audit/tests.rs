@@ -10,6 +10,7 @@ use crate::model::Timestamp;
 use crate::model::adapter::{ActionKind, Adapter, Installation, Values};
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
+use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::plan::tests::orphan;
 use crate::model::plan::{
     AdapterTarget, Client, ExecutionTarget, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Request,
@@ -316,6 +317,14 @@ fn the_line_of_each_kind_of_target_is_kept() {
     is(
         TargetKind::Execution(ExecutionTarget { row: plan.rows[0].clone(), plan }),
         r#"{"kind":"execution","id":7,"schema":"locktop","task_id":1,"task_name":"report","worker":"w","started_at":"2023-11-14T22:13:20Z","backend_pid":4312,"backend_start":"2023-11-14T22:13:15Z","lock_id":42}"#,
+    );
+    let TargetKind::Session(session) = target("4312 app@web-3").what else { panic!() };
+    let key =
+        LockTag::new(LockType::Advisory).with_database(5).with_classid(0).with_objid(42).with_objsubid(1);
+    let holds = Some((key, LockMode::Exclusive));
+    is(
+        TargetKind::Session(SessionTarget { holds, ..session }),
+        r#"{"kind":"session","pid":4312,"backend_start":"2026-11-21T03:00:00.123456Z","xact_start":null,"client":{"application":"4312 app@web-3","usesysid":10,"address":null,"port":null},"holds":{"locktype":"advisory","database":5,"relation":null,"key":"42","mode":"ExclusiveLock"},"blocks":true}"#,
     );
     let lease = Lease {
         id: "7".into(),

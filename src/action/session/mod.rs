@@ -155,14 +155,15 @@ impl<E> Pending<'_, E> {
 
 /// Polls all sessions, each time in one transaction, until every signal has taken effect or the wait is over.
 pub(super) async fn watch<R: Record>(
-    client: &Client,
     recorder: &mut Recorder<'_, R>,
     mut pending: Vec<Pending<'_, R::Entry>>,
     wait: Duration,
 ) {
     let start = clock::monotonic();
     let wait = wait.min(Duration::from_secs(3600));
-    while !pending.is_empty() {
+    while !pending.is_empty()
+        && let Some(client) = recorder.client
+    {
         let pids: Vec<i32> = pending.iter().map(|one| one.session.pid).collect();
         let rows = look(client, &pids).await;
         let is_late = left(start, wait).is_zero();

@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use crate::action::message::{is, moment, number, text};
 use crate::model::Timestamp;
-use crate::model::lock::{LockMode, LockTag};
+use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::plan::{Client, Seen, SessionTarget, Signal};
 use crate::text::one_line;
 use locktop_tasks::sql::{fill, without_comments};
@@ -22,6 +22,8 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget, work: Option<&Work>
     };
     let (yes, no) = (|| "true".to_owned(), || "false".to_owned());
     let keeps = target.holds.filter(|_| target.keeps);
+    // A statement can release it in the middle of a transaction.
+    let holds_key = target.holds.is_some_and(|(tag, _)| tag.locktype() == LockType::Advisory);
     let other_client = if target.keeps { no() } else { other_client(&target.client) };
     let pieces = [
         ("$backend_start", moment(Some(target.backend_start))),
@@ -30,7 +32,7 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget, work: Option<&Work>
         ("$other_query", differs("t.query_start", target.query_start)),
         ("$other_state", differs("t.state_change", target.state_change)),
         ("$other_work", work.map_or_else(no, |work| format!("({}) IS NOT TRUE", work.is_seen))),
-        ("$holds_key", (target.holds_a_key() && !target.keeps).to_string()),
+        ("$holds_key", (holds_key && !target.keeps).to_string()),
         ("$not_active", not_active.to_owned()),
         ("$reads_locks", (target.blocks || target.holds.is_some()).to_string()),
         ("$conflicts", conflicts()),

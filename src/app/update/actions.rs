@@ -265,52 +265,12 @@ impl App {
 
     /// Copies the process ids of the marked rows in row order, or that of the selected row.
     pub(super) fn copy(&mut self) -> Update {
-        let chosen: Vec<RowId> = self.chosen(self.focus);
-        let context = self.context();
-        if let [row] = chosen.as_slice()
-            && let Some(context) = context
-            && let Some(Party::Prepared(xact)) = subject::party_of(&context, *row)
-            && let Some(row) = context.prepared(xact)
-        {
-            // A prepared transaction has no process; copy the statement that ends it.
-            let statement = format!("ROLLBACK PREPARED {};", crate::text::literal(&row.gid));
-            self.say(format!("copied {statement}"));
-            return Update::effect(Effect::Copy(statement));
-        }
-        let context = self.context();
-        if let [id @ RowId::Job(_)] = chosen.as_slice()
-            && let Some(advice) = context.and_then(|context| job(&context, *id)?.advice.clone())
-        {
-            let advice = crate::text::one_line(&advice).into_owned();
-            self.say(format!("copied {advice}"));
-            return Update::effect(Effect::Copy(advice));
-        }
-        let context = self.context();
-        let pid = |id: &RowId| match *id {
-            // For use in notes only: no action uses this process id.
-            RowId::Episode(number) => {
-                Some(context.as_ref()?.view.blame.episode(number)?.pid).filter(|pid| *pid != 0)
-            }
-            _ => subject::holder_of(context.as_ref()?, *id),
-        };
-        let holders = |id: &RowId| match *id {
-            RowId::Awaited(tag) => {
-                let lock = context.as_ref().and_then(|context| context.awaited_lock(&tag));
-                lock.into_iter().flat_map(|lock| &lock.holders).map(|hold| hold.party.pid()).collect()
-            }
-            _ => pid(id).into_iter().collect::<Vec<_>>(),
-        };
-        let pids = chosen.iter().flat_map(holders).filter(|pid| *pid != 0);
-        let mut pids: Vec<String> = pids.map(|pid| pid.to_string()).collect();
-        let mut seen = std::collections::BTreeSet::new();
-        pids.retain(|pid| seen.insert(pid.clone()));
-        if pids.is_empty() {
+        let chosen = self.chosen(self.focus);
+        let Some((what, text)) = self.context().and_then(|context| copied(&context, &chosen)) else {
             return self.say("nothing to copy: no row with a process id is selected or marked");
-        }
-        let count = pids.len();
-        let what = if count == 1 { "process id" } else { "process ids" };
-        self.say(format!("copied {count} {what}"));
-        Update::effect(Effect::Copy(pids.join(" ")))
+        };
+        self.say(format!("copied {what}"));
+        Update::effect(Effect::Copy(text))
     }
 
     pub(super) fn shown_marks(&mut self, pane: Pane) -> usize {
@@ -333,6 +293,42 @@ impl App {
             _ => self.pane(pane).selected.into_iter().collect(),
         }
     }
+}
+
+/// What is copied for these rows, in words, and its text.
+fn copied(context: &Context<'_>, chosen: &[RowId]) -> Option<(String, String)> {
+    if let [row] = chosen
+        && let Some(Party::Prepared(xact)) = subject::party_of(context, *row)
+        && let Some(row) = context.prepared(xact)
+    {
+        // A prepared transaction has no process; copy the statement that ends it.
+        let statement = format!("ROLLBACK PREPARED {};", crate::text::literal(&row.gid));
+        return Some((statement.clone(), statement));
+    }
+    if let [id @ RowId::Job(_)] = chosen
+        && let Some(advice) = job(context, *id).and_then(|job| job.advice.as_deref())
+    {
+        let advice = crate::text::one_line(advice).into_owned();
+        return Some((advice.clone(), advice));
+    }
+    let holders = |id: &RowId| match *id {
+        // For use in notes only: no action uses this process id.
+        RowId::Episode(number) => context.view.blame.episode(number).map(|one| one.pid).into_iter().collect(),
+        RowId::Awaited(tag) => {
+            let lock = context.awaited_lock(&tag);
+            lock.into_iter().flat_map(|lock| &lock.holders).map(|hold| hold.party.pid()).collect()
+        }
+        id => subject::holder_of(context, id).into_iter().collect::<Vec<_>>(),
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    let pids = chosen.iter().flat_map(holders).filter(|pid| *pid != 0 && seen.insert(*pid));
+    let pids: Vec<String> = pids.map(|pid| pid.to_string()).collect();
+    let what = match pids.len() {
+        0 => return None,
+        1 => "1 process id".to_owned(),
+        count => format!("{count} process ids"),
+    };
+    Some((what, pids.join(" ")))
 }
 
 /// The row that Enter opens: for a finding its subject, unless the finding has details of its own.

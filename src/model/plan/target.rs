@@ -5,7 +5,6 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use super::{Outcome, Planned, RecoveryPlan, TargetResult};
 use crate::model::adapter::{Action, ActionKind, Installation, Values};
 use crate::model::backend::Backend;
 use crate::model::finding::Subject;
-use crate::model::lock::{LockMode, LockTag, LockType};
+use crate::model::lock::{LockMode, LockTag};
 use crate::model::redis_lease::{self, RedisLease};
 use crate::model::table_rows::{Execution, Item, Lease, Schedule};
 use crate::model::{Text, Timestamp};
@@ -73,11 +72,6 @@ impl SessionTarget {
             keeps: false,
             blocks: false,
         }
-    }
-
-    /// Whether a statement can release the lock in the middle of a transaction.
-    pub fn holds_a_key(&self) -> bool {
-        self.holds.is_some_and(|(tag, _)| tag.locktype() == LockType::Advisory)
     }
 }
 
@@ -143,23 +137,15 @@ impl Seen {
 
 #[expect(clippy::ref_option, reason = "serde hands a field over so")]
 fn told<S: Serializer>(held: &Option<(LockTag, LockMode)>, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Holds {
-        locktype: &'static str,
-        database: Option<u32>,
-        relation: Option<u32>,
-        /// The key as written: `815` or `(1, 100)`.
-        key: Option<String>,
-        mode: &'static str,
-    }
-    let holds = |(tag, mode): (LockTag, LockMode)| Holds {
-        locktype: tag.locktype().as_str(),
-        database: tag.database(),
-        relation: tag.relation(),
-        key: tag.advisory_key().map(|key| key.to_string()),
-        mode: mode.as_str(),
-    };
-    held.map(holds).serialize(serializer)
+    let Some((tag, mode)) = held else { return serializer.serialize_none() };
+    serializer.collect_map([
+        ("locktype", json!(tag.locktype().as_str())),
+        ("database", json!(tag.database())),
+        ("relation", json!(tag.relation())),
+        // The key as written: `815` or `(1, 100)`.
+        ("key", json!(tag.advisory_key().map(|key| key.to_string()))),
+        ("mode", json!(mode.as_str())),
+    ])
 }
 
 /// A row of a table, as it was seen.
@@ -323,18 +309,18 @@ impl ExecutionTarget {
 
 impl Serialize for ExecutionTarget {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut line = serializer.serialize_struct("Execution", 9)?;
         let seen = &self.row.seen;
-        line.serialize_field("id", &seen.execution_id)?;
-        line.serialize_field("schema", &self.plan.schema)?;
-        line.serialize_field("task_id", &seen.task_id)?;
-        line.serialize_field("task_name", &seen.task_name)?;
-        line.serialize_field("worker", &seen.worker_id)?;
-        line.serialize_field("started_at", &seen.started_at)?;
-        line.serialize_field("backend_pid", &seen.backend_pid)?;
-        line.serialize_field("backend_start", &seen.backend_start)?;
-        line.serialize_field("lock_id", &seen.lock_id)?;
-        line.end()
+        serializer.collect_map([
+            ("id", json!(seen.execution_id)),
+            ("schema", json!(self.plan.schema)),
+            ("task_id", json!(seen.task_id)),
+            ("task_name", json!(seen.task_name)),
+            ("worker", json!(seen.worker_id)),
+            ("started_at", json!(seen.started_at)),
+            ("backend_pid", json!(seen.backend_pid)),
+            ("backend_start", json!(seen.backend_start)),
+            ("lock_id", json!(seen.lock_id)),
+        ])
     }
 }
 
