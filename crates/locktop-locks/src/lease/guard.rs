@@ -8,6 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::link::{Kept, Link, first};
 use super::{LeaseId, NAME, Request, SHORTEST, end, queue};
+use crate::call::Parameter;
 use crate::held::{self, Leader, Standing, Term};
 use crate::{Error, Held, Lost};
 use locktop_base::clock;
@@ -104,9 +105,9 @@ impl Lease {
                          ELSE pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true) END",
             self.schema
         );
-        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-            [(&self.row, Type::INT4), (&self.token, Type::INT8), (&left, Type::TEXT)];
-        let answer = transaction.query_typed(&sql, &values).await;
+        let values: &[Parameter<'_>] =
+            &[(&self.row, Type::INT4), (&self.token, Type::INT8), (&left, Type::TEXT)];
+        let answer = transaction.query_typed(&sql, values).await;
         answer.map(|_| ()).map_err(|error| match Error::of("assert_lease", &self.schema, &error) {
             Error::Fenced(message) => {
                 let number = format!("lease {} ", self.row);

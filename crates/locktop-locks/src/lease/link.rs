@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
@@ -11,8 +10,8 @@ use tokio_postgres::{Client, Row};
 
 use super::{LeaseId, Request};
 use crate::Error;
-use crate::advisory::source::{CANCEL, GOODBYE};
-use crate::call::literal;
+use crate::advisory::source::{CANCEL, GOODBYE, spawn};
+use crate::call::{Parameter, literal};
 use locktop_base::clock;
 use pg_connect::connect::{Listening, listen};
 use pg_connect::conninfo::ConnInfo;
@@ -90,10 +89,8 @@ impl Link {
         let Some(connection) = self.connection.take() else { return };
         // A backend that waits for a lock does not notice that its client has disconnected; and a pooler passes a request to
         // cancel on only for a client that is connected.
-        if queued.is_some()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            runtime.spawn(async move {
+        if queued.is_some() {
+            spawn(async move {
                 connection.canceller.cancel(CANCEL).await;
                 drop(connection);
             });
@@ -141,9 +138,9 @@ impl Link {
                     k.key, {row}
                FROM {key} k (key)"
         );
-        let values: [(&(dyn ToSql + Sync), Type); 4] =
-            [(id, kind), (&owner, Type::TEXT), (&secs, Type::FLOAT8), (&in_turn, Type::BOOL)];
-        let row = first(self.client().await?, what, &schema, &sql, &values).await?;
+        let values: &[Parameter<'_>] =
+            &[(id, kind), (&owner, Type::TEXT), (&secs, Type::FLOAT8), (&in_turn, Type::BOOL)];
+        let row = first(self.client().await?, what, &schema, &sql, values).await?;
         let failed = |error| Error::column(what, &error);
         let row = row.ok_or_else(|| Error::no_row(what))?;
         self.row = row.try_get(3).map_err(failed)?;
@@ -159,10 +156,9 @@ impl Link {
     /// Whether it was renewed; `None` if the row is locked.
     pub(super) async fn renew(&mut self, token: i64) -> Result<Option<bool>, Error> {
         let (id, secs, schema) = (self.row, self.term.as_secs_f64(), self.schema.clone());
-        let values: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&id, Type::INT4), (&token, Type::INT8), (&secs, Type::FLOAT8)];
+        let values: &[Parameter<'_>] = &[(&id, Type::INT4), (&token, Type::INT8), (&secs, Type::FLOAT8)];
         let sql = format!("SELECT {schema}.lease_renew($1, $2, pg_catalog.make_interval(secs => $3))");
-        value(self.client().await?, "lease_renew", &schema, &sql, &values).await
+        value(self.client().await?, "lease_renew", &schema, &sql, values).await
     }
 
     /// Whether it was held until now; `None` if the row is locked. Then wakes the first of the queue, if there is one. The
@@ -176,9 +172,9 @@ impl Link {
             self.key
         );
         let client = self.client().await?;
-        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&id, Type::INT4), (&token, Type::INT8)];
+        let values: &[Parameter<'_>] = &[(&id, Type::INT4), (&token, Type::INT8)];
         let sql = format!("SELECT {schema}.lease_release($1, $2)");
-        let releasing = value(client, "lease_release", &schema, &sql, &values);
+        let releasing = value(client, "lease_release", &schema, &sql, values);
         let waking = tokio::time::timeout(WAKING, client.query_typed(&wake, &[]));
         // A waiter that was not woken tries again by a timer.
         let (released, waking) = tokio::join!(biased; releasing, waking);
@@ -194,8 +190,8 @@ impl Drop for Link {
     fn drop(&mut self) {
         if self.queued.is_some() {
             self.close();
-        } else if let (Some(connection), Ok(runtime)) = (self.connection.take(), Handle::try_current()) {
-            runtime.spawn(connection.close(GOODBYE));
+        } else if let Some(connection) = self.connection.take() {
+            spawn(connection.close(GOODBYE));
         }
     }
 }
@@ -205,7 +201,7 @@ pub(super) async fn first(
     what: &'static str,
     schema: &str,
     sql: &str,
-    values: &[(&(dyn ToSql + Sync), Type)],
+    values: &[Parameter<'_>],
 ) -> Result<Option<Row>, Error> {
     let rows = client.query_typed(sql, values).await;
     Ok(rows.map_err(|error| Error::of(what, schema, &error))?.into_iter().next())
@@ -216,7 +212,7 @@ async fn value<T: FromSqlOwned>(
     what: &'static str,
     schema: &str,
     sql: &str,
-    values: &[(&(dyn ToSql + Sync), Type)],
+    values: &[Parameter<'_>],
 ) -> Result<Option<T>, Error> {
     let row = first(client, what, schema, sql, values).await?;
     row.map_or(Ok(None), |row| row.try_get(0).map_err(|error| Error::column(what, &error)))
@@ -290,8 +286,8 @@ impl Idle {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if let (Some(idle), Ok(runtime)) = (self.lock().take(), Handle::try_current()) {
-            runtime.spawn(idle.stopped().close(GOODBYE));
+        if let Some(idle) = self.lock().take() {
+            spawn(idle.stopped().close(GOODBYE));
         }
     }
 }

@@ -77,8 +77,9 @@ mod queue;
 use std::time::Duration;
 
 use tokio_postgres::Client;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
+use crate::call::Parameter;
 use crate::{Error, SchemaName};
 pub use guard::{Holder, Lease, Leases};
 use locktop_base::text::one_line_prefix;
@@ -208,7 +209,7 @@ impl Place {
 /// If the server refuses or the connection fails.
 pub async fn force_release(client: &Client, place: &Place, shown: &Shown) -> Result<bool, Error> {
     let token = shown.token.unwrap_or_default();
-    let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![
+    let mut values: Vec<Parameter<'_>> = vec![
         (&shown.id, Type::INT4),
         (&shown.owner, Type::TEXT),
         (&shown.ts, Type::TEXT),

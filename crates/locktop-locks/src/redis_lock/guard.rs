@@ -2,11 +2,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::member::{Member, Vote};
 use super::{quorum, validity};
+use crate::advisory::source::spawn;
 use crate::held::{Standing, Term};
 use crate::{Held, Lost};
 use locktop_base::clock;
@@ -245,11 +245,9 @@ impl Armed {
 impl Drop for Armed {
     fn drop(&mut self) {
         // Without a runtime the value expires with its term.
-        if self.armed
-            && let Ok(runtime) = Handle::try_current()
-        {
+        if self.armed {
             let claim = Arc::clone(&self.claim);
-            runtime.spawn(async move { claim.release(true).await });
+            spawn(async move { drop(claim.release(true).await) });
         }
     }
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 use futures_util::future::{FutureExt as _, join_all};
 use futures_util::stream::{SelectAll, StreamExt as _};
 use redis::aio::PubSubStream;
-use tokio::runtime::Handle;
 
 use super::guard::{Armed, Claim, Guard, Votes, channel, count};
 use super::member::{Member, Vote};
 use super::{LockOptions, SHORTEST_TERM, quorum, validity};
+use crate::advisory::source::spawn;
 use crate::redis::RedisUrl;
 use crate::{Error, Held as _};
 use locktop_base::clock;
@@ -212,9 +212,9 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        if let (Some(ticket), Ok(runtime)) = (self.ticket.take(), Handle::try_current()) {
+        if let Some(ticket) = self.ticket.take() {
             let (members, key) = (Arc::clone(&self.members), std::mem::take(&mut self.key));
-            runtime.spawn(async move {
+            spawn(async move {
                 if let Some(server) = members.first() {
                     server.leave(&key, &ticket).await;
                 }

@@ -7,7 +7,7 @@ use bb8_postgres::bb8::{ManageConnection, Pool, PooledConnection};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, NoTls, Socket};
 
-use super::{CANCEL, Conn, Error, Refusal, Source, ask, closed};
+use super::{CANCEL, Conn, Error, Refusal, Source, ask, closed, spawn};
 
 /// How long [`END`] may take before the statement in progress is cancelled again.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -95,8 +95,7 @@ where
     /// Keeps the connection out of the pool until the server has ended the session.
     fn discard(mut self) {
         self.is_discarded = true;
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
+        spawn(async move {
             let Some(client) = &self.client else { return };
             while !client.is_closed() {
                 if tokio::time::timeout(PATIENCE, client.simple_query(END)).await.is_err() {

@@ -109,7 +109,7 @@ async fn closed(client: &Client) -> String {
 }
 
 /// Runs in the background, if there is a runtime.
-fn spawn(work: impl Future<Output = ()> + Send + 'static) {
+pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(work);
     }
