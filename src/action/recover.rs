@@ -60,7 +60,7 @@ pub async fn execute_recorded(
                 RecoveryResult {
                     ended_pid,
                     also_ended,
-                    ..RecoveryResult::new(id, of_outcome(told.0), told.1)
+                    ..RecoveryResult::new(id, recovery_outcome(told.0), told.1)
                 }
             }
             None => execute_one(client, schema, plan, row, order).await,
@@ -141,7 +141,7 @@ pub(super) fn published_short(target: &PublishedTarget) -> String {
     }
 }
 
-fn of_outcome(outcome: Outcome) -> RecoveryOutcome {
+fn recovery_outcome(outcome: Outcome) -> RecoveryOutcome {
     match outcome {
         Outcome::Done => RecoveryOutcome::Recovered,
         Outcome::Changed => RecoveryOutcome::Changed,
