@@ -7,7 +7,7 @@ use crate::model::awaited_locks::AwaitedLock;
 use crate::model::backend::Backend;
 use crate::model::blame::{Blame, Group, Row, Span};
 use crate::model::lease::{LeaseId, LeaseRow};
-use crate::model::lock::{LockTag, Prepared, VirtualTransaction};
+use crate::model::lock::{Lock, LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::plan::Verb;
 use crate::model::promise::Promise;
@@ -216,6 +216,7 @@ pub struct ViewIndex {
     pub(super) attempts: OnceLock<Option<String>>,
     /// Something on the server belongs to a database other than the connected one.
     pub(super) other_database: bool,
+    pub(super) advisory_held: usize,
 }
 
 fn positions<Id: Eq + Hash>(ids: impl Iterator<Item = Id>) -> FxHashMap<Id, u32> {
@@ -229,6 +230,7 @@ impl ViewIndex {
             leases: positions(view.leases.rows.iter().map(|row| row.id)),
             items: positions(view.queue.rows.iter().map(|row| row.id)),
             other_database: view.snapshot.as_deref().is_some_and(has_other_database),
+            advisory_held: view.snapshot.as_deref().map_or(0, advisory_held),
             ..Self::default()
         }
     }
@@ -241,6 +243,11 @@ fn has_other_database(snapshot: &Snapshot) -> bool {
     let mut prepared = snapshot.prepared.last_rows().iter().filter_map(|row| row.database.as_deref());
     backends.chain(locks).any(|oid| oid != 0 && oid != server.datid)
         || prepared.any(|database| *database != *server.database)
+}
+
+fn advisory_held(snapshot: &Snapshot) -> usize {
+    let is_held = |lock: &&Lock| lock.granted && lock.tag.locktype() == LockType::Advisory;
+    snapshot.locks.last_rows().iter().filter(is_held).count()
 }
 
 #[derive(Debug, Clone, Default)]

@@ -101,14 +101,12 @@ pub(super) static PANE: Definition = Definition {
 
 /// `4 waited for · 34 advisory held · a shows all types`
 fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
-    let is_advisory = |lock: &&Lock| lock.granted && lock.tag.locktype() == LockType::Advisory;
-    let advisory = context.snapshot.locks.last_rows().iter().filter(is_advisory).count();
     let count = |number: usize| text::count(number as u64);
     let tone = if total.rows > 0 { Tone::Warning } else { Tone::Plain };
     let all = if total.all_locks { "a shows advisory locks only" } else { "a shows all types" };
     vec![
         (format!("{} waited for", count(total.rows)), tone),
-        (format!("{} advisory held", count(advisory)), Tone::Plain),
+        (format!("{} advisory held", count(context.index.advisory_held)), Tone::Plain),
         (all.to_owned(), Tone::Plain),
     ]
 }
