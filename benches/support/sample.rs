@@ -66,7 +66,6 @@ impl Builder {
         self.backends.push(Backend {
             pid,
             backend_start: Some(at(-3600.0)),
-            leader_pid: None,
             datid: Some(DATABASE),
             database: Some("app".into()),
             user: Some(user.into()),
@@ -76,15 +75,11 @@ impl Builder {
             client_port: Some(40_000 + pid),
             backend_type: Some("client backend".into()),
             state: Some(state),
-            wait_event_type: None,
-            wait_event: None,
             xact_start: (state != State::Idle).then_some(began).flatten(),
             query_start: began,
             state_change: began,
-            backend_xid: None,
-            backend_xmin: None,
-            query_id: None,
             query: Some(query.into()),
+            ..Backend::default()
         });
         let last = self.backends.len() - 1;
         &mut self.backends[last]

@@ -28,7 +28,6 @@ fn backend(pid: i32, state: State, query: &str) -> Backend {
     Backend {
         pid,
         backend_start: Some(at(0)),
-        leader_pid: None,
         datid: Some(5),
         database: text("app"),
         user: text("app"),
@@ -44,9 +43,9 @@ fn backend(pid: i32, state: State, query: &str) -> Backend {
         query_start: Some(at(20)),
         state_change: Some(at(30)),
         backend_xid: Some(700),
-        backend_xmin: None,
         query_id: Some(i64::MIN),
         query: Some(query.into()),
+        ..Backend::default()
     }
 }
 

@@ -53,7 +53,7 @@ impl State {
 }
 
 /// One row of `pg_stat_activity`: a client backend or another server process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Backend {
     /// The process id in the operating system.
     pub pid: i32,

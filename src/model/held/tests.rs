@@ -23,25 +23,10 @@ fn backend(pid: i32, xact: Option<i64>, change: i64) -> Backend {
     Backend {
         pid,
         backend_start: Some(at(0)),
-        leader_pid: None,
-        datid: None,
-        database: None,
-        user: None,
-        usesysid: None,
-        application: None,
-        client: None,
-        client_port: None,
-        backend_type: None,
         state: Some(State::Active),
-        wait_event_type: None,
-        wait_event: None,
         xact_start: xact.map(at),
-        query_start: None,
         state_change: Some(at(change)),
-        backend_xid: None,
-        backend_xmin: None,
-        query_id: None,
-        query: None,
+        ..Backend::default()
     }
 }
 

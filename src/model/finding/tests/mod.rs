@@ -177,25 +177,14 @@ fn backend(pid: i32, state: State) -> Backend {
     Backend {
         pid,
         backend_start: ago(1000),
-        leader_pid: None,
         datid: Some(5),
         database: Some("app".into()),
         user: Some("app".into()),
-        usesysid: None,
-        application: None,
-        client: None,
-        client_port: None,
         backend_type: Some("client backend".into()),
         state: Some(state),
         wait_event_type: Some("Client".into()),
         wait_event: Some("ClientRead".into()),
-        xact_start: None,
-        query_start: None,
-        state_change: None,
-        backend_xid: None,
-        backend_xmin: None,
-        query_id: None,
-        query: None,
+        ..Backend::default()
     }
 }
 

@@ -64,26 +64,9 @@ fn second(text: &str) -> Timestamp {
 pub(super) fn backend(pid: i32, leader_pid: Option<i32>, shown: bool) -> Backend {
     Backend {
         pid,
-        backend_start: None,
         leader_pid,
-        datid: None,
-        database: None,
-        user: None,
-        usesysid: None,
-        application: None,
-        client: None,
-        client_port: None,
         backend_type: shown.then(|| "parallel worker".into()),
-        state: None,
-        wait_event_type: None,
-        wait_event: None,
-        xact_start: None,
-        query_start: None,
-        state_change: None,
-        backend_xid: None,
-        backend_xmin: None,
-        query_id: None,
-        query: None,
+        ..Backend::default()
     }
 }
 
