@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The fields of each message by name: `pid = 1`.
-type Fields = BTreeMap<String, Vec<String>>;
+/// The fields of each message by name: `pid = 1`, and its type.
+type Fields = BTreeMap<String, Vec<(String, String)>>;
 
 /// What `assets/record.proto` says.
 fn described(text: &str) -> Fields {
@@ -15,8 +15,8 @@ fn described(text: &str) -> Fields {
             rest.split(' ').next().unwrap().clone_into(&mut name);
             fields.entry(name.clone()).or_default();
         } else if let Some(field) = line.strip_prefix("  ").and_then(|line| line.strip_suffix(';')) {
-            let (_, field) = field.split_once(' ').unwrap();
-            fields.get_mut(&name).unwrap().push(field.trim_start_matches("repeated ").to_owned());
+            let (kind, field) = field.trim_start_matches("repeated ").split_once(' ').unwrap();
+            fields.get_mut(&name).unwrap().push((field.to_owned(), kind.to_owned()));
         }
     }
     fields
@@ -44,9 +44,15 @@ fn written(source: &str) -> Fields {
             let (_, body) = message[1].split_once("{\n").or_else(|| message[1].split_once('{')).unwrap();
             let body = body.split('}').next().unwrap();
             let words: Vec<&str> = body.split_whitespace().collect();
-            let pairs = words.windows(2).filter_map(|pair| {
-                let number: u32 = pair[0].parse().ok()?;
-                Some(format!("{} = {number}", pair[1].strip_suffix(':')?))
+            let begins = |at: usize| {
+                let number: u32 = words.get(at)?.parse().ok()?;
+                Some(format!("{} = {number}", words.get(at + 1)?.strip_suffix(':')?))
+            };
+            let pairs = (0..words.len()).filter_map(|at| {
+                let rest = words.iter().enumerate().skip(at + 2);
+                let kind = rest.take_while(|(at, word)| **word != "=" && begins(*at).is_none());
+                let kind = kind.map(|(_, word)| *word).collect::<Vec<_>>().join(" ");
+                Some((begins(at)?, kind.trim_end_matches(',').to_owned()))
             });
             fields.insert(name.to_owned(), pairs.collect());
         }
@@ -63,19 +69,67 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files_of(folder).flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-#[test]
-fn every_column_is_described_with_its_number() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let described = described(&std::fs::read_to_string(root.join("assets/record.proto")).unwrap());
-    let mut count = 0;
-    let mut files = files(&root.join("src/model"));
-    files.extend(files_of(&root.join("src/wire/record")).filter(|path| path.is_file()));
-    for path in files {
-        let source = std::fs::read_to_string(path).unwrap();
-        for (name, fields) in written(&source) {
-            assert_eq!(described.get(&name), Some(&fields), "{name} in assets/record.proto");
-            count += 1;
+/// The type of a message for each type of the sources, as the fields that are described have it.
+fn kinds(described: &Fields, written: &Fields) -> BTreeMap<String, String> {
+    let mut kinds = BTreeMap::new();
+    for (name, fields) in written {
+        let there: BTreeMap<_, _> = described.get(name).into_iter().flatten().cloned().collect();
+        for (field, kind) in fields {
+            let Some(column) = there.get(field) else { continue };
+            let known = kinds.entry(kind.clone()).or_insert_with(|| column.clone());
+            assert_eq!(known, column, "{kind} in {name}: {field}");
         }
     }
-    assert!(count > 40, "{count} messages were found");
+    kinds
+}
+
+/// The description with the fields that it lacks.
+fn completed(text: &str, described: &Fields, written: &Fields) -> String {
+    let kinds = kinds(described, written);
+    let column =
+        |kind: &String| kinds.get(kind).unwrap_or_else(|| panic!("no message has a {kind}; describe it"));
+    let missing = |name: &str| {
+        let there = described.get(name).map_or(&[][..], |fields| fields);
+        let new = written.get(name).into_iter().flatten();
+        let new = new.filter(|(field, _)| there.iter().all(|(known, _)| known != field));
+        new.map(|(field, kind)| format!("  {} {field};\n", column(kind))).collect::<String>()
+    };
+    let (mut all, mut name) = (String::new(), "");
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("message ") {
+            name = rest.split(' ').next().unwrap();
+        } else if line == "}" {
+            all += &missing(name);
+        }
+        all = all + line + "\n";
+    }
+    for name in written.keys().filter(|name| !described.contains_key(*name)) {
+        all += &format!("\nmessage {name} {{\n{}}}\n", missing(name));
+    }
+    all
+}
+
+/// `LOCKTOP_ACCEPT=1` adds what is missing.
+#[test]
+fn every_column_is_described_with_its_number_and_type() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = root.join("assets/record.proto");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut files = files(&root.join("src/model"));
+    files.extend(files_of(&root.join("src/wire/record")).filter(|path| path.is_file()));
+    let written: Fields =
+        files.iter().flat_map(|path| written(&std::fs::read_to_string(path).unwrap())).collect();
+    assert!(written.len() > 40, "{} messages were found", written.len());
+    let wanted = completed(&text, &described(&text), &written);
+    let described = described(&wanted);
+    for (name, fields) in &written {
+        let names =
+            |fields: &[(String, String)]| fields.iter().map(|(field, _)| field.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&described[name]), names(fields), "{name} in assets/record.proto");
+    }
+    if std::env::var_os("LOCKTOP_ACCEPT").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    } else {
+        assert!(text == wanted, "assets/record.proto lacks fields: LOCKTOP_ACCEPT=1 adds them");
+    }
 }

@@ -62,12 +62,7 @@ fn second(text: &str) -> Timestamp {
 }
 
 pub(super) fn backend(pid: i32, leader_pid: Option<i32>, shown: bool) -> Backend {
-    Backend {
-        pid,
-        leader_pid,
-        backend_type: shown.then(|| "parallel worker".into()),
-        ..Backend::default()
-    }
+    Backend { pid, leader_pid, backend_type: shown.then(|| "parallel worker".into()), ..Backend::default() }
 }
 
 fn lock(who: &str, what: &str, mode: &str, granted: bool, wait_start: Option<Timestamp>) -> Lock {
