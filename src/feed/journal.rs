@@ -94,6 +94,6 @@ fn ms(time: Duration) -> String {
 }
 
 fn unread(snapshot: &Snapshot) -> BTreeMap<String, String> {
-    let reason = |read: &SectionRead<'_>| Some((read.label(), read.error.as_deref()?.to_owned()));
+    let reason = |read: &SectionRead<'_>| Some((read.label(), read.error?.to_owned()));
     snapshot.unread().iter().filter_map(reason).collect()
 }

@@ -114,20 +114,12 @@ impl Doing {
 pub struct HeldWatch {
     pub(crate) since: Arc<HeldLocks>,
     /// The rows from which the table was made; without them it is rebuilt, with the same result.
-    locks: Arc<Vec<Lock>>,
+    pub(crate) locks: Arc<Vec<Lock>>,
     pub(crate) holders: FxHashMap<i32, Option<Doing>>,
     pub(crate) starts: FxHashMap<i32, Timestamp>,
 }
 
 impl HeldWatch {
-    pub(crate) fn restored(
-        since: HeldLocks,
-        holders: FxHashMap<i32, Option<Doing>>,
-        starts: FxHashMap<i32, Timestamp>,
-    ) -> Self {
-        Self { since: Arc::new(since), locks: Arc::default(), holders, starts }
-    }
-
     /// The table for a snapshot. It is unchanged if the snapshot has no current locks.
     pub fn look(&mut self, snapshot: &Snapshot) -> Arc<HeldLocks> {
         if snapshot.locks.is_known() {

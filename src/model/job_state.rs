@@ -2,6 +2,7 @@
 
 words! {
     /// The state of a task, a queue item or a job of another system, worst first; a guess has a question mark.
+    #[derive(Default)]
     pub enum JobState {
         /// Running according to its row, but its key is free, or the session of its worker has ended.
         Orphan,
@@ -35,6 +36,7 @@ words! {
         /// The key of a running task has been free for less than the grace period. It becomes an orphan unless it ends first.
         Settling,
         /// Running according to its row, but whether it really runs cannot be determined.
+        #[default]
         Unknown,
         /// The session of a queue item has ended, or its key is free: its worker may not know that yet.
         #[strum(serialize = "settling")]

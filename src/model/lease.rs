@@ -28,13 +28,25 @@ pub type RowPosition = (u32, u16);
 
 words! {
     /// The state of a lease, the most urgent first.
+    #[derive(Default)]
     pub enum LeaseState {
         /// Its term has ended, and its owner has not released it.
         Expired,
         Held,
+        /// Of another system: its row has neither an owner nor an end.
+        #[default]
+        Unknown,
+        /// Of another system: its term has ended, and the next request gets it.
+        Over,
         Released,
         /// Its row names no owner, as after a release by the published functions.
         Free,
+    }
+}
+
+impl LeaseState {
+    pub fn is_held(self) -> Option<bool> {
+        (self != Self::Unknown).then_some(self == Self::Held)
     }
 }
 
@@ -52,10 +64,14 @@ impl Lease {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+/// A lease of locktop's or the published tables, in Redis, or of another system.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct LeaseRow {
     pub id: LeaseId,
+    /// Its table, `redis`, or the label of the installation.
     pub source: Text,
+    /// Of another system: the index of the installation in the snapshot, and of the lease in it.
+    pub place: (usize, usize),
     /// `id` of its row, or the key in Redis.
     pub key: Text,
     /// Its name if it has one, otherwise its key.
@@ -70,13 +86,18 @@ pub struct LeaseRow {
     pub term: Option<f64>,
     /// The fencing token, which increases with every change of owner. None in Redis, and if the table has none.
     pub token: Option<i64>,
+    /// The token of another system.
+    pub token_text: Option<Text>,
+    /// Of another system, for the user: `rescues, schedules, cleans`.
+    pub note: Option<Text>,
     pub state: LeaseState,
     /// Seconds until it ends, at the time of reading; negative if it has ended.
     pub left: Option<f64>,
     pub owner_alive: Option<bool>,
+    /// The session that its row names, or that holds its lock.
     pub owner_pid: Option<i32>,
     pub waiting: u32,
-    /// The key of its queue; None in a published table and in Redis.
+    /// The key of its queue, or its lock in another system; None in a published table and in Redis.
     pub queue: Option<LockKey>,
     /// On how many of several servers its owner has it, and how many there are. None for a lease on one server.
     pub quorum: Option<(u16, u16)>,
@@ -168,10 +189,7 @@ fn row(snapshot: &Snapshot, table: &TableRows<Lease>, lease: &Lease, waiting: &W
         owner_pid: lease.backend_pid,
         waiting: waiting.sessions(&table.source, lease),
         queue: key(&table.source, lease),
-        quorum: None,
-        set: None,
-        is_split: false,
-        observed: ObservedHold::default(),
+        ..LeaseRow::default()
     }
 }
 
@@ -271,25 +289,17 @@ fn row_in_redis(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow
         key: lease.name(),
         name: lease.name(),
         owner: Some(lease.holder.shown()),
-        acquired_at: None,
-        renewed_at: None,
         expires_at: left.and_then(end).and_then(|left| now.checked_add_signed(left)),
-        term: None,
-        token: None,
         state,
         left,
-        owner_alive: None,
-        owner_pid: None,
-        waiting: 0,
-        queue: None,
         quorum: (lease.servers > 1).then(|| (votes(lease.votes), votes(lease.servers))),
-        set: None,
         is_split: lease.standing == Standing::Split,
         observed: ObservedHold {
             held: lease.observed.and_then(seconds).map(|held| held + age),
             term: lease.longest.and_then(seconds),
             holds: lease.holder.holds(),
         },
+        ..LeaseRow::default()
     })
 }
 

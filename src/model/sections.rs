@@ -1,10 +1,9 @@
 use std::borrow::Cow;
 
-use super::Timestamp;
 use super::adapter::{Choice, InstallationRows, Part};
 use super::section::{NOT_YET, Observed};
 use super::snapshot::{Section, Snapshot};
-use super::systems::TableRows;
+use super::{Text, Timestamp};
 
 #[derive(Debug, Clone)]
 pub struct SectionRead<'a> {
@@ -17,7 +16,7 @@ pub struct SectionRead<'a> {
     /// Server time of the rows; `None` if they were never read.
     pub taken_at: Option<Timestamp>,
     /// Why it is unknown, in one line; `None` if it is known.
-    pub error: Option<Cow<'a, str>>,
+    pub error: Option<&'a str>,
 }
 
 impl SectionRead<'_> {
@@ -47,20 +46,12 @@ impl Snapshot {
             all.push(read("executions", set.tables.executions.as_deref(), &set.executions));
         }
         let systems = &self.systems;
-        all.extend(tables("leases", &systems.leases));
-        all.extend(tables("queue", &systems.counts));
-        all.extend(tables("queue_items", &systems.items));
-        all.extend(tables("rate_limits", &systems.limits));
-        all.extend(tables("id_generators", &systems.generators));
-        all.extend(tables("task_workers", &systems.workers));
-        all.extend(tables("lock_waits", &systems.contended));
-        all.extend(tables("refusals", &systems.refusals));
-        all.extend(systems.redis.servers.iter().map(|server| SectionRead {
-            section: "redis",
-            of: Some(Cow::Borrowed(&server.server)),
-            part: None,
-            taken_at: systems.redis.read_at,
-            error: server.error.as_deref().map(Cow::Borrowed),
+        all.extend(systems.sections().map(|(section, source, taken_at, error)| {
+            section_of(section, Some(Cow::Borrowed(&source.name)), taken_at, error)
+        }));
+        all.extend(systems.redis.servers.iter().map(|server| {
+            let of = Some(Cow::Borrowed(&*server.server));
+            section_of("redis", of, systems.redis.read_at, server.error.as_ref())
         }));
         all.extend(self.adapters.iter().flat_map(parts));
         all
@@ -101,15 +92,7 @@ impl Snapshot {
                 set.executions = Section::fresh(Vec::new(), at);
             }
         }
-        let systems = std::sync::Arc::make_mut(&mut snapshot.systems);
-        empty(&mut systems.leases, |name| is_excluded("leases", Some(name)), at);
-        empty(&mut systems.counts, |name| is_excluded("queue", Some(name)), at);
-        empty(&mut systems.items, |name| is_excluded("queue_items", Some(name)), at);
-        empty(&mut systems.limits, |name| is_excluded("rate_limits", Some(name)), at);
-        empty(&mut systems.generators, |name| is_excluded("id_generators", Some(name)), at);
-        empty(&mut systems.workers, |name| is_excluded("task_workers", Some(name)), at);
-        empty(&mut systems.contended, |name| is_excluded("lock_waits", Some(name)), at);
-        empty(&mut systems.refusals, |name| is_excluded("refusals", Some(name)), at);
+        std::sync::Arc::make_mut(&mut snapshot.systems).empty(is_excluded, at);
         let label = |rows: &InstallationRows| format!("adapters {}", rows.installation.label());
         // A job system without parts is one from which nothing is expected.
         for rows in
@@ -136,12 +119,6 @@ impl Snapshot {
     }
 }
 
-fn empty<T>(tables: &mut [TableRows<T>], is_excluded: impl Fn(&str) -> bool, at: Timestamp) {
-    for table in tables.iter_mut().filter(|table| is_excluded(&table.source.name)) {
-        table.section = Section::fresh(Vec::new(), at);
-    }
-}
-
 fn listed<'a, T>(found: &'a [T], search: &Section<()>) -> Observed<&'a [T]> {
     match search.observed() {
         _ if !found.is_empty() => Observed::Read(found),
@@ -150,40 +127,42 @@ fn listed<'a, T>(found: &'a [T], search: &Section<()>) -> Observed<&'a [T]> {
     }
 }
 
+/// A section for which no attempt has finished yet is unknown, but not an error.
 fn read<'a, T>(section: &'static str, of: Option<&'a str>, rows: &'a Section<T>) -> SectionRead<'a> {
-    // A section for which no attempt has finished yet is unknown, but not an error.
-    let error = rows.error.as_deref().map(Cow::Borrowed);
-    SectionRead { section, of: of.map(Cow::Borrowed), part: None, taken_at: rows.taken_at, error }
+    section_of(section, of.map(Cow::Borrowed), rows.taken_at, rows.error.as_ref())
 }
 
-fn tables<'a, T>(section: &'static str, tables: &'a [TableRows<T>]) -> impl Iterator<Item = SectionRead<'a>> {
-    tables.iter().map(move |table| read(section, Some(&table.source.name), &table.section))
+fn section_of<'a>(
+    section: &'static str,
+    of: Option<Cow<'a, str>>,
+    taken_at: Option<Timestamp>,
+    error: Option<&'a Text>,
+) -> SectionRead<'a> {
+    SectionRead { section, of, part: None, taken_at, error: error.map(|error| &**error) }
 }
 
-fn parts(rows: &InstallationRows) -> Vec<SectionRead<'_>> {
+fn parts<'a>(rows: &'a InstallationRows) -> Vec<SectionRead<'a>> {
     let installation = &rows.installation;
-    let of = |part, taken_at, error| SectionRead {
-        section: "adapters",
-        of: Some(Cow::Owned(installation.label())),
-        part,
-        taken_at,
-        error,
-    };
+    let of =
+        |taken_at, error| section_of("adapters", Some(Cow::Owned(installation.label())), taken_at, error);
     if let Some(reason) = &installation.refused {
-        return vec![of(None, None, Some(Cow::Borrowed(&**reason)))];
+        return vec![of(None, Some(reason))];
     }
-    let states = installation.choices.iter().map(|choice| (choice.part, rows.state_of(choice)));
-    states.map(|(part, (taken_at, error))| of(Some(part.as_str()), taken_at, error)).collect()
+    let part = |choice: &'a Choice| {
+        let (taken_at, error, _) = rows.state_of(choice);
+        SectionRead { part: Some(choice.part.as_str()), ..of(taken_at, error) }
+    };
+    installation.choices.iter().map(part).collect()
 }
 
 impl InstallationRows {
-    /// When a part was read, and why it is unknown: none of its queries may run here, or the last attempt failed.
-    fn state_of<'a>(&'a self, choice: &'a Choice) -> (Option<Timestamp>, Option<Cow<'a, str>>) {
-        if let Some(reason) = choice.refusal() {
-            return (None, Some(Cow::Borrowed(reason)));
+    /// When a part was read, why it is unknown, and whether there are more rows. It is unknown if none of its queries may run
+    /// here, or the last attempt failed.
+    pub fn state_of<'a>(&'a self, choice: &'a Choice) -> (Option<Timestamp>, Option<&'a Text>, bool) {
+        match choice.refusal().or(self.installation.refused.as_ref()) {
+            Some(reason) => (None, Some(reason), false),
+            None => self.read_of(choice.part),
         }
-        let (taken_at, error, _) = self.read_of(choice.part);
-        (taken_at, error.map(|error| Cow::Borrowed(&**error)))
     }
 
     /// Whether a part is known, does not exist in this system, or is unknown. A part that was not read yet is unknown.

@@ -175,6 +175,10 @@ impl Server {
         if self.pooling == Pooling::Transactions { 0 } else { self.own_pid }
     }
 
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch { own_pid: self.lasting_pid(), started_at: self.started_at, in_recovery: self.in_recovery }
+    }
+
     /// `app@db.example.com:5432`: database and server.
     pub fn place(&self) -> String {
         crate::text::place(&self.database, &self.host, self.port)
@@ -290,6 +294,14 @@ impl Snapshot {
         let first = launchers.filter_map(|launcher| launcher.backend_start).min();
         server.started_at.max(first.or(server.replayed_at))
     }
+}
+
+/// Must stay the same for earlier observations to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Epoch {
+    pub(crate) own_pid: i32,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) in_recovery: bool,
 }
 
 #[derive(Debug, Default)]

@@ -72,27 +72,69 @@ impl<T> TableRows<T> {
     }
 }
 
-/// The tables of each kind, of which there may be several in different schemas.
-#[derive(Debug, Clone, Default)]
-pub struct Systems {
-    /// `distlock`, or the tables under that name in `[tables]` of the config.
-    pub leases: Vec<TableRows<Lease>>,
-    /// `task_queue`: number of items in each status.
-    pub counts: Vec<TableRows<StateCount>>,
-    /// `task_queue`: the items that need attention.
-    pub items: Vec<TableRows<Item>>,
-    pub limits: Vec<TableRows<RateLimit>>,
-    /// `id_generator`: snowflake ids, one row per worker.
-    pub generators: Vec<TableRows<IdGenerator>>,
-    /// `locktop_workers`: the types of work that each worker takes.
-    pub workers: Vec<TableRows<TaskWorker>>,
-    /// `contended_locks`: the locks with the longest waits, as counted by the schema.
-    pub contended: Vec<TableRows<CountedWaits>>,
-    /// `refusals`: what the schema's functions refused, one row a table.
-    pub refusals: Vec<TableRows<Refusals>>,
-    /// Locks in Redis; without servers if none is configured.
-    pub redis: Arc<RedisLeases>,
+/// The kinds of tables, in the order in which they are read: the number of the part in a recording, the field of [`Systems`],
+/// a row, its columns in a recording, and the name of the section. Passes them on to another macro.
+macro_rules! table_kinds {
+    ($to:ident) => {
+        $to! {
+            /// `distlock`, or the tables under that name in `[tables]` of the config.
+            1 leases: Lease in LeaseTables = "leases",
+            /// `task_queue`: number of items in each status.
+            2 counts: StateCount in CountTables = "queue",
+            /// `task_queue`: the items that need attention.
+            3 items: Item in ItemTables = "queue_items",
+            4 limits: RateLimit in LimitTables = "rate_limits",
+            /// `id_generator`: snowflake ids, one row per worker.
+            5 generators: IdGenerator in GeneratorTables = "id_generators",
+            /// `locktop_workers`: the types of work that each worker takes.
+            6 workers: TaskWorker in WorkerTables = "task_workers",
+            /// `contended_locks`: the locks with the longest waits, as counted by the schema.
+            7 contended: CountedWaits in ContendedTables = "lock_waits",
+            /// `refusals`: what the schema's functions refused, one row a table.
+            8 refusals: Refusals in RefusalTables = "refusals",
+        }
+    };
 }
+
+pub(crate) use table_kinds;
+
+macro_rules! systems {
+    ($($(#[$doc:meta])* $_tag:literal $kind:ident: $row:ident in $_columns:ident = $section:literal,)*) => {
+        /// The tables of each kind, of which there may be several in different schemas.
+        #[derive(Debug, Clone, Default)]
+        pub struct Systems {
+            $($(#[$doc])* pub $kind: Vec<TableRows<$row>>,)*
+            /// Locks in Redis; without servers if none is configured.
+            pub redis: Arc<RedisLeases>,
+        }
+
+        impl Systems {
+            /// The section of each table, with when it was read, and why it is unknown.
+            pub fn sections(
+                &self,
+            ) -> impl Iterator<Item = (&'static str, &Source, Option<Timestamp>, Option<&Text>)> {
+                fn of<T>(table: &TableRows<T>) -> (&Source, Option<Timestamp>, Option<&Text>) {
+                    (&table.source, table.section.taken_at, table.section.error.as_ref())
+                }
+                std::iter::empty()$(.chain(self.$kind.iter().map(|table| {
+                    let (source, taken_at, error) = of(table);
+                    ($section, source, taken_at, error)
+                })))*
+            }
+
+            /// Tables that are excluded by their section and name count as read and empty.
+            pub(super) fn empty(&mut self, is_excluded: impl Fn(&str, Option<&str>) -> bool, at: Timestamp) {
+                $(for table in &mut self.$kind {
+                    if is_excluded($section, Some(&table.source.name)) {
+                        table.section = Section::fresh(Vec::new(), at);
+                    }
+                })*
+            }
+        }
+    };
+}
+
+table_kinds!(systems);
 
 impl Systems {
     /// The counts for a lock, if any; if several tables have it, the first.

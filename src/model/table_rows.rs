@@ -253,7 +253,7 @@ impl Eq for Growth {}
 
 /// Identifies something by where it is stored and its name there. A hash of both, small enough to select and mark by; an
 /// action needs the row itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(pub(crate) u64);
 
 impl TextId {

@@ -7,7 +7,7 @@ pub use crate::model::job_state::JobState;
 
 pub use crate::model::table_rows::{Item, StateCount};
 
-use crate::model::adapter::{Evidence, Job};
+use crate::model::adapter::{Count, Evidence, Job};
 use crate::model::judge::{Facts, Holder, KeyProof, Sign, judge_run};
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
@@ -123,20 +123,6 @@ impl ItemRow {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Count {
-    pub count: u64,
-    pub is_more: bool,
-}
-
-/// `1,204`, or `10,000+` if there are more.
-impl std::fmt::Display for Count {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&crate::text::count(self.count))?;
-        if self.is_more { f.write_str("+") } else { Ok(()) }
-    }
-}
-
 /// Numbers of items in all tables, as far as they were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
@@ -175,8 +161,8 @@ impl Depth {
         let since = |row: &ItemRow| row.item(snapshot).and_then(|item| item.due_at.or(item.created_at));
         let taken = || rows.iter().filter(|row| row.state.is_uncommitted());
         let count = taken().count() as u64;
-        self.pending.count = self.pending.count.saturating_sub(count);
-        self.processing.count = self.processing.count.saturating_add(count);
+        self.pending.number = self.pending.number.saturating_sub(count);
+        self.processing.number = self.processing.number.saturating_add(count);
         if taken().any(|row| self.oldest_pending_at.is_some() && since(row) == self.oldest_pending_at) {
             let waits = rows.iter().filter(|row| row.state == JobState::Pending);
             self.oldest_pending_at = waits.filter_map(since).min();
@@ -197,8 +183,8 @@ impl Depth {
             Some("failed") => &mut self.failed,
             _ => &mut self.other,
         };
-        count.count = count.count.saturating_add(row.count);
-        count.is_more |= row.is_more;
+        count.number = count.number.saturating_add(row.count);
+        count.is_least |= row.is_more;
     }
 }
 

@@ -158,7 +158,7 @@ fn verify(cell: &str, before: &BTreeMap<&'static str, Status>, report: &Report, 
     assert!(json.contains("\"known\":false"), "{cell}: the JSON says that all is known");
     let page = locktop::app::print::render(view, Some(200)).unwrap();
     let unread = snapshot.unread();
-    let mut reasons = unread.iter().filter_map(|read| read.error.as_deref());
+    let mut reasons = unread.iter().filter_map(|read| read.error);
     assert!(reasons.any(|reason| page.contains(reason)), "{cell}: {page}");
     1
 }

@@ -13,7 +13,7 @@ use super::{Cell, Row, RowId, Value};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, state};
 use crate::app::line::{Line, Tone};
-use crate::model::adapter::{Count, Part, Parts, QueueRow, QueueState};
+use crate::model::adapter::{Part, Parts, QueueRow, QueueState};
 use crate::text;
 
 listed_rows!(Queues = QueueRow, |context| &context.view.adapters.queues, |row| RowId::JobQueue(row.id));
@@ -94,16 +94,10 @@ fn tone(state: QueueState) -> Tone {
     }
 }
 
-/// A count, and how exact it is: `10,000+`, `~120,000`.
-fn words(count: Count) -> String {
-    let (about, more) = (if count.is_estimate { "~" } else { "" }, if count.is_least { "+" } else { "" });
-    format!("{about}{}{more}", text::count(count.number))
-}
-
 fn number(row: &QueueRow, word: &str) -> Cell {
     match row.counts.get(word) {
-        Some(count) if count.is_estimate => Cell::toned(words(*count), Tone::Dim),
-        Some(count) => Cell::plain(words(*count)),
+        Some(count) if count.is_estimate => Cell::toned(count.to_string(), Tone::Dim),
+        Some(count) => Cell::plain(count.to_string()),
         None => Cell::none(),
     }
 }
@@ -153,7 +147,7 @@ fn why(context: &Context<'_>, row: &QueueRow) -> String {
 fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
     let row = Queues::find(context, id)?;
     let counts: Vec<(&str, String)> =
-        row.counts.iter().map(|(word, count)| (&**word, words(*count))).collect();
+        row.counts.iter().map(|(word, count)| (&**word, count.to_string())).collect();
     let mut lines = vec![
         state((row.state.as_str(), tone(row.state)), why(context, row)),
         field("queue", text::one_line(row.queue.as_deref().unwrap_or("all queues together")), Tone::Plain),

@@ -136,7 +136,7 @@ pub(in crate::app) fn tone(state: LeaseState) -> Tone {
     match state {
         LeaseState::Expired => Tone::Warning,
         LeaseState::Held => Tone::Good,
-        LeaseState::Released | LeaseState::Free => Tone::Dim,
+        _ => Tone::Dim,
     }
 }
 
@@ -279,7 +279,7 @@ fn state_line(row: &LeaseRow) -> Line {
         (LeaseState::Free, _) if row.quorum.is_some() => {
             ": held on too few servers; it is being acquired or released, or that failed".to_owned()
         }
-        (LeaseState::Free, _) => ": it is not held".to_owned(),
+        _ => ": it is not held".to_owned(),
     };
     crate::app::detail::state(state(row), why)
 }

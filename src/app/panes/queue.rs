@@ -124,21 +124,21 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let of = |state: JobState| context.view.queue.of_state(state).count();
     let (lost, slow) = (of(JobState::Lost), of(JobState::Slow));
     let mut processing = depth.processing;
-    processing.count = processing.count.saturating_sub((lost + slow) as u64);
+    processing.number = processing.number.saturating_sub((lost + slow) as u64);
     facts.push((format!("{processing} processing"), Tone::Plain));
     for (count, state, tone) in [(lost, "lost", Tone::Critical), (slow, "slow", Tone::Warning)] {
         facts.extend((count > 0).then(|| (format!("{} {state}", crate::text::count(count as u64)), tone)));
     }
-    facts.extend((depth.failed.count > 0).then(|| (format!("{} failed", depth.failed), Tone::Warning)));
+    facts.extend((depth.failed.number > 0).then(|| (format!("{} failed", depth.failed), Tone::Warning)));
     if let Some(age) = context.age(depth.oldest_pending_at) {
         facts.push((format!("oldest {}", crate::text::duration(age)), Tone::Plain));
     }
     facts.extend(depth.per_minute.map(|rate| (format!("{}/min", crate::text::count(rate)), Tone::Plain)));
     facts.push((format!("{} completed", depth.completed), Tone::Dim));
-    if depth.other.count > 0 {
+    if depth.other.number > 0 {
         facts.push((format!("{} with another status", depth.other), Tone::Dim));
     }
-    if systems.items.iter().any(|table| table.section.is_cut) || depth.processing.is_more {
+    if systems.items.iter().any(|table| table.section.is_cut) || depth.processing.is_least {
         facts.push(("older items are not read".to_owned(), Tone::Warning));
     }
     facts

@@ -13,8 +13,7 @@ mod template;
 
 pub use super::job_state::{JobState, Proof};
 pub use board::{
-    Board, Count, JobRow, OtherLeaseRow, QueueRow, QueueState, ScheduleRow, ScheduleState, TermState, Watch,
-    WorkerRow, WorkerState,
+    Board, Count, JobRow, QueueRow, QueueState, ScheduleRow, ScheduleState, Watch, WorkerRow, WorkerState,
 };
 pub(crate) use definition::evidence_rows;
 pub use definition::{

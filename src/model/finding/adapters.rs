@@ -7,8 +7,9 @@ use chrono::TimeDelta;
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject, short};
 use crate::model::adapter::{
-    Choice, InstallationRows, JobRow, JobState, Part, Proof, QueueRow, QueueState, ScheduleState, TermState,
+    Choice, InstallationRows, JobRow, JobState, Part, Proof, QueueRow, QueueState, ScheduleState,
 };
+use crate::model::lease::LeaseState;
 use crate::model::section::Observed;
 use crate::model::{Text, adapter};
 use crate::order::Order;
@@ -124,22 +125,18 @@ fn of_queue(check: &'static str, worst: &QueueRow, what: &str) -> Finding {
 
 /// `Liquibase: lease changelog 1 is held by ci-runner-5 for 3h00m, and never expires`
 fn endless_leases(look: &CheckInput<'_>) -> Vec<Finding> {
-    let held = look.adapters.leases.iter().filter(|row| row.state == TermState::Held && row.left.is_none());
+    let held = look.adapters.leases.iter().filter(|row| row.state == LeaseState::Held && row.left.is_none());
     let found = held.filter_map(|row| {
-        let (place, at) = row.place;
-        let Observed::Read(leases) = look.snapshot.adapters.get(place)?.leases.observed() else {
-            return None;
-        };
-        let lease = leases.get(at)?;
-        let since = lease.acquired_at.filter(|at| look.age(*at) >= look.thresholds.task_timeout)?;
+        look.snapshot.adapters.get(row.place.0).filter(|rows| rows.leases.is_known())?;
+        let since = row.acquired_at.filter(|at| look.age(*at) >= look.thresholds.task_timeout)?;
         let name = |words: &str| text::fit(&text::one_line_prefix(words, 80), 40).into_owned();
-        let (source, id) = (name(&row.source), name(&lease.id));
-        let owner = name(lease.owner.as_deref().unwrap_or("an unknown holder"));
+        let (source, id) = (name(&row.source), name(&row.key));
+        let owner = name(row.owner.as_deref().unwrap_or("an unknown holder"));
         let age = text::duration(look.age(since));
         let summary = format!("{source}: lease {id} is held by {owner} for {age}, and never expires");
         let finding = Finding::new("adapter_lease", Severity::Warning, summary, Subject::JobLease(row.id));
         let finding = finding.short(format!("{source}: {id} held {age} by {owner}"));
-        Some(Finding { since: Some(since), ..finding.about(lease.note.as_deref().unwrap_or_default()) })
+        Some(Finding { since: Some(since), ..finding.about(row.note.as_deref().unwrap_or_default()) })
     });
     found.take(LIMIT).collect()
 }
@@ -164,8 +161,12 @@ fn refused_tables(rows: &InstallationRows) -> Option<Finding> {
     } else {
         format!("{}: not all of its tables were searched", source_name(rows))
     };
+    Some(unreadable(Severity::Info, short, reason))
+}
+
+fn unreadable(severity: Severity, short: String, reason: &Text) -> Finding {
     let summary = format!("{short}: {reason}");
-    Some(Finding::new("adapter", Severity::Info, summary, Subject::Section("adapters")).short(short))
+    Finding::new("adapter", severity, summary, Subject::Section("adapters")).short(short)
 }
 
 /// Parts for which no query may be used.
@@ -174,9 +175,8 @@ fn unread_parts(rows: &InstallationRows) -> Option<Finding> {
     let unread: Vec<&Choice> = rows.installation.choices.iter().filter(is_unread).collect();
     let names: Vec<&str> = unread.iter().map(|choice| choice.part.as_str()).collect();
     let reason = unread.first()?.tried.last()?.outcome.as_ref().err()?;
-    let summary = format!("{}: {} cannot be read: {reason}", source_name(rows), names.join(", "));
     let short = format!("{}: {} cannot be read", source_name(rows), names.join(", "));
-    Some(Finding::new("adapter", Severity::Info, summary, Subject::Section("adapters")).short(short))
+    Some(unreadable(Severity::Info, short, reason))
 }
 
 /// Parts whose last reading failed, such as one that timed out so often that it is no longer read.
@@ -185,9 +185,8 @@ fn stale_parts(rows: &InstallationRows) -> Option<Finding> {
     let errors: Vec<(Part, &Text)> = parts.filter_map(|part| Some((*part, rows.read_of(*part).1?))).collect();
     let (_, reason) = errors.first()?;
     let names: Vec<&str> = errors.iter().map(|(part, _)| part.as_str()).collect();
-    let summary = format!("{}: {} could not be read: {reason}", source_name(rows), names.join(", "));
     let short = format!("{}: {} could not be read", source_name(rows), names.join(", "));
-    Some(Finding::new("adapter", Severity::Warning, summary, Subject::Section("adapters")).short(short))
+    Some(unreadable(Severity::Warning, short, reason))
 }
 
 fn job_name(row: &JobRow) -> String {
@@ -204,7 +203,7 @@ fn leaderless(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> O
         return None;
     }
     let mut leases = look.adapters.leases.iter().filter(|row| row.place.0 == place);
-    if leases.clone().any(|row| row.state == TermState::Held) {
+    if leases.clone().any(|row| row.state == LeaseState::Held) {
         return None;
     }
     let left = leases.find_map(|row| row.left);
@@ -340,7 +339,7 @@ fn not_started(look: &CheckInput<'_>, place: usize, rows: &InstallationRows) -> 
     let due = first.schedule.next_run_at?;
     let (source, longest) = (source_name(rows), text::duration((read_at - due).as_seconds_f64()));
     let name = first.schedule.name.as_deref().unwrap_or(&first.schedule.id);
-    let name = text::fit(&text::one_line_prefix(name, 60), 60).into_owned();
+    let name = short(name, 60);
     let summary = match late.len() {
         1 => format!("{source}: schedule {name} was due {longest} ago, but was not started"),
         many => {

@@ -8,8 +8,7 @@ use rustc_hash::FxHashMap;
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject, listed};
 use crate::model::sections::SectionRead;
-use crate::model::systems::{Source, TableRows};
-use crate::model::table_rows::{Growth, Owner};
+use crate::model::table_rows::Growth;
 use crate::model::{Text, Timestamp};
 use crate::text::{self, count};
 
@@ -126,8 +125,7 @@ fn unread<'a>(sections: &'a [SectionRead<'_>]) -> Vec<Unread<'a>> {
     let is_apart = |read: &&SectionRead<'_>| {
         read.section == "redis" || (read.section == "adapters" && read.of.is_some())
     };
-    let name =
-        |read: &'a SectionRead<'_>| (read.of.as_deref().unwrap_or(read.section), read.error.as_deref());
+    let name = |read: &'a SectionRead<'_>| (read.of.as_deref().unwrap_or(read.section), read.error);
     let groups = grouped(sections.iter().filter(|read| !is_apart(read)), name);
     groups.iter().filter_map(|(_, group)| of_group(group)).collect()
 }
@@ -145,7 +143,7 @@ fn of_group<'a>(group: &[&'a SectionRead<'_>]) -> Option<Unread<'a>> {
         what,
         of: first.of.as_deref(),
         since: group.iter().map(|read| read.taken_at).min().flatten(),
-        reason: first.error.as_deref()?,
+        reason: first.error?,
     })
 }
 
@@ -197,23 +195,10 @@ pub(super) fn hidden_activity(look: &CheckInput<'_>) -> Vec<Finding> {
 /// One finding for each such table. locktop reads both tables; an application that uses the unqualified name may find the
 /// wrong one.
 pub(super) fn hidden_tables(look: &CheckInput<'_>) -> Vec<Finding> {
-    fn of<T>(tables: &[TableRows<T>]) -> impl Iterator<Item = (&str, &Owner)> {
-        tables.iter().map(|table| {
-            let Source { name, owner, .. } = &*table.source;
-            (&**name, owner)
-        })
-    }
-    let (snapshot, systems) = (look.snapshot, &look.snapshot.systems);
-    let sets = snapshot.task_sets.iter().map(|set| (&*set.tables.schedules, &set.tables.owner));
-    let all = sets
-        .chain(of(&systems.leases))
-        .chain(of(&systems.counts))
-        .chain(of(&systems.limits))
-        .chain(of(&systems.generators))
-        .chain(of(&systems.workers))
-        .chain(of(&systems.contended))
-        .chain(of(&systems.refusals));
-    let hiding: BTreeSet<_> = all
+    let sets = look.snapshot.task_sets.iter().map(|set| (&*set.tables.schedules, &set.tables.owner));
+    let tables = look.snapshot.systems.sections().map(|(_, source, ..)| (&*source.name, &source.owner));
+    let hiding: BTreeSet<_> = sets
+        .chain(tables)
         .filter_map(|(name, owner)| Some((name, owner.stranger.as_deref()?, owner.hides.as_deref()?)))
         .collect();
     hiding.into_iter().map(|(name, owner, hides)| hidden_table(name, owner, hides)).take(LIMIT).collect()

@@ -248,7 +248,7 @@ fn queue_pending(look: &CheckInput<'_>) -> Option<Finding> {
         return None;
     }
     let age = look.age_text(since);
-    let works = match depth.processing.count {
+    let works = match depth.processing.number {
         0 => "none in progress".to_owned(),
         _ => format!("{} in progress", depth.processing),
     };

@@ -126,7 +126,7 @@ fn unserved_items(look: &CheckInput<'_>) -> Vec<Finding> {
     // Only the oldest pending items are read.
     let is_pending = |row: &&ItemRow| matches!(row.state, JobState::Pending | JobState::Resting);
     let (read, pending) = (look.queue.rows.iter().filter(is_pending).count(), look.queue.depth.pending);
-    let is_all = !pending.is_more && pending.count <= read as u64;
+    let is_all = !pending.is_least && pending.number <= read as u64;
     let mut findings = Vec::new();
     for (table, rows) in late {
         let Some(source) = snapshot.systems.items.get(table).map(|table| &table.source) else { continue };

@@ -58,7 +58,10 @@ fn what_ended_comes_first_and_then_what_has_the_least_time_left() {
     rows.sort_by(LeaseRow::urgency);
     assert_eq!(names(&rows), ["8", "7", "3", "2", "11", "12", "9", "10"]);
     let board = Board::of(&leases().snapshot());
-    assert_eq!(LeaseState::ALL.iter().map(|state| board.count(*state)).collect::<Vec<_>>(), [2, 3, 1, 2]);
+    assert_eq!(
+        LeaseState::ALL.iter().map(|state| board.count(*state)).collect::<Vec<_>>(),
+        [2, 3, 0, 0, 1, 2]
+    );
 }
 
 #[test]

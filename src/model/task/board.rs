@@ -6,7 +6,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::{Text, Timestamp};
 
 /// A task, or one of several concurrent executions of it, or a key held for no execution.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskRow {
     pub task: TaskId,
     /// The execution, if the log has several running ones of this task and this is not the newest.

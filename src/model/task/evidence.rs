@@ -7,7 +7,7 @@ use crate::model::Timestamp;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::judge::{Holder, KeyProof, Sign};
 use crate::model::lock_key::LockKey;
-use crate::model::snapshot::{Server, Snapshot, WorkLocks};
+use crate::model::snapshot::{Epoch, Snapshot, WorkLocks};
 use crate::text::{duration, one_line};
 
 /// Observations from earlier snapshots. Valid only for one connection to one run of one server in one role: a reconnect,
@@ -31,20 +31,6 @@ pub(crate) struct KeyHolder {
     /// The session was linked to the worker.
     pub(crate) tied: bool,
     pub(crate) ended: bool,
-}
-
-/// Must stay the same for earlier observations to count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Epoch {
-    pub(crate) own_pid: i32,
-    pub(crate) started_at: Option<Timestamp>,
-    pub(crate) in_recovery: bool,
-}
-
-impl Epoch {
-    pub(super) fn of(server: &Server) -> Self {
-        Self { own_pid: server.lasting_pid(), started_at: server.started_at, in_recovery: server.in_recovery }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -4,15 +4,15 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::board::of_schedule;
-use super::evidence::{Epoch, Holders, KeySeen, Keys, holders};
+use super::evidence::{Holders, KeySeen, Keys, holders};
 use super::rows::Streaks;
-use super::{Board, Execution, JobState, Schedule, Streak, TaskId, TaskKey, TaskRow, TaskSet, Watch};
+use super::{Board, Execution, JobState, Schedule, TaskId, TaskKey, TaskRow, TaskSet, Watch};
 use crate::model::Timestamp;
 use crate::model::adapter::{Evidence, Job};
 use crate::model::backend::State;
-use crate::model::judge::{Facts, KeyProof, Sign, judge_run};
+use crate::model::judge::{Facts, KeyProof, judge_run};
 use crate::model::lock_key::LockKey;
-use crate::model::snapshot::{Snapshot, WorkLocks};
+use crate::model::snapshot::{Server, Snapshot, WorkLocks};
 use crate::model::thresholds::Thresholds;
 use crate::model::work_queue::Item;
 use crate::order::Order;
@@ -20,7 +20,7 @@ use crate::order::Order;
 impl Watch {
     /// Evaluates the tasks of the next snapshot, and remembers its free and leaked keys.
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
-        let epoch = snapshot.server().map(Epoch::of);
+        let epoch = snapshot.server().map(Server::epoch);
         if self.epoch != epoch {
             *self = Self { epoch, ..Self::default() };
         }
@@ -203,24 +203,7 @@ impl BoardBuilder<'_> {
 
     /// A row without a schedule, an execution and a key.
     fn row(&self, set: usize, task: TaskId, state: JobState) -> TaskRow {
-        TaskRow {
-            task,
-            again: None,
-            set,
-            schedule: None,
-            execution: None,
-            state,
-            key: Sign::Unseen,
-            orphan_in: None,
-            streak: Streak::default(),
-            schedule_state: None,
-            tag: None,
-            holder: None,
-            held: false,
-            last_holder: None,
-            limit: self.thresholds.task_timeout,
-            since: None,
-        }
+        TaskRow { task, set, state, limit: self.thresholds.task_timeout, ..TaskRow::default() }
     }
 
     /// Evaluated at the time the schedules were read, since the task may have begun after that.

@@ -13,7 +13,7 @@ mod tests;
 
 pub use crate::model::job_state::JobState;
 pub use board::{Board, TaskRow};
-pub(crate) use evidence::{Epoch, KeyHolder};
+pub(crate) use evidence::KeyHolder;
 pub use evidence::{Watch, evidence, names_worker};
 pub use locktop_base::namespace::{LARGEST_ID, TASKS as NAMESPACE, item_statement_number, statement_number};
 pub(crate) use rows::{CLOSED, task_tables_rows};

@@ -14,7 +14,7 @@ use crate::model::snapshot::Section;
 use crate::model::table_rows::{Growth, Owner};
 use crate::order::Order;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {
     pub table: u32,
     pub id: i64,

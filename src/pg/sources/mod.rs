@@ -1,7 +1,8 @@
 //! The tables of users that a poll reads: tasks with their executions, leases, the work queue, rate limits and id generators; workers and what
 //! they take, waits that were counted, and refusals.
 //!
-//! A source states what its table is called, what it has to have, the query, and a row of it (`reader.rs`); the list below has them all.
+//! A source states what its table is called, what it has to have, the query, and a row of it (`reader.rs`); `table_kinds!` of the
+//! model lists them all.
 //! Each table is read by one statement of a known cost, as `pg::tables` says. What is dear is read in every few polls, what runs in each.
 
 mod execution;
@@ -29,7 +30,7 @@ use crate::model::lock::{Lock, LockTag};
 use crate::model::rate_limit::RateLimit;
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::{Section, Snapshot};
-use crate::model::systems::{CountedWaits, Systems};
+use crate::model::systems::{CountedWaits, Systems, table_kinds};
 use crate::model::table_rows::TaskWorker;
 use crate::model::task::{Execution, Schedule, TaskSet};
 use crate::model::work_queue::{Item, StateCount};
@@ -146,7 +147,7 @@ async fn look(client: &Client, search: &Search) -> Result<Readers, SectionError>
 
 /// Sources with their own field in [`Systems`], and the code for all of them; the pairs of task tables come first.
 macro_rules! sources {
-    ($($place:ident: $row:ty),* $(,)?) => {
+    ($($(#[$_doc:meta])* $_tag:literal $place:ident: $row:ident in $_columns:ident = $_section:literal,)*) => {
         #[derive(Debug, Default)]
         struct Readers {
             tasks: Vec<Pair>,
@@ -228,13 +229,4 @@ macro_rules! sources {
     };
 }
 
-sources! {
-    leases: Lease,
-    counts: StateCount,
-    items: Item,
-    limits: RateLimit,
-    generators: IdGenerator,
-    workers: TaskWorker,
-    contended: CountedWaits,
-    refusals: Refusals,
-}
+table_kinds!(sources);

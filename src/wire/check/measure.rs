@@ -76,17 +76,17 @@ pub const MEASURES: [Measure; 23] = [
     measure("jobs_unserved", "", (Some(0.0), None), jobs_unserved),
     measure("leases_expired", "", (Some(0.0), None), leases),
     measure("queue_oldest", "s", (Some(600.0), None), |view, snapshot| {
-        let oldest = match (view.queue.depth.oldest_pending_at, view.queue.depth.pending.count) {
+        let oldest = match (view.queue.depth.oldest_pending_at, view.queue.depth.pending.number) {
             (None, 0) => plain(0.0),
             (oldest, _) => known(age(snapshot, oldest), "the table has no creation time of pending items"),
         };
         queue(snapshot, oldest)
     }),
     measure("queue_pending", "", (None, None), |view, snapshot| {
-        queue(snapshot, Observed::Read(counted(view.queue.depth.pending.count)))
+        queue(snapshot, Observed::Read(counted(view.queue.depth.pending.number)))
     }),
     measure("queue_failed", "", (Some(0.0), None), |view, snapshot| {
-        queue(snapshot, Observed::Read(counted(view.queue.depth.failed.count)))
+        queue(snapshot, Observed::Read(counted(view.queue.depth.failed.number)))
     }),
     measure("id_ahead", "s", (Some(1.0), None), id_ahead),
     measure("redis_down", "", (Some(0.0), None), redis_down),

@@ -152,7 +152,7 @@ fn excluding<'a>(view: &'a View, excluded: &[String]) -> Option<(&'a View, Cow<'
 fn unread(unread: &[SectionRead<'_>]) -> String {
     let Some(first) = unread.first() else { return String::new() };
     let labels: Vec<_> = unread.iter().map(SectionRead::label).collect();
-    let reason = first.error.as_deref().unwrap_or(crate::model::section::NOT_YET);
+    let reason = first.error.unwrap_or(crate::model::section::NOT_YET);
     let reason = crate::text::one_line(reason);
     match &*labels {
         [only] => format!("cannot read {only}: {reason}"),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::object::{self, Json, object};
 use super::{SectionState, readable};
 use crate::model::adapter::{
-    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, OtherLeaseRow, Part, Rehearsal,
-    ScheduleRow, Tried, WorkerRow,
+    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, Part, Rehearsal, ScheduleRow,
+    Tried, WorkerRow,
 };
+use crate::model::lease::LeaseRow;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::view::View;
 use crate::order::Order;
@@ -57,11 +58,7 @@ fn in_order<'a, T, R>(
 /// The parts of the installation, by name; a part that cannot be read has the reason.
 fn sections(rows: &InstallationRows) -> BTreeMap<&'static str, impl Json> {
     let choices = rows.installation.choices.iter().map(|choice| {
-        let refused = choice.refusal().or(rows.installation.refused.as_ref());
-        let (taken_at, error, is_cut) = match refused {
-            Some(reason) => (None, Some(reason), false),
-            None => rows.read_of(choice.part),
-        };
+        let (taken_at, error, is_cut) = rows.state_of(choice);
         let section = SectionState { taken_at, error: error.map(|error| Cow::Borrowed(&**error)) };
         (choice.part.as_str(), object!(..section.object(), is_cut))
     });
@@ -117,15 +114,16 @@ fn depth(depth: &Depth, counted: &BTreeMap<&str, u64>) -> impl Json {
     )
 }
 
-fn lease(row: &OtherLeaseRow) -> impl Json {
-    let lease = &row.lease;
+fn lease(row: &LeaseRow) -> impl Json {
     object!(
-        lease;
-        id, owner, token, acquired_at, expires_at,
+        row;
+        id = row.key,
+        owner,
+        token = row.token_text,
+        acquired_at, expires_at,
         held = row.state.is_held(),
-        state = row.state,
-        note,
-        session_pid = row.pid,
+        state, note,
+        session_pid = row.owner_pid,
     )
 }
 

@@ -45,14 +45,14 @@ impl Json for SectionState<'_> {
     }
 }
 
-impl<'a> SectionState<'a> {
+impl SectionState<'_> {
     /// It is known if the rows are as of the time of the snapshot.
     fn object(&self) -> Object<impl Fn(&mut Writer) -> object::Result> {
         object!(self; taken_at, known = self.taken_at.is_some() && self.error.is_none(), error)
     }
 
-    fn all(parts: &[(Option<Timestamp>, Option<Cow<'a, str>>)]) -> Self {
-        let errors: Vec<&str> = parts.iter().filter_map(|(_, error)| error.as_deref()).collect();
+    fn all(parts: &[(Option<Timestamp>, Option<&str>)]) -> Self {
+        let errors: Vec<&str> = parts.iter().filter_map(|(_, error)| *error).collect();
         let taken_at = parts.iter().map(|(taken_at, _)| *taken_at).min().flatten();
         let error = (!errors.is_empty()).then(|| Cow::Owned(errors.join("; ")));
         Self { taken_at, error }
@@ -229,7 +229,7 @@ fn subject(subject: &Subject, view: &View) -> impl Json {
         }
         Subject::JobLease(id) => {
             let row = view.adapters.leases.iter().find(|row| row.id == *id);
-            let (adapter, schema, id) = of_system(view, row.map(|row| (row.place.0, &*row.lease.id)));
+            let (adapter, schema, id) = of_system(view, row.map(|row| (row.place.0, &*row.key)));
             object!(kind = "job_lease", adapter, schema, id).keys(to)
         }
         Subject::JobSchedule(id) => {

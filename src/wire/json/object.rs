@@ -154,7 +154,6 @@ words!(
     adapter::Proof,
     adapter::QueueState,
     adapter::ScheduleState,
-    adapter::TermState,
     adapter::WorkerState,
     backend::State,
     blame::Ending,

@@ -2,6 +2,7 @@ use rustc_hash::FxHashMap;
 
 use super::object::{self, Json, exact, object};
 use super::readable;
+use crate::model::adapter::Count;
 use crate::model::lease::LeaseState;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{AlsoEnded, Planned, RecoveryPlan, RecoveryResult, Step};
@@ -9,7 +10,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
 use crate::model::task::{TaskId, TaskKey, TaskRow, evidence};
 use crate::model::view::View;
-use crate::model::work_queue::{Count, Depth};
+use crate::model::work_queue::Depth;
 use crate::model::{id_generator, rate_limit};
 
 pub(super) fn tasks(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
@@ -76,7 +77,7 @@ pub(super) fn depth(snapshot: &Snapshot) -> impl Json {
     let counts = &snapshot.systems.counts;
     let depth = Depth::of(counts.iter().filter(|table| is_read(table)));
     let is_known = snapshot.tables(counts).reason().is_none() && counts.iter().all(is_read);
-    let number = move |count: Count| is_known.then_some(count.count);
+    let number = move |count: Count| is_known.then_some(count.number);
     let states = [
         ("pending", depth.pending),
         ("processing", depth.processing),
@@ -90,7 +91,7 @@ pub(super) fn depth(snapshot: &Snapshot) -> impl Json {
         failed = number(depth.failed),
         oldest_pending_at = depth.oldest_pending_at.filter(|_| is_known),
         completed_per_minute = depth.per_minute.filter(|_| is_known),
-        more[] = states.iter().filter(|(_, count)| count.is_more).map(|(name, _)| *name),
+        more[] = states.iter().filter(|(_, count)| count.is_least).map(|(name, _)| *name),
     )
 }
 

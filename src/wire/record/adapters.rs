@@ -12,7 +12,7 @@ use crate::model::adapter::{
     JobState, Part, Paused, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
 };
 use crate::model::lock_key::LockKey;
-use crate::model::snapshot::Section;
+use crate::model::snapshot::{Epoch, Section};
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
@@ -69,12 +69,6 @@ tuples! {
         1 id: u64,
         2 started_at: Option<Timestamp>,
         3 since: Timestamp,
-    }
-    /// Values that must be unchanged.
-    JobEpochs of (i32, Option<Timestamp>, bool) as (own_pid, started_at, in_recovery) {
-        1 own_pid: i32,
-        2 started_at: Option<Timestamp>,
-        3 in_recovery: bool,
     }
 }
 
@@ -216,7 +210,7 @@ fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): (Option<Timestamp>, Option<Te
 
 parts! {
     JobMarks {
-        1 epoch: (i32, Option<Timestamp>, bool),
+        1 epoch: Epoch,
         2 free: ((TextId, Option<Timestamp>), Timestamp),
     }
 }
@@ -227,7 +221,7 @@ pub(super) fn of_marks(watch: &Watch, strings: &mut Strings) -> JobMarks {
 
 pub(super) fn marks(kept: &JobMarks, strings: &Decoded) -> Watch {
     let (mut epoch, free) = kept.rows(strings);
-    Watch::restored(epoch.pop(), free.into_iter().collect())
+    Watch { epoch: epoch.pop(), free: free.into_iter().collect(), locks: None }
 }
 
 part_rows!(columns);

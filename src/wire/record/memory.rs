@@ -11,7 +11,8 @@ use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock, waited_rows};
 use crate::model::past::GraphFrom;
 use crate::model::refusals::Refusals;
-use crate::model::task::{Epoch, KeyHolder, Watch};
+use crate::model::snapshot::Epoch;
+use crate::model::task::{KeyHolder, Watch};
 use crate::model::view::{Sample, Series};
 use crate::model::wait_graph::{Answer, Party};
 use crate::model::{Text, Timestamp};
@@ -164,7 +165,8 @@ pub(super) fn held(kept: &Held, strings: &Decoded) -> HeldWatch {
         });
         (holder.pid, doing)
     };
-    HeldWatch::restored(HeldLocks { keys, times }, holders.iter().map(doing).collect(), starts)
+    let (since, holders) = (Arc::new(HeldLocks { keys, times }), holders.iter().map(doing).collect());
+    HeldWatch { since, locks: Arc::default(), holders, starts }
 }
 
 pub(super) fn of_marks(

@@ -13,7 +13,7 @@ use crate::model::redis_lease::{
 };
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::Section;
-use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows};
+use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows, table_kinds};
 use crate::model::table_rows::TaskWorker;
 use crate::model::table_rows::{Growth, Owner};
 use crate::model::table_rows::{queried_rows, table_rows};
@@ -114,9 +114,9 @@ pub(super) fn sets(kept: &FlatSets, states: &mut States, strings: &Decoded) -> V
     rows::<FlatSet>(kept, strings).into_iter().map(set).collect()
 }
 
-/// The kinds of tables with their columns. Locks in Redis are not in tables: they are kept separately.
+// Locks in Redis are not in tables: they are kept separately.
 macro_rules! systems {
-    ($($tag:literal $kind:ident: $columns:ident,)*) => {
+    ($($(#[$_doc:meta])* $tag:literal $kind:ident: $_row:ident in $columns:ident = $_section:literal,)*) => {
         #[derive(Clone, PartialEq, prost::Message)]
         pub(super) struct SystemTables {
             $(
@@ -127,11 +127,6 @@ macro_rules! systems {
 
         pub(super) fn of_systems(systems: &Systems, strings: &mut Strings) -> SystemTables {
             SystemTables { $($kind: column(&flat(&systems.$kind), strings),)* }
-        }
-
-        /// The states of their sections, in the order in which [`systems`] reads them.
-        pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionState> {
-            std::iter::empty()$(.chain(systems.$kind.iter().map(|table| SectionState::of(&table.section))))*
         }
 
         pub(super) fn systems(kept: &SystemTables, states: &mut States, strings: &Decoded) -> Systems {
@@ -145,15 +140,11 @@ macro_rules! systems {
     };
 }
 
-systems! {
-    1 leases: LeaseTables,
-    2 counts: CountTables,
-    3 items: ItemTables,
-    4 limits: LimitTables,
-    5 generators: GeneratorTables,
-    6 workers: WorkerTables,
-    7 contended: ContendedTables,
-    8 refusals: RefusalTables,
+table_kinds!(systems);
+
+/// The states of their sections, in the order in which [`systems`] reads them.
+pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionState> {
+    systems.sections().map(|(.., taken_at, error)| SectionState { taken_at, error: error.cloned() })
 }
 
 fn flat<T: Clone>(tables: &[TableRows<T>]) -> Vec<FlatTable<T>> {

@@ -406,7 +406,12 @@ impl Dice {
         };
         let going_on = self.some(4, |dice| ((dice.i32(), dice.time()), dice.f64()));
         Past {
-            held: HeldWatch::restored(held, holders.into_iter().collect(), starts),
+            held: HeldWatch {
+                since: Arc::new(held),
+                locks: Arc::default(),
+                holders: holders.into_iter().collect(),
+                starts,
+            },
             waits: WaitCounter::restored(waits, going_on),
             series: Arc::new(Series {
                 samples: self.some(5, |dice| Sample { at: dice.time(), waiting: dice.u32() }),

@@ -47,7 +47,7 @@ async fn dbos() {
         .unwrap();
     stage
         .look_until("its lock to be held", |view| {
-            view.adapters.leases.iter().any(|lease| lease.pid.is_some())
+            view.adapters.leases.iter().any(|lease| lease.owner_pid.is_some())
         })
         .await;
     let locks = stage.screen_of('3', 120, 35);

@@ -2,7 +2,8 @@
 
 use super::states::{expected, looked, stage, told};
 use super::{Part, all, are_read, support};
-use locktop::model::adapter::{JobState, TermState};
+use locktop::model::adapter::JobState;
+use locktop::model::lease::LeaseState;
 use locktop::model::view::View;
 
 const LARAVEL: &str = include_str!("tables/laravel.sql");
@@ -189,7 +190,7 @@ async fn odoo_queue_job() {
     let locks = stage.screen_of('3', 120, 35);
     assert!(locks.contains("Odoo queue_job jobr"), "its lock has its name: {locks}");
     drop(runner);
-    let is_free = |view: &View| view.adapters.leases.iter().all(|lease| lease.state == TermState::Free);
+    let is_free = |view: &View| view.adapters.leases.iter().all(|lease| lease.state == LeaseState::Free);
     stage.look_until("the lock of the runner to be free", is_free).await;
     // Versions before 18 have no such row: nothing tells whether a job runs.
     worker.batch_execute("ROLLBACK; DROP TABLE queue_job_lock").await.unwrap();

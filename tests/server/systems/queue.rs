@@ -237,7 +237,7 @@ async fn hostile_text_and_nulls_are_values() {
     let view = stage.look().await;
     assert_eq!(errors(&view), [None, None]);
     assert_eq!(states(&view), [(2, "lost?"), (3, "failed")]);
-    assert_eq!((depth(&view), view.queue.depth.other.count), ("0 1 0 1".to_owned(), 2));
+    assert_eq!((depth(&view), view.queue.depth.other.number), ("0 1 0 1".to_owned(), 2));
     for (width, height) in [(80, 24), (120, 35), (200, 60)] {
         let screen = stage.screen_of('6', width, height);
         assert!(!screen.chars().any(|letter| letter.is_control() && letter != '\n'), "{screen}");

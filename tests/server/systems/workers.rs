@@ -90,7 +90,7 @@ async fn each_task_and_item_has_its_state_at_each_moment() {
                 [uncommitted(1, on_task), due(2), due(3), uncommitted(2, on_item), (3, "pending", None)];
             assert_eq!(states(&view), expected, "PostgreSQL {version}");
             assert_eq!(findings(&view), [""; 0], "PostgreSQL {version}");
-            assert_eq!((view.queue.depth.pending.count, view.queue.depth.processing.count), (1, 1));
+            assert_eq!((view.queue.depth.pending.number, view.queue.depth.processing.number), (1, 1));
             run(&gate, "COMMIT").await;
         };
         let (done, ()) = tokio::join!(works, moments);
@@ -162,7 +162,7 @@ async fn consume_task_in_an_open_transaction_is_running() {
         let view = stage.look().await;
         let expected = [(1, "running (uncommitted)", Some(works)), (2, "pending", None)];
         assert_eq!(states(&view), expected, "PostgreSQL {version}");
-        assert_eq!((view.queue.depth.pending.count, view.queue.depth.processing.count), (1, 1));
+        assert_eq!((view.queue.depth.pending.number, view.queue.depth.processing.number), (1, 1));
         assert_eq!(stage.json()["queue_items"][0]["state"], "running");
         run(&consumer, "SELECT * FROM locktop.consume_task()").await;
         let view = stage.look().await;

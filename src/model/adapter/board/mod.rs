@@ -1,20 +1,19 @@
 //! All installations with the states of their jobs, workers, queues, leases and schedules, from one snapshot and the
 //! remembered earlier ones.
 
-mod queue;
 mod rows;
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-pub use self::queue::{Count, QueueRow, QueueState};
-pub use self::rows::{OtherLeaseRow, ScheduleRow, ScheduleState, TermState, WorkerRow, WorkerState};
+pub use self::rows::{Count, QueueRow, QueueState, ScheduleRow, ScheduleState, WorkerRow, WorkerState};
 use super::{InstallationRows, Job, JobState, Part, Proof, Worker};
 use crate::model::judge::{Facts, Holder, Judged, KeyProof, Sign, judge};
+use crate::model::lease::LeaseRow;
 use crate::model::lock::Lock;
 use crate::model::lock_key::LockKey;
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{Epoch, Server, Snapshot};
 use crate::model::systems::TextId;
 use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp};
@@ -48,7 +47,7 @@ pub struct Board {
     pub rows: Vec<JobRow>,
     pub workers: Vec<WorkerRow>,
     pub queues: Vec<QueueRow>,
-    pub leases: Vec<OtherLeaseRow>,
+    pub leases: Vec<LeaseRow>,
     pub schedules: Vec<ScheduleRow>,
 }
 
@@ -103,21 +102,16 @@ pub(crate) type Marks = FxHashMap<(TextId, Option<Timestamp>), Timestamp>;
 /// State over several snapshots: which keys stay free. It is valid for one connection to one run of one server.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    pub(crate) epoch: Option<(i32, Option<Timestamp>, bool)>,
+    pub(crate) epoch: Option<Epoch>,
     pub(crate) free: Marks,
     /// The locks of the previous snapshot, if they were read. Not in recordings: there a job that is seen for the first time
     /// is not decided.
-    locks: Option<Arc<Vec<Lock>>>,
+    pub(crate) locks: Option<Arc<Vec<Lock>>>,
 }
 
 impl Watch {
-    pub(crate) fn restored(epoch: Option<(i32, Option<Timestamp>, bool)>, free: Marks) -> Self {
-        Self { epoch, free, locks: None }
-    }
-
     pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
-        let epoch =
-            snapshot.server().map(|server| (server.lasting_pid(), server.started_at, server.in_recovery));
+        let epoch = snapshot.server().map(Server::epoch);
         if self.epoch != epoch {
             *self = Self { epoch, ..Self::default() };
         }

@@ -1,8 +1,11 @@
-//! Workers, leases and schedules with their states.
+//! Workers, leases, schedules and queues with their states.
+
+use std::collections::BTreeMap;
 
 use super::{BoardBuilder, Marks, Proof};
-use crate::model::adapter::{AdapterLease, AdapterSchedule, JobState, Part, Worker};
+use crate::model::adapter::{AdapterLease, AdapterSchedule, COUNTED, Job, JobState, Part, Worker};
 use crate::model::judge::{Facts, judge_worker};
+use crate::model::lease::{LeaseRow, LeaseState};
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
@@ -97,66 +100,41 @@ impl BoardBuilder<'_> {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct OtherLeaseRow {
-    pub id: TextId,
-    /// The installation's label: `Liquibase`, with its schema if there are several.
-    pub source: Text,
-    /// Index of the installation in the snapshot, and of the lease in it.
-    pub place: (usize, usize),
-    pub lease: AdapterLease,
-    pub state: TermState,
-    /// Seconds until it ends, negative after that. None if it has no end, or is not held.
-    pub left: Option<f64>,
-    /// The process id of the session that holds its lock.
-    pub pid: Option<i32>,
-}
-
-words! {
-    pub enum TermState {
-        /// Held according to its row, or by a term that has not ended.
-        Held,
-        /// Its row has neither an owner nor an end.
-        Unknown,
-        /// Its term has ended: the next request gets it.
-        Over,
-        Free,
-    }
-}
-
-impl TermState {
-    pub fn is_held(self) -> Option<bool> {
-        (self != Self::Unknown).then_some(self == Self::Held)
-    }
-}
-
 impl BoardBuilder<'_> {
-    pub(super) fn leases(&self, place: usize) -> Vec<OtherLeaseRow> {
+    pub(super) fn leases(&self, place: usize) -> Vec<LeaseRow> {
         let rows = self.rows.leases.last_rows().iter().enumerate();
         rows.map(|(at, lease)| self.lease_row((place, at), lease)).collect()
     }
 
-    fn lease_row(&self, place: (usize, usize), lease: &AdapterLease) -> OtherLeaseRow {
+    fn lease_row(&self, place: (usize, usize), lease: &AdapterLease) -> LeaseRow {
         let left = lease.expires_at.map(|end| (end - self.snapshot.taken_at).as_seconds_f64());
         // A standby does not have the locks of the primary.
         let holders = self.holders.filter(|_| !self.facts().in_recovery);
         let holder = lease.key.zip(holders).map(|(key, holders)| holders.get(&key));
         let state = match (lease.is_held, left) {
-            (None, None) if holder.is_some_and(|holder| holder.is_some()) => TermState::Held,
-            (None, None) if holder.is_some() => TermState::Free,
-            (Some(false), _) => TermState::Free,
-            (_, Some(left)) if left <= 0.0 => TermState::Over,
-            (Some(true), _) | (None, Some(_)) => TermState::Held,
-            (None, None) => TermState::Unknown,
+            (None, None) if holder.is_some_and(|holder| holder.is_some()) => LeaseState::Held,
+            (None, None) if holder.is_some() => LeaseState::Free,
+            (Some(false), _) => LeaseState::Free,
+            (_, Some(left)) if left <= 0.0 => LeaseState::Over,
+            (Some(true), _) | (None, Some(_)) => LeaseState::Held,
+            (None, None) => LeaseState::Unknown,
         };
-        OtherLeaseRow {
+        LeaseRow {
             id: self.id(&format!("lease {}", lease.id)),
             source: self.source.clone(),
             place,
-            lease: lease.clone(),
+            key: lease.id.clone(),
+            name: lease.id.clone(),
+            owner: lease.owner.clone(),
+            acquired_at: lease.acquired_at,
+            expires_at: lease.expires_at,
+            token_text: lease.token.clone(),
+            note: lease.note.clone(),
             state,
-            left: left.filter(|_| state != TermState::Free),
-            pid: holder.flatten().copied().flatten(),
+            left: left.filter(|_| state != LeaseState::Free),
+            owner_pid: holder.flatten().copied().flatten(),
+            queue: lease.key,
+            ..LeaseRow::default()
         }
     }
 }
@@ -203,4 +181,155 @@ impl BoardBuilder<'_> {
             state,
         }
     }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueRow {
+    pub id: TextId,
+    pub source: Text,
+    pub place: usize,
+    /// None: all queues of the installation.
+    pub queue: Option<Text>,
+    pub state: QueueState,
+    /// Jobs by the word for their state (`due`, `running`, …).
+    pub counts: BTreeMap<Text, Count>,
+    /// Since when the oldest job could have been started.
+    pub oldest_at: Option<Timestamp>,
+    /// None if it is not paused, or its system does not record the time.
+    pub paused_at: Option<Timestamp>,
+}
+
+words! {
+    /// The state of a queue, worst first.
+    pub enum QueueState {
+        /// Jobs are due, and no worker of this installation is alive, or none is connected.
+        Unserved,
+        /// A job has been due for longer than `[thresholds] task_overdue`.
+        Overdue,
+        Paused,
+        Open,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    pub number: u64,
+    /// A lower bound: counting stops at a limit.
+    pub is_least: bool,
+    /// An estimate from the planner's statistics.
+    pub is_estimate: bool,
+}
+
+/// `1,204`; `10,000+` if there may be more; `~120,000` for an estimate.
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (about, more) = (if self.is_estimate { "~" } else { "" }, if self.is_least { "+" } else { "" });
+        write!(f, "{about}{}{more}", crate::text::count(self.number))
+    }
+}
+
+impl BoardBuilder<'_> {
+    /// Its queues by name, after a row for all of them if something was read for all.
+    pub(super) fn queues(&self, place: usize, workers: &[WorkerRow]) -> Vec<QueueRow> {
+        let rows = self.rows;
+        let mut queues: BTreeMap<Option<Text>, QueueRow> = BTreeMap::new();
+        let counted = rows.counted();
+        for depth in rows.depth.last_rows().iter() {
+            let row = self.queue_of(&mut queues, place, depth.queue.as_ref());
+            let is_least = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED);
+            let number = if depth.is_estimate { depth.number } else { depth.number.min(COUNTED) };
+            row.counts
+                .insert(depth.state.clone(), Count { number, is_least, is_estimate: depth.is_estimate });
+            row.oldest_at = earliest(row.oldest_at, depth.oldest_at);
+        }
+        let runs = rows.runs();
+        // If due jobs are counted for all queues together, the oldest job is that of all.
+        let is_due_of_all = queues.get(&None).is_some_and(|row| row.counts.contains_key("due"));
+        for (part, word) in [(Part::Running, "running"), (Part::Due, "due")] {
+            let Some(read) = rows.jobs.get(&part) else { continue };
+            let is_twice = |job: &&Job| part != Part::Running && runs.contains(&job.id);
+            // In the part `due`, a job to be retried counts as due.
+            let is_so = |job: &&Job| *job.state == *word || part == Part::Due && &*job.state == "retry";
+            let mut listed: BTreeMap<Option<&Text>, u64> = BTreeMap::new();
+            for job in read.last_rows().iter().filter(|job| is_so(job) && !is_twice(job)) {
+                let row = self.queue_of(&mut queues, place, job.queue.as_ref());
+                if part == Part::Due {
+                    row.oldest_at = earliest(row.oldest_at, job.due_at);
+                    if is_due_of_all && job.queue.is_some() {
+                        let all = self.queue_of(&mut queues, place, None);
+                        all.oldest_at = earliest(all.oldest_at, job.due_at);
+                    }
+                }
+                *listed.entry(job.queue.as_ref()).or_default() += 1;
+            }
+            for (queue, number) in listed.into_iter().filter(|_| !counted.contains_key(word)) {
+                let row = self.queue_of(&mut queues, place, queue);
+                // An estimate includes the listed jobs. A query of due jobs may return only the first few.
+                if row.counts.get(word).is_none_or(|estimate| estimate.number < number) {
+                    let is_least = read.is_cut || part == Part::Due;
+                    row.counts.insert(word.into(), Count { number, is_least, is_estimate: false });
+                }
+            }
+        }
+        for paused in rows.paused.last_rows().iter() {
+            let row = self.queue_of(&mut queues, place, Some(&paused.queue));
+            (row.state, row.paused_at) = (QueueState::Paused, paused.since);
+        }
+        let evidence = &rows.installation.adapter.evidence;
+        let is_away = evidence.has_presence && rows.sessions == Some(0);
+        let unserved_after = if workers.is_empty() {
+            // Workers may be about to start.
+            let is_nobody = (evidence.lists_workers && self.has_workers()) || is_away;
+            is_nobody.then_some(self.thresholds.task_overdue)
+        } else {
+            (self.has_workers() && workers.iter().all(|worker| worker.state.is_over())).then_some(0.0)
+        };
+        let mut queues: Vec<QueueRow> = queues.into_values().collect();
+        for row in &mut queues {
+            row.state = self.queue_state(row, unserved_after);
+        }
+        queues
+    }
+
+    fn queue_state(&self, row: &QueueRow, unserved_after: Option<f64>) -> QueueState {
+        let waits = row.oldest_at.map(|oldest| (self.snapshot.taken_at - oldest).as_seconds_f64());
+        let has_due = row.counts.get("due").is_some_and(|count| count.number > 0);
+        if row.state == QueueState::Paused {
+            QueueState::Paused
+        } else if has_due
+            && unserved_after.is_some_and(|after| after == 0.0 || waits.is_some_and(|waits| waits > after))
+        {
+            QueueState::Unserved
+        } else if waits.is_some_and(|waits| waits > self.thresholds.task_overdue) {
+            QueueState::Overdue
+        } else {
+            QueueState::Open
+        }
+    }
+
+    fn queue_of<'a>(
+        &self,
+        queues: &'a mut BTreeMap<Option<Text>, QueueRow>,
+        place: usize,
+        queue: Option<&Text>,
+    ) -> &'a mut QueueRow {
+        queues.entry(queue.cloned()).or_insert_with(|| {
+            // A queue may have any name, also an empty one.
+            let name = queue.map_or_else(|| "queues".to_owned(), |queue| format!("queue {queue}"));
+            QueueRow {
+                id: self.id(&name),
+                source: self.source.clone(),
+                place,
+                queue: queue.cloned(),
+                state: QueueState::Open,
+                counts: BTreeMap::new(),
+                oldest_at: None,
+                paused_at: None,
+            }
+        })
+    }
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
 }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::model::adapter::{AdapterLease, InstallationRows, sample};
+use crate::model::lease::LeaseState;
 use crate::model::lock::{Lock, LockMode, VirtualTransaction};
 use crate::model::snapshot::Section;
 use chrono::TimeDelta;
@@ -238,14 +239,14 @@ fn a_lease_may_be_known_by_its_lock() {
     rows.leases = sample::read(start(), vec![lease("held", 7), lease("free", 8)]);
     let told = |snapshot: &Snapshot| -> Vec<_> {
         let board = Watch::default().look(snapshot, &Thresholds::default());
-        board.leases.iter().map(|row| (row.place.1, row.state, row.pid)).collect()
+        board.leases.iter().map(|row| (row.place.1, row.state, row.owner_pid)).collect()
     };
     let mut snapshot = snapshot(start(), vec![rows], &[(7, 4711)]);
-    assert_eq!(told(&snapshot), [(0, TermState::Held, Some(4711)), (1, TermState::Free, None)]);
+    assert_eq!(told(&snapshot), [(0, LeaseState::Held, Some(4711)), (1, LeaseState::Free, None)]);
     Arc::make_mut(snapshot.server.rows_mut())[0].in_recovery = true;
-    assert_eq!(told(&snapshot)[1].1, TermState::Unknown, "the locks of the primary are not on a standby");
+    assert_eq!(told(&snapshot)[1].1, LeaseState::Unknown, "the locks of the primary are not on a standby");
     snapshot.locks = snapshot.locks.stale("no".into());
-    assert!(told(&snapshot).iter().all(|(_, state, _)| *state == TermState::Unknown));
+    assert!(told(&snapshot).iter().all(|(_, state, _)| *state == LeaseState::Unknown));
 }
 
 #[test]
@@ -255,12 +256,12 @@ fn a_lease_is_held_over_or_free() {
     assert_eq!(
         told,
         [
-            ((0, 0), TermState::Held, None),
-            ((0, 1), TermState::Held, Some(56.0)),
-            ((1, 0), TermState::Held, Some(150.0)),
-            ((0, 3), TermState::Unknown, None),
-            ((0, 2), TermState::Over, Some(-340.0)),
-            ((1, 1), TermState::Free, None),
+            ((0, 0), LeaseState::Held, None),
+            ((0, 1), LeaseState::Held, Some(56.0)),
+            ((1, 0), LeaseState::Held, Some(150.0)),
+            ((0, 3), LeaseState::Unknown, None),
+            ((0, 2), LeaseState::Over, Some(-340.0)),
+            ((1, 1), LeaseState::Free, None),
         ]
     );
 }

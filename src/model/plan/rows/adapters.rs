@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{Found, GONE, attempt, change_in, harmless, old};
 use crate::model::Text;
 use crate::model::adapter::{
-    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, JobState, OtherLeaseRow,
-    Part, Proof, TermState, Values, offset,
+    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, JobState, Part, Proof,
+    Values, offset,
 };
+use crate::model::lease::{LeaseRow, LeaseState};
 use crate::model::plan::question::is_typable;
 use crate::model::plan::{AdapterTarget, Caution, Change, PlanContext, PlanIndex, TargetKind};
 use crate::model::systems::TextId;
@@ -29,7 +30,7 @@ pub(in crate::model::plan) fn can_give_back(context: &PlanContext<'_>, id: TextI
 }
 
 pub(in crate::model::plan) fn can_unlock(context: &PlanContext<'_>, id: TextId) -> bool {
-    let row = context.view.adapters.leases.iter().find(|row| row.id == id && row.state == TermState::Held);
+    let row = context.view.adapters.leases.iter().find(|row| row.id == id && row.state == LeaseState::Held);
     row.is_some_and(|row| installation_at(context, row.place.0).is_some_and(|one| unlock(one).is_ok()))
 }
 
@@ -162,7 +163,7 @@ fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
     facts
 }
 
-type FoundLease<'a> = (&'a OtherLeaseRow, &'a InstallationRows, &'a AdapterLease);
+type FoundLease<'a> = (&'a LeaseRow, &'a InstallationRows, &'a AdapterLease);
 
 pub(super) fn lease_of<'a>(index: &PlanIndex<'a>, id: TextId) -> Option<FoundLease<'a>> {
     let row = index.view.adapters.leases.iter().find(|row| row.id == id)?;
@@ -173,10 +174,10 @@ pub(super) fn lease_of<'a>(index: &PlanIndex<'a>, id: TextId) -> Option<FoundLea
 pub(super) fn lease(index: &PlanIndex<'_>, found: Option<FoundLease<'_>>) -> Found {
     let (row, rows, lease) = found.ok_or(GONE)?;
     match row.state {
-        TermState::Held => {}
-        TermState::Over => Err("has ended: the next request gets it")?,
-        TermState::Free => Err("it is not held")?,
-        TermState::Unknown => Err("its row does not show whether it is held")?,
+        LeaseState::Held => {}
+        LeaseState::Over => Err("has ended: the next request gets it")?,
+        LeaseState::Unknown => Err("its row does not show whether it is held")?,
+        _ => Err("it is not held")?,
     }
     let (number, action) = unlock(&rows.installation)?;
     let (target, does) = target(rows, (number, action), row.source.clone(), lease_values(lease))?;

@@ -33,10 +33,10 @@ pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&LeaseRow>) -> Found {
         redis(&in_redis(index, row.id).ok_or(GONE)?)?
     } else {
         match row.state {
+            LeaseState::Held => {}
             LeaseState::Expired => Err("has expired: the next request gets it; nothing to end")?,
             LeaseState::Released => Err("was released: nothing to end")?,
-            LeaseState::Free => Err("it is not held")?,
-            LeaseState::Held => {}
+            _ => Err("it is not held")?,
         }
         index.writable().map_err(|refused| refused.reason)?;
         let (table, lease) = in_table(index, row).ok_or(GONE)?;

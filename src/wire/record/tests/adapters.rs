@@ -6,7 +6,7 @@ use crate::model::adapter::{
     JobState, Part, Paused, Proof, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
 };
 use crate::model::lock_key::LockKey;
-use crate::model::snapshot::Section;
+use crate::model::snapshot::{Epoch, Section};
 use crate::model::systems::TextId;
 
 part_rows!(rolled);
@@ -70,12 +70,14 @@ impl Dice {
     }
 
     pub(super) fn job_watch(&mut self) -> Watch {
-        Watch::restored(
-            self.maybe(|dice| (dice.i32(), dice.maybe(Self::time), dice.bool())),
-            self.some(4, |dice| ((TextId(dice.roll()), dice.maybe(Self::time)), dice.time()))
-                .into_iter()
-                .collect(),
-        )
+        let epoch = |dice: &mut Self| Epoch {
+            own_pid: dice.i32(),
+            started_at: dice.maybe(Self::time),
+            in_recovery: dice.bool(),
+        };
+        let epoch = self.maybe(epoch);
+        let free = self.some(4, |dice| ((TextId(dice.roll()), dice.maybe(Self::time)), dice.time()));
+        Watch { epoch, free: free.into_iter().collect(), locks: None }
     }
 }
 

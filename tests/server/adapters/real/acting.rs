@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::model::Timestamp;
-use locktop::model::adapter::{JobState, TermState};
+use locktop::model::adapter::JobState;
+use locktop::model::lease::LeaseState;
 use locktop::model::plan::{self, ActionPlan, Outcome, PlanContext, TargetKind, Verb};
 use locktop::model::row_id::RowId;
 use locktop::model::view::View;
@@ -99,7 +100,7 @@ async fn no_job_of_oban_is_lost_and_none_runs_twice_by_us_when_its_worker_goes_o
 /// Ends the only lease, which somebody has taken since the one before was; answers with when.
 async fn unlock(system: &mut System, before: Option<Timestamp>) -> Option<Timestamp> {
     let taken = |view: &View| {
-        let row = view.adapters.leases.iter().find(|row| row.state == TermState::Held)?;
+        let row = view.adapters.leases.iter().find(|row| row.state == LeaseState::Held)?;
         let (place, at) = row.place;
         view.snapshot.as_ref()?.adapters[place].leases.last_rows()[at].acquired_at
     };
@@ -154,6 +155,6 @@ async fn the_changelog_lock_of_a_deployment_that_was_killed_and_of_one_that_goes
     assert_eq!(done, "1 2 2 3", "{:?} {:?}", second.said, third.said);
     system
         .stage
-        .look_until("the lock to be free", |view| view.adapters.leases[0].state == TermState::Free)
+        .look_until("the lock to be free", |view| view.adapters.leases[0].state == LeaseState::Free)
         .await;
 }

@@ -288,7 +288,7 @@ async fn dbos() {
     system
         .stage
         .look_until("its lock to have its name", |view| {
-            view.adapters.leases.iter().any(|lease| lease.pid.is_some())
+            view.adapters.leases.iter().any(|lease| lease.owner_pid.is_some())
         })
         .await;
     first.kill();
