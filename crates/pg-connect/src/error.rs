@@ -17,7 +17,7 @@ pub struct ConnectError {
     pub place: String,
     /// The problem.
     pub kind: ConnectErrorKind,
-    /// The server's message, or the reason that the system or a library reports, in one line of at most 300 characters.
+    /// The server's message, or the reason that the system or a library reports, in one line, cut after 300 characters.
     /// Empty if the kind says all.
     pub reason: String,
 }

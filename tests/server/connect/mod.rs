@@ -43,6 +43,8 @@ async fn nobody_listens() {
         )
     );
     assert!(!error.is_waitable() && error.sqlstate().is_none());
+    let by_address = refused(&info(&format!("hostaddr=127.0.0.1 port={port}"))).await;
+    assert_eq!(by_address.to_string(), error.to_string(), "an address without a name is named");
 
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(".s.PGSQL.5432");

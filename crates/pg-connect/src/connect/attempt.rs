@@ -241,7 +241,10 @@ fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
         (ErrorKind::PermissionDenied, Host::Unix(_)) => Kind::SocketForbidden,
         (ErrorKind::ConnectionRefused, Host::Unix(_)) => Kind::DeadSocket,
         (ErrorKind::ConnectionRefused, _) => {
-            Kind::Refused { host: attempt.host.to_owned(), port: attempt.endpoint.port }
+            // `hostaddr` alone has no name.
+            let named = Some(attempt.host).filter(|host| !host.is_empty()).map(str::to_owned);
+            let host = named.or_else(|| Some(attempt.address?.to_string())).unwrap_or_default();
+            Kind::Refused { host, port: attempt.endpoint.port }
         }
         _ => return attempt.error(Kind::Unreachable, io(error)),
     };
