@@ -164,6 +164,13 @@ impl<R: Clone> RowTarget<R> {
     }
 }
 
+impl<R> RowTarget<R> {
+    /// Whether the table is the same, under the same name.
+    fn is_in_table_of(&self, other: &Self) -> bool {
+        (self.table, &self.source, self.is_own) == (other.table, &other.source, other.is_own)
+    }
+}
+
 impl<R> Deref for RowTarget<R> {
     type Target = R;
 
@@ -196,8 +203,7 @@ identities! {
 
 impl<R: Identity> PartialEq for RowTarget<R> {
     fn eq(&self, other: &Self) -> bool {
-        let table = |it: &Self| (it.table, it.is_own);
-        table(self) == table(other) && self.identity() == other.identity()
+        self.is_in_table_of(other) && self.identity() == other.identity()
     }
 }
 
@@ -211,8 +217,8 @@ impl<R: Identity> Serialize for RowTarget<R> {
 impl RowTarget<Lease> {
     /// Whether the same owner has it, who may have renewed it.
     pub fn has_same_owner(&self, other: &Self) -> bool {
-        (self.table, self.is_own, &self.id, &self.owner, self.token)
-            == (other.table, other.is_own, &other.id, &other.owner, other.token)
+        self.is_in_table_of(other)
+            && (&self.id, &self.owner, self.token) == (&other.id, &other.owner, other.token)
     }
 }
 
