@@ -3,6 +3,7 @@
 //! The table is identified by its OID. Its name is looked up first, and the statement that acts compares the OID of the
 //! row's table: a table that was dropped and created again under the same name is a different table.
 
+use postgres_protocol::escape::escape_identifier;
 use serde::Deserialize;
 
 use super::actor::Actor;
@@ -81,7 +82,8 @@ impl Acting<'_> {
             .map_err(|error| (Outcome::Refused, format!("its table cannot be read: {error}")))?;
         let (schema, name) = (text(&table.found.schema), text(&table.name));
         (table.oid, table.is_own) = (oid, is_own);
-        (table.name, table.found.schema) = (quoted(&table.name), quoted(&table.found.schema));
+        (table.name, table.found.schema) =
+            (escape_identifier(&table.name), escape_identifier(&table.found.schema));
         table.guard = table.guard_of((&schema, &name), self.owners);
         Ok(table)
     }
@@ -133,7 +135,7 @@ impl Table {
     }
 
     fn grants(&self, role: &str) -> String {
-        let (role, schema, table) = (quoted(role), &self.found.schema, &self.name);
+        let (role, schema, table) = (escape_identifier(role), &self.found.schema, &self.name);
         let usage = format!("GRANT USAGE ON SCHEMA {schema} TO {role}");
         let mut text = format!("{usage}; GRANT SELECT, UPDATE ON {schema}.{table} TO {role}");
         if self.is_own && self.has_audit {
@@ -145,10 +147,6 @@ impl Table {
         }
         text
     }
-}
-
-fn quoted(name: &str) -> String {
-    postgres_protocol::escape::escape_identifier(name)
 }
 
 pub(super) struct Row<'a> {

@@ -10,7 +10,7 @@ mod software;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use postgres_protocol::escape::escape_literal;
+use postgres_protocol::escape::{escape_identifier, escape_literal};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, SimpleColumn};
 
@@ -138,14 +138,16 @@ pub async fn ask_software(
     limits: &Limits,
     place: &SoftwareTable,
 ) -> Result<QueryNames, LearnError> {
-    let query =
-        place.software.query().replace("FROM ONLY ", &format!("FROM ONLY {}.", quoted(&place.schema)));
+    let query = place
+        .software
+        .query()
+        .replace("FROM ONLY ", &format!("FROM ONLY {}.", escape_identifier(&place.schema)));
     let before = match &place.table {
         // Locked first, so that the table that is read is the one that was checked.
         Some(table) => {
             let (schema, name) = (escape_literal(&place.schema), escape_literal(&table.name));
             let guard = limits.trusted_owners.table_guard(&table.oid.to_string(), &schema, &name, false);
-            let table = format!("{}.{}", quoted(&place.schema), quoted(&table.name));
+            let table = format!("{}.{}", escape_identifier(&place.schema), escape_identifier(&table.name));
             format!("{TRUSTED}\nLOCK TABLE ONLY {table} IN ACCESS SHARE MODE;\n{guard};")
         }
         None => TRUSTED.to_owned(),
@@ -220,10 +222,6 @@ fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> Strin
 
 fn trimmed(query: &str) -> &str {
     query.trim_end_matches(|end: char| end == ';' || end.is_whitespace())
-}
-
-fn quoted(name: &str) -> String {
-    postgres_protocol::escape::escape_identifier(name)
 }
 
 #[cfg(test)]
