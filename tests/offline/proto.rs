@@ -92,21 +92,23 @@ fn completed(text: &str, described: &Fields, written: &Fields) -> String {
         let there = described.get(name).map_or(&[][..], |fields| fields);
         let new = written.get(name).into_iter().flatten();
         let new = new.filter(|(field, _)| there.iter().all(|(known, _)| known != field));
-        new.map(|(field, kind)| format!("  {} {field};\n", column(kind))).collect::<String>()
+        new.map(|(field, kind)| format!("  {} {field};", column(kind))).collect::<Vec<_>>()
     };
-    let (mut all, mut name) = (String::new(), "");
+    let (mut lines, mut name) = (Vec::new(), "");
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("message ") {
             name = rest.split(' ').next().unwrap();
         } else if line == "}" {
-            all += &missing(name);
+            lines.extend(missing(name));
         }
-        all = all + line + "\n";
+        lines.push(line.to_owned());
     }
     for name in written.keys().filter(|name| !described.contains_key(*name)) {
-        all += &format!("\nmessage {name} {{\n{}}}\n", missing(name));
+        lines.extend([String::new(), format!("message {name} {{")]);
+        lines.extend(missing(name));
+        lines.push("}".to_owned());
     }
-    all
+    lines.join("\n") + "\n"
 }
 
 /// `LOCKTOP_ACCEPT=1` adds what is missing.
