@@ -37,7 +37,7 @@ use locktop::model::view::TargetId;
 use made::{Made, percentile, timed};
 
 fn main() {
-    // As in the program: page faults are a third of a jump in a large history.
+    // As in the program: page faults are up to half of a jump in a large history.
     glibc_malloc::fix_mmap_threshold();
     let looks = std::env::var("LOCKTOP_LOOKS").ok().and_then(|looks| looks.parse().ok()).unwrap_or(900);
     println!("{looks} looks; milliseconds of processor time");

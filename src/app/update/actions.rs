@@ -295,7 +295,7 @@ impl App {
     }
 }
 
-/// What is copied for these rows, in words, and its text.
+/// The text to copy for these rows, after words that describe it.
 fn copied(context: &Context<'_>, chosen: &[RowId]) -> Option<(String, String)> {
     if let [row] = chosen
         && let Some(Party::Prepared(xact)) = subject::party_of(context, *row)

@@ -10,6 +10,7 @@ mod context;
 mod executions;
 mod question;
 mod rights;
+mod row_target;
 pub(crate) mod rows;
 mod signal;
 mod target;
@@ -30,9 +31,7 @@ pub use locktop_tasks::recovery::{
 };
 pub use question::{Ask, Choice, Chosen, Confirm, Known, Scope, is_blocker};
 pub use rights::{Lack, Rights};
+pub use row_target::{Identity, PublishedHolder, PublishedTarget, RowTarget};
 pub use rows::{ItemVerb, TaskVerb, is_published, published_plan, rows};
 pub use signal::{sessions, with_offers};
-pub use target::{
-    AdapterTarget, Client, ExecutionTarget, Identity, PublishedHolder, PublishedTarget, RowTarget, Seen,
-    SessionTarget, Signal, Target, TargetKind,
-};
+pub use target::{AdapterTarget, Client, ExecutionTarget, Seen, SessionTarget, Signal, Target, TargetKind};

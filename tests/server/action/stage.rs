@@ -11,11 +11,12 @@ use locktop::model::plan::{
     self, ActionCommand, Outcome, Report, RowTarget, Seen, SessionTarget, Target, TargetKind, TargetResult,
     Verb,
 };
+use locktop::model::table_rows::{Item, Lease, Schedule};
 use locktop::model::view::TargetId;
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::trust::TrustedOwners;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 
 pub(crate) use super::support::pid;
 use super::support::{open, wait_until};
@@ -249,4 +250,38 @@ pub(crate) async fn seen_whatever_it_does(look: &Client, pid: i32) -> SessionTar
 pub(crate) async fn is_there(look: &Client, pid: i32) -> bool {
     let sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
     look.query_one(sql, &[&pid]).await.unwrap().get(0)
+}
+
+/// A row of `id`, `owner`, the last renewal, the term and the token.
+pub(crate) fn lease(row: &Row) -> Lease {
+    Lease {
+        id: row.get::<_, String>(0).into(),
+        owner: Some(row.get::<_, String>(1).into()),
+        renewed_at: row.get(2),
+        term: row.get(3),
+        token: row.get(4),
+        ..Lease::default()
+    }
+}
+
+/// A row of `id`, `task_name`, `is_enabled` and `next_run_at`.
+pub(crate) fn task(row: &Row) -> Schedule {
+    Schedule {
+        id: row.get(0),
+        name: row.get::<_, Option<String>>(1).map(Into::into),
+        enabled: row.get(2),
+        next_run_at: row.get(3),
+        ..Schedule::default()
+    }
+}
+
+/// A row of `id`, `status`, `worker_id` and the attempt.
+pub(crate) fn item(row: &Row) -> Item {
+    Item {
+        id: row.get(0),
+        status: row.get::<_, Option<String>>(1).map(Into::into),
+        worker: row.get::<_, Option<String>>(2).map(Into::into),
+        attempt: row.get(3),
+        ..Item::default()
+    }
 }

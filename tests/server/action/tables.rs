@@ -6,7 +6,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 use tokio_postgres::Client;
 
-use super::stage::{Hands, with};
+use super::stage::{self, Hands, with};
 use super::support::{self, open};
 
 /// The tables as published.
@@ -66,14 +66,7 @@ impl Place {
             table: self.oid("distlock").await,
             source: format!("{}.distlock", self.schema).into(),
             is_own: self.is_own,
-            row: Lease {
-                id: row.get::<_, String>(0).into(),
-                owner: Some(row.get::<_, String>(1).into()),
-                renewed_at: row.get(2),
-                term: row.get(3),
-                token: row.get(4),
-                ..Lease::default()
-            },
+            row: stage::lease(&row),
         }
     }
 
@@ -84,13 +77,7 @@ impl Place {
             table: self.oid("scheduled_tasks").await,
             source: format!("{}.scheduled_tasks", self.schema).into(),
             is_own: self.is_own,
-            row: Schedule {
-                id: row.get(0),
-                name: row.get::<_, Option<String>>(1).map(Into::into),
-                enabled: row.get(2),
-                next_run_at: row.get(3),
-                ..Schedule::default()
-            },
+            row: stage::task(&row),
         }
     }
 
@@ -102,14 +89,7 @@ impl Place {
             table: self.oid("task_queue").await,
             source: format!("{}.task_queue", self.schema).into(),
             is_own: self.is_own,
-            row: Item {
-                id: row.get(0),
-                status: row.get::<_, Option<String>>(1).map(Into::into),
-                worker: row.get::<_, Option<String>>(2).map(Into::into),
-                attempt: row.get(3),
-                key: None,
-                ..Item::default()
-            },
+            row: stage::item(&row),
         }
     }
 

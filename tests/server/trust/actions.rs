@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use locktop::action::audit::{AuditLog, ServerName};
 use locktop::action::{Executor, ExecutorReply, Order};
 use locktop::model::plan::{ActionCommand, Outcome, Report, RowTarget, TargetKind, Verb};
-use locktop::model::table_rows::{Item, Lease, Schedule};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::ground::{Ground, one_version, watchers};
-use super::stage::{Line, command, pid, settings};
+use super::stage::{self, Line, command, pid, settings};
 use super::stored::trapped;
 use super::support::{open, versions};
 
@@ -63,14 +62,7 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
         table: oid("distlock").await,
         source: source("distlock"),
         is_own,
-        row: Lease {
-            id: row.get::<_, String>(0).into(),
-            owner: Some(row.get::<_, String>(1).into()),
-            renewed_at: row.get(2),
-            term: row.get(3),
-            token: row.get(4),
-            ..Lease::default()
-        },
+        row: stage::lease(&row),
     };
     all.push((Verb::Unlock, TargetKind::Lease(lease)));
     let sql = format!(
@@ -81,13 +73,7 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
         table: oid("scheduled_tasks").await,
         source: source("scheduled_tasks"),
         is_own,
-        row: Schedule {
-            id: row.get(0),
-            name: row.get::<_, Option<String>>(1).map(Into::into),
-            enabled: row.get(2),
-            next_run_at: row.get(3),
-            ..Schedule::default()
-        },
+        row: stage::task(&row),
     };
     for verb in [Verb::MakeDue, Verb::Disable, Verb::Enable] {
         all.push((verb, TargetKind::Task(task.clone())));
@@ -99,14 +85,7 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
             table: oid("task_queue").await,
             source: source("task_queue"),
             is_own,
-            row: Item {
-                id: row.get(0),
-                status: row.get::<_, Option<String>>(1).map(Into::into),
-                worker: row.get::<_, Option<String>>(2).map(Into::into),
-                attempt: row.get(3),
-                key: None,
-                ..Item::default()
-            },
+            row: stage::item(&row),
         };
         let verbs: &[Verb] = match item.status.as_deref() {
             Some("pending") => &[Verb::SetAside],
