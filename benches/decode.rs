@@ -16,7 +16,7 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use locktop::model::backend::Backend;
 use locktop::pg::decode::backends::{Backends, KnownBackends};
-use locktop::pg::decode::locks::{KnownLocks, Locks, Reader};
+use locktop::pg::decode::locks::{KnownLocks, LocksDecoder, ReadingSession};
 use locktop::pg::decode::{Encodings, Texts};
 
 /// The number of the poll.
@@ -113,7 +113,7 @@ fn read_backends(messages: &[Vec<u8>], texts: &mut Texts, before: &KnownBackends
 }
 
 fn read_locks(messages: &[Vec<u8>], before: &KnownLocks) -> KnownLocks {
-    let mut locks = Locks::new(Reader { datid: 5, pid: 1 }, before, POLL);
+    let mut locks = LocksDecoder::new(ReadingSession { datid: 5, pid: 1 }, before, POLL);
     for message in messages {
         locks.read(message).unwrap();
     }

@@ -28,10 +28,10 @@ mod sample;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::feed::digest::{Digest, Recount};
-use locktop::feed::history::{Limits, Store};
+use locktop::feed::digest::{Recount, ViewBuilder};
+use locktop::feed::history::{HistoryLimits, HistoryStore};
 use locktop::model::lock_name::LockNames;
-use locktop::model::past::Step;
+use locktop::model::past::TimeStep;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
 use made::{Made, percentile, timed};
@@ -65,9 +65,9 @@ fn main() {
 }
 
 fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
-    let limits = Limits { length: Duration::from_secs(86_400), memory: 4 << 30 };
-    let mut store = Store::new(limits, TargetId(0), Thresholds::default());
-    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let limits = HistoryLimits { length: Duration::from_secs(86_400), memory: 4 << 30 };
+    let mut store = HistoryStore::new(limits, TargetId(0), Thresholds::default());
+    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut recount = Recount::new(1.0);
     let (mut keep, mut pasts, mut blames, mut all, mut json) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
@@ -75,7 +75,7 @@ fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
     for second in 0..looks {
         let view = digest.snapshot_taken(made.look(f64::from(second), percent));
         let (next, copied) = timed(|| digest.past());
-        let look = digest.look(std::mem::replace(&mut past, next));
+        let look = digest.observation(std::mem::replace(&mut past, next));
         let ((), kept) = timed(|| store.keep(&look));
         // The digest has counted already, and so does this: it is the same work.
         let (_, counted) = timed(|| recount.count(&view));
@@ -92,13 +92,14 @@ fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
     let (mut steps, mut jumps) = (Vec::new(), Vec::new());
     let mut from = newest;
     for _ in 0..looks.min(300) - 1 {
-        let (stepped, time) = timed(|| store.go(from, Step::Looks(-1)).unwrap().unwrap());
+        let (stepped, time) = timed(|| store.go(from, TimeStep::Looks(-1)).unwrap().unwrap());
         from = stepped.view.id;
         steps.push(time);
     }
     for _ in 0..200 {
         let to = made.below(u64::from(looks));
-        let (jumped, time) = timed(|| store.go(newest, Step::Time(sample::at(to as f64))).unwrap().unwrap());
+        let (jumped, time) =
+            timed(|| store.go(newest, TimeStep::Time(sample::at(to as f64))).unwrap().unwrap());
         assert_eq!(Arc::strong_count(&jumped), 1);
         jumps.push(time);
     }

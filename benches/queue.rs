@@ -21,7 +21,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
-use locktop::tasks::work_queue::{End, WorkQueue};
+use locktop::tasks::work_queue::{AttemptEnd, WorkQueue};
 
 const ROUNDS: usize = 5;
 const ARTICLE: &str = include_str!("../tests/server/locks_sql/article.sql");
@@ -115,7 +115,7 @@ async fn rate(way: Way, admin: &Connection, info: &ConnInfo, items: usize, worke
 async fn ours(connection: &Connection) -> bool {
     let queue = WorkQueue::default();
     let Some(item) = queue.claim(&connection.client, "w").await.unwrap() else { return false };
-    assert!(queue.finish(&connection.client, &item, &End::Completed).await.unwrap());
+    assert!(queue.finish(&connection.client, &item, &AttemptEnd::Completed).await.unwrap());
     true
 }
 

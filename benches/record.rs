@@ -28,14 +28,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::Offset;
-use locktop::feed::digest::Digest;
-use locktop::feed::record::{Options, Place, Rotation, Tape};
+use locktop::feed::digest::ViewBuilder;
+use locktop::feed::record::{Destination, Options, Recorder, Rotation};
 use locktop::feed::replay::Recording;
 use locktop::feed::report;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
-use locktop::wire::record::container::About;
+use locktop::wire::record::container::RecordingInfo;
 use locktop::wire::report::{Style, html};
 use made::{Made, percentile, timed};
 
@@ -58,22 +58,26 @@ fn main() {
 }
 
 fn write(path: &Path, percent: u64, looks: u32) {
-    let about =
-        About { program: "bench".to_owned(), target: "made up".to_owned(), refresh: 1.0, ..About::default() };
+    let about = RecordingInfo {
+        program: "bench".to_owned(),
+        target: "made up".to_owned(),
+        refresh: 1.0,
+        ..RecordingInfo::default()
+    };
     let options = Options {
         on_trouble: None,
-        place: Place::File(path.to_owned()),
+        place: Destination::File(path.to_owned()),
         sync: Duration::from_secs(60),
         rotation: Rotation::default(),
         about,
     };
-    let mut tape = Tape::open(options).unwrap();
-    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut tape = Recorder::open(options).unwrap();
+    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut made = Made::new(500, 2_000);
     for second in 0..looks {
         let past = digest.past();
         digest.snapshot_taken(made.look(f64::from(second), percent));
-        tape.write(&digest.look(past)).unwrap();
+        tape.write(&digest.observation(past)).unwrap();
     }
     tape.end().unwrap();
 }

@@ -20,11 +20,11 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use locktop::app::message::Message;
-use locktop::app::{App, Settings};
+use locktop::app::{App, AppSettings};
 use locktop::keys::Key;
 use locktop::ui::layout::Viewport;
 use locktop::ui::render;
-use locktop::ui::theme::{Base, Depth, Theme};
+use locktop::ui::theme::{Base, ColorDepth, Theme};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -36,13 +36,13 @@ fn frames(c: &mut Criterion) {
         for (screen, keys) in
             [("Overview", "1"), ("Locks", "3"), ("Locks, last row", "3G"), ("Backends", "7")]
         {
-            let mut app = App::new(Settings::default(), 1.0);
+            let mut app = App::new(AppSettings::default(), 1.0);
             app.update(Message::Resize(200, 60));
             app.update(Message::View(view.target, Arc::clone(&view)));
             for key in keys.chars() {
                 app.update(Message::Key(Key::parse(&key.to_string()).unwrap()));
             }
-            let theme = Theme::new(Base::Dark, Depth::Rgb, false);
+            let theme = Theme::new(Base::Dark, ColorDepth::Rgb, false);
             let mut viewport = Viewport::default();
             let mut terminal = Terminal::new(TestBackend::new(200, 60)).unwrap();
             c.bench_function(&format!("{screen}, {waiters} waiters, {locks} locks"), |b| {

@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use locktop::app::message::Message;
-use locktop::app::{App, Settings};
-use locktop::feed::digest::Digest;
+use locktop::app::{App, AppSettings};
+use locktop::feed::digest::ViewBuilder;
 use locktop::keys::Key;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
@@ -52,7 +52,7 @@ fn update(c: &mut Criterion) {
             ("all locks", "3a", &views),
             ("Backends", "7", &views),
         ] {
-            let mut app = App::new(Settings::default(), 1.0);
+            let mut app = App::new(AppSettings::default(), 1.0);
             app.update(Message::Resize(200, 60));
             for key in keys.chars() {
                 app.update(Message::Key(Key::parse(&key.to_string()).unwrap()));
@@ -79,7 +79,7 @@ fn feed(c: &mut Criterion) {
     }
     *changed[1].locks.rows_mut() = Arc::new(rows);
     for (name, snapshots) in [("no change", still), ("2,000 events", changed)] {
-        let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+        let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
         let mut newest = snapshots.iter().cycle();
         c.bench_function(&format!("feed, {name}, {locks} locks, {waiters} waiters"), |b| {
             b.iter_batched(
@@ -93,7 +93,7 @@ fn feed(c: &mut Criterion) {
 
 /// The Events screen with all the events that are kept.
 fn events(c: &mut Criterion) {
-    let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let mut view = digest.snapshot_taken(sample::crowd(0, 100, 0.0).snapshot());
     for round in 0..24 {
         let now = f64::from(round);
@@ -102,7 +102,7 @@ fn events(c: &mut Criterion) {
     }
     let views = [view, digest.snapshot_taken(sample::crowd(0, 100, 30.0).snapshot())];
     for (name, keys) in [("folded", "8"), ("filtered", "8/1500")] {
-        let mut app = App::new(Settings::default(), 1.0);
+        let mut app = App::new(AppSettings::default(), 1.0);
         app.update(Message::Resize(200, 60));
         app.update(Message::View(TargetId::default(), Arc::clone(&views[0])));
         for key in Key::parse_all(keys).unwrap() {

@@ -34,7 +34,7 @@ use locktop::model::backend::Backend;
 use locktop::model::lock::Lock;
 use locktop::model::snapshot::Snapshot;
 use locktop::model::wait_graph::{Answer, EdgeKind, Input, WaitGraph};
-use locktop::pg::poll::{Limits, Session};
+use locktop::pg::poll::{PollLimits, Session};
 use tokio::sync::Semaphore;
 use tokio_postgres::Client;
 
@@ -252,7 +252,7 @@ async fn compare_under(version: u32, reordered: bool) {
     let options = TrafficOptions { seed: u64::from(version), reordered, ..TrafficOptions::default() };
     let traffic = Traffic::start(&scratch, options).await.unwrap();
     let control = support::open(&info).await.client;
-    let mut session = Session::open(&info, Limits::default()).await.unwrap();
+    let mut session = Session::open(&info, PollLimits::default()).await.unwrap();
     let control_pid = control.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let before = session.poll(None).await.unwrap();
     let own = [session.server().own_pid, control_pid];

@@ -15,9 +15,9 @@ use locktop::model::snapshot::{Detection, Names, Section, Server, Snapshot};
 use locktop::model::snapshot_index::SnapshotIndex;
 use locktop::model::systems::CountedWaits;
 use locktop::model::table_rows::TaskWorker;
-use locktop::model::task::{Board, Execution, Schedule, TaskKey, Watch};
+use locktop::model::task::{Execution, Schedule, TaskBoard, TaskKey, TaskWatch};
 use locktop::model::thresholds::Thresholds;
-use locktop::model::view::{Link, Sample, Series, View};
+use locktop::model::view::{ConnectionState, Sample, Series, View};
 use locktop::model::wait_graph::{Input, WaitGraph};
 use locktop::model::work_queue::{self, Item, StateCount};
 use locktop::model::{Text, Timestamp, adapter};
@@ -177,7 +177,7 @@ fn server(connections: usize) -> Server {
         deadlocks_of: [5].into(),
         started_at: Some(at(-1_036_800.0)),
         replayed_at: None,
-        replay: locktop::model::snapshot::Replay::default(),
+        replay: locktop::model::snapshot::WalReplay::default(),
         keepalives: locktop::model::snapshot::Keepalives::default(),
         query_size: 1024,
         deadlock_timeout: Some(1.0),
@@ -212,16 +212,16 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         .filter_map(|lock| Some(((lock.pid?, lock.tag), HeldSince { proved: at(-41.0), seen: at(-30.0) })))
         .collect();
     let runs_since = held::runs(&tasks, &snapshot);
-    let lock_waits = WaitCounter::default().look(&snapshot, &graph, &index, &LockNames::default());
+    let lock_waits = WaitCounter::default().observe(&snapshot, &graph, &index, &LockNames::default());
     let waiting_since = (graph.waiting > 0).then(|| at(-171.0));
     let thresholds = Thresholds::default();
     let mut view = View {
         id,
-        link: Link::Live,
+        link: ConnectionState::Live,
         tasks: Arc::new(tasks),
-        leases: Arc::new(lease::Board::of(&snapshot)),
-        adapters: Arc::new(adapter::Watch::default().look(&snapshot, &thresholds)),
-        queue: Arc::new(work_queue::Board::of(&snapshot, &thresholds)),
+        leases: Arc::new(lease::LeaseBoard::of(&snapshot)),
+        adapters: Arc::new(adapter::AdapterWatch::default().evaluate(&snapshot, &thresholds)),
+        queue: Arc::new(work_queue::QueueBoard::of(&snapshot, &thresholds)),
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
         index: Arc::new(index),
@@ -236,12 +236,12 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
 }
 
 /// The tasks as they are after a minute of looking.
-fn board(snapshot: &Snapshot) -> Board {
-    let (mut watch, limits) = (Watch::default(), Thresholds::default());
+fn board(snapshot: &Snapshot) -> TaskBoard {
+    let (mut watch, limits) = (TaskWatch::default(), Thresholds::default());
     let earlier =
         Snapshot { taken_at: snapshot.taken_at - chrono::TimeDelta::seconds(60), ..snapshot.clone() };
-    let _ = watch.look(&earlier, &limits);
-    watch.look(snapshot, &limits)
+    let _ = watch.evaluate(&earlier, &limits);
+    watch.evaluate(snapshot, &limits)
 }
 
 fn findings(view: &View, thresholds: &Thresholds) -> Vec<Finding> {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::action::{Actor, Asked, Lines, Record};
-use locktop::action::{Executor, ExecutorReply, Order, Settings};
+use locktop::action::{ActionRecord, ActionRequest, Actor, Connections};
+use locktop::action::{Executor, ExecutorReply, ExecutorSettings, Order};
 use locktop::clock;
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
 use locktop::model::lock::LockMode;
 use locktop::model::plan::{
-    self, ActionCommand, Outcome, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb,
+    self, ActionCommand, ExpectedTime, Outcome, SessionTarget, Target, TargetKind, TargetResult, Verb,
 };
 use locktop::model::task::TaskKey;
 use locktop::model::view::TargetId;
@@ -44,7 +44,7 @@ pub(crate) struct Tally {
 
 struct Line(Arc<Client>);
 
-impl Lines for Line {
+impl Connections for Line {
     async fn client(&self) -> Result<Arc<Client>, String> {
         Ok(Arc::clone(&self.0))
     }
@@ -56,17 +56,17 @@ impl Lines for Line {
 
 struct NoRecord;
 
-impl Record for NoRecord {
+impl ActionRecord for NoRecord {
     type Entry = ();
 
-    async fn asked(&self, _: Option<&Client>, _: &Asked<'_>) -> Result<(), String> {
+    async fn asked(&self, _: Option<&Client>, _: &ActionRequest<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    async fn told(
+    async fn write_result(
         &self,
         _: Option<&Client>,
-        _: &Asked<'_>,
+        _: &ActionRequest<'_>,
         _: Option<()>,
         _: &TargetResult,
     ) -> Result<(), String> {
@@ -90,7 +90,7 @@ impl Asker {
         let statement = look.client.prepare(LOOK).await.unwrap();
         let own = "SELECT oid FROM pg_database WHERE datname = current_database()";
         let datid = look.client.query_one(own, &[]).await.unwrap().get(0);
-        let settings = Settings {
+        let settings = ExecutorSettings {
             server: TargetId::default(),
             actor: Actor { tool: "bench".to_owned(), role: "postgres".to_owned(), os_user: None },
             offset: chrono::FixedOffset::east_opt(0).unwrap(),
@@ -113,7 +113,8 @@ impl Asker {
             Kind::Key => "idle",
         };
         let (is_key, is_query) = (self.kind == Kind::Key, self.verb == Verb::Cancel);
-        let if_compared = |is: bool, time: Option<Timestamp>| if is { Seen::Same(time) } else { Seen::Any };
+        let if_compared =
+            |is: bool, time: Option<Timestamp>| if is { ExpectedTime::Same(time) } else { ExpectedTime::Any };
         let key = (TaskKey::Raw(KEY).tag(self.datid), LockMode::Exclusive);
         let target = SessionTarget {
             pid,
@@ -124,7 +125,7 @@ impl Asker {
                 address: Some("[local]".into()),
                 port: row.get(6),
             },
-            xact_start: Seen::Same(row.get(1)),
+            xact_start: ExpectedTime::Same(row.get(1)),
             query_start: if_compared(is_key || is_query, row.get(2)),
             state_change: if_compared(is_key, row.get(3)),
             holds: is_key.then_some(key),

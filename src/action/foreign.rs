@@ -7,7 +7,7 @@ use locktop_locks::quorum;
 
 use super::message::{Access, number, send, shown};
 use super::table::refused;
-use super::{Acting, Told};
+use super::{Acting, ReportedOutcome};
 use crate::model::adapter::ActionKind;
 use crate::model::plan::{AdapterTarget, Outcome};
 use crate::model::redis_lease::RedisLease;
@@ -34,7 +34,7 @@ pub(super) fn short(target: &AdapterTarget) -> String {
 impl Acting<'_> {
     /// Returns a job of another system to that system, or ends a lease of another system. The statement comes from the adapter:
     /// it compares the target with what was seen, and makes the checks that the other system itself would make.
-    pub(super) async fn settle(self, target: &AdapterTarget) -> Told {
+    pub(super) async fn settle(self, target: &AdapterTarget) -> ReportedOutcome {
         let Self { client, owners, .. } = self;
         let find = find_statement(owners, &target.installation.adapter);
         let found = match send(client, Access::ReadOnly, &find).await {
@@ -83,7 +83,7 @@ pub(super) fn redis_short(lease: &RedisLease) -> String {
 }
 
 /// `servers` are all servers of the configuration; only those of the lock's own set are used.
-pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> Told {
+pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> ReportedOutcome {
     // A server is named by its number in the set that the row was read from.
     let Some(servers) = servers.get(lease.members()) else {
         return (Outcome::Refused, "it was read from servers other than those of the config".to_owned());
@@ -92,7 +92,7 @@ pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> Told {
 }
 
 /// A lock is held on a majority of servers. It has ended when too few servers are left for a majority.
-fn sum_up(results: &[Unlock]) -> Told {
+fn sum_up(results: &[Unlock]) -> ReportedOutcome {
     let count = |is: fn(&Unlock) -> bool| results.iter().filter(|result| is(result)).count();
     let (freed, gone) = (count(|one| matches!(one, Unlock::Freed)), count(|one| matches!(one, Unlock::Gone)));
     let changed = count(|one| matches!(one, Unlock::Changed));

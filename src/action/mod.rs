@@ -25,8 +25,8 @@ use tokio_postgres::Client;
 
 use self::session::Pending;
 use crate::model::plan::{
-    ActionCommand, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Report, Request, SessionTarget,
-    Signal, Target, TargetKind, TargetResult, Verb,
+    ActionCommand, ActionReport, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Request,
+    SessionTarget, Signal, Target, TargetKind, TargetResult, Verb,
 };
 pub use crate::model::plan::{ExecutorReply, Order};
 use crate::model::view::TargetId;
@@ -36,7 +36,7 @@ use crate::schema::{Schema, SchemaName};
 pub use locktop_tasks::actor::Actor;
 
 /// Connections that are opened in advance: when all connection slots are in use, it is too late to open one.
-pub trait Lines: Send + Sync + 'static {
+pub trait Connections: Send + Sync + 'static {
     /// A connection that can be used now.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ pub trait Lines: Send + Sync + 'static {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ActionRequest<'a> {
     /// The number of its command.
     pub number: u64,
     pub verb: Verb,
@@ -59,7 +59,7 @@ pub struct Asked<'a> {
 
 /// If the program or the server ends between [`Record::asked`] and [`Record::told`], the request has no result on
 /// record, and its outcome is unknown.
-pub trait Record: Send + Sync + 'static {
+pub trait ActionRecord: Send + Sync + 'static {
     /// A request on record, until its result is.
     type Entry: Send;
 
@@ -70,17 +70,17 @@ pub trait Record: Send + Sync + 'static {
     fn asked(
         &self,
         client: Option<&Client>,
-        asked: &Asked<'_>,
+        asked: &ActionRequest<'_>,
     ) -> impl Future<Output = Result<Self::Entry, String>> + Send;
 
     /// Records a result; without an entry that of an action that was not tried, or not recorded before.
     ///
     /// # Errors
     /// Why it could not be recorded, in one line, for the report.
-    fn told(
+    fn write_result(
         &self,
         client: Option<&Client>,
-        asked: &Asked<'_>,
+        asked: &ActionRequest<'_>,
         entry: Option<Self::Entry>,
         result: &TargetResult,
     ) -> impl Future<Output = Result<(), String>> + Send;
@@ -92,7 +92,7 @@ pub trait Record: Send + Sync + 'static {
 }
 
 /// The result of a request, in words.
-type Told = (Outcome, String);
+type ReportedOutcome = (Outcome, String);
 
 /// The connection that acts, and for whom.
 #[derive(Clone, Copy)]
@@ -108,7 +108,7 @@ struct Acting<'a> {
 type Progress<'a> = &'a (dyn Fn(usize) + Send + Sync);
 
 /// Records the results of a command.
-struct Recorder<'a, R> {
+struct ActionRecorder<'a, R> {
     record: &'a R,
     client: Option<&'a Client>,
     /// Problems that did not prevent an action, in readable lines.
@@ -118,15 +118,15 @@ struct Recorder<'a, R> {
     progress: Progress<'a>,
 }
 
-impl<R: Record> Recorder<'_, R> {
+impl<R: ActionRecord> ActionRecorder<'_, R> {
     async fn told(
         &mut self,
-        (place, asked): (usize, Asked<'_>),
+        (place, asked): (usize, ActionRequest<'_>),
         entry: Option<R::Entry>,
-        (outcome, detail): Told,
+        (outcome, detail): ReportedOutcome,
     ) {
         let result = asked.target.result(outcome, &detail);
-        if let Err(error) = self.record.told(self.client, &asked, entry, &result).await {
+        if let Err(error) = self.record.write_result(self.client, &asked, entry, &result).await {
             self.notes.push(format!("{}: its result is not recorded: {error}", asked.target.name));
         }
         self.results.insert(place, result);
@@ -140,7 +140,7 @@ const WAITING: usize = 16;
 const ANOTHER_SERVER: &str = "that belongs to another server";
 
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ExecutorSettings {
     /// Orders for another server are not tried.
     pub server: TargetId,
     pub actor: Actor,
@@ -161,13 +161,13 @@ pub struct Executor {
 }
 
 impl Executor {
-    pub fn start(lines: impl Lines, record: impl Record, settings: Settings) -> Self {
+    pub fn start(lines: impl Connections, record: impl ActionRecord, settings: ExecutorSettings) -> Self {
         let (orders, mut waiting) = mpsc::channel(WAITING);
         let (sender, answers) = mpsc::channel(WAITING);
         let lines = Arc::new(lines);
         let of_pids = Arc::clone(&lines);
         let task = tokio::spawn(async move {
-            let worker = Worker { lines, record, settings };
+            let worker = ActionWorker { lines, record, settings };
             while let Some(order) = waiting.recv().await {
                 let answer = match order {
                     other if other.server() != worker.settings.server => refuse(&other, ANOTHER_SERVER),
@@ -223,22 +223,22 @@ pub fn refuse(order: &Order, why: &str) -> ExecutorReply {
     }
 }
 
-fn not_tried(command: &ActionCommand, why: &str) -> Report {
+fn not_tried(command: &ActionCommand, why: &str) -> ActionReport {
     let detail = format!("not tried: {why}");
     let results = command.targets.iter().map(|target| target.result(Outcome::NotTried, &detail)).collect();
-    Report { number: command.number, verb: command.verb, results, notes: Vec::new() }
+    ActionReport { number: command.number, verb: command.verb, results, notes: Vec::new() }
 }
 
 const IN_DOUBT: &str = "not tried: the result of a previous one is not known";
 
-struct Worker<L, R> {
+struct ActionWorker<L, R> {
     lines: Arc<L>,
     record: R,
-    settings: Settings,
+    settings: ExecutorSettings,
 }
 
-impl<L: Lines, R: Record> Worker<L, R> {
-    async fn act(&self, command: &ActionCommand, progress: Progress<'_>) -> Report {
+impl<L: Connections, R: ActionRecord> ActionWorker<L, R> {
+    async fn act(&self, command: &ActionCommand, progress: Progress<'_>) -> ActionReport {
         let needs_server =
             command.targets.iter().any(|target| !matches!(target.what, TargetKind::RedisLease(_)));
         let client = match self.lines.client().await {
@@ -247,22 +247,22 @@ impl<L: Lines, R: Record> Worker<L, R> {
             Err(_) => None,
         };
         let (client, results, notes) = (client.as_deref(), BTreeMap::new(), Vec::new());
-        let mut recorder = Recorder { record: &self.record, client, notes, results, progress };
+        let mut recorder = ActionRecorder { record: &self.record, client, notes, results, progress };
         self.each(command, &mut recorder).await;
-        let Recorder { mut notes, results, .. } = recorder;
+        let ActionRecorder { mut notes, results, .. } = recorder;
         notes.extend(self.record.notes().await);
         let results = results.into_values().collect();
-        Report { number: command.number, verb: command.verb, results, notes }
+        ActionReport { number: command.number, verb: command.verb, results, notes }
     }
 
     /// Requests one target after another until a result is unknown; then waits for the signals to take effect.
-    async fn each(&self, command: &ActionCommand, recorder: &mut Recorder<'_, R>) {
+    async fn each(&self, command: &ActionCommand, recorder: &mut ActionRecorder<'_, R>) {
         let (client, verb) = (recorder.client, command.verb);
         let shorts: Vec<String> = command.targets.iter().map(|target| short(verb, target)).collect();
         let mut pending = Vec::new();
         let mut in_doubt = false;
         for (place, (target, statement)) in command.targets.iter().zip(&shorts).enumerate() {
-            let asked = Asked { number: command.number, verb, target, statement };
+            let asked = ActionRequest { number: command.number, verb, target, statement };
             let (entry, asking) = if in_doubt {
                 (None, Err((Outcome::NotTried, IN_DOUBT.to_owned())))
             } else if self.is_own(target) {
@@ -305,8 +305,8 @@ impl<L: Lines, R: Record> Worker<L, R> {
         client: Option<&Client>,
         command: &ActionCommand,
         target: &'a Target,
-    ) -> Result<(Signal, &'a SessionTarget), Told> {
-        let Settings { actor, trusted_owners: owners, redis, offset, .. } = &self.settings;
+    ) -> Result<(Signal, &'a SessionTarget), ReportedOutcome> {
+        let ExecutorSettings { actor, trusted_owners: owners, redis, offset, .. } = &self.settings;
         let (verb, what) = (command.verb, &target.what);
         let impossible = || (Outcome::Refused, format!("{} is not possible for this", verb.as_str()));
         if let (Verb::Unlock, TargetKind::RedisLease(lease)) = (verb, what) {

@@ -11,11 +11,11 @@ use locktop_tasks::recovery::{Order, execute_one, not_tried};
 use tokio_postgres::Client;
 
 use super::message::{moment, note};
-use super::session::{self, Work};
-use super::table::{Row, Table, free};
-use super::{Acting, Asked, Record, Told, not_recorded};
+use super::session::{self, SignalGuards};
+use super::table::{ActedRow, ActedTable, free};
+use super::{Acting, ActionRecord, ActionRequest, ReportedOutcome, not_recorded};
 use crate::model::finding::Subject;
-use crate::model::plan::rows::{ColumnKind, Condition};
+use crate::model::plan::rows::{Condition, PlanColumnKind};
 use crate::model::plan::{
     ExecutionTarget, Outcome, Planned, PublishedHolder, PublishedTarget, RecoveryOutcome, RecoveryPlan,
     RecoveryResult, Signal, Step, Target, TargetKind, Verb,
@@ -31,7 +31,7 @@ pub async fn execute_recorded(
     schema: impl Into<Schema>,
     (plan, published): (&RecoveryPlan, &[PublishedTarget]),
     order: &Order,
-    record: &impl Record,
+    record: &impl ActionRecord,
     mut told: impl FnMut(&RecoveryResult),
 ) -> Vec<RecoveryResult> {
     let schema = &schema.into();
@@ -48,7 +48,7 @@ pub async fn execute_recorded(
         let statement = recovery_short(&what);
         let name = one_line(&format!("execution {id} of {}", row.seen.task_name)).into_owned();
         let target = Target { what: TargetKind::Execution(what), name, subject: Subject::Server };
-        let asked = Asked { number: 1, verb: Verb::Recover, target: &target, statement: &statement };
+        let asked = ActionRequest { number: 1, verb: Verb::Recover, target: &target, statement: &statement };
         let entry = match record.asked(Some(client), &asked).await {
             Ok(entry) => entry,
             Err(why) => return RecoveryResult::new(id, RecoveryOutcome::Failed, not_recorded(&why)),
@@ -71,7 +71,7 @@ pub async fn execute_recorded(
             other => format!("{}: {}", other.as_str(), result.detail),
         };
         let recorded = target.result(outcome_of(&result), &said);
-        if let Err(why) = record.told(Some(client), &asked, Some(entry), &recorded).await {
+        if let Err(why) = record.write_result(Some(client), &asked, Some(entry), &recorded).await {
             result.detail.extend(["; its result is not recorded: ", why.as_str()]);
         }
         result
@@ -155,7 +155,7 @@ fn recovery_outcome(outcome: Outcome) -> RecoveryOutcome {
 
 impl Acting<'_> {
     /// Recovers an execution of locktop's own tables.
-    pub(super) async fn recover(self, target: &ExecutionTarget) -> Told {
+    pub(super) async fn recover(self, target: &ExecutionTarget) -> ReportedOutcome {
         let ExecutionTarget { plan, row } = target;
         let schema = match SchemaName::new(&plan.schema) {
             Ok(name) => Schema { name, trusted_owners: self.owners.clone() },
@@ -173,21 +173,25 @@ impl Acting<'_> {
     }
 
     /// The result, and the process id of the session that was terminated for it.
-    pub(super) async fn fail(self, target: &PublishedTarget) -> (Told, Option<i32>) {
+    pub(super) async fn fail(self, target: &PublishedTarget) -> (ReportedOutcome, Option<i32>) {
         let mut ended_pid = None;
         let told = self.failed(target, &mut ended_pid).await;
         (told.unwrap_or_else(|told| told), ended_pid)
     }
 
     /// Sets the process id of the session that was terminated for it. The error is a result without a change of the row.
-    async fn failed(self, target: &PublishedTarget, ended_pid: &mut Option<i32>) -> Result<Told, Told> {
+    async fn failed(
+        self,
+        target: &PublishedTarget,
+        ended_pid: &mut Option<i32>,
+    ) -> Result<ReportedOutcome, ReportedOutcome> {
         let Self { client, order, .. } = self;
         let seen = &target.execution;
         let table = self.find(seen.table, false).await?;
-        let row = Row { table: &table, id: format!("t.id = {}", seen.id), conditions: conditions(seen) };
+        let row = ActedRow { table: &table, id: format!("t.id = {}", seen.id), conditions: conditions(seen) };
         let mut ended = String::new();
         if let PublishedHolder::Worker(session) = &target.holder {
-            let work = Work { guard: table.guard.clone(), is_seen: row.is_still_seen() };
+            let work = SignalGuards { guard: table.guard.clone(), is_seen: row.is_still_seen() };
             self.ask(Signal::Terminate, session, Some(&work)).await?;
             *ended_pid = Some(session.pid);
             ended = format!("session {} was terminated", session.pid);
@@ -224,13 +228,13 @@ fn conditions(seen: &Execution) -> Vec<Condition> {
 
 /// Whether no session works on the row, in SQL. This is certain after its session was terminated, even if another
 /// session has taken the key since.
-fn may_close(table: &Table, target: &PublishedTarget) -> String {
+fn may_close(table: &ActedTable, target: &PublishedTarget) -> String {
     let key = target.key;
     match &target.holder {
         PublishedHolder::None => free(Some(key)),
         PublishedHolder::Worker(_) => "true".to_owned(),
         PublishedHolder::Other { pid, backend_start, execution, worker } => {
-            let other = Row {
+            let other = ActedRow {
                 table,
                 id: format!("t.id = {execution}"),
                 conditions: vec![
@@ -251,11 +255,11 @@ fn may_close(table: &Table, target: &PublishedTarget) -> String {
     }
 }
 
-fn set(table: &Table, target: &PublishedTarget, order: &Order) -> String {
+fn set(table: &ActedTable, target: &PublishedTarget, order: &Order) -> String {
     let mut set = "status = 'failed'".to_owned();
     if matches!(
         table.found.kind("completed_at"),
-        Some(ColumnKind::Zoned | ColumnKind::Time | ColumnKind::Date)
+        Some(PlanColumnKind::Zoned | PlanColumnKind::Time | PlanColumnKind::Date)
     ) {
         set.push_str(", completed_at = clock_timestamp()");
     }

@@ -8,14 +8,14 @@ use serde::Deserialize;
 
 use super::actor::Actor;
 use super::message::{Access, Unanswered, note, packed, send, text};
-use super::{Acting, Told};
+use super::{Acting, ReportedOutcome};
 use crate::model::plan::Outcome;
-use crate::model::plan::rows::{Condition, FoundTable, Noted, RowAct, RowChange, RowStatement};
+use crate::model::plan::rows::{Condition, Noted, RowAct, RowChange, RowStatement, TableShape};
 use crate::pg::trust::TrustedOwners;
 use crate::text::list;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Table {
+pub(super) struct ActedTable {
     #[serde(skip)]
     oid: u32,
     /// Whether it is in locktop's own schema.
@@ -29,11 +29,11 @@ pub(super) struct Table {
     is_partitioned: bool,
     has_audit: bool,
     #[serde(flatten)]
-    pub(super) found: FoundTable,
+    pub(super) found: TableShape,
 }
 
 /// The result; if a function made the change, from the word that it returned.
-fn came_of(answer: Answer, done: String) -> Told {
+fn result_of(answer: StatementResult, done: String) -> ReportedOutcome {
     if answer.is_busy {
         return (Outcome::Refused, "its advisory key is held: a worker may be working on it".to_owned());
     }
@@ -48,18 +48,18 @@ fn came_of(answer: Answer, done: String) -> Told {
 
 impl Acting<'_> {
     /// The error is a result without a change of the row.
-    pub(super) async fn carry_out(self, change: RowChange<'_>) -> Result<Told, Told> {
+    pub(super) async fn carry_out(self, change: RowChange<'_>) -> Result<ReportedOutcome, ReportedOutcome> {
         let RowChange { table, is_own, statement, .. } = change;
         let table = self.find(table, is_own).await?;
         let statement = statement(&table.found).map_err(|why| (Outcome::Refused, why))?;
         let RowStatement { id, conditions, act, done } = statement;
-        let row = Row { table: &table, id, conditions };
+        let row = ActedRow { table: &table, id, conditions };
         let answer = row.act(self, &row.sql(&act, &self.order.actor)).await?;
-        Ok(came_of(answer, done))
+        Ok(result_of(answer, done))
     }
 
     /// Looks up the table by its OID. The error is the result of the command.
-    pub(super) async fn find(self, oid: u32, is_own: bool) -> Result<Table, Told> {
+    pub(super) async fn find(self, oid: u32, is_own: bool) -> Result<ActedTable, ReportedOutcome> {
         let sql = format!(
             "SELECT {} \
              FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = {oid}",
@@ -78,7 +78,7 @@ impl Acting<'_> {
         let Some(row) = rows.first() else {
             return Err((Outcome::Changed, "its table no longer exists".to_owned()));
         };
-        let mut table: Table = serde_json::from_str(row)
+        let mut table: ActedTable = serde_json::from_str(row)
             .map_err(|error| (Outcome::Refused, format!("its table cannot be read: {error}")))?;
         let (schema, name) = (text(&table.found.schema), text(&table.name));
         (table.oid, table.is_own) = (oid, is_own);
@@ -89,7 +89,7 @@ impl Acting<'_> {
     }
 }
 
-impl Table {
+impl ActedTable {
     /// Locks the table as the change would, so that it cannot be replaced and no trigger can be created on it. It must then
     /// be the table that was found, with a trusted owner. If functions of its schema are called, the whole schema must have
     /// a trusted owner.
@@ -149,8 +149,8 @@ impl Table {
     }
 }
 
-pub(super) struct Row<'a> {
-    pub(super) table: &'a Table,
+pub(super) struct ActedRow<'a> {
+    pub(super) table: &'a ActedTable,
     /// The condition that identifies row `t`: its primary key.
     pub(super) id: String,
     pub(super) conditions: Vec<Condition>,
@@ -163,7 +163,7 @@ pub(super) fn free(key: Option<i64>) -> String {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Answer {
+pub(super) struct StatementResult {
     done: u32,
     outcome: Option<String>,
     detail: Option<String>,
@@ -171,7 +171,7 @@ pub(super) struct Answer {
     pub(super) is_busy: bool,
 }
 
-impl Row<'_> {
+impl ActedRow<'_> {
     fn is_seen(&self) -> String {
         let (source, id) = (self.table.source(), &self.id);
         let conditions = self.conditions.iter().map(|condition| format!(" AND ({})", condition.sql));
@@ -256,7 +256,11 @@ impl Row<'_> {
 
     /// Runs the statement, and reads what differs if nothing was changed. The error is a result without an answer of the
     /// server.
-    pub(super) async fn act(&self, acting: Acting<'_>, act: &str) -> Result<Answer, Told> {
+    pub(super) async fn act(
+        &self,
+        acting: Acting<'_>,
+        act: &str,
+    ) -> Result<StatementResult, ReportedOutcome> {
         let role = &acting.order.actor.role;
         // Times without a zone have the same meaning as in the poll.
         let guard = &self.table.guard;
@@ -272,7 +276,7 @@ impl Row<'_> {
             [answer, .., look] => (look, Some(answer)),
             [] => return Err((Outcome::Uncertain, "the server answers nothing".to_owned())),
         };
-        let answer = answer.map(|answer| serde_json::from_str::<Answer>(answer)).transpose();
+        let answer = answer.map(|answer| serde_json::from_str::<StatementResult>(answer)).transpose();
         let answer = answer
             .map_err(|error| (Outcome::Uncertain, format!("the answer cannot be read: {error}")))?
             .filter(|answer| answer.done > 0 || answer.outcome.is_some() || answer.is_busy);
@@ -296,7 +300,7 @@ impl Row<'_> {
 }
 
 /// Why a statement that writes has no answer: `needs` are the privileges that the role lacks.
-pub(super) fn refused(error: &Unanswered, locked: &str, needs: impl FnOnce() -> String) -> Told {
+pub(super) fn refused(error: &Unanswered, locked: &str, needs: impl FnOnce() -> String) -> ReportedOutcome {
     match error.code() {
         Some("42501") => (Outcome::Forbidden, format!("{error}; what {}", needs())),
         Some("55P03") => (Outcome::Refused, format!("{locked} is locked: {error}")),
@@ -311,7 +315,7 @@ struct RowAsItIs {
     differs: Option<Vec<Vec<String>>>,
 }
 
-fn nothing(look: &str) -> Told {
+fn nothing(look: &str) -> ReportedOutcome {
     let Ok(look) = serde_json::from_str::<RowAsItIs>(look) else {
         return (Outcome::Changed, "it has changed".to_owned());
     };

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use crate::model::awaited_locks::AwaitedLock;
 use crate::model::backend::Backend;
-use crate::model::blame::{Blame, Group, Row, Span};
+use crate::model::blame::{Blame, BlameGrouping, BlamePeriod, BlameRow};
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{Lock, LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
@@ -252,17 +252,17 @@ fn advisory_held(snapshot: &Snapshot) -> usize {
 
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
-    pub group: Group,
+    pub group: BlameGrouping,
     /// Time span before the last poll in which waits count.
-    pub span: Span,
-    pub rows: Vec<Row>,
+    pub span: BlamePeriod,
+    pub rows: Vec<BlameRow>,
     /// The row whose episodes are listed; `None` for all rows.
     pub of: Option<u64>,
     pub episodes: Vec<u64>,
 }
 
 impl Shown {
-    pub fn take_rows(&mut self, blame: &Blame, group: Group, span: Span) {
+    pub fn take_rows(&mut self, blame: &Blame, group: BlameGrouping, span: BlamePeriod) {
         (self.group, self.span) = (group, span);
         self.rows = blame.by(group, span);
     }
@@ -275,7 +275,7 @@ impl Shown {
         self.episodes = wanted.map(|episode| episode.number).collect();
     }
 
-    pub fn row(&self, id: u64) -> Option<&Row> {
+    pub fn row(&self, id: u64) -> Option<&BlameRow> {
         self.rows.iter().find(|row| row.id == id)
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn fields(pairs: &[(&str, String)]) -> Line {
 }
 
 /// Removes the lines with a label and no value.
-pub(super) fn keep_said(lines: &mut Vec<Line>) {
+pub(super) fn drop_empty(lines: &mut Vec<Line>) {
     lines.retain(|line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty()));
 }
 

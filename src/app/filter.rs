@@ -5,7 +5,7 @@
 //! term negates it. Case is ignored. The full name of a state matches only that state. Text in double quotes is
 //! literal, with its spaces, colons and bars.
 
-use super::panes::{Value, is_state};
+use super::panes::{SortValue, is_state};
 
 /// An empty filter passes every row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,7 +55,7 @@ impl Filter {
 
     /// Whether a row passes. `shown` is the number of columns on the screen; `value` returns the value of the row in a
     /// column.
-    pub fn passes<'a>(&self, shown: usize, value: impl Fn(usize) -> Value<'a>) -> bool {
+    pub fn passes<'a>(&self, shown: usize, value: impl Fn(usize) -> SortValue<'a>) -> bool {
         self.terms.iter().all(|term| {
             let holds = match term.column {
                 Some(column) => term.holds(&value(column)),
@@ -67,7 +67,7 @@ impl Filter {
 }
 
 impl Term {
-    fn holds(&self, value: &Value<'_>) -> bool {
+    fn holds(&self, value: &SortValue<'_>) -> bool {
         self.tests.iter().any(|test| test.holds(value))
     }
 }
@@ -77,19 +77,23 @@ impl Test {
         Self::Contains(text.to_lowercase(), is_state(text))
     }
 
-    fn holds(&self, value: &Value<'_>) -> bool {
+    fn holds(&self, value: &SortValue<'_>) -> bool {
         match (self, value) {
-            (Self::Contains(needle, _), Value::Text(text)) => contains(text, needle),
+            (Self::Contains(needle, _), SortValue::Text(text)) => contains(text, needle),
             // The name of a state matches only that state: "idle" is not "idle in transaction".
-            (Self::Contains(needle, true) | Self::Is(needle), Value::State(state, _)) => is(state, needle),
-            (Self::Contains(needle, false), Value::State(state, text)) => {
+            (Self::Contains(needle, true) | Self::Is(needle), SortValue::State(state, _)) => {
+                is(state, needle)
+            }
+            (Self::Contains(needle, false), SortValue::State(state, text)) => {
                 contains(state, needle) || contains(text, needle)
             }
-            (Self::Contains(needle, _), Value::Number(number)) => contains(&format!("{number:.0}"), needle),
-            (Self::Is(needle), Value::Text(text)) => text.to_lowercase() == *needle,
-            (Self::Is(needle), Value::Number(number)) => format!("{number:.0}") == *needle,
-            (Self::Less(limit), Value::Number(number)) => number < limit,
-            (Self::Greater(limit), Value::Number(number)) => number > limit,
+            (Self::Contains(needle, _), SortValue::Number(number)) => {
+                contains(&format!("{number:.0}"), needle)
+            }
+            (Self::Is(needle), SortValue::Text(text)) => text.to_lowercase() == *needle,
+            (Self::Is(needle), SortValue::Number(number)) => format!("{number:.0}") == *needle,
+            (Self::Less(limit), SortValue::Number(number)) => number < limit,
+            (Self::Greater(limit), SortValue::Number(number)) => number > limit,
             _ => false,
         }
     }
@@ -204,13 +208,13 @@ mod tests {
 
     fn passes(filter: &str) -> bool {
         Filter::parse(filter, ALL).unwrap().passes(SHOWN, |at| match ALL[at] {
-            "pid" => Value::Number(4312.0),
-            "who" => Value::Text(Cow::Borrowed("app@Web-3")),
-            "wait" => Value::Number(95.0),
-            "held" => Value::Number(7.0),
-            "query" => Value::Text(Cow::Borrowed("SELECT 'Ärger at 10:30' FROM accounts")),
-            "state" => Value::State("idle in transaction".into(), "idle in xact 3m12s".into()),
-            _ => Value::Missing,
+            "pid" => SortValue::Number(4312.0),
+            "who" => SortValue::Text(Cow::Borrowed("app@Web-3")),
+            "wait" => SortValue::Number(95.0),
+            "held" => SortValue::Number(7.0),
+            "query" => SortValue::Text(Cow::Borrowed("SELECT 'Ärger at 10:30' FROM accounts")),
+            "state" => SortValue::State("idle in transaction".into(), "idle in xact 3m12s".into()),
+            _ => SortValue::Missing,
         })
     }
 

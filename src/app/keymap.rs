@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use super::line::{Line, Tone};
 use super::screens::{self, Screen};
 use crate::keys::{Code, Key};
-use crate::model::past::Step;
+use crate::model::past::TimeStep;
 use crate::model::plan::{Command, CommandId};
 
 #[derive(Debug, Clone, Copy)]
@@ -113,14 +113,14 @@ actions! {
 
 impl Action {
     /// `None` for an action that does not move in time.
-    pub fn step(self) -> Option<Step> {
+    pub fn step(self) -> Option<TimeStep> {
         Some(match self {
-            Self::LookBack => Step::Looks(-1),
-            Self::LookOn => Step::Looks(1),
-            Self::MinuteBack => Step::Seconds(-60),
-            Self::MinuteOn => Step::Seconds(60),
-            Self::TroubleBefore => Step::TroubleBefore,
-            Self::NextTrouble => Step::NextTrouble,
+            Self::LookBack => TimeStep::Looks(-1),
+            Self::LookOn => TimeStep::Looks(1),
+            Self::MinuteBack => TimeStep::Seconds(-60),
+            Self::MinuteOn => TimeStep::Seconds(60),
+            Self::TroubleBefore => TimeStep::TroubleBefore,
+            Self::NextTrouble => TimeStep::NextTrouble,
             _ => return None,
         })
     }
@@ -136,7 +136,7 @@ const ACT: &str = "Actions: each asks first";
 pub static BINDINGS: LazyLock<Vec<Binding>> = LazyLock::new(|| {
     let listed = |bindings: &'static [Binding]| bindings.iter().copied();
     let screens = Screen::ALL.into_iter().map(|screen| {
-        let screens::Definition { key, name, help, .. } = screen.definition();
+        let screens::ScreenDefinition { key, name, help, .. } = screen.definition();
         let (action, keys) = (Action::Go(screen), std::slice::from_ref(key));
         Binding { action, name, keys, short: name, help, group: "Screens" }
     });

@@ -6,7 +6,7 @@ use super::panes::Pane;
 use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::finding::AlertWays;
-use crate::model::past::{PastView, Step};
+use crate::model::past::{PastView, TimeStep};
 use crate::model::plan::{ExecutorReply, Order};
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::{TargetId, View};
@@ -59,7 +59,7 @@ pub enum Effect {
     Go {
         /// [`View::id`] of the view that the step is taken from.
         from: u64,
-        step: Step,
+        step: TimeStep,
     },
     /// Play the recording at this multiple of its original speed; `None` stops it.
     Play(Option<f64>),

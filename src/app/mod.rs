@@ -31,15 +31,15 @@ mod tests;
 use std::sync::Arc;
 
 use context::{Context, ViewIndex};
-use dialog::{Dialog, Flight};
+use dialog::{Dialog, PendingAction};
 use line::Line;
 use page::{Page, Prompt};
 use pane::PaneState;
 use panes::{Pane, PaneMap, RowId};
 use screens::{Has, Screen};
-pub use settings::Settings;
+pub use settings::AppSettings;
 use update::Going;
-pub use update::Replay;
+pub use update::ReplayState;
 
 use super::model::finding::Alerts;
 use super::model::past::PastView;
@@ -47,9 +47,9 @@ use super::model::thresholds::ExpectedBlocker;
 use crate::model::Timestamp;
 use crate::model::adapter::Parts;
 use crate::model::backend::BackendId;
-use crate::model::blame::{Group, Span};
+use crate::model::blame::{BlameGrouping, BlamePeriod};
 use crate::model::plan::PlanContext;
-use crate::model::view::{Link, Slowed, View};
+use crate::model::view::{ConnectionState, Slowed, View};
 use crate::model::zone::Zone;
 
 /// The smallest terminal with a layout; a smaller one shows only how to exit. All panes of a screen fit from 80x24 on;
@@ -102,7 +102,7 @@ pub struct Origin {
     reason = "each is a switch that a key turns, independent of the others"
 )]
 pub struct App {
-    pub settings: Settings,
+    pub settings: AppSettings,
     /// The view that the screens show; `None` before the first.
     pub view: Option<Arc<View>>,
     /// The newest view, while the screens are paused or show the past.
@@ -110,7 +110,7 @@ pub struct App {
     /// What the screens show, if it is not the live state.
     pub past: Option<Arc<PastView>>,
     /// A recording is shown instead of a server.
-    pub replay: Option<Replay>,
+    pub replay: Option<ReplayState>,
     /// A step to another snapshot is in progress.
     going: Option<Going>,
     /// The screens are paused: newer views wait in `latest`.
@@ -123,7 +123,7 @@ pub struct App {
     pub zoom: bool,
     /// The Locks screen shows all lock types, not only advisory locks.
     pub all_locks: bool,
-    pub blamed: (Group, Span),
+    pub blamed: (BlameGrouping, BlamePeriod),
     pub pages: Vec<Page>,
     pub prompt: Option<Prompt>,
     /// The dialog over everything else, which must be answered first.
@@ -131,7 +131,7 @@ pub struct App {
     /// Process ids of locktop's own sessions except the one that polls: locktop never acts on them.
     pub own_pids: Vec<i32>,
     terminated: Vec<BackendId>,
-    pub flights: Vec<Flight>,
+    pub flights: Vec<PendingAction>,
     pub jumped_from: Option<Origin>,
     pub expected: Arc<[ExpectedBlocker]>,
     pub follow: Option<RowId>,
@@ -169,7 +169,7 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(mut settings: Settings, interval: f64) -> Self {
+    pub fn new(mut settings: AppSettings, interval: f64) -> Self {
         if settings.read_only {
             settings.keymap = settings.keymap.read_only();
         }
@@ -259,8 +259,8 @@ impl App {
     }
 
     /// The state of the connection by the newest view, even while the screen is paused.
-    pub fn link(&self) -> Link {
-        self.newest().map_or(Link::Connecting, |view| view.link.clone())
+    pub fn link(&self) -> ConnectionState {
+        self.newest().map_or(ConnectionState::Connecting, |view| view.link.clone())
     }
 
     /// The title for the terminal's window; `None` if no title is wanted.

@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 
 use super::context::Context;
 use super::filter::Filter;
-use super::panes::{Basis, Pane, PaneMap, Row, RowId, Value, Wanted, backends, chains};
+use super::panes::{Basis, Pane, PaneMap, Row, RowId, RowOptions, SortValue, backends, chains};
 use super::subject;
 use crate::model::lock::Lock;
 
@@ -107,9 +107,9 @@ impl PaneState {
         is_unfolded || rows.iter().any(is_run)
     }
 
-    fn wanted(&self, all_locks: bool) -> Wanted {
+    fn wanted(&self, all_locks: bool) -> RowOptions {
         let folded = self.filter.is_empty();
-        Wanted { all_locks, folded, runs: folded && !self.is_unfolded }
+        RowOptions { all_locks, folded, runs: folded && !self.is_unfolded }
     }
 
     fn hides_selected(&self, context: &Context<'_>, rows: &[Row]) -> bool {
@@ -154,7 +154,7 @@ impl PaneState {
         if definition.basis == Basis::Forest {
             return sort_trees(rows, value, sort);
         }
-        let mut keyed: Vec<(Value<'_>, Row)> = rows.iter().map(|row| (value(*row), *row)).collect();
+        let mut keyed: Vec<(SortValue<'_>, Row)> = rows.iter().map(|row| (value(*row), *row)).collect();
         keyed.sort_by(|a, b| compare(&a.0, &b.0, sort.descending));
         *rows = keyed.into_iter().map(|(_, row)| row).collect();
     }
@@ -256,7 +256,7 @@ impl PaneState {
     }
 
     /// Other rows are requested: an automatic selection is dropped, and the first row is selected again.
-    pub fn begin_anew(&mut self) {
+    pub fn restart(&mut self) {
         if !self.chosen {
             (self.selected, self.cursor, self.touched) = (None, 0, false);
         }
@@ -268,7 +268,7 @@ impl PaneState {
         let is_below = self.marks.is_empty() && (!self.chosen || self.cursor >= rows);
         if is_below {
             (self.chosen, self.basis) = (false, None);
-            self.begin_anew();
+            self.restart();
         }
         is_below
     }
@@ -362,7 +362,8 @@ impl PaneState {
         if self.marks.is_empty() {
             return;
         }
-        let all = || (self.pane.definition().rows)(context, Wanted { all_locks, folded: false, runs: false });
+        let all =
+            || (self.pane.definition().rows)(context, RowOptions { all_locks, folded: false, runs: false });
         let rows = if self.filter.is_empty() { self.rows.clone() } else { all() };
         let there: FxHashSet<RowId> =
             rows.into_iter().filter_map(|row| self.pane.table().id(context, row)).collect();
@@ -377,22 +378,24 @@ impl Default for PaneMap<PaneState> {
 }
 
 /// Missing values come last in both directions.
-fn compare(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
+fn compare(a: &SortValue<'_>, b: &SortValue<'_>, descending: bool) -> Ordering {
     let turned = |ordering: Ordering| if descending { ordering.reverse() } else { ordering };
     match (a, b) {
-        (Value::Missing, Value::Missing) => Ordering::Equal,
-        (Value::Missing, _) => Ordering::Greater,
-        (_, Value::Missing) => Ordering::Less,
-        (Value::Number(a), Value::Number(b)) => turned(a.total_cmp(b)),
-        (Value::Text(a) | Value::State(_, a), Value::Text(b) | Value::State(_, b)) => turned(a.cmp(b)),
-        (Value::Number(_), Value::Text(_) | Value::State(..)) => turned(Ordering::Less),
-        (Value::Text(_) | Value::State(..), Value::Number(_)) => turned(Ordering::Greater),
+        (SortValue::Missing, SortValue::Missing) => Ordering::Equal,
+        (SortValue::Missing, _) => Ordering::Greater,
+        (_, SortValue::Missing) => Ordering::Less,
+        (SortValue::Number(a), SortValue::Number(b)) => turned(a.total_cmp(b)),
+        (SortValue::Text(a) | SortValue::State(_, a), SortValue::Text(b) | SortValue::State(_, b)) => {
+            turned(a.cmp(b))
+        }
+        (SortValue::Number(_), SortValue::Text(_) | SortValue::State(..)) => turned(Ordering::Less),
+        (SortValue::Text(_) | SortValue::State(..), SortValue::Number(_)) => turned(Ordering::Greater),
     }
 }
 
 /// Sorts a forest by its roots; the rows of a tree stay together.
-fn sort_trees<'a>(rows: &mut Vec<Row>, value: impl Fn(Row) -> Value<'a>, sort: Sort) {
-    let mut trees: Vec<(Value<'a>, Vec<Row>)> = Vec::new();
+fn sort_trees<'a>(rows: &mut Vec<Row>, value: impl Fn(Row) -> SortValue<'a>, sort: Sort) {
+    let mut trees: Vec<(SortValue<'a>, Vec<Row>)> = Vec::new();
     for row in rows.drain(..) {
         let top = !matches!(row, Row::Chain(line) if line.depth > 0);
         match trees.last_mut() {

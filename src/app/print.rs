@@ -2,7 +2,7 @@
 
 use super::context::{Context, ViewIndex};
 use super::line::Tone;
-use super::panes::{Heading, Pane, Row, Total, Wanted, fitted};
+use super::panes::{Heading, Pane, Row, RowOptions, Total, fitted};
 use super::screens::Has;
 use crate::model::promise::Promise;
 use crate::model::view::View;
@@ -106,7 +106,7 @@ fn branch(context: &Context<'_>, row: Row) -> Option<Branch> {
 
 fn rows(context: &Context<'_>, pane: Pane) -> Vec<Row> {
     let definition = pane.definition();
-    let mut rows = (definition.rows)(context, Wanted { all_locks: false, folded: true, runs: false });
+    let mut rows = (definition.rows)(context, RowOptions { all_locks: false, folded: true, runs: false });
     (definition.order)(context, &mut rows);
     // Sessions that do not wait are not a chain.
     rows.retain(|row| pane != Pane::Chains || matches!(row, Row::Chain(_)));

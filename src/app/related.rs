@@ -6,7 +6,7 @@ use super::screens::Screen;
 use super::subject;
 use crate::model::awaited_locks::AwaitedLock;
 use crate::model::backend::Backend;
-use crate::model::blame::{Episode, Span};
+use crate::model::blame::{BlamePeriod, Episode};
 use crate::model::lock::LockTag;
 use crate::model::lock_waits::contended;
 use crate::model::wait_graph::{Party, Queue};
@@ -71,7 +71,7 @@ fn parties(context: &Context<'_>, row: RowId) -> Vec<Party> {
         RowId::Blamed(id) => {
             let row = context.index.blame.row(id);
             let is_its = |episode: &&Episode| row.is_some_and(|row| row.has(episode));
-            let current = blame.episodes_in(Span::All).filter(|episode| blame.goes_on(episode));
+            let current = blame.episodes_in(BlamePeriod::All).filter(|episode| blame.is_ongoing(episode));
             roots_of(context, current.filter(is_its))
         }
         _ => subject::party_of(context, row).into_iter().collect(),

@@ -25,7 +25,7 @@ impl Has {
     }
 }
 
-pub struct Definition {
+pub struct ScreenDefinition {
     pub key: &'static str,
     /// Its name on the command line, and the name of its key in the config.
     pub name: &'static str,
@@ -35,13 +35,13 @@ pub struct Definition {
     /// What its key leads to, for the help of the keys.
     pub help: &'static str,
     /// Its panes, in the order of Tab. If none of them exists, the first one reports it.
-    pub panes: &'static [Place],
+    pub panes: &'static [PanePlace],
     /// Shown when its key is pressed and there is nothing to show.
     pub absent: &'static str,
 }
 
 /// A pane on a screen, its share of the height, and the condition for showing it.
-pub struct Place {
+pub struct PanePlace {
     pane: Pane,
     /// Its share of the height, relative to the other panes that are shown.
     share: u16,
@@ -49,8 +49,8 @@ pub struct Place {
     only_where: fn(Has) -> bool,
 }
 
-const fn pane(pane: Pane, share: u16) -> Place {
-    Place { pane, share, only_where: |_| true }
+const fn pane(pane: Pane, share: u16) -> PanePlace {
+    PanePlace { pane, share, only_where: |_| true }
 }
 
 /// Generates from one list the names of the screens and the value of each.
@@ -66,10 +66,10 @@ macro_rules! screens {
             /// Every screen, in the order of their keys.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
-            pub fn definition(self) -> &'static Definition {
+            pub fn definition(self) -> &'static ScreenDefinition {
                 match self {
                     $(Self::$name => {
-                        static DEFINITION: Definition = $definition;
+                        static DEFINITION: ScreenDefinition = $definition;
                         &DEFINITION
                     })*
                 }
@@ -80,7 +80,7 @@ macro_rules! screens {
 
 screens! {
     #[default]
-    Overview = Definition {
+    Overview = ScreenDefinition {
         key: "1",
         name: "overview",
         title: "Overview",
@@ -91,11 +91,11 @@ screens! {
             pane(Pane::Chains, 0),
             pane(Pane::Advisory, 9),
             pane(Pane::Tasks, 10),
-            Place { pane: Pane::Leases, share: 9, only_where: |has| has.lease_seen },
+            PanePlace { pane: Pane::Leases, share: 9, only_where: |has| has.lease_seen },
         ],
         absent: "",
     },
-    Chains = Definition {
+    Chains = ScreenDefinition {
         key: "2",
         name: "chains",
         title: "Chains",
@@ -104,7 +104,7 @@ screens! {
         panes: &[pane(Pane::Chains, 1)],
         absent: "",
     },
-    Locks = Definition {
+    Locks = ScreenDefinition {
         key: "3",
         name: "locks",
         title: "Locks",
@@ -113,7 +113,7 @@ screens! {
         panes: &[pane(Pane::Locks, 1), pane(Pane::Held, 1), pane(Pane::Waits, 1)],
         absent: "",
     },
-    Tasks = Definition {
+    Tasks = ScreenDefinition {
         key: "4",
         name: "tasks",
         title: "Tasks",
@@ -122,7 +122,7 @@ screens! {
         panes: &[pane(Pane::Tasks, 3), pane(Pane::Jobs, 2), pane(Pane::Schedules, 1)],
         absent: "no task tables here; [tables] in the config can name some",
     },
-    Leases = Definition {
+    Leases = ScreenDefinition {
         key: "5",
         name: "leases",
         title: "Leases",
@@ -131,7 +131,7 @@ screens! {
         panes: &[pane(Pane::Leases, 3), pane(Pane::OtherLeases, 1)],
         absent: "no leases here: no table distlock ([tables] in the config can name one), and no --redis",
     },
-    Queue = Definition {
+    Queue = ScreenDefinition {
         key: "6",
         name: "queue",
         title: "Queue",
@@ -146,7 +146,7 @@ screens! {
         ],
         absent: "no table task_queue, rate_limit or id_generator here; [tables] in the config can name one",
     },
-    Backends = Definition {
+    Backends = ScreenDefinition {
         key: "7",
         name: "backends",
         title: "Backends",
@@ -155,7 +155,7 @@ screens! {
         panes: &[pane(Pane::Backends, 1)],
         absent: "",
     },
-    Events = Definition {
+    Events = ScreenDefinition {
         key: "8",
         name: "events",
         title: "Events",
@@ -164,7 +164,7 @@ screens! {
         panes: &[pane(Pane::Events, 1)],
         absent: "",
     },
-    Blame = Definition {
+    Blame = ScreenDefinition {
         key: "9",
         name: "blame",
         title: "Blame",
@@ -199,7 +199,7 @@ impl Screen {
     }
 
     fn there(self, has: Has) -> impl Iterator<Item = Pane> {
-        let is_there = move |place: &&Place| has.has(place.pane) && (place.only_where)(has);
+        let is_there = move |place: &&PanePlace| has.has(place.pane) && (place.only_where)(has);
         self.definition().panes.iter().filter(is_there).map(|place| place.pane)
     }
 
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_screen_has_a_key_and_a_name_of_its_own_and_every_pane_a_screen() {
-        let of = |get: fn(&Definition) -> &'static str| -> BTreeSet<_> {
+        let of = |get: fn(&ScreenDefinition) -> &'static str| -> BTreeSet<_> {
             Screen::ALL.into_iter().map(|screen| get(screen.definition())).collect()
         };
         assert_eq!(of(|screen| screen.key).len(), Screen::ALL.len());

@@ -8,13 +8,13 @@ use super::keymap::KeyMap;
 use super::pane::Sort;
 use super::panes::Pane;
 use super::screens::Screen;
-use crate::model::blame::{Group, Span};
+use crate::model::blame::{BlameGrouping, BlamePeriod};
 use crate::model::finding::AlertWays;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::zone::Zone;
 
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct AppSettings {
     /// The name of the server in the header: the name from the config, or the host.
     pub target: String,
     /// The key bindings, with the changes of the config's `[keys]`.
@@ -33,16 +33,16 @@ pub struct Settings {
 
 /// Filters and marks are not saved: they apply only to the moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Layout {
+pub struct SavedLayout {
     screen: Option<Screen>,
     all_locks: bool,
     wrap: Option<bool>,
     mouse: bool,
-    blamed: (Group, Span),
+    blamed: (BlameGrouping, BlamePeriod),
     sorts: Vec<(Pane, Sort)>,
 }
 
-impl Layout {
+impl SavedLayout {
     pub fn of(app: &App) -> Self {
         let sort = |pane: Pane| app.pane(pane).sort.map(|sort| (pane, sort));
         Self {
@@ -77,7 +77,7 @@ impl Layout {
             mouse: switch("mouse").unwrap_or_default(),
             blamed: (
                 group.parse().unwrap_or_default(),
-                Span::ALL.iter().copied().find(|known| known.as_str() == span).unwrap_or_default(),
+                BlamePeriod::ALL.iter().copied().find(|known| known.as_str() == span).unwrap_or_default(),
             ),
             sorts: Pane::ALL.into_iter().filter_map(sort).collect(),
         }
@@ -105,7 +105,7 @@ impl Layout {
 
 impl App {
     /// Restores a layout. Its screen is restored only if no screen is named, and shown only if the server has data for it.
-    pub fn lay_out(&mut self, layout: Layout, named: Option<Screen>) {
+    pub fn lay_out(&mut self, layout: SavedLayout, named: Option<Screen>) {
         if let Some(screen) = layout.screen.filter(|_| named.is_none()) {
             self.screen = screen;
             self.only_if_there = true;

@@ -7,14 +7,14 @@ use super::line::{Line, Tone};
 use super::panes::{RowId, cell, findings, locks};
 use super::{App, detail, dialog, subject};
 use crate::model::backend::{Backend, State};
-use crate::model::consequence::{self, Effect};
+use crate::model::consequence::{self, DataEffect};
 use crate::model::finding::{Finding, party_text, waits};
 use crate::model::lease::LeaseState;
 use crate::model::lock::LockType;
 use crate::model::output::Channel;
 use crate::model::plan::{CommandId, Verb};
 use crate::model::promise::Promise;
-use crate::model::session_facts::{Written, written};
+use crate::model::session_facts::{WriteKnowledge, write_knowledge};
 use crate::model::statement;
 use crate::model::wait_graph::Party;
 use crate::text::{self, count, one_line};
@@ -175,13 +175,15 @@ impl Strip<'_> {
         if let Some(root) = self.root(party).filter(|_| self.is_wide) {
             facts.push(format!("waits for {}", party_text(root)));
         }
-        match written(&context.view.graph, backend) {
+        match write_knowledge(&context.view.graph, backend) {
             _ if backend.xact_start.is_none() && backend.state.is_some() => {
                 facts.push("no transaction".to_owned());
             }
-            Written::Maybe if consequence::awaits_standby(backend) => facts.push("has committed".to_owned()),
-            Written::Maybe => facts.push("may have written".to_owned()),
-            Written::No | Written::ForLock => {}
+            WriteKnowledge::Maybe if consequence::awaits_standby(backend) => {
+                facts.push("has committed".to_owned())
+            }
+            WriteKnowledge::Maybe => facts.push("may have written".to_owned()),
+            WriteKnowledge::No | WriteKnowledge::ForLock => {}
         }
         let is_last = backend.state == Some(State::Idle);
         let query =
@@ -210,11 +212,11 @@ impl Strip<'_> {
             name.split(' ').next().unwrap_or_default().to_owned()
         };
         let effect = match (verb, consequence.effect, keeps) {
-            (Verb::Cancel, Effect::RollsBack, _) if waits && self.is_wide => {
+            (Verb::Cancel, DataEffect::RollsBack, _) if waits && self.is_wide => {
                 format!("the {} fails and rolls back", statement())
             }
-            (Verb::Cancel, Effect::RollsBack, _) => format!("the {} fails", statement()),
-            (_, Effect::Nothing, Some(key)) => format!("releases {key}"),
+            (Verb::Cancel, DataEffect::RollsBack, _) => format!("the {} fails", statement()),
+            (_, DataEffect::Nothing, Some(key)) => format!("releases {key}"),
             (_, effect, _) => {
                 if let Some(short) = effect.short().filter(|_| !self.is_wide) {
                     short.to_owned()

@@ -1,7 +1,7 @@
 use super::context::Context;
-use super::panes::{Owner, RowId};
+use super::panes::{LockOwner, RowId};
 use super::screens::Screen;
-use crate::model::awaited_locks::{AwaitedLock, Hold};
+use crate::model::awaited_locks::{AwaitedLock, LockHold};
 use crate::model::finding::Subject;
 use crate::model::lock::LockTag;
 use crate::model::view::View;
@@ -11,13 +11,13 @@ use crate::model::wait_graph::Party;
 /// lock with waiters.
 pub fn selected(view: &View, id: RowId) -> RowId {
     match id {
-        RowId::Lock(_, Owner::Prepared(xact), ..) => RowId::Prepared(xact),
+        RowId::Lock(_, LockOwner::Prepared(xact), ..) => RowId::Prepared(xact),
         RowId::Awaited(tag) => {
             match view.index.awaited_locks().get(&tag).and_then(AwaitedLock::only_holder) {
-                Some(Hold { party: Party::Backend(pid), tag, mode }) => {
-                    RowId::Lock(tag, Owner::Backend(view.backend_id(pid)), mode)
+                Some(LockHold { party: Party::Backend(pid), tag, mode }) => {
+                    RowId::Lock(tag, LockOwner::Backend(view.backend_id(pid)), mode)
                 }
-                Some(Hold { party: Party::Prepared(xact), .. }) => RowId::Prepared(xact),
+                Some(LockHold { party: Party::Prepared(xact), .. }) => RowId::Prepared(xact),
                 None => id,
             }
         }
@@ -28,7 +28,7 @@ pub fn selected(view: &View, id: RowId) -> RowId {
 pub fn pid_of(id: RowId) -> Option<i32> {
     match id {
         RowId::Backend(id)
-        | RowId::Lock(_, Owner::Backend(id), ..)
+        | RowId::Lock(_, LockOwner::Backend(id), ..)
         | RowId::Finding(_, Subject::Backend(id)) => Some(id.pid),
         _ => None,
     }
@@ -60,7 +60,7 @@ pub fn key_of(context: &Context<'_>, id: RowId) -> Option<(Option<LockTag>, Opti
 /// The session or prepared transaction of a row that can wait or be waited for. `None` for other rows.
 pub fn party_of(context: &Context<'_>, id: RowId) -> Option<Party> {
     match subject_of(context, id).unwrap_or(id) {
-        RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Some(Party::Prepared(xact)),
+        RowId::Prepared(xact) | RowId::Lock(_, LockOwner::Prepared(xact), ..) => Some(Party::Prepared(xact)),
         RowId::Awaited(tag) => Some(context.awaited_lock(&tag)?.only_holder()?.party),
         _ => {
             let pid = holder_of(context, id)?;
@@ -104,10 +104,10 @@ pub fn same_subject(context: &Context<'_>, row: RowId, followed: RowId) -> bool 
             let lock = context.awaited_lock(&tag).zip(party_of(context, row));
             lock.is_some_and(|(lock, party)| lock.is_held_by(party))
         }
-        (RowId::Lock(_, Owner::Prepared(xact), ..), RowId::Prepared(other))
-        | (RowId::Prepared(xact), RowId::Lock(_, Owner::Prepared(other), ..)) => xact == other,
-        (RowId::Lock(_, Owner::Backend(id), ..), RowId::Backend(other))
-        | (RowId::Backend(id), RowId::Lock(_, Owner::Backend(other), ..)) => id == other,
+        (RowId::Lock(_, LockOwner::Prepared(xact), ..), RowId::Prepared(other))
+        | (RowId::Prepared(xact), RowId::Lock(_, LockOwner::Prepared(other), ..)) => xact == other,
+        (RowId::Lock(_, LockOwner::Backend(id), ..), RowId::Backend(other))
+        | (RowId::Backend(id), RowId::Lock(_, LockOwner::Backend(other), ..)) => id == other,
         (work @ (RowId::Task(..) | RowId::Item(_)), other)
         | (other, work @ (RowId::Task(..) | RowId::Item(_))) => {
             key_of(context, work).is_some_and(|(key, holder)| match other {

@@ -24,15 +24,15 @@ use super::page::Page;
 use super::panes::{Pane, Row};
 use super::screens::Screen;
 use super::subject::pid_of;
-use super::{App, Settings};
+use super::{App, AppSettings};
 use crate::keys::Key;
 use crate::model::lock::LockMode;
 use crate::model::plan::{ActionCommand, Order};
-use crate::model::view::{Link, TargetId, View};
+use crate::model::view::{ConnectionState, TargetId, View};
 use crate::sample::{self, Builder};
 
 fn begun(builder: Builder) -> App {
-    let mut app = App::new(Settings::default(), 1.0);
+    let mut app = App::new(AppSettings::default(), 1.0);
     arrive(&mut app, builder.view());
     app
 }

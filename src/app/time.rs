@@ -1,7 +1,7 @@
 use chrono::{NaiveTime, TimeDelta};
 
 use crate::model::Timestamp;
-use crate::model::past::Step;
+use crate::model::past::TimeStep;
 use crate::model::zone::Zone;
 use crate::text::parse_duration;
 
@@ -11,11 +11,11 @@ const EXPECTED: &str = "a time is 14:02, 14:02:31, -90s, -5m, -1h or worst; empt
 ///
 /// # Errors
 /// A line with the accepted forms.
-pub fn parse(text: &str, newest: Timestamp, zone: Zone) -> Result<Option<Step>, String> {
+pub fn parse(text: &str, newest: Timestamp, zone: Zone) -> Result<Option<TimeStep>, String> {
     let text = text.trim();
     match text {
         "" | "now" => return Ok(None),
-        "worst" => return Ok(Some(Step::Worst)),
+        "worst" => return Ok(Some(TimeStep::Worst)),
         _ => {}
     }
     let time = match text.strip_prefix('-') {
@@ -24,7 +24,7 @@ pub fn parse(text: &str, newest: Timestamp, zone: Zone) -> Result<Option<Step>, 
         }
         None => time_of_day(text, newest, zone),
     };
-    time.map(|time| Some(Step::Time(time))).ok_or_else(|| EXPECTED.to_owned())
+    time.map(|time| Some(TimeStep::Time(time))).ok_or_else(|| EXPECTED.to_owned())
 }
 
 /// `2026-11-04 14:02:31 +01:00`, without the year if not `wide`.
@@ -47,27 +47,27 @@ pub fn in_recording(
     text: &str,
     (first, last): (Timestamp, Timestamp),
     zone: Zone,
-) -> Result<Option<Step>, String> {
+) -> Result<Option<TimeStep>, String> {
     const DAYS: [&str; 2] = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
     const ZONED: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S %#z"];
     let text = text.trim();
     let day = DAYS.iter().find_map(|format| chrono::NaiveDateTime::parse_from_str(text, format).ok());
     if let Some(at) = day.and_then(|day| zone.moment(day, (first, last))) {
-        return Ok(Some(Step::Time(at)));
+        return Ok(Some(TimeStep::Time(at)));
     }
     let is_epoch = text.len() >= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(at) = text.parse().ok().filter(|_| is_epoch).and_then(|at| Timestamp::from_timestamp(at, 0)) {
-        return Ok(Some(Step::Time(at)));
+        return Ok(Some(TimeStep::Time(at)));
     }
     let zoned = ZONED.iter().find_map(|format| chrono::DateTime::parse_from_str(text, format).ok());
     if let Some(at) = zoned {
-        return Ok(Some(Step::Time(at.to_utc())));
+        return Ok(Some(TimeStep::Time(at.to_utc())));
     }
     let day = |at: Timestamp| at.with_timezone(&zone).date_naive();
     match parse(text, last, zone) {
         // The time is after the end of the recording, not on the day before.
-        Ok(Some(Step::Time(at))) if at < first && day(at) < day(last) && !text.starts_with('-') => {
-            Ok(Some(Step::Time(at + TimeDelta::days(1))))
+        Ok(Some(TimeStep::Time(at))) if at < first && day(at) < day(last) && !text.starts_with('-') => {
+            Ok(Some(TimeStep::Time(at + TimeDelta::days(1))))
         }
         other => other.map_err(|_| IN_RECORDING.to_owned()),
     }
@@ -99,7 +99,7 @@ mod tests {
         // The snapshot is at 14:02:31 UTC, 15:02:31 in this zone.
         let zone: Zone = chrono::FixedOffset::east_opt(3600).unwrap().into();
         let time = |text: &str| match parse(text, at(0.0), zone) {
-            Ok(Some(Step::Time(time))) => time.format("%d %H:%M:%S").to_string(),
+            Ok(Some(TimeStep::Time(time))) => time.format("%d %H:%M:%S").to_string(),
             other => format!("{other:?}"),
         };
         assert_eq!(time("15:02"), "20 14:02:00");
@@ -125,7 +125,7 @@ mod tests {
             // A time skipped by the DST change means the day before.
             ("02:30", "2026-03-29T11:00:00Z", "28 01:30"),
         ] {
-            let Ok(Some(Step::Time(at))) = parse(typed, newest(now), zone) else { panic!("{typed}") };
+            let Ok(Some(TimeStep::Time(at))) = parse(typed, newest(now), zone) else { panic!("{typed}") };
             assert_eq!(at.format("%d %H:%M").to_string(), expected, "{typed} at {now}");
         }
     }
@@ -143,7 +143,7 @@ mod tests {
         // The recording is from 13:32:31 to 14:02:31 on the 20th.
         let ends = (at(-1800.0), at(0.0));
         let time = |text: &str| match in_recording(text, ends, chrono::Offset::fix(&chrono::Utc).into()) {
-            Ok(Some(Step::Time(time))) => time.format("%d %H:%M:%S").to_string(),
+            Ok(Some(TimeStep::Time(time))) => time.format("%d %H:%M:%S").to_string(),
             other => format!("{other:?}"),
         };
         for (text, expected) in [
@@ -165,7 +165,10 @@ mod tests {
     #[test]
     fn what_is_no_time_is_told() {
         let parsed = |text: &str| parse(text, at(0.0), chrono::Offset::fix(&chrono::Utc).into());
-        assert_eq!((parsed(""), parsed("now"), parsed("worst")), (Ok(None), Ok(None), Ok(Some(Step::Worst))));
+        assert_eq!(
+            (parsed(""), parsed("now"), parsed("worst")),
+            (Ok(None), Ok(None), Ok(Some(TimeStep::Worst)))
+        );
         for text in ["x", "25:00", "-", "-5x", "-99999999999999999999", "14:02:31:1", "-9223372036854775807h"]
         {
             assert_eq!(parsed(text), Err(EXPECTED.to_owned()), "{text}");

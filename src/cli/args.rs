@@ -53,7 +53,7 @@ pub struct Cli {
 
     /// The command; the dashboard without one.
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<CliCommand>,
 
     #[command(flatten)]
     pub connect: ConnectArgs,
@@ -77,7 +77,7 @@ impl Cli {
     /// The path of the debug log, which can be given before or after the command.
     pub fn log_file(&self) -> Result<Option<&Path>, String> {
         let outer = self.log.file.as_deref();
-        match self.command.as_ref().map(Command::own) {
+        match self.command.as_ref().map(CliCommand::own) {
             None => Ok(outer),
             Some((_, Some(log))) => Ok(log.file.as_deref().or(outer)),
             Some((_, None)) if outer.is_none() => Ok(None),
@@ -88,7 +88,7 @@ impl Cli {
     }
 }
 
-impl Command {
+impl CliCommand {
     /// The target that is given after the command, and its debug log; `None` if it has none.
     pub(super) fn own(&self) -> (Option<&str>, Option<&LogArgs>) {
         let (target, log) = match self {
@@ -115,7 +115,7 @@ impl Command {
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Start a temporary PostgreSQL server, in which workers compete for tasks and sessions for locks, and show the dashboard.
     Demo(DemoArgs),
     /// A worker of a demo, which starts it and sends it orders.

@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches, Subcommand as _};
 use pg_connect::conninfo::is_connection_string;
 
-use super::args::{CONNECTION, Cli, Command, TargetsFormat};
+use super::args::{CONNECTION, Cli, CliCommand, TargetsFormat};
 use crate::config::{Config, ConfigError, Location};
 use crate::text;
 
@@ -105,7 +105,7 @@ fn position(line: &[OsString]) -> Option<usize> {
     let words = line.windows(2).enumerate();
     let mut found = words.filter_map(|(at, pair)| match pair {
         [before, word] => {
-            let word = word.to_str().filter(|word| Command::has_subcommand(word))?;
+            let word = word.to_str().filter(|word| CliCommand::has_subcommand(word))?;
             (!before.to_str().is_some_and(has_value)).then_some((at + 1, word))
         }
         _ => None,

@@ -12,15 +12,15 @@ mod settings;
 mod tests;
 
 pub use args::{
-    CheckArgs, Cli, Command, ConfigCommand, ConnectArgs, LockOfArgs, Screen, SnapshotArgs, SnapshotFormat,
+    CheckArgs, Cli, CliCommand, ConfigCommand, ConnectArgs, LockOfArgs, Screen, SnapshotArgs, SnapshotFormat,
     TargetsFormat, ViewArgs,
 };
 pub use command::{check_config, completions, man, parse, print_targets};
 pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use log::LogArgs;
-pub use password::Prompt;
+pub use password::PasswordPrompt;
 pub use run::{explain, run};
 pub use schema::{
-    AdaptersCheckArgs, AdaptersCommand, AdaptersListArgs, Limit, RecoverArgs, SchemaCommand, SchemaPlace,
+    AdaptersCheckArgs, AdaptersCommand, AdaptersListArgs, RecoverArgs, SchemaCommand, SchemaPlace, TimeLimit,
 };
-pub use settings::{Env, Settings, SettingsError};
+pub use settings::{CliSettings, Env, SettingsError};

@@ -11,7 +11,7 @@ use pg_connect::conninfo::{ConnInfo, Secret};
 use pg_connect::error::ConnectError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Prompt {
+pub enum PasswordPrompt {
     /// `-w`: never, even if the server requires one.
     Never,
     /// If the server requires a password and none was found.
@@ -87,8 +87,8 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
 }
 
 /// Asks for the password before the first connection (`-W`). It is used for all connections.
-pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, ConnectError> {
-    if prompt != Prompt::Always {
+pub(super) fn ask_first(info: ConnInfo, prompt: PasswordPrompt) -> Result<ConnInfo, ConnectError> {
+    if prompt != PasswordPrompt::Always {
         return Ok(info);
     }
     ask_for_user(&info, None)?
@@ -98,17 +98,17 @@ pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, Conn
 /// Asks for the password because the server requires one and none was found. `None` if a password would not help.
 pub(super) fn ask_after(
     info: &ConnInfo,
-    prompt: Prompt,
+    prompt: PasswordPrompt,
     error: &ConnectError,
 ) -> Result<Option<ConnInfo>, ConnectError> {
-    if prompt == Prompt::Never {
+    if prompt == PasswordPrompt::Never {
         return Ok(None);
     }
     if let Some(key) = error.needs_key_password() {
         let what = format!("the key {}", key.display());
         return Ok(ask_for_secret(&what, None)?.map(|secret| info.clone().with_key_password(secret)));
     }
-    if prompt != Prompt::IfNeeded || !error.needs_password() {
+    if prompt != PasswordPrompt::IfNeeded || !error.needs_password() {
         return Ok(None);
     }
     Ok(ask_for_user(info, error.password_note())?.filter(ConnInfo::has_password))

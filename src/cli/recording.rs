@@ -90,7 +90,7 @@ pub struct ReplayArgs {
     pub to: Option<String>,
     /// Thresholds of the findings: those of the recording or those of the config [default: file]
     #[arg(long, value_enum, value_name = "FROM")]
-    pub thresholds: Option<Whose>,
+    pub thresholds: Option<ThresholdSource>,
     /// Time zone of input and output: UTC, an offset such as +02:00, or a name such as Europe/Berlin [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone, allow_hyphen_values = true)]
     pub zone: Option<Zone>,
@@ -107,7 +107,7 @@ pub enum Export {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Whose {
+pub enum ThresholdSource {
     /// The recording's.
     File,
     /// The config's.

@@ -132,7 +132,7 @@ pub struct RecoverArgs {
     pub orphans: bool,
     /// Also recover tasks that have run for longer than this, such as 30m; without a duration, for longer than their own timeout.
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "own", value_parser = limit)]
-    pub timeout: Option<Limit>,
+    pub timeout: Option<TimeLimit>,
     /// If an execution is past the timeout of its task, first terminate the session that holds the key.
     #[arg(long, requires = "timeout")]
     pub terminate: bool,
@@ -157,17 +157,17 @@ pub struct RecoverArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum TimeLimit {
     Own,
     Longer(Duration),
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
+fn limit(text: &str) -> Result<TimeLimit, String> {
     if text == "own" {
-        return Ok(Limit::Own);
+        return Ok(TimeLimit::Own);
     }
     parse_duration(text)
-        .map(Limit::Longer)
+        .map(TimeLimit::Longer)
         .ok_or_else(|| "expected a duration, such as 30m (write a target before the option)".to_owned())
 }
 

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::args::{Cli, Command, Screen, ViewArgs};
-use super::password::Prompt;
+use super::args::{Cli, CliCommand, Screen, ViewArgs};
+use super::password::PasswordPrompt;
 use crate::config::adapter::adapters;
-use crate::config::{Config, ConfigError, Location, Redis, Target, Theme, locate};
+use crate::config::{Config, ConfigError, ConfigTarget, Location, Redis, ThemeConfig, locate};
 use crate::model::adapter::Adapter;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisSets, parse_list};
@@ -15,17 +15,17 @@ use pg_connect::error::ConnInfoError;
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct CliSettings {
     /// `None` for a demo on its own server.
     pub conninfo: Option<ConnInfo>,
-    pub prompt: Prompt,
+    pub prompt: PasswordPrompt,
     /// Name of the target in the config, if one was used.
     pub target: Option<String>,
     pub refresh: Duration,
     /// Whether no action on the server is possible.
     pub read_only: bool,
     pub screen: Option<Screen>,
-    pub theme: Theme,
+    pub theme: ThemeConfig,
     pub ascii: bool,
     pub mouse: bool,
     /// Roles whose tables and functions are used, in addition to those of superusers and of the connected role.
@@ -63,25 +63,25 @@ impl Cli {
         })
     }
 
-    pub fn settings(&self, env: Env<'_>) -> Result<Settings, SettingsError> {
+    pub fn settings(&self, env: Env<'_>) -> Result<CliSettings, SettingsError> {
         let location = locate(self.config.clone(), env);
         let config = location.as_ref().map(Config::load).transpose()?.unwrap_or_default();
         let adapters = adapters(&config.adapters, location.as_ref().map(|location| &*location.path))?;
         let (target, named) = self.target(&config)?;
         let conninfo = match &self.command {
-            Some(Command::Demo(demo)) if demo.url.is_none() => None,
-            Some(Command::Replay(_)) => None,
+            Some(CliCommand::Demo(demo)) if demo.url.is_none() => None,
+            Some(CliCommand::Replay(_)) => None,
             _ => Some(self.conninfo(target, named, env)?),
         };
         let view = self.view();
-        Ok(Settings {
+        Ok(CliSettings {
             conninfo,
             prompt: self.prompt(),
             target: named.and(target.map(str::to_owned)),
             refresh: view.refresh.or(named.and_then(|named| named.refresh)).unwrap_or(config.refresh),
             read_only: view.read_only || named.is_some_and(|named| named.read_only),
             screen: view.screen,
-            theme: Theme { base: view.theme.unwrap_or(config.theme.base), ..config.theme.clone() },
+            theme: ThemeConfig { base: view.theme.unwrap_or(config.theme.base), ..config.theme.clone() },
             ascii: view.ascii,
             mouse: view.mouse,
             trusted_owners: self.trusted_owners(named, &config),
@@ -117,7 +117,7 @@ impl Cli {
     fn target<'a>(
         &'a self,
         config: &'a Config,
-    ) -> Result<(Option<&'a str>, Option<&'a Target>), SettingsError> {
+    ) -> Result<(Option<&'a str>, Option<&'a ConfigTarget>), SettingsError> {
         let target = match (self.target.as_deref(), self.own_target()) {
             (Some(first), Some(second)) => {
                 return Err(SettingsError::Usage(format!(
@@ -129,7 +129,7 @@ impl Cli {
             (first, second) => first.or(second),
         };
         let flags = &self.connect;
-        let own_server = matches!(&self.command, Some(Command::Demo(demo)) if demo.url.is_none());
+        let own_server = matches!(&self.command, Some(CliCommand::Demo(demo)) if demo.url.is_none());
         if own_server && (target.is_some() || self.has_place()) {
             return Err(SettingsError::Usage(
                 "demo starts its own server: use --url to name another".to_owned(),
@@ -158,7 +158,7 @@ impl Cli {
     fn conninfo(
         &self,
         target: Option<&str>,
-        named: Option<&Target>,
+        named: Option<&ConfigTarget>,
         env: Env<'_>,
     ) -> Result<ConnInfo, ConnInfoError> {
         let flags = Flags {
@@ -198,16 +198,16 @@ impl Cli {
     }
 
     /// The roles of the command line, plus those of the target or else of the whole config.
-    fn trusted_owners(&self, named: Option<&Target>, config: &Config) -> TrustedOwners {
+    fn trusted_owners(&self, named: Option<&ConfigTarget>, config: &Config) -> TrustedOwners {
         let of_file = named.and_then(|named| named.trusted_owners.as_ref()).unwrap_or(&config.trusted_owners);
         self.connect.trust_owner.iter().chain(of_file).cloned().collect()
     }
 
-    fn prompt(&self) -> Prompt {
+    fn prompt(&self) -> PasswordPrompt {
         match (self.connect.no_password, self.connect.password) {
-            (true, _) => Prompt::Never,
-            (false, true) => Prompt::Always,
-            (false, false) => Prompt::IfNeeded,
+            (true, _) => PasswordPrompt::Never,
+            (false, true) => PasswordPrompt::Always,
+            (false, false) => PasswordPrompt::IfNeeded,
         }
     }
 
@@ -215,8 +215,8 @@ impl Cli {
     fn view(&self) -> ViewArgs {
         let outer = self.view.clone();
         let inner = match &self.command {
-            Some(Command::Demo(demo)) => demo.view.clone(),
-            Some(Command::Replay(replay)) => ViewArgs { read_only: true, ..replay.view.clone() },
+            Some(CliCommand::Demo(demo)) => demo.view.clone(),
+            Some(CliCommand::Replay(replay)) => ViewArgs { read_only: true, ..replay.view.clone() },
             _ => return outer,
         };
         ViewArgs {

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 
-use super::{Cli, Prompt, Screen, Settings, check_config, completions, man};
+use super::{Cli, CliSettings, PasswordPrompt, Screen, check_config, completions, man};
 use crate::config::Location;
 use crate::ui::theme::Base;
 
@@ -12,7 +12,7 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
 }
 
 /// The settings of a command line with this config, in an environment without PG variables.
-fn settings(line: &str, config: &str) -> Result<Settings, String> {
+fn settings(line: &str, config: &str) -> Result<CliSettings, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config.toml");
     std::fs::write(&path, config).unwrap();
@@ -247,12 +247,12 @@ fn the_view_is_set_before_or_after_demo() {
 #[test]
 fn prompts_as_psql() {
     for (line, prompt) in [
-        ("", Prompt::IfNeeded),
-        ("-w", Prompt::Never),
-        ("-W", Prompt::Always),
-        ("-w -W", Prompt::Always),
-        ("-W -w", Prompt::Never),
-        ("snapshot -w", Prompt::Never),
+        ("", PasswordPrompt::IfNeeded),
+        ("-w", PasswordPrompt::Never),
+        ("-W", PasswordPrompt::Always),
+        ("-w -W", PasswordPrompt::Always),
+        ("-W -w", PasswordPrompt::Never),
+        ("snapshot -w", PasswordPrompt::Never),
     ] {
         assert_eq!(settings(line, "").unwrap().prompt, prompt, "{line}");
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use locktop_base::file::of_user;
 
 use crate::app::keymap::Binding;
-use crate::feed::history::Limits;
+use crate::feed::history::HistoryLimits;
 use crate::keys::Key;
 use crate::model::finding::AlertWays;
 use crate::model::lock_key::LockKey;
@@ -40,7 +40,7 @@ pub struct Config {
     pub remember: bool,
     /// `notify`: how a new critical finding is announced.
     pub notify: AlertWays,
-    pub targets: BTreeMap<String, Target>,
+    pub targets: BTreeMap<String, ConfigTarget>,
     /// `trusted_owners`: roles whose tables and functions are used.
     pub trusted_owners: Vec<String>,
     /// `[tables]`: places of tables that do not have their default name, by that name.
@@ -50,7 +50,7 @@ pub struct Config {
     /// `[check] exclude`: sections that `locktop check` ignores if they cannot be read.
     pub check_exclude: Vec<String>,
     /// `[history]`: how much of the past is kept.
-    pub history: Limits,
+    pub history: HistoryLimits,
     pub lock_names: Vec<NamedLock>,
     pub lock_name_queries: Vec<LockNameQuery>,
     /// `[redis]`: servers whose locks are shown with the leases.
@@ -59,7 +59,7 @@ pub struct Config {
     pub adapters: AdapterChoices,
     /// `[keys]`: keys of actions that replace the defaults.
     pub keys: Vec<KeyBinding>,
-    pub theme: Theme,
+    pub theme: ThemeConfig,
 }
 
 impl Default for Config {
@@ -75,20 +75,20 @@ impl Default for Config {
             tables: BTreeMap::new(),
             thresholds: Thresholds::default(),
             check_exclude: Vec::new(),
-            history: Limits::default(),
+            history: HistoryLimits::default(),
             lock_names: Vec::new(),
             lock_name_queries: Vec::new(),
             redis: Redis::default(),
             adapters: AdapterChoices::default(),
             keys: Vec::new(),
-            theme: Theme::default(),
+            theme: ThemeConfig::default(),
         }
     }
 }
 
 /// A server of `[targets.NAME]`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ConfigTarget {
     /// A URI, key=value string or database name. It can contain a password.
     pub conninfo: String,
     /// Whether no action on this server is possible.
@@ -101,7 +101,7 @@ pub struct Target {
     pub redis: Option<Redis>,
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for ConfigTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target")
             .field("conninfo", &"***")
@@ -154,7 +154,7 @@ impl PartialEq for KeyBinding {
 
 /// `[theme]`: the base theme, and changed colors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Theme {
+pub struct ThemeConfig {
     pub base: Base,
     pub colours: Colors,
 }

@@ -11,9 +11,9 @@ use super::{ConfigError, Mistake, Position};
 use crate::text::{one_line, parse_duration};
 use pg_connect::conninfo::nearest;
 
-pub(super) type Value<'a, 'i> = &'a Spanned<DeValue<'i>>;
+pub(super) type TomlValue<'a, 'i> = &'a Spanned<DeValue<'i>>;
 
-pub(super) struct Reader<'s> {
+pub(super) struct ConfigReader<'s> {
     source: &'s str,
     mistakes: Vec<Mistake>,
 }
@@ -22,10 +22,10 @@ pub(super) struct Reader<'s> {
 pub(super) fn parse<T>(
     source: &str,
     file: &Path,
-    read: impl FnOnce(&mut Reader<'_>, &DeTable<'_>) -> T,
+    read: impl FnOnce(&mut ConfigReader<'_>, &DeTable<'_>) -> T,
 ) -> Result<T, ConfigError> {
     let (table, errors) = DeTable::parse_recoverable(source);
-    let mut reader = Reader { source, mistakes: Vec::new() };
+    let mut reader = ConfigReader { source, mistakes: Vec::new() };
     let found = errors.is_empty().then(|| read(&mut reader, table.get_ref()));
     reader.mistakes.sort();
     for error in errors {
@@ -38,7 +38,7 @@ pub(super) fn parse<T>(
     }
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     pub(super) fn position(&self, span: &Range<usize>) -> Position {
         Position::of(self.source, span.start)
     }
@@ -48,7 +48,7 @@ impl Reader<'_> {
         self.mistakes.push(mistake);
     }
 
-    pub(super) fn expected(&mut self, name: &str, value: Value<'_, '_>, expected: &str) {
+    pub(super) fn expected(&mut self, name: &str, value: TomlValue<'_, '_>, expected: &str) {
         let found = show(value.get_ref());
         self.mistake(&value.span(), format!("{name} is {found}: expected {expected}"));
     }
@@ -74,7 +74,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn table<'a, 'i>(&mut self, name: &str, value: Value<'a, 'i>) -> Option<&'a DeTable<'i>> {
+    pub(super) fn table<'a, 'i>(&mut self, name: &str, value: TomlValue<'a, 'i>) -> Option<&'a DeTable<'i>> {
         self.read(name, value, &format!("a table, [{name}]"), DeValue::as_table)
     }
 
@@ -82,7 +82,7 @@ impl Reader<'_> {
     pub(super) fn section<'a, 'i>(
         &mut self,
         name: &str,
-        value: Value<'a, 'i>,
+        value: TomlValue<'a, 'i>,
         keys: &[&str],
     ) -> Option<&'a DeTable<'i>> {
         let table = self.table(name, value)?;
@@ -93,7 +93,7 @@ impl Reader<'_> {
     pub(super) fn tables<'a, 'i>(
         &mut self,
         name: &str,
-        value: Value<'a, 'i>,
+        value: TomlValue<'a, 'i>,
     ) -> Vec<(Range<usize>, &'a DeTable<'i>)> {
         let array = self.read(name, value, &format!("a list of tables, [[{name}]]"), DeValue::as_array);
         let table = |item: &'a Spanned<DeValue<'i>>| {
@@ -107,7 +107,7 @@ impl Reader<'_> {
     pub(super) fn read<'a, 'i, T>(
         &mut self,
         name: &str,
-        value: Value<'a, 'i>,
+        value: TomlValue<'a, 'i>,
         expected: &str,
         read: impl FnOnce(&'a DeValue<'i>) -> Option<T>,
     ) -> Option<T> {
@@ -122,7 +122,7 @@ impl Reader<'_> {
     pub(super) fn list<'a, 'i, T>(
         &mut self,
         name: &str,
-        value: Value<'a, 'i>,
+        value: TomlValue<'a, 'i>,
         expected: &str,
         read: impl Fn(&'a DeValue<'i>) -> Option<T>,
     ) -> Option<Vec<T>> {
@@ -142,7 +142,7 @@ impl Reader<'_> {
     }
 
     /// A nonempty string.
-    pub(super) fn string(&mut self, name: &str, value: Value<'_, '_>, expected: &str) -> Option<String> {
+    pub(super) fn string(&mut self, name: &str, value: TomlValue<'_, '_>, expected: &str) -> Option<String> {
         self.read(name, value, expected, text).map(str::to_owned)
     }
 
@@ -151,7 +151,7 @@ impl Reader<'_> {
     pub(super) fn parsed<T>(
         &mut self,
         name: &str,
-        value: Value<'_, '_>,
+        value: TomlValue<'_, '_>,
         expected: (&str, &str),
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
@@ -159,7 +159,7 @@ impl Reader<'_> {
         self.read(name, value, expected.1, |_| parse(found))
     }
 
-    pub(super) fn boolean(&mut self, name: &str, value: Value<'_, '_>) -> Option<bool> {
+    pub(super) fn boolean(&mut self, name: &str, value: TomlValue<'_, '_>) -> Option<bool> {
         self.read(name, value, "true or false", DeValue::as_bool)
     }
 
@@ -178,7 +178,7 @@ pub(super) fn duration(value: &DeValue<'_>) -> Option<Duration> {
     value.as_str().and_then(parse_duration)
 }
 
-pub(super) fn get<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<Value<'a, 'i>> {
+pub(super) fn get<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<TomlValue<'a, 'i>> {
     table.get(key)
 }
 

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::reader::{Reader, Value, duration, get, integer, number, text};
+use super::reader::{ConfigReader, TomlValue, duration, get, integer, number, text};
 use super::{
-    Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, adapter, tables as own,
+    Config, ConfigTarget, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, adapter,
+    tables as own,
 };
 use crate::app::keymap::BINDINGS;
 use crate::app::line::Tone;
@@ -19,10 +20,10 @@ use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use pg_connect::error::ConnInfoError;
 use strum::VariantNames;
 
-type Read = fn(&mut Reader<'_>, Value<'_, '_>, &mut Config);
+type ReadEntry = fn(&mut ConfigReader<'_>, TomlValue<'_, '_>, &mut Config);
 
 /// The keys of the file, and how each is read.
-const SECTIONS: [(&str, Read); 17] = [
+const SECTIONS: [(&str, ReadEntry); 17] = [
     ("refresh", |r, value, c| c.refresh = refresh(r, value).unwrap_or(c.refresh)),
     ("server_load", |r, value, c| c.server_load = server_load(r, value).unwrap_or(c.server_load)),
     ("remember", |r, value, c| c.remember = r.boolean("remember", value).unwrap_or(c.remember)),
@@ -46,7 +47,7 @@ const TABLES: [&str; 6] =
 /// Settings of `[tables]` that give the advisory lock key of a row.
 const KEYS: [&str; 2] = ["task_key", "queue_key"];
 
-pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Config {
+pub(super) fn root(reader: &mut ConfigReader<'_>, table: &DeTable<'_>) -> Config {
     reader.only(table, "", &SECTIONS.map(|(name, _)| name));
     let mut config = Config::default();
     for (key, value) in table {
@@ -58,21 +59,21 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Config {
     config
 }
 
-fn refresh(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Duration> {
+fn refresh(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> Option<Duration> {
     let expected = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
     let read =
         |value: &DeValue<'_>| duration(value).filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found));
     reader.read("refresh", value, expected, read)
 }
 
-fn server_load(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<f64> {
+fn server_load(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> Option<f64> {
     let expected = "a share of one core above 0 and up to 1, such as 0.02";
     reader.read("server_load", value, expected, |value| {
         number(value).filter(|share| *share > 0.0 && *share <= 1.0)
     })
 }
 
-fn notify(reader: &mut Reader<'_>, value: Value<'_, '_>) -> AlertWays {
+fn notify(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> AlertWays {
     const EXPECTED: &str = "a list of \"bell\", \"title\", \"osc9\", \"osc777\", such as [\"bell\"]";
     let known = ["bell", "title", "osc9", "osc777"];
     let read = |value: &DeValue<'_>| known.into_iter().find(|way| value.as_str() == Some(way));
@@ -82,12 +83,12 @@ fn notify(reader: &mut Reader<'_>, value: Value<'_, '_>) -> AlertWays {
 }
 
 /// Role names, spelled as in the catalog.
-fn owners(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Vec<String>> {
+fn owners(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> Option<Vec<String>> {
     let expected = "a list of roles, such as [\"app\"]";
     reader.list("trusted_owners", value, expected, |item| text(item).map(str::to_owned))
 }
 
-fn check(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
+fn check(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, config: &mut Config) {
     let expected = "a list of sections, such as [\"rate_limits\", \"adapters River\"]";
     let Some(table) = reader.section("check", value, &["exclude"]) else { return };
     let Some(value) = get(table, "exclude") else { return };
@@ -95,7 +96,7 @@ fn check(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     config.check_exclude = found.unwrap_or_default();
 }
 
-fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
+fn targets(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, config: &mut Config) {
     let Some(all) = reader.table("targets", value) else { return };
     for (name, value) in all {
         let section = format!("targets.{}", name.get_ref());
@@ -132,7 +133,7 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
         if let Err(error) = understand(&given) {
             reader.mistake(&conninfo.span(), error.to_string());
         }
-        let target = Target {
+        let target = ConfigTarget {
             conninfo: given,
             read_only: reader.flag(table, "read_only"),
             refresh: get(table, "refresh").and_then(|value| refresh(reader, value)),
@@ -163,7 +164,7 @@ fn understand(conninfo: &str) -> Result<(), ConnInfoError> {
     }
 }
 
-fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
+fn tables(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, config: &mut Config) {
     let names = [&TABLES[..], &KEYS[..]].concat();
     let Some(table) = reader.section("tables", value, &names) else { return };
     let key = "\"id\", \"lock_id\" or an SQL expression over the row, such as \"hashtext(task_name)\"";
@@ -174,7 +175,7 @@ fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     }
 }
 
-fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, thresholds: &mut Thresholds) {
+fn thresholds(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, thresholds: &mut Thresholds) {
     let mut limits = thresholds.limits();
     limits.order_by_key(|(_, limit)| match limit {
         Limit::Seconds(_) => 0,
@@ -204,7 +205,7 @@ fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, thresholds: &mut Th
     }
 }
 
-fn lock_names(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
+fn lock_names(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, config: &mut Config) {
     for (span, table) in reader.tables("lock_names", value) {
         reader.only(table, " in [[lock_names]]", &["key", "name", "database"]);
         let (Some(key), Some(name)) = (get(table, "key"), get(table, "name")) else {
@@ -227,7 +228,7 @@ fn lock_names(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config
     }
 }
 
-fn optional_name(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Option<String> {
+fn optional_name(reader: &mut ConfigReader<'_>, table: &DeTable<'_>) -> Option<String> {
     reader.key(table, "database", "the name of a database in quotes", text).map(str::to_owned)
 }
 
@@ -240,7 +241,7 @@ fn lock_key(value: &DeValue<'_>) -> Option<LockKey> {
     }
 }
 
-fn lock_name_queries(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
+fn lock_name_queries(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, config: &mut Config) {
     for (span, table) in reader.tables("lock_name_queries", value) {
         reader.only(table, " in [[lock_name_queries]]", &["sql", "database"]);
         let Some(sql) = get(table, "sql") else {
@@ -254,7 +255,7 @@ fn lock_name_queries(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut
     }
 }
 
-fn keys(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
+fn keys(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, config: &mut Config) {
     let Some(table) = reader.table("keys", value) else { return };
     for (name, value) in table {
         let Some(action) = BINDINGS.iter().find(|binding| binding.name == name.get_ref().as_ref()) else {
@@ -278,7 +279,7 @@ fn keys(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
 /// The meaning whose colour is the background of the selected row.
 const SELECTED: &str = "selected";
 
-fn theme(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
+fn theme(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, config: &mut Config) {
     let Some(table) = reader.table("theme", value) else { return };
     let meanings = [&["base"], Tone::VARIANTS, &[SELECTED]].concat();
     reader.only(table, " in [theme]", &meanings);

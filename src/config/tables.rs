@@ -4,8 +4,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::Redis;
-use super::reader::{Reader, Value, duration, get, text};
-use crate::feed::history::Limits;
+use super::reader::{ConfigReader, TomlValue, duration, get, text};
+use crate::feed::history::HistoryLimits;
 use crate::model::Text;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::redis::{RedisSets, RedisUrl};
@@ -21,7 +21,7 @@ const CONDITIONS: [(&str, &str); 5] = [
 const KEYS: [&str; 7] = ["application", "user", "database", "lock", "statement", "longest_wait", "reason"];
 
 /// Returns the valid entries.
-pub(super) fn blockers(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<ExpectedBlocker> {
+pub(super) fn blockers(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> Vec<ExpectedBlocker> {
     let mut found = Vec::new();
     for (span, table) in reader.tables("expected", value) {
         reader.only(table, " in [[expected]]", &KEYS);
@@ -49,8 +49,8 @@ const MAX_SECONDS: u64 = 24 * 60 * 60;
 /// Upper limit of the memory, in megabytes.
 const MAX_MEGABYTES: usize = 4096;
 
-pub(super) fn history(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Limits {
-    let mut limits = Limits::default();
+pub(super) fn history(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> HistoryLimits {
+    let mut limits = HistoryLimits::default();
     let Some(table) = reader.section("history", value, &["length", "memory"]) else { return limits };
     let expected = "a duration up to \"24h\", such as \"15m\"; \"0s\" keeps nothing";
     let length = |value: &DeValue<'_>| duration(value).filter(|length| length.as_secs() <= MAX_SECONDS);
@@ -75,10 +75,10 @@ fn bytes(text: &str) -> Option<usize> {
 
 const URLS_EXPECTED: &str = "a list of URLs, urls = [\"redis://host\"]";
 
-type Item<'i> = Spanned<DeValue<'i>>;
+type TomlItem<'i> = Spanned<DeValue<'i>>;
 
 /// Reads servers and patterns. A value of `urls` can contain a password and is never repeated.
-pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>) -> Option<Redis> {
+pub(super) fn redis(reader: &mut ConfigReader<'_>, section: &str, value: TomlValue<'_, '_>) -> Option<Redis> {
     let Some(table) = value.get_ref().as_table() else {
         reader.mistake(
             &value.span(),
@@ -101,7 +101,7 @@ pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>
     };
     let mut sets = RedisSets::default();
     // Servers given one by one form a set; each nested list is a set of its own.
-    let is_list = |item: &&Item<'_>| item.get_ref().as_array().is_some();
+    let is_list = |item: &&TomlItem<'_>| item.get_ref().as_array().is_some();
     let alone: Vec<_> = items.iter().filter(|item| !is_list(item)).collect();
     add(reader, &mut sets, &alone);
     for list in items.iter().filter_map(|item| item.get_ref().as_array()) {
@@ -110,12 +110,12 @@ pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>
     Some(Redis { sets, patterns })
 }
 
-fn pattern(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<String> {
+fn pattern(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> Option<String> {
     reader.string("pattern", value, "a pattern in quotes, such as \"lock:*\", or a list of them")
 }
 
 /// Adds a set. A repeated server is a mistake and is left out.
-fn add(reader: &mut Reader<'_>, sets: &mut RedisSets, items: &[&Item<'_>]) {
+fn add(reader: &mut ConfigReader<'_>, sets: &mut RedisSets, items: &[&TomlItem<'_>]) {
     let mut set: Vec<RedisUrl> = Vec::new();
     for item in items {
         match item.get_ref().as_str().map(RedisUrl::parse) {

@@ -3,16 +3,16 @@ use std::time::{Duration, Instant};
 
 use chrono::SubsecRound;
 
-use super::Entry;
-use super::diff::{Change, Diff};
+use super::ReceivedEvent;
+use super::diff::{Diff, SnapshotChange};
 use super::learn::Learned;
 use crate::clock;
 use crate::model::blame::{Blame, Counter};
-use crate::model::event::{Draft, Events, Kind, Told};
+use crate::model::event::{EventBody, EventKind, Events, ExternalEvent};
 use crate::model::finding::{self, CheckInput, Deadlocks, Severity, Subject, server};
 use crate::model::lock_name::LockNames;
 use crate::model::normal_wait::NormalWaits;
-use crate::model::past::{GraphFrom, KeptLook, Look, Past};
+use crate::model::past::{GraphFrom, KeptObservation, Observation, Past};
 use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::refusals::{Refusals, WINDOW};
@@ -21,7 +21,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::systems::Systems;
 use crate::model::thresholds::{ExpectedBlocker, Thresholds};
-use crate::model::view::{Link, Sample, Series, Slowed, TargetId, View};
+use crate::model::view::{ConnectionState, Sample, Series, Slowed, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
 use crate::model::{Text, Timestamp, adapter, held, lease, work_queue};
 use crate::redis::RedisState;
@@ -29,7 +29,7 @@ use crate::redis::RedisState;
 const SERIES_MINUTES: u32 = 15;
 
 #[derive(Debug)]
-pub struct Digest {
+pub struct ViewBuilder {
     thresholds: Thresholds,
     /// Why lock names could not be read, one line each.
     notes: Arc<[Text]>,
@@ -44,7 +44,7 @@ pub struct Digest {
     view: Arc<View>,
 }
 
-impl Digest {
+impl ViewBuilder {
     pub fn new(target: TargetId, thresholds: Thresholds, lock_names: LockNames) -> Self {
         let view = View {
             target,
@@ -65,8 +65,8 @@ impl Digest {
     }
 
     /// The view of a stored snapshot, as it was when live.
-    pub fn view_of(kept: KeptLook, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
-        let KeptLook { id, snapshot, past, rights, lock_names, notes, events, blame, expected } = kept;
+    pub fn view_of(kept: KeptObservation, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
+        let KeptObservation { id, snapshot, past, rights, lock_names, notes, events, blame, expected } = kept;
         let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
             Arc::new(WaitGraph::build(Input { backends, answers, ..input(&snapshot) }))
         });
@@ -96,8 +96,8 @@ impl Digest {
     }
 
     /// The last view in the form that is stored; `past` is the state before its snapshot.
-    pub fn look(&self, past: Arc<Past>) -> Look {
-        Look { view: self.view(), past, notes: Arc::clone(&self.notes) }
+    pub fn observation(&self, past: Arc<Past>) -> Observation {
+        Observation { view: self.view(), past, notes: Arc::clone(&self.notes) }
     }
 
     pub fn learned(&mut self, learned: Learned) {
@@ -111,7 +111,7 @@ impl Digest {
         }
     }
 
-    pub fn rights_told(&mut self, rights: Option<Arc<Rights>>) {
+    pub fn rights_read(&mut self, rights: Option<Arc<Rights>>) {
         if rights != self.view.rights {
             self.view = Arc::new(View { rights, ..View::clone(&self.view) });
         }
@@ -149,7 +149,7 @@ impl Digest {
             join(&mut snapshot, state);
         }
         self.clocks = Some((snapshot.taken_at, clock::monotonic()));
-        let adapters = self.past.adapters.look(&snapshot, &self.thresholds);
+        let adapters = self.past.adapters.evaluate(&snapshot, &self.thresholds);
         self.name_jobs(&adapters, &snapshot);
         let before = &self.view;
         let (mut graph, mut series) = if snapshot.locks.is_known() {
@@ -167,7 +167,7 @@ impl Digest {
             refused(Arc::make_mut(&mut series), snapshot.taken_at, &snapshot.systems);
         }
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
-        let leases = lease::Board::of(&snapshot);
+        let leases = lease::LeaseBoard::of(&snapshot);
         let normal_waits = if snapshot.locks.is_known() {
             let waits = NormalWaits::of(&graph, &leases, &snapshot, &index);
             waits.hold_back(&mut graph);
@@ -177,19 +177,19 @@ impl Digest {
         };
         let past = &mut self.past;
         past.series = Arc::clone(&series);
-        past.deadlocks.look(&snapshot, &graph, &index);
-        past.new_roots.look(&graph, snapshot.taken_at);
-        let tasks = past.watch.look(&snapshot, &self.thresholds);
+        past.deadlocks.observe(&snapshot, &graph, &index);
+        past.new_roots.observe(&graph, snapshot.taken_at);
+        let tasks = past.watch.evaluate(&snapshot, &self.thresholds);
         let mut view = View {
             id: before.id + 1,
-            link: Link::Live,
-            held_since: past.held.look(&snapshot),
-            lock_waits: past.waits.look(&snapshot, &graph, &index, &before.lock_names),
+            link: ConnectionState::Live,
+            held_since: past.held.observe(&snapshot),
+            lock_waits: past.waits.observe(&snapshot, &graph, &index, &before.lock_names),
             runs_since: Arc::new(held::runs(&tasks, &snapshot)),
             tasks: Arc::new(tasks),
             leases: Arc::new(leases),
             normal_waits,
-            queue: Arc::new(work_queue::Board::of(&snapshot, &self.thresholds)),
+            queue: Arc::new(work_queue::QueueBoard::of(&snapshot, &self.thresholds)),
             adapters: Arc::new(adapters),
             graph,
             index,
@@ -205,16 +205,16 @@ impl Digest {
     /// Takes the first of two snapshots, which is not shown. A key that is free in both has been free since its holder was last
     /// alive.
     pub(super) fn seen_before(&mut self, snapshot: &Snapshot) {
-        self.past.adapters.look(snapshot, &self.thresholds);
+        self.past.adapters.evaluate(snapshot, &self.thresholds);
     }
 
     fn judge(&mut self, after: &mut View) {
         let Some(look) = after.with_snapshot() else { return };
         let Past { deadlocks, new_roots, .. } = &self.past;
-        let tick = self.counter.as_mut().and_then(|counter| counter.look(look, deadlocks));
+        let tick = self.counter.as_mut().and_then(|counter| counter.update(look, deadlocks));
         let blame = tick.map(|tick| {
             let mut blame = Blame::clone(&after.blame);
-            blame.look(tick, &after.graph);
+            blame.advance(tick, &after.graph);
             Arc::new(blame)
         });
         let input = CheckInput { view: look, deadlocks, new_roots, thresholds: &self.thresholds };
@@ -222,16 +222,17 @@ impl Digest {
         // These are the least important findings, so they come last.
         findings.extend(server::lock_name_notes(&self.notes));
         let events = self.diff.as_mut().map(|diff| {
-            let was_down = matches!(self.view.link, Link::Down { .. });
-            let change = Change { before: self.view.with_snapshot(), after: look, was_down, deadlocks };
-            with(&after.events, look.snapshot.taken_at, diff.look(&change))
+            let was_down = matches!(self.view.link, ConnectionState::Down { .. });
+            let change =
+                SnapshotChange { before: self.view.with_snapshot(), after: look, was_down, deadlocks };
+            with(&after.events, look.snapshot.taken_at, diff.compare(&change))
         });
         after.findings = Arc::new(findings);
         after.blame = blame.unwrap_or_else(|| Arc::clone(&after.blame));
         after.events = events.unwrap_or_else(|| Arc::clone(&after.events));
     }
 
-    fn name_jobs(&mut self, jobs: &adapter::Board, snapshot: &Snapshot) {
+    fn name_jobs(&mut self, jobs: &adapter::AdapterBoard, snapshot: &Snapshot) {
         let Some(server) = snapshot.server() else { return };
         let names = jobs.key_names(snapshot);
         if let Some(names) = self.view.lock_names.with_running(&server.database, names) {
@@ -240,17 +241,18 @@ impl Digest {
     }
 
     /// Adds events from outside the poll.
-    pub(crate) fn told(&mut self, entries: impl IntoIterator<Item = Entry>) -> Arc<View> {
+    pub(crate) fn events_received(&mut self, entries: impl IntoIterator<Item = ReceivedEvent>) -> Arc<View> {
         let mut events = Arc::clone(&self.view.events);
-        for Entry { told, when } in entries {
-            let Told { kind, severity, text, subject } = told;
+        for ReceivedEvent { told, when } in entries {
+            let ExternalEvent { kind, severity, text, subject } = told;
             let at = self.server_time(when);
-            if let (Some(counter), Kind::ActionResult, Severity::Info, Some(Subject::Backend(session))) =
+            if let (Some(counter), EventKind::ActionResult, Severity::Info, Some(Subject::Backend(session))) =
                 (&mut self.counter, kind, severity, &subject)
             {
                 counter.acted(*session, &text);
             }
-            events = with(&events, at, vec![Draft { subject, ..Draft::new(at, kind, severity, text) }]);
+            events =
+                with(&events, at, vec![EventBody { subject, ..EventBody::new(at, kind, severity, text) }]);
         }
         self.view = Arc::new(View { id: self.view.id + 1, events, ..View::clone(&self.view) });
         self.view()
@@ -274,16 +276,16 @@ impl Digest {
         }
         let at = self.server_time(clock::monotonic());
         // A further failed attempt is not an event.
-        let is_news = !matches!(self.view.link, Link::Down { .. });
+        let is_news = !matches!(self.view.link, ConnectionState::Down { .. });
         let lost = is_news.then(|| {
             // The poll's message may start with the same words.
             let why = reason.strip_prefix("connection lost: ").unwrap_or(reason);
             let text = format!("the connection was lost: {why}");
-            let draft = Draft::new(at, Kind::LinkLost, Severity::Warning, text);
-            Draft { subject: Some(Subject::Server), ..draft }
+            let draft = EventBody::new(at, EventKind::LinkLost, Severity::Warning, text);
+            EventBody { subject: Some(Subject::Server), ..draft }
         });
         let events = with(&self.view.events, at, lost.into_iter().collect());
-        let link = Link::Down { reason: reason.into(), attempt, wait };
+        let link = ConnectionState::Down { reason: reason.into(), attempt, wait };
         self.view = Arc::new(View { id: self.view.id + 1, link, events, ..View::clone(&self.view) });
         self.view()
     }
@@ -299,7 +301,7 @@ fn input(snapshot: &Snapshot) -> Input<'_> {
     }
 }
 
-fn with(events: &Arc<Events>, seen: Timestamp, drafts: Vec<Draft>) -> Arc<Events> {
+fn with(events: &Arc<Events>, seen: Timestamp, drafts: Vec<EventBody>) -> Arc<Events> {
     if drafts.is_empty() {
         return Arc::clone(events);
     }
@@ -340,9 +342,9 @@ impl Recount {
     /// The blame up to and including a snapshot. Snapshots must come in order.
     pub fn count(&mut self, view: &View) -> Arc<Blame> {
         let look = view.with_snapshot();
-        let tick = look.and_then(|look| self.counter.look(look, &Deadlocks::default()));
+        let tick = look.and_then(|look| self.counter.update(look, &Deadlocks::default()));
         if let Some(tick) = tick {
-            Arc::make_mut(&mut self.counted).look(tick, &view.graph);
+            Arc::make_mut(&mut self.counted).advance(tick, &view.graph);
         }
         Arc::clone(&self.counted)
     }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use super::digest::Digest;
-use super::history::LookSender;
+use super::digest::ViewBuilder;
+use super::history::HistorySender;
 use super::journal::Journal;
 use super::learn::Learned;
-use super::record::redact::{Known, Redaction};
-use super::spare::Line;
+use super::record::redact::{RedactedTexts, Redaction};
+use super::spare::ActionConnection;
 use super::throttle::Throttle;
-use super::{EventSender, Reader};
+use super::{EventReceiver, EventSender};
 use crate::clock;
 use crate::model::adapter::Parts;
 use crate::model::lock_name::LockNames;
@@ -20,15 +20,15 @@ use crate::model::past::Past;
 use crate::model::snapshot::{Pooling, Snapshot};
 use crate::model::thresholds::{ExpectedBlocker, Thresholds};
 use crate::model::view::{TargetId, View};
-use crate::pg::poll::{Limits, OpenError, PollError, Session};
+use crate::pg::poll::{OpenError, PollError, PollLimits, Session};
 use crate::redis::RedisState;
 use pg_connect::Backoff;
 use pg_connect::conninfo::ConnInfo;
 
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct FeedSettings {
     pub target: TargetId,
-    pub limits: Limits,
+    pub limits: PollLimits,
     pub thresholds: Thresholds,
     pub lock_names: LockNames,
     pub learned: Option<watch::Receiver<Learned>>,
@@ -82,20 +82,20 @@ enum Wake {
 #[derive(Debug)]
 pub struct Live {
     info: ConnInfo,
-    settings: Settings,
+    settings: FeedSettings,
     session: Session,
     /// The pooler, if a poll has detected one.
     pooling: Option<Pooling>,
-    digest: Digest,
+    digest: ViewBuilder,
     /// Events from outside the poll: the sender, and its receiver.
     event_sender: EventSender,
-    told: Reader,
-    known: Known,
-    look_sender: Option<LookSender>,
+    told: EventReceiver,
+    known: RedactedTexts,
+    look_sender: Option<HistorySender>,
     /// The state before the next snapshot.
     past: Arc<Past>,
     /// The poll's connection, for users without another one. `None` while it is lost.
-    line: watch::Sender<Option<Line>>,
+    line: watch::Sender<Option<ActionConnection>>,
     backoff: Backoff,
     throttle: Option<Throttle>,
     journal: Journal,
@@ -106,7 +106,7 @@ impl Live {
     /// error to `waiting`.
     pub async fn connect(
         info: ConnInfo,
-        settings: Settings,
+        settings: FeedSettings,
         mut waiting: impl FnMut(&OpenError),
     ) -> Result<Self, OpenError> {
         let mut backoff = Backoff::default();
@@ -116,13 +116,13 @@ impl Live {
                 Ok(session) => {
                     let mut journal = Journal::default();
                     journal.connected(&info.target(), started.elapsed());
-                    let digest = Digest::new(
+                    let digest = ViewBuilder::new(
                         settings.target,
                         settings.thresholds.clone(),
                         settings.lock_names.clone(),
                     );
                     let (backoff, (event_sender, told)) = (Backoff::default(), EventSender::new());
-                    let line = watch::Sender::new(Line::of(&session));
+                    let line = watch::Sender::new(ActionConnection::of(&session));
                     let (look_sender, past) = (None, digest.past());
                     let throttle = settings.server_load.map(Throttle::new);
                     return Ok(Self {
@@ -133,7 +133,7 @@ impl Live {
                         digest,
                         event_sender,
                         told,
-                        known: Known::default(),
+                        known: RedactedTexts::default(),
                         look_sender,
                         past,
                         line,
@@ -157,11 +157,11 @@ impl Live {
         self.event_sender.clone()
     }
 
-    pub fn keep_looks(&mut self, look_sender: LookSender) {
+    pub fn send_history_to(&mut self, look_sender: HistorySender) {
         self.look_sender = Some(look_sender);
     }
 
-    pub fn line(&self) -> watch::Receiver<Option<Line>> {
+    pub fn line(&self) -> watch::Receiver<Option<ActionConnection>> {
         self.line.subscribe()
     }
 
@@ -184,7 +184,7 @@ impl Live {
                     self.take_names();
                     self.take_redis();
                     let rights = self.session.rights().filter(|_| !self.hides_names());
-                    self.digest.rights_told(rights);
+                    self.digest.rights_read(rights);
                     self.take_cost(*control.interval.borrow());
                     if let Some(expected) = &control.expected {
                         self.digest.expect(Arc::clone(&expected.borrow()));
@@ -192,7 +192,7 @@ impl Live {
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
-                    self.keep_look();
+                    self.send_to_history();
                     self.rest(started, &mut control, &views).await
                 }
                 Err(error) => {
@@ -219,13 +219,13 @@ impl Live {
         let Self { session, digest, told, .. } = self;
         let before = digest.view();
         let poll = Box::pin(session.poll(before.snapshot.as_deref()));
-        telling(digest, told, views, poll).await
+        while_reporting(digest, told, views, poll).await
     }
 
-    fn keep_look(&mut self) {
+    fn send_to_history(&mut self) {
         if let Some(look_sender) = &self.look_sender {
             let past = std::mem::replace(&mut self.past, self.digest.past());
-            look_sender.keep(self.digest.look(past));
+            look_sender.keep(self.digest.observation(past));
         }
     }
 
@@ -244,7 +244,7 @@ impl Live {
     fn take_cost(&mut self, asked: Duration) {
         let Self { throttle, session, digest, journal, .. } = self;
         let slowed = throttle.as_mut().and_then(|throttle| {
-            throttle.looked(session.locks_cost());
+            throttle.polled(session.locks_cost());
             throttle.slowed(asked)
         });
         journal.slowed(slowed);
@@ -283,7 +283,7 @@ impl Live {
                 }
             }
         };
-        telling(digest, told, views, std::pin::pin!(rest)).await
+        while_reporting(digest, told, views, std::pin::pin!(rest)).await
     }
 
     /// Reconnects, for as long as necessary. Returns false if the receiver of views is dropped. The delay grows until a poll is
@@ -321,11 +321,11 @@ impl Live {
                 let started = clock::monotonic();
                 Some((Session::open_behind(info, settings.limits.clone(), *pooling).await, started.elapsed()))
             });
-            let Some((opened, took)) = telling(digest, told, views, open).await else { return false };
+            let Some((opened, took)) = while_reporting(digest, told, views, open).await else { return false };
             match opened {
                 Ok(session) => {
                     self.journal.connected(&self.info.target(), took);
-                    self.line.send_replace(Line::of(&session));
+                    self.line.send_replace(ActionConnection::of(&session));
                     self.session = session;
                     return true;
                 }
@@ -341,9 +341,9 @@ impl Live {
 }
 
 /// Awaits a future, and publishes events that arrive meanwhile.
-async fn telling<T>(
-    digest: &mut Digest,
-    told: &mut Reader,
+async fn while_reporting<T>(
+    digest: &mut ViewBuilder,
+    told: &mut EventReceiver,
     views: &watch::Sender<Arc<View>>,
     mut future: impl Future<Output = T> + Unpin,
 ) -> T {
@@ -353,7 +353,7 @@ async fn telling<T>(
             first = told.next() => {
                 let entries = std::iter::once(first).chain(told.rest());
                 // A dropped receiver is detected elsewhere.
-                let _ = views.send(digest.told(entries));
+                let _ = views.send(digest.events_received(entries));
             }
         }
     }

@@ -19,7 +19,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 
 use crate::clock;
-use crate::model::event::Told;
+use crate::model::event::ExternalEvent;
 
 // Events from outside the poll: actions and their results. The code that acts gets the [`EventSender`] of the running feed
 // from [`live::Live::event_sender`]. The feed adds the server time and publishes the event at once in a view of its own.
@@ -27,43 +27,43 @@ use crate::model::event::Told;
 /// Sends events to a feed. Never blocks; events are dropped after the feed has ended.
 #[derive(Debug, Clone)]
 pub struct EventSender {
-    sender: mpsc::UnboundedSender<Entry>,
+    sender: mpsc::UnboundedSender<ReceivedEvent>,
 }
 
 /// An event with its local time.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) told: Told,
+pub(crate) struct ReceivedEvent {
+    pub(crate) told: ExternalEvent,
     pub(crate) when: Instant,
 }
 
 #[derive(Debug)]
-pub struct Reader {
-    receiver: mpsc::UnboundedReceiver<Entry>,
+pub struct EventReceiver {
+    receiver: mpsc::UnboundedReceiver<ReceivedEvent>,
 }
 
 impl EventSender {
-    pub fn new() -> (Self, Reader) {
+    pub fn new() -> (Self, EventReceiver) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (Self { sender }, Reader { receiver })
+        (Self { sender }, EventReceiver { receiver })
     }
 
-    pub fn tell(&self, told: Told) {
+    pub fn send(&self, told: ExternalEvent) {
         // Ignored if the feed has ended.
-        let _ = self.sender.send(Entry { told, when: clock::monotonic() });
+        let _ = self.sender.send(ReceivedEvent { told, when: clock::monotonic() });
     }
 }
 
-impl Reader {
+impl EventReceiver {
     /// Waits for the next event; forever once all senders are dropped.
-    pub(crate) async fn next(&mut self) -> Entry {
+    pub(crate) async fn next(&mut self) -> ReceivedEvent {
         match self.receiver.recv().await {
             Some(entry) => entry,
             None => std::future::pending().await,
         }
     }
 
-    pub(crate) fn rest(&mut self) -> Vec<Entry> {
+    pub(crate) fn rest(&mut self) -> Vec<ReceivedEvent> {
         std::iter::from_fn(|| self.receiver.try_recv().ok()).collect()
     }
 }

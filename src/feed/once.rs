@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::digest::Digest;
+use super::digest::ViewBuilder;
 use super::journal::Journal;
 use super::learn::{self, Learner};
 use crate::clock;
@@ -9,7 +9,7 @@ use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
-use crate::pg::poll::{Limits, OpenError, PollError, Session};
+use crate::pg::poll::{OpenError, PollError, PollLimits, Session};
 use crate::redis::{RedisOptions, RedisSets, RedisState, read_once};
 use pg_connect::conninfo::ConnInfo;
 
@@ -31,11 +31,11 @@ pub enum OnceError {
 /// answer be checked against the scans before and after it.
 pub async fn once(
     info: &ConnInfo,
-    limits: Limits,
+    limits: PollLimits,
     thresholds: Thresholds,
     lock_names: LockNames,
 ) -> Result<Arc<View>, OnceError> {
-    let digest = Digest::new(TargetId::default(), thresholds, lock_names);
+    let digest = ViewBuilder::new(TargetId::default(), thresholds, lock_names);
     polled_twice(open(info, limits).await?, digest, None).await
 }
 
@@ -43,14 +43,14 @@ pub async fn once(
 /// locks of the Redis servers are read. Names that cannot be learned are findings, not errors.
 pub async fn once_learning(
     info: &ConnInfo,
-    limits: Limits,
+    limits: PollLimits,
     thresholds: Thresholds,
     learner: Learner,
     redis: Option<(RedisSets, RedisOptions)>,
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
     let (names, redis) = tokio::join!(Box::pin(learn::once(learner, LEARNING)), Box::pin(redis_state(redis)));
-    let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
+    let mut digest = ViewBuilder::new(TargetId::default(), thresholds, LockNames::default());
     digest.learned(names);
     polled_twice(session, digest, redis).await
 }
@@ -60,9 +60,9 @@ async fn redis_state(redis: Option<(RedisSets, RedisOptions)>) -> Option<RedisSt
     tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
 }
 
-async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
+async fn open(info: &ConnInfo, limits: PollLimits) -> Result<Session, OpenError> {
     let name_timeout = Duration::from_secs(1).max(limits.name_timeout);
-    let limits = Limits { name_timeout, adapter_timeout: ADAPTERS, ..limits };
+    let limits = PollLimits { name_timeout, adapter_timeout: ADAPTERS, ..limits };
     let started = clock::monotonic();
     let opened = Session::open(info, limits).await;
     match &opened {
@@ -88,9 +88,9 @@ async fn polled(
 
 /// Several snapshots on one connection, and the time until the first answer. Names are not learned, since that needs a
 /// connection of its own.
-pub async fn looks(
+pub async fn snapshots(
     info: &ConnInfo,
-    settings: (Limits, Thresholds, LockNames),
+    settings: (PollLimits, Thresholds, LockNames),
     redis: Option<(RedisSets, RedisOptions)>,
     (count, every): (u32, Duration),
 ) -> Result<(Vec<Arc<View>>, Duration), OnceError> {
@@ -99,12 +99,12 @@ pub async fn looks(
     let (mut session, mut journal) = (open(info, limits).await?, Journal::default());
     let mut before = polled(&mut session, None, &mut journal).await?;
     let answered = started.elapsed();
-    let mut digest = Digest::new(TargetId::default(), thresholds, lock_names);
+    let mut digest = ViewBuilder::new(TargetId::default(), thresholds, lock_names);
     digest.refresh(every);
     if let Some(redis) = Box::pin(redis_state(redis)).await {
         digest.redis_read(redis);
     }
-    digest.rights_told(session.rights());
+    digest.rights_read(session.rights());
     digest.seen_before(&before);
     let mut views = Vec::new();
     for look in 0..count {
@@ -121,7 +121,7 @@ pub async fn looks(
 
 async fn polled_twice(
     mut session: Session,
-    mut digest: Digest,
+    mut digest: ViewBuilder,
     redis: Option<RedisState>,
 ) -> Result<Arc<View>, OnceError> {
     let mut journal = Journal::default();
@@ -131,7 +131,7 @@ async fn polled_twice(
     if let Some(redis) = redis {
         digest.redis_read(redis);
     }
-    digest.rights_told(session.rights());
+    digest.rights_read(session.rights());
     digest.seen_before(&first);
     Ok(digest.snapshot_taken(second))
 }

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use super::digest::Digest;
-use super::history::{Answer, Command, History, NotThere, Reply, find};
+use super::digest::ViewBuilder;
+use super::history::{History, HistoryCommand, NotThere, PastViewResult, Reply, find};
 use super::record;
 use crate::model::blame::Blame;
 use crate::model::event::Event;
-use crate::model::past::{KeptLook, Moment, PastView, Step};
+use crate::model::past::{KeptObservation, Moment, PastView, TimeStep};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
-use crate::wire::record::container::{self, About, Kind, MOMENT};
-use crate::wire::record::{Group, RecordError};
+use crate::wire::record::container::{self, MOMENT, RecordKind, RecordingInfo};
+use crate::wire::record::{RecordError, SnapshotGroup};
 use segment::Segment;
 
 pub(super) use segment::last_whole;
@@ -49,11 +49,11 @@ struct FileGroup {
 #[derive(Debug, Default)]
 pub struct Recording {
     segments: Vec<Segment>,
-    about: Option<About>,
+    about: Option<RecordingInfo>,
     thresholds: Option<Thresholds>,
     groups: Vec<FileGroup>,
     moments: Vec<Moment>,
-    opened: Option<(usize, Group)>,
+    opened: Option<(usize, SnapshotGroup)>,
 }
 
 impl Recording {
@@ -79,7 +79,7 @@ impl Recording {
     pub fn of(files: Vec<(File, PathBuf)>) -> Result<Self, ReplayError> {
         let segments = files.into_iter().map(|(file, path)| Segment::new(file, path)).collect();
         let mut recording = Self { segments, ..Self::default() };
-        recording.look_on()?;
+        recording.check_for_more()?;
         Ok(recording)
     }
 
@@ -88,7 +88,7 @@ impl Recording {
         self.about().map(|about| about.refresh).filter(|seconds| *seconds > 0.0).unwrap_or(1.0)
     }
 
-    pub fn about(&self) -> Option<&About> {
+    pub fn about(&self) -> Option<&RecordingInfo> {
         self.about.as_ref()
     }
 
@@ -102,7 +102,7 @@ impl Recording {
     }
 
     /// Reads appended records. Returns whether there is a new snapshot.
-    pub fn look_on(&mut self) -> Result<bool, ReplayError> {
+    pub fn check_for_more(&mut self) -> Result<bool, ReplayError> {
         let before = self.moments.len();
         for at in 0..self.segments.len() {
             while self.scan(at)? {}
@@ -123,7 +123,7 @@ impl Recording {
             Err(error) => return Err(ReplayError::Io { path: segment.name(), error }),
         };
         match header.kind {
-            Kind::File => {
+            RecordKind::File => {
                 let payload =
                     segment.read(offset).map_err(|error| ReplayError::Io { path: segment.name(), error })?;
                 match payload.map(|payload| container::about(&payload)) {
@@ -135,34 +135,34 @@ impl Recording {
                 }
                 segment.has_key = false;
             }
-            Kind::Key | Kind::Look => {
-                segment.has_key |= header.kind == Kind::Key;
+            RecordKind::Key | RecordKind::Look => {
+                segment.has_key |= header.kind == RecordKind::Key;
                 let (Some(moment), true) = (container::moment(&begin), segment.has_key) else {
                     return Ok(true);
                 };
                 let place = self.moments.len();
                 self.moments.push(Moment { id: place as u64 + 1, ..moment });
-                if header.kind == Kind::Key {
+                if header.kind == RecordKind::Key {
                     self.groups.push(FileGroup { segment: at, first: place, records: Vec::new() });
                 }
                 if let Some(group) = self.groups.last_mut() {
                     group.records.push(offset);
                 }
             }
-            Kind::Other if header.is_needed => {
+            RecordKind::Other if header.is_needed => {
                 return Err(ReplayError::Record { path: segment.name(), error: RecordError::Later });
             }
-            Kind::Link | Kind::End | Kind::Other => {}
+            RecordKind::Link | RecordKind::End | RecordKind::Other => {}
         }
         Ok(true)
     }
 
-    pub fn read(&mut self, place: usize) -> Result<KeptLook, NotThere> {
+    pub fn read(&mut self, place: usize) -> Result<KeptObservation, NotThere> {
         let (opened, at) = self.group(place)?;
-        let mut look = opened.look(at)?;
+        let mut look = opened.snapshot(at)?;
         // Other thresholds also replace the expected blockers.
         let expected = look.expected.take().filter(|_| self.thresholds.is_none());
-        Ok(KeptLook { id: place as u64 + 1, expected, ..look })
+        Ok(KeptObservation { id: place as u64 + 1, expected, ..look })
     }
 
     /// The stored blame of a snapshot, if any, and the events stored with it. The first of a group also has earlier events.
@@ -172,7 +172,7 @@ impl Recording {
     }
 
     /// The group of a snapshot, decoded up to it, and the position in the group.
-    fn group(&mut self, place: usize) -> Result<(&mut Group, usize), NotThere> {
+    fn group(&mut self, place: usize) -> Result<(&mut SnapshotGroup, usize), NotThere> {
         let number = self.groups.partition_point(|group| group.first <= place);
         let number = number.checked_sub(1).ok_or(NotThere::Nothing)?;
         let group = self.groups.get(number).ok_or(NotThere::Nothing)?;
@@ -180,7 +180,7 @@ impl Recording {
         let segment = self.segments.get_mut(group.segment).ok_or(NotThere::Nothing)?;
         let (_, opened) = match self.opened.take_if(|(known, _)| *known == number) {
             Some(known) => self.opened.insert(known),
-            None => self.opened.insert((number, Group::default())),
+            None => self.opened.insert((number, SnapshotGroup::default())),
         };
         for offset in group.records.get(opened.len()..=at).unwrap_or_default() {
             let payload = segment.read(*offset).ok().flatten().ok_or(RecordError::Damaged)?;
@@ -191,7 +191,7 @@ impl Recording {
 
     pub fn view(&mut self, place: usize) -> Result<Arc<crate::model::view::View>, NotThere> {
         let kept = self.read(place)?;
-        Ok(Digest::view_of(kept, TargetId::default(), &self.thresholds()))
+        Ok(ViewBuilder::view_of(kept, TargetId::default(), &self.thresholds()))
     }
 
     /// The thresholds in use: those set by `judge_by`, otherwise those of the recording.
@@ -201,9 +201,9 @@ impl Recording {
     }
 
     /// The snapshot that a step from a view leads to. `None` if it leads past the last. Skips damaged snapshots.
-    pub fn go(&mut self, from: u64, step: Step) -> Result<Option<Arc<PastView>>, NotThere> {
+    pub fn go(&mut self, from: u64, step: TimeStep) -> Result<Option<Arc<PastView>>, NotThere> {
         let Some(mut place) = find(&self.moments, from, step)? else { return Ok(None) };
-        let is_back = matches!(step, Step::Looks(..0) | Step::Seconds(..0) | Step::TroubleBefore);
+        let is_back = matches!(step, TimeStep::Looks(..0) | TimeStep::Seconds(..0) | TimeStep::TroubleBefore);
         for _ in 0..DAMAGED {
             match self.view(place) {
                 Ok(view) => {
@@ -231,7 +231,12 @@ const GROWS: Duration = Duration::from_millis(200);
 
 /// Starts the thread. It shows the snapshot of `first`, then those requested. With `follow` it also shows appended
 /// snapshots until a request.
-pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<f64>) -> io::Result<History> {
+pub fn start(
+    mut recording: Recording,
+    first: TimeStep,
+    follow: bool,
+    speed: Option<f64>,
+) -> io::Result<History> {
     let (history, received, answers) = History::channel();
     let serve = move || {
         let mut player = Player { shown: recording.moments().len() as u64, speed, follow };
@@ -240,23 +245,23 @@ pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<
         let _ = answers.send(Reply::Look(first));
         loop {
             match received.recv_timeout(player.rest(&recording)) {
-                Ok(Command::Go { from, step }) => {
+                Ok(HistoryCommand::Go { from, step }) => {
                     // A request ends following.
                     player.follow = false;
                     // If reading fails, the recording ends here.
-                    let _ = recording.look_on();
+                    let _ = recording.check_for_more();
                     let answer = recording.go(from, step);
                     player.note(answer.as_ref().ok());
                     player.follow = follow && matches!(answer, Ok(None));
                     let _ = answers.send(Reply::Look(answer));
                 }
-                Ok(Command::Play(speed)) => player.speed = speed,
-                Ok(Command::Keep(_) | Command::Lost(_) | Command::Save(..)) => {}
+                Ok(HistoryCommand::Play(speed)) => player.speed = speed,
+                Ok(HistoryCommand::Keep(_) | HistoryCommand::Lost(_) | HistoryCommand::Save(..)) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    let has_more = recording.look_on().unwrap_or_default();
+                    let has_more = recording.check_for_more().unwrap_or_default();
                     let next = match (player.follow, player.speed) {
-                        (true, _) if has_more => Step::Looks(i32::MAX),
-                        (false, Some(_)) => Step::Looks(1),
+                        (true, _) if has_more => TimeStep::Looks(i32::MAX),
+                        (false, Some(_)) => TimeStep::Looks(1),
                         _ => continue,
                     };
                     if let Some(answer) = player.on(&mut recording, next) {
@@ -297,10 +302,10 @@ impl Player {
     }
 
     /// Takes a step. `None` if there are no more snapshots.
-    fn on(&mut self, recording: &mut Recording, step: Step) -> Option<Answer> {
-        let step = if step == Step::Looks(i32::MAX) {
+    fn on(&mut self, recording: &mut Recording, step: TimeStep) -> Option<PastViewResult> {
+        let step = if step == TimeStep::Looks(i32::MAX) {
             let last = recording.moments().len() as u64;
-            Step::Looks(i32::try_from(last.saturating_sub(self.shown)).unwrap_or(i32::MAX))
+            TimeStep::Looks(i32::try_from(last.saturating_sub(self.shown)).unwrap_or(i32::MAX))
         } else {
             step
         };

@@ -8,25 +8,25 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use rustc_hash::FxHashSet;
 
-use super::digest::{Digest, Recount};
+use super::digest::{Recount, ViewBuilder};
 use super::history::NotThere;
 use super::record::redact::Redaction;
 use super::replay::Recording;
 use crate::model::Timestamp;
 use crate::model::blame::{Before, Blame, Window};
-use crate::model::event::{Event, Kind};
+use crate::model::event::{Event, EventKind};
 use crate::model::finding::{Finding, Severity};
 use crate::model::output::Channel;
-use crate::model::past::{KeptLook, Trouble};
+use crate::model::past::{KeptObservation, Trouble};
 use crate::model::snapshot::Server;
 use crate::model::view::{TargetId, View};
 use crate::model::wait_graph::Party;
 use crate::model::why::why;
 use crate::order::Order;
 use crate::text::one_line;
-use crate::wire::report::{Column, Hole, Mark, Report, Tree, Why, Worst};
+use crate::wire::report::{Hole, IncidentReport, Mark, TimelineColumn, Tree, Why, Worst};
 use ddl::Ddl;
-use tasks::Tasks;
+use tasks::TaskTroubles;
 
 pub use log::add_log;
 
@@ -50,7 +50,7 @@ const AROUND: i64 = 30;
 /// an episode of this number, the last one is used.
 pub fn of_episode(recording: &mut Recording, number: u64) -> Result<Option<Range<usize>>, NotThere> {
     let mut found: Option<(Timestamp, Timestamp)> = None;
-    let mut reader = Reader::default();
+    let mut reader = ReportReader::default();
     for place in 0..recording.moments().len() {
         let Ok((counted, _)) = reader.read(recording, place) else { continue };
         let is_here = counted.last.costs.iter().any(|cost| cost.episode == number);
@@ -67,11 +67,11 @@ pub fn of_episode(recording: &mut Recording, number: u64) -> Result<Option<Range
 }
 
 #[derive(Debug, Default)]
-struct Reader {
+struct ReportReader {
     anew: Option<Recount>,
 }
 
-impl Reader {
+impl ReportReader {
     fn read(
         &mut self,
         recording: &mut Recording,
@@ -86,27 +86,27 @@ impl Reader {
     }
 }
 
-pub type Chains = fn(&View) -> Tree;
+pub type DrawTree = fn(&View) -> Tree;
 
 /// The report of some snapshots; `chains` renders the wait tree of the worst one.
 pub fn of(
     recording: &mut Recording,
     places: Range<usize>,
     redaction: Option<Redaction>,
-    chains: Chains,
-) -> Result<Report, NotThere> {
+    chains: DrawTree,
+) -> Result<IncidentReport, NotThere> {
     let moments = recording.moments().get(places.clone()).unwrap_or_default().to_vec();
     let (first, last) = moments.first().zip(moments.last()).ok_or(NotThere::Nothing)?;
     let redaction = redaction.unwrap_or_default();
     let looks: Vec<Timestamp> = moments.iter().map(|moment| moment.at).collect();
-    let mut report = Report {
+    let mut report = IncidentReport {
         from: first.at,
         to: last.at,
         refresh: recording.refresh(),
         columns: columns(first.at, last.at, looks.len()),
         holes: holes(&looks, recording.refresh()),
         looks,
-        ..Report::default()
+        ..IncidentReport::default()
     };
     if let Some(about) = recording.about() {
         report.target = one_line(&about.target).into_owned();
@@ -114,12 +114,13 @@ pub fn of(
         report.redaction.clone_from(&about.redaction);
     }
     let view = |recording: &mut Recording, place: usize| view_of(recording, place, redaction);
-    let mut tasks = Tasks::default();
+    let mut tasks = TaskTroubles::default();
     let at_first = view(recording, places.start);
     if let Some(view) = &at_first {
         tasks.begin(view);
     }
-    let (mut reader, mut window, mut seen) = (Reader::default(), Window::default(), FxHashSet::default());
+    let (mut reader, mut window, mut seen) =
+        (ReportReader::default(), Window::default(), FxHashSet::default());
     let mut ddl = Ddl::new(redaction);
     for (place, moment) in places.clone().zip(&moments) {
         let Ok((counted, events)) = reader.read(recording, place) else {
@@ -130,7 +131,7 @@ pub fn of(
             continue;
         };
         window.take(&counted);
-        ddl.look(recording, (place, moment.waiting));
+        ddl.add_snapshot(recording, (place, moment.waiting));
         if let Some(column) = column_of(&mut report, moment.at) {
             let roots = counted.last.costs.iter().filter(|cost| cost.sums.most > 0).count();
             if !column.is_known || moment.waiting > column.waiting {
@@ -158,7 +159,7 @@ pub fn of(
     report.tries = ddl.tries();
     let most = moments.iter().zip(places).max_by_key(|(moment, place)| (moment.waiting, *place));
     if let Some((moment, place)) = most {
-        look(&mut report, recording, (place, moment.waiting), redaction, chains);
+        add_snapshot(&mut report, recording, (place, moment.waiting), redaction, chains);
     }
     if let Some((place, pid)) = ddl.longest()
         && let Some(view) = view(recording, place)
@@ -168,20 +169,22 @@ pub fn of(
     Ok(report)
 }
 
-fn columns(from: Timestamp, to: Timestamp, looks: usize) -> Vec<Column> {
+fn columns(from: Timestamp, to: Timestamp, looks: usize) -> Vec<TimelineColumn> {
     let count = i32::try_from(COLUMNS.min(looks).max(1)).unwrap_or(1);
     let step = (to - from) / count;
-    (0..count).map(|column| Column { at: from + step * column, ..Column::default() }).collect()
+    (0..count)
+        .map(|column| TimelineColumn { at: from + step * column, ..TimelineColumn::default() })
+        .collect()
 }
 
-fn column_of(report: &mut Report, at: Timestamp) -> Option<&mut Column> {
+fn column_of(report: &mut IncidentReport, at: Timestamp) -> Option<&mut TimelineColumn> {
     let place = report.columns.partition_point(|column| column.at <= at);
     report.columns.get_mut(place.saturating_sub(1))
 }
 
 /// Fills columns without a snapshot with the values of the column before, except in gaps and damaged parts.
-fn fill(columns: &mut [Column], holes: &[Hole]) {
-    let mut before = Column::default();
+fn fill(columns: &mut [TimelineColumn], holes: &[Hole]) {
+    let mut before = TimelineColumn::default();
     for column in columns {
         let is_hole = holes.iter().any(|hole| hole.from < column.at && column.at < hole.to);
         if !column.is_known && !column.is_damaged && !is_hole && before.is_known {
@@ -200,22 +203,25 @@ fn holes(looks: &[Timestamp], refresh: f64) -> Vec<Hole> {
     pairs.filter(is_long).map(|(from, to)| Hole { from, to }).collect()
 }
 
-fn note(report: &mut Report, event: &Event) {
-    if event.kind == Kind::Deadlock && !event.more.is_empty() {
+fn note(report: &mut IncidentReport, event: &Event) {
+    if event.kind == EventKind::Deadlock && !event.more.is_empty() {
         report.victims.push((event.at, event.more.trim_start_matches("; ").to_owned()));
     }
     let trouble = Trouble::of(event.kind);
-    let sign = trouble.map_or(if event.kind == Kind::Note { NOTE } else { '·' }, Trouble::sign);
+    let sign = trouble.map_or(if event.kind == EventKind::Note { NOTE } else { '·' }, Trouble::sign);
     let mark = Mark { at: event.at, sign, text: event.text() };
     match event.kind {
         // Actions outside locktop are visible when they change a table.
-        Kind::ActionAsked | Kind::ActionResult | Kind::TaskRecovered | Kind::TaskSwitched => {
+        EventKind::ActionAsked
+        | EventKind::ActionResult
+        | EventKind::TaskRecovered
+        | EventKind::TaskSwitched => {
             report.actions.push(mark.clone());
         }
-        Kind::SectionStale => report.stale.push(mark.clone()),
+        EventKind::SectionStale => report.stale.push(mark.clone()),
         _ => {}
     }
-    if trouble.is_none() && event.kind != Kind::Note {
+    if trouble.is_none() && event.kind != EventKind::Note {
         return;
     }
     if let Some(column) = column_of(report, event.at) {
@@ -238,18 +244,18 @@ fn rank(sign: char) -> Option<Trouble> {
 }
 
 fn view_of(recording: &mut Recording, place: usize, redaction: Redaction) -> Option<Arc<View>> {
-    let mut kept: KeptLook = recording.read(place).ok()?;
-    redaction.apply_to_kept(&mut kept);
-    Some(Digest::view_of(kept, TargetId::default(), &recording.thresholds()))
+    let mut kept: KeptObservation = recording.read(place).ok()?;
+    redaction.apply_to_recorded(&mut kept);
+    Some(ViewBuilder::view_of(kept, TargetId::default(), &recording.thresholds()))
 }
 
 /// Adds the worst moment, with the most waiting sessions: wait tree, findings, server and helpful settings.
-fn look(
-    report: &mut Report,
+fn add_snapshot(
+    report: &mut IncidentReport,
     recording: &mut Recording,
     (place, waiting): (usize, u32),
     redaction: Redaction,
-    chains: Chains,
+    chains: DrawTree,
 ) {
     let Some(view) = view_of(recording, place, redaction) else { return };
     let Some(snapshot) = view.snapshot.as_deref() else { return };

@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::model::snapshot::Pooling;
-use crate::model::view::{Link, View};
-use crate::pg::poll::{Limits, Session, message, open_beside, silence, take_back};
+use crate::model::view::{ConnectionState, View};
+use crate::pg::poll::{PollLimits, Session, message, open_second, silence, take_back};
 use crate::{action, clock};
 use pg_connect::Backoff;
 use pg_connect::connect::Connection;
@@ -25,18 +25,18 @@ const LASTING: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The connection, or why there is none. None: not yet attempted.
-type Slot = Option<Result<Line, String>>;
+type Slot = Option<Result<ActionConnection, String>>;
 
 #[derive(Debug)]
-pub struct Spare {
+pub struct StandbyConnection {
     slot: watch::Receiver<Slot>,
     keeper: JoinHandle<()>,
 }
 
-impl Spare {
+impl StandbyConnection {
     /// Opens the connection in the background. While the poll (the sender of `views`) has no connection, none is attempted:
     /// one client that reconnects is enough.
-    pub fn keep(info: ConnInfo, limits: Limits, views: watch::Receiver<Arc<View>>) -> Self {
+    pub fn keep(info: ConnInfo, limits: PollLimits, views: watch::Receiver<Arc<View>>) -> Self {
         let (sender, slot) = watch::channel(None);
         Self { slot, keeper: tokio::spawn(keep(info, limits, views, sender)) }
     }
@@ -73,13 +73,13 @@ impl Spare {
     }
 }
 
-impl Drop for Spare {
+impl Drop for StandbyConnection {
     fn drop(&mut self) {
         self.keeper.abort();
     }
 }
 
-fn usable(slot: &Slot) -> Option<&Line> {
+fn usable(slot: &Slot) -> Option<&ActionConnection> {
     slot.as_ref()?.as_ref().ok().filter(|line| !line.client.is_closed())
 }
 
@@ -110,22 +110,22 @@ async fn is_lent(mut views: watch::Receiver<Arc<View>>) {
 
 async fn keep(
     info: ConnInfo,
-    limits: Limits,
+    limits: PollLimits,
     mut views: watch::Receiver<Arc<View>>,
     slot: watch::Sender<Slot>,
 ) {
     let mut backoff = Backoff::default();
     loop {
-        let up = views.wait_for(|view| !matches!(view.link, Link::Down { .. })).await.is_ok();
+        let up = views.wait_for(|view| !matches!(view.link, ConnectionState::Down { .. })).await.is_ok();
         if !up {
             return;
         }
         let mut silent = false;
-        match Box::pin(open_beside(&info, &limits, known(views.clone()))).await {
+        match Box::pin(open_second(&info, &limits, known(views.clone()))).await {
             Ok((Connection { client, mut driver, .. }, pooling)) => {
                 let opened = clock::monotonic();
                 let pid = if pooling == Pooling::Transactions { None } else { pid(&client).await };
-                let line = Line { pid, client: Arc::new(client), pooling };
+                let line = ActionConnection { pid, client: Arc::new(client), pooling };
                 let client = Arc::clone(&line.client);
                 let _ = slot.send(Some(Ok(line)));
                 // One reference is held here, and one by the slot.
@@ -161,14 +161,14 @@ async fn keep(
 }
 
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct ActionConnection {
     pub client: Arc<Client>,
     /// The process id. `None` if unknown, or if it changes each time.
     pub pid: Option<i32>,
     pub pooling: Pooling,
 }
 
-impl Line {
+impl ActionConnection {
     /// The poll's connection, if others may use it.
     pub(super) fn of(session: &Session) -> Option<Self> {
         let server = session.server();
@@ -183,13 +183,13 @@ const OPENING: Duration = Duration::from_secs(2);
 const ANSWER: Duration = Duration::from_secs(4);
 
 #[derive(Debug, Clone)]
-pub struct Lines {
-    pub spare: Arc<Spare>,
+pub struct ActionConnections {
+    pub spare: Arc<StandbyConnection>,
     /// The poll's connection, used if the spare one is not available. `None` if it must not be used.
-    pub poll: watch::Receiver<Option<Line>>,
+    pub poll: watch::Receiver<Option<ActionConnection>>,
 }
 
-impl action::Lines for Lines {
+impl action::Connections for ActionConnections {
     async fn client(&self) -> Result<Arc<Client>, String> {
         let why = match self.spare.ready(OPENING).await {
             Ok(client) if answers(&client).await => return Ok(client),
@@ -210,7 +210,7 @@ impl action::Lines for Lines {
 }
 
 /// Resets both sessions at exit if a pooler will pass them to other clients.
-pub async fn leave(view: &View, poll: Option<Line>, spare: Option<&Spare>) {
+pub async fn leave(view: &View, poll: Option<ActionConnection>, spare: Option<&StandbyConnection>) {
     if pooling(view) != Some(Pooling::Sessions) {
         return;
     }

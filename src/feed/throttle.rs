@@ -36,7 +36,7 @@ impl Throttle {
         Self { share, costs: VecDeque::with_capacity(LOOKS + 1), step: 0.0 }
     }
 
-    pub(super) fn looked(&mut self, cost: Duration) {
+    pub(super) fn polled(&mut self, cost: Duration) {
         self.costs.push_back(cost.as_secs_f64());
         if self.costs.len() > LOOKS {
             self.costs.pop_front();
@@ -67,7 +67,7 @@ mod tests {
     fn after(costs: &[u64], share: f64, asked: f64) -> Option<f64> {
         let mut throttle = Throttle::new(share);
         for cost in costs {
-            throttle.looked(Duration::from_millis(*cost));
+            throttle.polled(Duration::from_millis(*cost));
         }
         throttle.slowed(Duration::from_secs_f64(asked)).map(|slowed| slowed.interval)
     }
@@ -98,7 +98,7 @@ mod tests {
         let mut steps = Vec::new();
         // Around 40 ms, where the interval changes from 2 s to 5 s.
         for cost in [39, 39, 39, 39, 39, 41, 41, 41, 41, 41, 39, 41, 39, 41, 10] {
-            throttle.looked(Duration::from_millis(cost));
+            throttle.polled(Duration::from_millis(cost));
             steps.push(throttle.slowed(Duration::from_secs(1)).map_or(1.0, |slowed| slowed.interval));
         }
         steps.dedup();

@@ -18,7 +18,7 @@ pub struct AwaitedLock {
     /// The locked object; for a row, its tuple lock.
     pub tag: LockTag,
     /// The holders that conflict with a request. Empty: the lock has just been released.
-    pub holders: Vec<Hold>,
+    pub holders: Vec<LockHold>,
     /// Queue and waiter indexes in the graph, the next one to get the lock first.
     waiters: Vec<(usize, usize)>,
     /// The requested modes with the number of requests, the most frequent first.
@@ -27,7 +27,7 @@ pub struct AwaitedLock {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hold {
+pub struct LockHold {
     pub party: Party,
     /// For a row, the lock of the holder's transaction on its own id.
     pub tag: LockTag,
@@ -43,7 +43,7 @@ impl AwaitedLock {
         self.waiters.len()
     }
 
-    pub fn only_holder(&self) -> Option<Hold> {
+    pub fn only_holder(&self) -> Option<LockHold> {
         if let [holder] = self.holders.as_slice() { Some(*holder) } else { None }
     }
 
@@ -74,10 +74,10 @@ impl AwaitedLock {
             let conflicts =
                 |waiter: &Waiter| waiter.party != holder.party && waiter.mode.conflicts_with(holder.modes);
             let mode = holder.modes.iter().last().filter(|_| self.waiters(graph).any(conflicts))?;
-            Some(Hold { party: holder.party, tag: queue.tag, mode })
+            Some(LockHold { party: holder.party, tag: queue.tag, mode })
         };
         let pairs = queues.into_iter().flat_map(|queue| queue.holders.iter().map(move |one| (queue, one)));
-        let mut holders: Vec<Hold> = pairs.filter_map(|(queue, holder)| hold(queue, holder)).collect();
+        let mut holders: Vec<LockHold> = pairs.filter_map(|(queue, holder)| hold(queue, holder)).collect();
         holders.order_by_key(|holder| holder.party);
         holders.dedup_by_key(|holder| holder.party);
         self.holders = holders;
@@ -165,7 +165,7 @@ impl AwaitedRows {
 ///
 /// How many wait only because of each place in the queue, in order of the places. Linear: only the first request for each
 /// mode is remembered.
-pub fn held_up(queue: &Queue) -> Vec<(usize, u32)> {
+pub fn waits_by_mode(queue: &Queue) -> Vec<(usize, u32)> {
     let held = queue.holders.iter().fold(LockModes::default(), |modes, holder| modes.union(holder.modes));
     let holders: FxHashSet<Party> = queue.holders.iter().map(|holder| holder.party).collect();
     let mut first: Vec<(LockMode, usize)> = Vec::new();

@@ -5,7 +5,7 @@
 
 use super::backend::{Backend, State};
 use super::plan::Verb;
-use super::session_facts::{Written, awaits_whole_relation, written};
+use super::session_facts::{WriteKnowledge, awaits_whole_relation, write_knowledge};
 use super::view::SnapshotView;
 use super::wait_graph::Party;
 use super::words;
@@ -13,13 +13,13 @@ use crate::text;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consequence {
-    pub effect: Effect,
+    pub effect: DataEffect,
     /// The effect on data, in one printable line: `rolls back its transaction, 3m12s old; it may have written`.
     pub words: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Effect {
+pub enum DataEffect {
     /// Not possible: the signal is refused, or has no effect on this kind of process.
     Refused,
     /// No effect until the client of the session reads or sends.
@@ -40,7 +40,7 @@ pub enum Effect {
     Restarts,
 }
 
-impl Effect {
+impl DataEffect {
     pub fn short(self) -> Option<&'static str> {
         Some(match self {
             Self::RollsBack => "rolls back",
@@ -60,7 +60,7 @@ impl Effect {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Statement {
+enum StatementKind {
     DropDatabase,
     /// `CREATE INDEX CONCURRENTLY` and similar, with what a cancel leaves behind.
     Concurrent(&'static str),
@@ -80,16 +80,16 @@ pub(super) fn is_one_statement(backend: &Backend) -> bool {
 
 impl SnapshotView<'_> {
     pub fn consequence(self, verb: Verb, backend: &Backend) -> Consequence {
-        let of = |effect: Effect, words: String| Consequence { effect, words };
+        let of = |effect: DataEffect, words: String| Consequence { effect, words };
         if let Some(why) = backend.backend_type.as_deref().and_then(of_the_server) {
-            return of(Effect::Refused, why.to_owned());
+            return of(DataEffect::Refused, why.to_owned());
         }
         if verb == Verb::Cancel {
             if let Err(why) = has_query(backend) {
-                return of(Effect::Refused, why.to_owned());
+                return of(DataEffect::Refused, why.to_owned());
             }
             if let Some(why) = ignores_cancel(backend) {
-                return of(Effect::NoneYet, why.to_owned());
+                return of(DataEffect::NoneYet, why.to_owned());
             }
         }
         let statement = statement(backend);
@@ -98,7 +98,7 @@ impl SnapshotView<'_> {
         }
         if awaits_standby(backend) {
             let words = "its transaction is committed locally and stays so; the standby has not confirmed it";
-            return of(Effect::Committed, words.to_owned());
+            return of(DataEffect::Committed, words.to_owned());
         }
         // A statement that waits for its first lock has changed nothing. `DROP INDEX CONCURRENTLY` and `DETACH PARTITION CONCURRENTLY`
         // request `AccessExclusiveLock` last, after they have committed a first part.
@@ -106,7 +106,7 @@ impl SnapshotView<'_> {
             || backend.wait_event.as_deref() == Some("virtualxid")
             || awaits_whole_relation(&self.graph, backend.pid);
         match statement {
-            Statement::DropDatabase if has_begun => {
+            StatementKind::DropDatabase if has_begun => {
                 let unless = if is_dropping(backend) {
                     ""
                 } else {
@@ -115,11 +115,11 @@ impl SnapshotView<'_> {
                 let words = format!(
                     "{unless}leaves the database invalid (datconnlimit = -2); then only another DROP DATABASE removes it"
                 );
-                of(Effect::InvalidDatabase, words)
+                of(DataEffect::InvalidDatabase, words)
             }
-            Statement::Concurrent(left) if has_begun => of(Effect::HalfDone, left.to_owned()),
-            Statement::Vacuum if backend.state == Some(State::Active) => {
-                of(Effect::Stops, "VACUUM stops; the work it has finished is kept".to_owned())
+            StatementKind::Concurrent(left) if has_begun => of(DataEffect::HalfDone, left.to_owned()),
+            StatementKind::Vacuum if backend.state == Some(State::Active) => {
+                of(DataEffect::Stops, "VACUUM stops; the work it has finished is kept".to_owned())
             }
             _ => self.of_transaction(verb, backend),
         }
@@ -130,9 +130,11 @@ impl SnapshotView<'_> {
         // `src/backend/access/transam/xact.c`). With an ID only a subtransaction has failed.
         if backend.state == Some(State::IdleInTransactionAborted) {
             let (effect, words) = match backend.backend_xid {
-                None => (Effect::Failed, "ends its transaction, which has failed: it has nothing to commit"),
+                None => {
+                    (DataEffect::Failed, "ends its transaction, which has failed: it has nothing to commit")
+                }
                 Some(_) => (
-                    Effect::RollsBack,
+                    DataEffect::RollsBack,
                     "rolls back its transaction, which its client could still commit after ROLLBACK TO SAVEPOINT; it may have written",
                 ),
             };
@@ -140,9 +142,9 @@ impl SnapshotView<'_> {
         }
         let Some(start) = backend.xact_start else {
             let (effect, words) = if backend.state.is_none() && self.hides(Some(backend)) {
-                (Effect::Unknown, "this role cannot see whether it is in a transaction")
+                (DataEffect::Unknown, "this role cannot see whether it is in a transaction")
             } else {
-                (Effect::Nothing, "it has no open transaction: nothing is rolled back")
+                (DataEffect::Nothing, "it has no open transaction: nothing is rolled back")
             };
             return Consequence { effect, words: words.to_owned() };
         };
@@ -150,15 +152,15 @@ impl SnapshotView<'_> {
         // An error that a savepoint or an EXCEPTION block catches ends no more than what came after that.
         let may_go_on = verb == Verb::Cancel && !is_one_statement(backend);
         let unless = if may_go_on { ", unless it has a savepoint" } else { "" };
-        let wrote = match written(&self.graph, backend) {
-            Written::No => "it has written nothing",
-            Written::Maybe => "it may have written",
-            Written::ForLock => {
+        let wrote = match write_knowledge(&self.graph, backend) {
+            WriteKnowledge::No => "it has written nothing",
+            WriteKnowledge::Maybe => "it may have written",
+            WriteKnowledge::ForLock => {
                 "it has a transaction ID for the lock that it waits for, and may have written"
             }
         };
         Consequence {
-            effect: Effect::RollsBack,
+            effect: DataEffect::RollsBack,
             words: format!("rolls back its transaction, {age} old{unless}; {wrote}"),
         }
     }
@@ -181,15 +183,15 @@ impl SnapshotView<'_> {
             );
         }
         match cancel().effect {
-            Effect::InvalidDatabase if is_dropping(backend) => Err(
+            DataEffect::InvalidDatabase if is_dropping(backend) => Err(
                 "terminating DROP DATABASE now leaves the database invalid: find the process that does not answer"
                     .to_owned(),
             ),
-            Effect::InvalidDatabase => Err(
+            DataEffect::InvalidDatabase => Err(
                 "DROP DATABASE may still wait for the sessions in that database, up to 5 s; if it removes files already, terminating it leaves the database invalid"
                     .to_owned(),
             ),
-            Effect::Refused | Effect::NoneYet => Ok(Verb::Terminate),
+            DataEffect::Refused | DataEffect::NoneYet => Ok(Verb::Terminate),
             _ if keeps => Ok(Verb::Terminate),
             _ => Ok(Verb::Cancel),
         }
@@ -203,7 +205,7 @@ impl SnapshotView<'_> {
         let is_same = |other: &Backend| {
             let same = (other.usesysid, other.datid, &other.client) == (own.usesysid, own.datid, &own.client);
             same && other.application.as_deref() == Some(application)
-                && matches!(statement(other), Statement::Concurrent(_))
+                && matches!(statement(other), StatementKind::Concurrent(_))
         };
         let behind = self.view.graph.directly_behind(party);
         behind.iter().filter_map(|waiter| self.backend(waiter.pid())).find(|other| is_same(other))?;
@@ -295,42 +297,42 @@ pub fn awaits_standby(backend: &Backend) -> bool {
     backend.wait_event.as_deref() == Some("SyncRep")
 }
 
-fn of_kind(verb: Verb, backend: &Backend, statement: Statement) -> Option<Consequence> {
+fn of_kind(verb: Verb, backend: &Backend, statement: StatementKind) -> Option<Consequence> {
     let (effect, words) = match backend.backend_type.as_deref()? {
         "client backend" | "parallel worker" => return None,
         "autovacuum worker" if backend.prevents_wraparound() => (
-            Effect::Restarts,
+            DataEffect::Restarts,
             "it prevents wraparound, and the server starts it again; without it the server will stop accepting writes".to_owned(),
         ),
         "autovacuum worker" => {
-            (Effect::Restarts, "autovacuum starts it again later; until then dead rows stay".to_owned())
+            (DataEffect::Restarts, "autovacuum starts it again later; until then dead rows stay".to_owned())
         }
         "walsender" => match statement {
-            Statement::BaseBackup => (Effect::Stops, "the base backup is lost and must be started again".to_owned()),
-            Statement::CreateSlot => (Effect::Stops, "the replication slot is not created".to_owned()),
+            StatementKind::BaseBackup => (DataEffect::Stops, "the base backup is lost and must be started again".to_owned()),
+            StatementKind::CreateSlot => (DataEffect::Stops, "the replication slot is not created".to_owned()),
             _ => (
-                Effect::Restarts,
+                DataEffect::Restarts,
                 "its standby or receiver connects again; commits that wait for it keep waiting".to_owned(),
             ),
         },
         worker if worker.starts_with("logical replication") => (
-            Effect::Restarts,
+            DataEffect::Restarts,
             "rolls back what it applies; the server starts it again and it applies the same once more".to_owned(),
         ),
         worker => {
             let ends = if verb == Verb::Cancel { "its statement ends" } else { "it ends" };
             let worker = text::one_line(worker);
-            (Effect::Stops, format!("{ends}: a background worker, {worker}; the extension that registered it might not start it again"))
+            (DataEffect::Stops, format!("{ends}: a background worker, {worker}; the extension that registered it might not start it again"))
         }
     };
     Some(Consequence { effect, words })
 }
 
-fn statement(backend: &Backend) -> Statement {
+fn statement(backend: &Backend) -> StatementKind {
     if backend.state != Some(State::Active) {
-        return Statement::Other;
+        return StatementKind::Other;
     }
-    let Some(query) = backend.query.as_ref() else { return Statement::Other };
+    let Some(query) = backend.query.as_ref() else { return StatementKind::Other };
     let words = upper_words(query.unredacted());
     let begins = |start: &str| {
         start
@@ -341,25 +343,27 @@ fn statement(backend: &Backend) -> Statement {
     let concurrently = words.iter().any(|word| word == "CONCURRENTLY");
     let detaches = words.iter().any(|word| word == "DETACH");
     if begins("DROP DATABASE") {
-        Statement::DropDatabase
+        StatementKind::DropDatabase
     } else if concurrently && (begins("CREATE INDEX") || begins("CREATE UNIQUE INDEX")) {
-        Statement::Concurrent("CREATE INDEX CONCURRENTLY leaves an invalid index: drop it")
+        StatementKind::Concurrent("CREATE INDEX CONCURRENTLY leaves an invalid index: drop it")
     } else if concurrently && begins("REINDEX") {
-        Statement::Concurrent("REINDEX CONCURRENTLY leaves an invalid index (…_ccnew or …_ccold): drop it")
+        StatementKind::Concurrent(
+            "REINDEX CONCURRENTLY leaves an invalid index (…_ccnew or …_ccold): drop it",
+        )
     } else if concurrently && begins("DROP INDEX") {
-        Statement::Concurrent("DROP INDEX CONCURRENTLY leaves an invalid index: drop it again")
+        StatementKind::Concurrent("DROP INDEX CONCURRENTLY leaves an invalid index: drop it again")
     } else if concurrently && detaches && begins("ALTER TABLE") {
-        Statement::Concurrent(
+        StatementKind::Concurrent(
             "the partition remains partially detached; ALTER TABLE … DETACH PARTITION … FINALIZE completes it",
         )
     } else if begins("VACUUM") && !words.iter().any(|word| word == "FULL") {
-        Statement::Vacuum
+        StatementKind::Vacuum
     } else if begins("BASE_BACKUP") {
-        Statement::BaseBackup
+        StatementKind::BaseBackup
     } else if begins("CREATE_REPLICATION_SLOT") {
-        Statement::CreateSlot
+        StatementKind::CreateSlot
     } else {
-        Statement::Other
+        StatementKind::Other
     }
 }
 

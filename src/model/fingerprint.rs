@@ -2,7 +2,7 @@
 
 use super::statement::forms;
 use super::statement::redacted::{redacted_pieces, speaks_of_secret, without_userinfo};
-use super::statement::scan::{Piece, pieces};
+use super::statement::scan::{ScanPiece, pieces};
 
 /// Maximum characters of a fingerprint; statements that are equal up to there are grouped.
 const LENGTH: usize = 200;
@@ -36,7 +36,11 @@ pub fn fingerprint(statement: &str) -> String {
         .map_or(statement, |(end, _)| statement.get(..end).unwrap_or_default());
     let mut words = String::new();
     for (piece, shown) in redacted_pieces(begin) {
-        words.push_str(if matches!(piece, Piece::LineComment | Piece::Comment) { " " } else { shown });
+        words.push_str(if matches!(piece, ScanPiece::LineComment | ScanPiece::Comment) {
+            " "
+        } else {
+            shown
+        });
     }
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     crate::text::one_line_prefix(&without_lists(&without_userinfo(&words)), LENGTH).into_owned()
@@ -62,8 +66,8 @@ fn without_lists(words: &str) -> String {
 /// The origin given in the comments of a statement: `controller=users action=show`. Empty if they contain no key of `TAGS`.
 pub fn tag(statement: &str) -> String {
     let mut found: Vec<String> = Vec::new();
-    let comments =
-        pieces(statement).filter(|(piece, comment)| *piece == Piece::Comment && !speaks_of_secret(comment));
+    let comments = pieces(statement)
+        .filter(|(piece, comment)| *piece == ScanPiece::Comment && !speaks_of_secret(comment));
     for (_, comment) in comments {
         let comment = comment.trim_start_matches("/*").trim_end_matches("*/");
         let pairs =

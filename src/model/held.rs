@@ -15,7 +15,7 @@ use super::Timestamp;
 use super::backend::{Backend, State};
 use super::lock::{Lock, LockTag, LockType};
 use super::snapshot::Snapshot;
-use super::task::{Board, JobState};
+use super::task::{JobState, TaskBoard};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeldSince {
@@ -29,15 +29,15 @@ pub struct HeldSince {
 /// times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldLocks {
-    pub(crate) keys: Vec<(Key, u32)>,
+    pub(crate) keys: Vec<(HeldKey, u32)>,
     pub(crate) times: Vec<HeldSince>,
 }
 
 /// The process, and the identity of the advisory lock: database, both halves, and the class of the key.
-pub(crate) type Key = (i32, u32, u32, u32, u16);
+pub(crate) type HeldKey = (i32, u32, u32, u32, u16);
 
 /// An advisory lock has all these fields.
-fn key((pid, tag): &(i32, LockTag)) -> Key {
+fn key((pid, tag): &(i32, LockTag)) -> HeldKey {
     let number = Option::unwrap_or_default;
     let (class, object) = (number(tag.classid()), number(tag.objid()));
     (*pid, number(tag.database()), class, object, tag.objsubid().unwrap_or_default())
@@ -75,7 +75,7 @@ impl FromIterator<((i32, LockTag), HeldSince)> for HeldLocks {
 /// Locks that are the keys of running work, by holder, and the start of that work: for these the time is exact.
 pub type RunLocks = FxHashMap<(i32, LockTag), Timestamp>;
 
-pub fn runs(tasks: &Board, snapshot: &Snapshot) -> RunLocks {
+pub fn runs(tasks: &TaskBoard, snapshot: &Snapshot) -> RunLocks {
     let runs = tasks.rows.iter().filter(|row| matches!(row.state, JobState::Running | JobState::Slow));
     let key = |row: &super::task::TaskRow| {
         let began = row.execution(snapshot)?.started_at?;
@@ -85,13 +85,13 @@ pub fn runs(tasks: &Board, snapshot: &Snapshot) -> RunLocks {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Doing {
+pub(crate) struct SessionActivity {
     pub(crate) backend_start: Timestamp,
     pub(crate) xact_start: Option<Timestamp>,
     pub(crate) state_change: Option<Timestamp>,
 }
 
-impl Doing {
+impl SessionActivity {
     /// None for a backend that is hidden from the role, and for one whose activity began during the scan: the locks may have
     /// been read before.
     fn of(backend: &Backend, scan: Timestamp) -> Option<Self> {
@@ -103,7 +103,7 @@ impl Doing {
     }
 
     /// Whether the activity continued until `later`, without the end of a transaction in between.
-    fn goes_on_in(self, later: &Backend) -> bool {
+    fn continues_in(self, later: &Backend) -> bool {
         Some(self.backend_start) == later.backend_start
             && self.xact_start == later.xact_start
             && (self.xact_start.is_some() || self.state_change == later.state_change)
@@ -115,13 +115,13 @@ pub struct HeldWatch {
     pub(crate) since: Arc<HeldLocks>,
     /// The rows from which the table was made; without them it is rebuilt, with the same result.
     pub(crate) locks: Arc<Vec<Lock>>,
-    pub(crate) holders: FxHashMap<i32, Option<Doing>>,
+    pub(crate) holders: FxHashMap<i32, Option<SessionActivity>>,
     pub(crate) starts: FxHashMap<i32, Timestamp>,
 }
 
 impl HeldWatch {
     /// The table for a snapshot. It is unchanged if the snapshot has no current locks.
-    pub fn look(&mut self, snapshot: &Snapshot) -> Arc<HeldLocks> {
+    pub fn observe(&mut self, snapshot: &Snapshot) -> Arc<HeldLocks> {
         if snapshot.locks.is_known() {
             self.update(snapshot);
         }
@@ -146,12 +146,12 @@ impl HeldWatch {
         let scan = snapshot.taken_at - seconds(snapshot.poll_seconds);
         // There are few holders, even with many locks.
         let mut same = 0;
-        let mut now: FxHashMap<i32, (bool, Option<Doing>)> = FxHashMap::default();
+        let mut now: FxHashMap<i32, (bool, Option<SessionActivity>)> = FxHashMap::default();
         for backend in backends {
             if let Some(before) = self.holders.get(&backend.pid) {
-                let goes_on = before.is_some_and(|before| before.goes_on_in(backend));
+                let goes_on = before.is_some_and(|before| before.continues_in(backend));
                 same += usize::from(goes_on);
-                now.insert(backend.pid, (goes_on, Doing::of(backend, scan)));
+                now.insert(backend.pid, (goes_on, SessionActivity::of(backend, scan)));
             }
         }
         // Most polls change nothing, and the server lists what stays in the same order.
@@ -167,7 +167,7 @@ impl HeldWatch {
         // If a start is hidden from the role, the session is assumed to be the same.
         let is_same =
             |pid: i32| self.starts.get(&pid).zip(starts.get(&pid)).is_none_or(|(before, now)| before == now);
-        let mut holders: FxHashMap<i32, Option<Doing>> = FxHashMap::default();
+        let mut holders: FxHashMap<i32, Option<SessionActivity>> = FxHashMap::default();
         let idle: FxHashMap<i32, Timestamp> =
             backends.iter().filter_map(|backend| Some((backend.pid, idle_since(backend, scan)?))).collect();
         let since = held(locks).map(|key| {
@@ -181,7 +181,7 @@ impl HeldWatch {
         let table: HeldLocks = since.collect();
         for backend in backends {
             if let Some(doing) = holders.get_mut(&backend.pid) {
-                *doing = Doing::of(backend, scan);
+                *doing = SessionActivity::of(backend, scan);
             }
         }
         *self = Self { since: Arc::new(table), locks: Arc::clone(locks), holders, starts };

@@ -146,12 +146,12 @@ impl LeaseRow {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Board {
+pub struct LeaseBoard {
     /// In the order of the tables, then those in Redis.
     pub rows: Vec<LeaseRow>,
 }
 
-impl Board {
+impl LeaseBoard {
     pub fn of(snapshot: &Snapshot) -> Self {
         let waiting = waiting(snapshot);
         let tables = snapshot.systems.leases.iter();
@@ -167,7 +167,7 @@ impl Board {
     }
 }
 
-fn row(snapshot: &Snapshot, table: &TableRows<Lease>, lease: &Lease, waiting: &Waiting) -> LeaseRow {
+fn row(snapshot: &Snapshot, table: &TableRows<Lease>, lease: &Lease, waiting: &LeaseWaiters) -> LeaseRow {
     // Rows that could not be read again are judged at the time of their reading: they may have been renewed since.
     let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
     // A column of this name in another table need not be unique.
@@ -201,14 +201,14 @@ fn alive(snapshot: &Snapshot, lease: &Lease) -> Option<bool> {
 
 /// The number of sessions that wait.
 #[derive(Default)]
-struct Waiting {
+struct LeaseWaiters {
     /// By table and position of a row: all but the first wait for its tuple lock, and the first holds it.
     rows: FxHashMap<(u32, RowPosition), u32>,
     /// By the key of a lease's queue: the first holds it, and the others wait for it. The owner leaves it only after it has the lease.
     queues: FxHashMap<LockKey, (Option<i32>, u32)>,
 }
 
-impl Waiting {
+impl LeaseWaiters {
     fn sessions(&self, source: &Source, lease: &Lease) -> u32 {
         let row = lease.place.and_then(|place| self.rows.get(&(source.table, place)));
         let queue = key(source, lease).and_then(|key| self.queues.get(&key));
@@ -216,8 +216,8 @@ impl Waiting {
     }
 }
 
-fn waiting(snapshot: &Snapshot) -> Waiting {
-    let mut waiting = Waiting::default();
+fn waiting(snapshot: &Snapshot) -> LeaseWaiters {
+    let mut waiting = LeaseWaiters::default();
     if snapshot.systems.leases.is_empty() || !snapshot.locks.is_known() {
         return waiting;
     }

@@ -78,7 +78,7 @@ pub fn contended(awaited: &LockTag) -> LockTag {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Counted {
+pub(crate) struct CountedWait {
     pub(crate) seconds: f64,
     look: u64,
 }
@@ -88,7 +88,7 @@ pub struct WaitCounter {
     pub(crate) waits: Arc<LockWaits>,
     places: FxHashMap<LockTag, usize>,
     /// By process id and start of the wait: a process waits for one lock at a time.
-    pub(crate) going_on: FxHashMap<(i32, Timestamp), Counted>,
+    pub(crate) going_on: FxHashMap<(i32, Timestamp), CountedWait>,
     looks: u64,
 }
 
@@ -103,14 +103,14 @@ impl WaitCounter {
             waits: Arc::new(waits),
             going_on: going_on
                 .into_iter()
-                .map(|(wait, seconds)| (wait, Counted { seconds, look: 0 }))
+                .map(|(wait, seconds)| (wait, CountedWait { seconds, look: 0 }))
                 .collect(),
             looks: 0,
         }
     }
 
     /// Returns the counts up to this snapshot. A snapshot without readable locks adds nothing.
-    pub fn look(
+    pub fn observe(
         &mut self,
         snapshot: &Snapshot,
         graph: &WaitGraph,
@@ -142,7 +142,7 @@ impl WaitCounter {
                 let counted = self.going_on.get(&(waiter.pid, start)).map(|counted| counted.seconds);
                 let name = || name(snapshot, names, holder, awaited);
                 let seconds = seen.add(waits, &mut self.places, counted, name);
-                self.going_on.insert((waiter.pid, start), Counted { seconds, look: self.looks });
+                self.going_on.insert((waiter.pid, start), CountedWait { seconds, look: self.looks });
             }
         }
         let look = self.looks;
@@ -284,7 +284,7 @@ mod tests {
             builder.lock(pid, tag, LockMode::Exclusive, Some(*wait));
         }
         let view = builder.view();
-        counter.look(view.snapshot.as_ref().unwrap(), &view.graph, &view.index, &LockNames::default())
+        counter.observe(view.snapshot.as_ref().unwrap(), &view.graph, &view.index, &LockNames::default())
     }
 
     fn numbers(waits: &LockWaits) -> Vec<(u64, f64, f64, u32)> {
@@ -324,7 +324,7 @@ mod tests {
                 builder.lock(pid, relation(oid), LockMode::AccessShare, Some(*wait));
             }
             let view = builder.view();
-            counter.look(view.snapshot.as_ref().unwrap(), &view.graph, &view.index, &LockNames::default())
+            counter.observe(view.snapshot.as_ref().unwrap(), &view.graph, &view.index, &LockNames::default())
         };
         look(1.0, 5, "accounts", &[1.0]);
         look(2.0, 5, "accounts", &[]);
@@ -349,7 +349,7 @@ mod tests {
         let view = Builder { now: 2.0, ..Builder::default() }.view();
         let mut snapshot = Snapshot::clone(view.snapshot.as_ref().unwrap());
         snapshot.locks.error = Some("canceled".into());
-        assert_eq!(counter.look(&snapshot, &view.graph, &view.index, &LockNames::default()), before);
+        assert_eq!(counter.observe(&snapshot, &view.graph, &view.index, &LockNames::default()), before);
     }
 
     #[test]

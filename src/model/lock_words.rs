@@ -44,7 +44,7 @@ const fn activity(mode: LockMode) -> &'static str {
 
 /// What other sessions can do while a mode is held on a table, and what waits:
 /// `others can read it and lock its rows (FOR UPDATE), but not change its rows, vacuum or analyze it, …`.
-pub fn beside(mode: LockMode) -> String {
+pub fn also_permitted(mode: LockMode) -> String {
     // Only materialized views are refreshed: `Exclusive` says nothing about a table.
     let all =
         || MODES.into_iter().filter(|other| *other != LockMode::Exclusive || mode == LockMode::Exclusive);
@@ -60,17 +60,17 @@ pub fn beside(mode: LockMode) -> String {
 }
 
 /// The same for a query, which also locks single rows.
-pub fn beside_rows(mode: LockMode) -> String {
+pub fn rows_also_permitted(mode: LockMode) -> String {
     match mode {
         LockMode::RowShare => {
             "others can read it, and change or lock other rows of it, not the same rows; refresh, drop, truncate and alter wait".to_owned()
         }
         LockMode::RowExclusive => "others can read it, and change or lock other rows of it, not the same rows; CREATE INDEX, CREATE TRIGGER, drop, truncate and alter wait".to_owned(),
-        other => beside(other),
+        other => also_permitted(other),
     }
 }
 
-pub const fn beside_sequence(mode: LockMode) -> &'static str {
+pub const fn sequence_also_permitted(mode: LockMode) -> &'static str {
     match mode {
         LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
             "others can call nextval() and setval(); ALTER SEQUENCE and DROP SEQUENCE wait"
@@ -83,7 +83,7 @@ pub const fn beside_sequence(mode: LockMode) -> &'static str {
     }
 }
 
-pub const fn beside_object(mode: LockMode) -> &'static str {
+pub const fn object_also_permitted(mode: LockMode) -> &'static str {
     match mode {
         LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive => {
             "others can use and change it; DROP of it waits"
@@ -120,7 +120,7 @@ mod tests {
             for (has, cell) in MODES.into_iter().zip(row.chars()) {
                 assert_eq!(need.conflicts_with(LockModes::of(has)), cell == 'X', "{need:?} {has:?}");
                 conflicts += usize::from(cell == 'X');
-                let words = beside(has);
+                let words = also_permitted(has);
                 let (can, cannot) = words.split_once("but").unwrap_or(("", &words));
                 let is_said = need != LockMode::Exclusive || has == LockMode::Exclusive;
                 let is_all = words.contains("anything with it but") || words.starts_with("others cannot");
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn what_runs_together_with_each_mode() {
         let said: Vec<String> =
-            MODES.into_iter().map(|mode| format!("{}: {}", mode.short(), beside(mode))).collect();
+            MODES.into_iter().map(|mode| format!("{}: {}", mode.short(), also_permitted(mode))).collect();
         assert_eq!(
             said,
             [

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::backend::{Backend, State};
-use super::lease::{Board, LeaseId};
+use super::lease::{LeaseBoard, LeaseId};
 use super::lock::LockMode;
 use super::lock_key::LockKey;
 use super::snapshot::Snapshot;
@@ -57,7 +57,7 @@ pub struct NormalWaits {
 impl NormalWaits {
     /// Any doubt makes a party an ordinary blocker: another lock, sessions behind its waiters, an open transaction, a statement
     /// that is not known.
-    pub fn of(graph: &WaitGraph, leases: &Board, snapshot: &Snapshot, index: &SnapshotIndex) -> Self {
+    pub fn of(graph: &WaitGraph, leases: &LeaseBoard, snapshot: &Snapshot, index: &SnapshotIndex) -> Self {
         if !snapshot.backends.is_known() {
             return Self::default();
         }

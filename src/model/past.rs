@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::backend::Backend;
 use super::blame::Blame;
-use super::event::{Events, Kind};
+use super::event::{EventKind, Events};
 use super::finding::{Deadlocks, NewRoots};
 use super::held::HeldWatch;
 use super::lock_name::LockNames;
 use super::lock_waits::WaitCounter;
 use super::plan::Rights;
 use super::snapshot::Snapshot;
-use super::task::Watch;
+use super::task::TaskWatch;
 use super::thresholds::ExpectedBlocker;
 use super::view::{Series, View};
 use super::wait_graph::Answer;
@@ -19,8 +19,8 @@ use super::{Text, Timestamp, adapter};
 
 #[derive(Debug, Clone, Default)]
 pub struct Past {
-    pub watch: Watch,
-    pub adapters: adapter::Watch,
+    pub watch: TaskWatch,
+    pub adapters: adapter::AdapterWatch,
     pub deadlocks: Deadlocks,
     pub new_roots: NewRoots,
     pub held: HeldWatch,
@@ -40,7 +40,7 @@ pub struct GraphFrom {
 }
 
 #[derive(Debug, Clone)]
-pub struct Look {
+pub struct Observation {
     pub view: Arc<View>,
     pub past: Arc<Past>,
     /// Why names of advisory keys could not be found, one line each: failed or rejected queries of the config.
@@ -48,7 +48,7 @@ pub struct Look {
 }
 
 #[derive(Debug, Clone)]
-pub struct KeptLook {
+pub struct KeptObservation {
     /// [`View::id`] of the view computed from it.
     pub id: u64,
     pub snapshot: Snapshot,
@@ -76,12 +76,12 @@ pub enum Trouble {
 
 impl Trouble {
     /// None for an event that is no trouble.
-    pub const fn of(kind: Kind) -> Option<Self> {
+    pub const fn of(kind: EventKind) -> Option<Self> {
         match kind {
-            Kind::RootBegun | Kind::CycleBegun | Kind::TaskOrphaned => Some(Self::Begun),
-            Kind::Deadlock => Some(Self::Deadlock),
-            Kind::LinkLost => Some(Self::NoAnswer),
-            Kind::ActionAsked => Some(Self::Action),
+            EventKind::RootBegun | EventKind::CycleBegun | EventKind::TaskOrphaned => Some(Self::Begun),
+            EventKind::Deadlock => Some(Self::Deadlock),
+            EventKind::LinkLost => Some(Self::NoAnswer),
+            EventKind::ActionAsked => Some(Self::Action),
             _ => None,
         }
     }
@@ -114,7 +114,7 @@ pub struct Moment {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum TimeStep {
     /// Number of snapshots forward, or back if negative.
     Looks(i32),
     /// Number of seconds forward, or back if negative.

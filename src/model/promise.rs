@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use super::backend::Backend;
-use super::consequence::{Effect, is_one_statement};
+use super::consequence::{DataEffect, is_one_statement};
 use super::plan::Verb;
 use super::view::SnapshotView;
 use super::wait_graph::{End, Party, Release, Root};
@@ -70,7 +70,7 @@ impl SnapshotView<'_> {
             return graph.release(parties, End::Session);
         }
         let session = |party: &Party| self.backend(party.pid());
-        let has_effect = |row: &Backend| self.consequence(verb, row).effect != Effect::NoneYet;
+        let has_effect = |row: &Backend| self.consequence(verb, row).effect != DataEffect::NoneYet;
         let ends: Vec<Party> =
             parties.iter().copied().filter(|party| session(party).is_none_or(has_effect)).collect();
         let is_whole = ends.iter().all(|party| session(party).is_some_and(is_one_statement));

@@ -19,7 +19,7 @@ pub enum RowId {
     Group(Party, LockTag, LockMode),
     /// A long chain of sessions, folded into a line, by its first session.
     Run(Party),
-    Lock(LockTag, Owner, LockMode),
+    Lock(LockTag, LockOwner, LockMode),
     /// A lock that sessions wait for, whichever sessions they are; for a row, its tuple lock.
     Awaited(LockTag),
     Waits(LockTag),
@@ -77,7 +77,7 @@ impl RowId {
 /// The holder of a lock. The `virtualtransaction` of a row is not an identity: for a session-level lock it is the one
 /// of the session's current transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Owner {
+pub enum LockOwner {
     Backend(BackendId),
     Prepared(VirtualTransaction),
 }

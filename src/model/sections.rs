@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use super::adapter::{Choice, InstallationRows, Part};
+use super::adapter::{InstallationRows, Part, QueryChoice};
 use super::section::{NOT_YET, Observed};
 use super::snapshot::{Section, Snapshot};
 use super::{Text, Timestamp};
@@ -148,7 +148,7 @@ fn parts<'a>(rows: &'a InstallationRows) -> Vec<SectionRead<'a>> {
     if let Some(reason) = &installation.refused {
         return vec![of(None, Some(reason))];
     }
-    let part = |choice: &'a Choice| {
+    let part = |choice: &'a QueryChoice| {
         let (taken_at, error, _) = rows.state_of(choice);
         SectionRead { part: Some(choice.part.as_str()), ..of(taken_at, error) }
     };
@@ -158,7 +158,7 @@ fn parts<'a>(rows: &'a InstallationRows) -> Vec<SectionRead<'a>> {
 impl InstallationRows {
     /// When a part was read, why it is unknown, and whether there are more rows. It is unknown if none of its queries may run
     /// here, or the last attempt failed.
-    pub fn state_of<'a>(&'a self, choice: &'a Choice) -> (Option<Timestamp>, Option<&'a Text>, bool) {
+    pub fn state_of<'a>(&'a self, choice: &'a QueryChoice) -> (Option<Timestamp>, Option<&'a Text>, bool) {
         match choice.refusal().or(self.installation.refused.as_ref()) {
             Some(reason) => (None, Some(reason), false),
             None => self.read_of(choice.part),
@@ -171,7 +171,7 @@ impl InstallationRows {
             return Observed::Unknown(reason.clone());
         }
         let choice = self.installation.choice(part);
-        if let Some(reason) = choice.and_then(Choice::refusal) {
+        if let Some(reason) = choice.and_then(QueryChoice::refusal) {
             return Observed::Unknown(reason.clone());
         }
         match (self.read_of(part), choice) {

@@ -64,7 +64,7 @@ impl SnapshotView<'_> {
 
 /// Knowledge about the writes of a transaction. A transaction ID proves no write: `SELECT … FOR UPDATE` assigns one, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteKnowledge {
     No,
     /// It has one, perhaps only for the lock that it waits for: a request for `AccessExclusiveLock` on a relation assigns one
     /// before the lock (`LogAccessExclusiveLockPrepare`, called by `LockAcquireExtended` in
@@ -74,11 +74,11 @@ pub enum Written {
     Maybe,
 }
 
-pub fn written(graph: &WaitGraph, backend: &Backend) -> Written {
+pub fn write_knowledge(graph: &WaitGraph, backend: &Backend) -> WriteKnowledge {
     match backend.backend_xid {
-        None => Written::No,
-        Some(_) if awaits_whole_relation(graph, backend.pid) => Written::ForLock,
-        Some(_) => Written::Maybe,
+        None => WriteKnowledge::No,
+        Some(_) if awaits_whole_relation(graph, backend.pid) => WriteKnowledge::ForLock,
+        Some(_) => WriteKnowledge::Maybe,
     }
 }
 
@@ -133,10 +133,10 @@ mod tests {
             b.lock(2, relation(9), mode, Some(60.0));
             let view = b.view();
             let backend = view.snapshot.as_ref().unwrap().backend(2).unwrap().clone();
-            written(&view.graph, &backend)
+            write_knowledge(&view.graph, &backend)
         };
-        assert_eq!(written(LockMode::AccessExclusive, Some(787)), Written::ForLock);
-        assert_eq!(written(LockMode::Exclusive, Some(787)), Written::Maybe, "that lock brings none");
-        assert_eq!(written(LockMode::AccessExclusive, None), Written::No);
+        assert_eq!(written(LockMode::AccessExclusive, Some(787)), WriteKnowledge::ForLock);
+        assert_eq!(written(LockMode::Exclusive, Some(787)), WriteKnowledge::Maybe, "that lock brings none");
+        assert_eq!(written(LockMode::AccessExclusive, None), WriteKnowledge::No);
     }
 }

@@ -107,7 +107,7 @@ rows! {
         15 started_at: Option<Timestamp>,
         /// `pg_last_xact_replay_timestamp()`; `None` if the server has never replayed anything.
         16 replayed_at: Option<Timestamp>,
-        17 replay: Replay,
+        17 replay: WalReplay,
         18 keepalives: Keepalives,
         /// `track_activity_query_size`, in bytes: the server truncated a query of at least this length minus one.
         19 query_size: u32,
@@ -142,7 +142,7 @@ rows! {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Replay {
+pub enum WalReplay {
     /// No WAL arrives: there is no WAL receiver (`pg_stat_wal_receiver`).
     #[default]
     Nothing,
@@ -164,9 +164,9 @@ impl Server {
     pub fn following(&self, at: Timestamp) -> Option<Following> {
         let since = self.replayed_at.map(|replayed| (at - replayed).as_seconds_f64().max(0.0));
         self.in_recovery.then_some(match self.replay {
-            Replay::Nothing => Following::Alone(since),
-            Replay::Some => Following::Lag(since.unwrap_or_default()),
-            Replay::All => Following::Lag(0.0),
+            WalReplay::Nothing => Following::Alone(since),
+            WalReplay::Some => Following::Lag(since.unwrap_or_default()),
+            WalReplay::All => Following::Lag(0.0),
         })
     }
 

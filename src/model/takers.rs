@@ -25,21 +25,21 @@ impl TaskWorker {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum WorkKind {
     Tasks,
     Items,
 }
 
 /// All workers of a schema that work on its tasks, or on its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Takers {
+pub struct WorkerTypes {
     pub workers: usize,
     pub types: BTreeSet<String>,
 }
 
-impl Takers {
+impl WorkerTypes {
     /// The workers of the schema of this table; `None` if there may be others, or if one takes all types.
-    pub fn of(snapshot: &Snapshot, index: &SnapshotIndex, table: &str, work: Work) -> Option<Self> {
+    pub fn of(snapshot: &Snapshot, index: &SnapshotIndex, table: &str, work: WorkKind) -> Option<Self> {
         let tables: Vec<_> = tables(snapshot).collect();
         let unread = tables.iter().any(|table| !table.section.is_known());
         // A worker that has announced nothing is detected only by what it works on.
@@ -57,8 +57,8 @@ impl Takers {
         }
         let here = tables.iter().filter(|of| schema(&of.source.name) == schema(table));
         let works = |worker: &&TaskWorker| match work {
-            Work::Tasks => worker.takes_tasks,
-            Work::Items => worker.takes_items,
+            WorkKind::Tasks => worker.takes_tasks,
+            WorkKind::Items => worker.takes_items,
         };
         let living =
             here.flat_map(|table| table.section.last_rows().iter()).filter(|it| said.contains(&it.pid));
@@ -71,7 +71,12 @@ impl Takers {
     }
 
     /// Whether no worker takes work of this type from this table; false if unknown.
-    pub fn lacks(view: &View, snapshot: &Snapshot, (table, work): (&str, Work), kind: Option<&str>) -> bool {
+    pub fn lacks(
+        view: &View,
+        snapshot: &Snapshot,
+        (table, work): (&str, WorkKind),
+        kind: Option<&str>,
+    ) -> bool {
         Self::of(snapshot, &view.index, table, work).is_some_and(|takers| !takers.takes(kind))
     }
 

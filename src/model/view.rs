@@ -18,7 +18,7 @@ use crate::text;
 pub struct TargetId(pub u16);
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Link {
+pub enum ConnectionState {
     #[default]
     Connecting,
     Live,
@@ -68,7 +68,7 @@ pub struct View {
     /// Incremented with every view of this run.
     pub id: u64,
     /// If the server does not answer, the rest is as old as the snapshot.
-    pub link: Link,
+    pub link: ConnectionState,
     /// Set if polls are less frequent than requested.
     pub slowed: Option<Slowed>,
     /// None before the first snapshot.
@@ -76,11 +76,11 @@ pub struct View {
     pub graph: Arc<WaitGraph>,
     /// Positions of processes, locks and parties in the snapshot and the graph.
     pub index: Arc<super::snapshot_index::SnapshotIndex>,
-    pub tasks: Arc<super::task::Board>,
-    pub leases: Arc<super::lease::Board>,
+    pub tasks: Arc<super::task::TaskBoard>,
+    pub leases: Arc<super::lease::LeaseBoard>,
     pub normal_waits: Arc<super::normal_wait::NormalWaits>,
-    pub queue: Arc<super::work_queue::Board>,
-    pub adapters: Arc<super::adapter::Board>,
+    pub queue: Arc<super::work_queue::QueueBoard>,
+    pub adapters: Arc<super::adapter::AdapterBoard>,
     /// Worst first; empty if nothing is wrong.
     pub findings: Arc<Vec<Finding>>,
     pub series: Arc<Series>,

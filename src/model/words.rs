@@ -3,7 +3,7 @@
 use super::backend::{Backend, State};
 use super::lock::{LockMode, LockTag, LockType};
 use super::lock_key::LockKey;
-use super::lock_name::{Context, LockName, LockNames};
+use super::lock_name::{LockName, LockNames, NameContext};
 use super::snapshot::Snapshot;
 use super::statement::{KINDS, ObjectKind};
 use super::{Text, id_generator, namespace, task, work_queue};
@@ -30,7 +30,7 @@ pub(super) fn lock_name_or(
     }
     let names = &snapshot.names;
     let known = tag.database().and_then(|oid| names.databases.get(&oid));
-    let context = Context {
+    let context = NameContext {
         database: known.or_else(|| holder.and_then(|backend| backend.database.as_ref())).map(|name| &**name),
         application: holder.and_then(|backend| backend.application.as_deref()),
         datid: tag.database(),

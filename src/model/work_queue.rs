@@ -125,7 +125,7 @@ impl ItemRow {
 
 /// Numbers of items in all tables, as far as they were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Depth {
+pub struct QueueDepth {
     pub pending: Count,
     pub processing: Count,
     pub completed: Count,
@@ -138,7 +138,7 @@ pub struct Depth {
     pub per_minute: Option<u64>,
 }
 
-impl Depth {
+impl QueueDepth {
     pub fn of<'a>(tables: impl Iterator<Item = &'a TableRows<StateCount>>) -> Self {
         let mut depth = Self::default();
         let mut rates = Some(0);
@@ -189,19 +189,19 @@ impl Depth {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Board {
+pub struct QueueBoard {
     /// Items that were read, table by table.
     pub rows: Vec<ItemRow>,
-    pub depth: Depth,
+    pub depth: QueueDepth,
 }
 
-impl Board {
+impl QueueBoard {
     pub fn of(snapshot: &Snapshot, thresholds: &Thresholds) -> Self {
-        let mut depth = Depth::of(snapshot.systems.counts.iter());
+        let mut depth = QueueDepth::of(snapshot.systems.counts.iter());
         if snapshot.systems.items.is_empty() {
             return Self { rows: Vec::new(), depth };
         }
-        let look = BoardBuilder {
+        let look = QueueBoardBuilder {
             snapshot,
             thresholds,
             locks: WorkLocks::of(snapshot),
@@ -222,14 +222,14 @@ impl Board {
     }
 }
 
-struct BoardBuilder<'a> {
+struct QueueBoardBuilder<'a> {
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
     locks: WorkLocks,
     up_since: Option<Timestamp>,
 }
 
-impl BoardBuilder<'_> {
+impl QueueBoardBuilder<'_> {
     fn row(&self, place: usize, table: &TableRows<Item>, at: usize, item: &Item) -> Option<ItemRow> {
         let own = table.source.own_keys;
         let key = match table.source.key_rule {

@@ -25,13 +25,13 @@ pub(super) fn rest(least: Duration, took: Duration) -> Duration {
 }
 
 #[derive(Debug)]
-pub(super) struct Brought<T> {
+pub(super) struct BackgroundResult<T> {
     pub(super) result: Result<T, Text>,
     pub(super) took: Duration,
 }
 
 #[derive(Debug)]
-pub(super) struct Background<T>(Option<JoinHandle<Brought<T>>>);
+pub(super) struct Background<T>(Option<JoinHandle<BackgroundResult<T>>>);
 
 impl<T> Default for Background<T> {
     fn default() -> Self {
@@ -53,21 +53,19 @@ impl<T: Send + 'static> Background<T> {
         let started = clock::monotonic();
         self.0 = Some(tokio::spawn(async move {
             let result = work.await.map_err(|error| error.text());
-            Brought { result, took: clock::monotonic().duration_since(started) }
+            BackgroundResult { result, took: clock::monotonic().duration_since(started) }
         }));
     }
 
     /// Waits at most `timeout` for the result; None if the work is still in progress or none was started.
-    pub(super) async fn take(&mut self, timeout: Duration) -> Option<Brought<T>> {
+    pub(super) async fn take(&mut self, timeout: Duration) -> Option<BackgroundResult<T>> {
         let work = self.0.as_mut()?;
         let brought = tokio::time::timeout(timeout, work).await.ok()?;
         self.0 = None;
-        Some(
-            brought.unwrap_or_else(|error| Brought {
-                result: Err(error.to_string().into()),
-                took: Duration::ZERO,
-            }),
-        )
+        Some(brought.unwrap_or_else(|error| BackgroundResult {
+            result: Err(error.to_string().into()),
+            took: Duration::ZERO,
+        }))
     }
 }
 
@@ -104,7 +102,7 @@ impl Renewal {
     }
 
     /// Takes note of the result; None if the search failed.
-    pub(super) fn end<T>(&mut self, Brought { result, took }: Brought<T>) -> Option<T> {
+    pub(super) fn end<T>(&mut self, BackgroundResult { result, took }: BackgroundResult<T>) -> Option<T> {
         self.took = took;
         match result {
             Ok(found) => {

@@ -6,15 +6,15 @@ use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use super::sql;
-use crate::model::lock_of::{CatalogRelation, Other, Place};
-use crate::model::statement::{KINDS, Object, Relation, Role, Target};
+use crate::model::lock_of::{CatalogRelation, Other, Resolution};
+use crate::model::statement::{KINDS, Object, Relation, Role, StatementTarget};
 use pg_connect::message;
 
 /// Longest wait for an answer; the server ends its statement before that.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
-pub enum LookError {
+pub enum LockOfError {
     /// The server refused, or the connection failed; one line.
     #[error("{0}")]
     Server(String),
@@ -27,8 +27,8 @@ pub enum LookError {
 ///
 /// # Errors
 /// If the server refuses or does not answer.
-pub async fn places(client: &Client, targets: &[Target]) -> Result<Vec<Place>, LookError> {
-    let mut found: Vec<Place> = targets.iter().map(unasked).collect();
+pub async fn places(client: &Client, targets: &[StatementTarget]) -> Result<Vec<Resolution>, LockOfError> {
+    let mut found: Vec<Resolution> = targets.iter().map(unasked).collect();
     let queries = queries(targets);
     if queries.is_empty() {
         return Ok(found);
@@ -44,7 +44,7 @@ pub async fn places(client: &Client, targets: &[Target]) -> Result<Vec<Place>, L
     );
     let answered = tokio::time::timeout(TIMEOUT, client.simple_query(&script)).await;
     let messages =
-        answered.map_err(|_| LookError::Time)?.map_err(|error| LookError::Server(message(&error)))?;
+        answered.map_err(|_| LockOfError::Time)?.map_err(|error| LockOfError::Server(message(&error)))?;
     for row in messages.iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
@@ -58,21 +58,21 @@ pub async fn places(client: &Client, targets: &[Target]) -> Result<Vec<Place>, L
 }
 
 /// The state before the server is asked.
-fn unasked(target: &Target) -> Place {
+fn unasked(target: &StatementTarget) -> Resolution {
     match target {
-        Target::Relation(_) => Place::Missing(Vec::new()),
-        Target::Object(object) => match (object.kind.columns, object.name.parse()) {
+        StatementTarget::Relation(_) => Resolution::Missing(Vec::new()),
+        StatementTarget::Object(object) => match (object.kind.columns, object.name.parse()) {
             // A large object is identified by its OID.
-            (["", ..], Ok(oid)) => Place::Object(vec![oid], Vec::new()),
-            (["", ..], Err(_)) => Place::NotLookedFor,
-            _ => Place::Missing(Vec::new()),
+            (["", ..], Ok(oid)) => Resolution::Object(vec![oid], Vec::new()),
+            (["", ..], Err(_)) => Resolution::NotLookedFor,
+            _ => Resolution::Missing(Vec::new()),
         },
-        Target::Advisory(call) if call.key.is_none() => Place::NotLookedFor,
-        Target::Advisory(_) | Target::Notifications => Place::Lock,
+        StatementTarget::Advisory(call) if call.key.is_none() => Resolution::NotLookedFor,
+        StatementTarget::Advisory(_) | StatementTarget::Notifications => Resolution::Lock,
     }
 }
 
-fn queries(targets: &[Target]) -> Vec<String> {
+fn queries(targets: &[StatementTarget]) -> Vec<String> {
     let text = |text: &str| format!("{}::pg_catalog.text", escape_literal(text));
     let row = |number: usize, schema: Option<&str>, name: &str| {
         let schema = schema.map_or_else(|| "NULL::pg_catalog.text".to_owned(), text);
@@ -81,7 +81,9 @@ fn queries(targets: &[Target]) -> Vec<String> {
     let numbered = || targets.iter().enumerate();
     let relations: Vec<String> = numbered()
         .filter_map(|(number, target)| match target {
-            Target::Relation(Relation { schema, name, .. }) => Some(row(number, schema.as_deref(), name)),
+            StatementTarget::Relation(Relation { schema, name, .. }) => {
+                Some(row(number, schema.as_deref(), name))
+            }
             _ => None,
         })
         .collect();
@@ -95,7 +97,7 @@ fn queries(targets: &[Target]) -> Vec<String> {
     for kind in KINDS.iter().filter(|kind| !kind.columns[0].is_empty()) {
         let asked: Vec<String> = numbered()
             .filter_map(|(number, target)| match target {
-                Target::Object(Object { kind: own, schema, name }) if *own == kind => {
+                StatementTarget::Object(Object { kind: own, schema, name }) if *own == kind => {
                     Some(row(number, schema.as_deref(), name))
                 }
                 _ => None,
@@ -126,28 +128,28 @@ fn value(row: &SimpleQueryRow, column: usize) -> Option<&str> {
     row.try_get(column).ok().flatten()
 }
 
-fn read(one: &mut Place, row: &SimpleQueryRow) {
+fn read(one: &mut Resolution, row: &SimpleQueryRow) {
     match (row.len(), &mut *one) {
         (7, _) => {
             if let Some(relation) = relation(row) {
-                *one = Place::Relation(relation);
+                *one = Resolution::Relation(relation);
             }
         }
-        (6, Place::Relation(relation)) => {
+        (6, Resolution::Relation(relation)) => {
             if let Some(other) = other(row) {
                 relation.below += usize::from(other.role == Role::Below);
                 relation.others.push(other);
             }
         }
-        (6, Place::Missing(_)) if value(row, 1) == Some("object") => {
+        (6, Resolution::Missing(_)) if value(row, 1) == Some("object") => {
             let oid = value(row, 2).and_then(|oid| oid.parse().ok());
-            *one = Place::Object(oid.into_iter().collect(), Vec::new());
+            *one = Resolution::Object(oid.into_iter().collect(), Vec::new());
         }
-        (6, Place::Object(oids, others)) => match other(row) {
+        (6, Resolution::Object(oids, others)) => match other(row) {
             Some(other) => others.push(other),
             None => oids.extend(value(row, 2).and_then(|oid| oid.parse::<u32>().ok())),
         },
-        (2, Place::Missing(schemas)) => schemas.extend(value(row, 1).map(str::to_owned)),
+        (2, Resolution::Missing(schemas)) => schemas.extend(value(row, 1).map(str::to_owned)),
         _ => {}
     }
 }

@@ -50,7 +50,7 @@ async fn unlock(server: &RedisUrl, command: &Command, timeout: Duration) -> Resu
         Reply::Number(1) => Ok(Unlock::Freed),
         Reply::Number(0) => Ok(Unlock::Gone),
         Reply::Number(-1) => Ok(Unlock::Changed),
-        _ => Err(connection.strange("EVAL")),
+        _ => Err(connection.unexpected("EVAL")),
     }
 }
 

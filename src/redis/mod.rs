@@ -16,7 +16,7 @@ use crate::model::redis_lease::RedisLeases;
 #[cfg(feature = "redis")]
 pub use force::force_unlock;
 #[cfg(feature = "redis")]
-pub use locktop_locks::redis::{Command, Connection, RedisFault, RedisUrl, RedisUrlError, Reply, TlsTrouble};
+pub use locktop_locks::redis::{Command, Connection, RedisFault, RedisUrl, RedisUrlError, Reply, TlsProblem};
 #[cfg(feature = "redis")]
 pub use watch::{read_once, watch};
 #[cfg(not(feature = "redis"))]

@@ -73,7 +73,7 @@ fn is_small(fields: &Reply, bytes: &Reply) -> bool {
 const LONGEST_KEY: usize = 1024;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct ScanLimits {
     /// `COUNT` of one `SCAN` step. The server does nothing else during a step.
     pub(super) step: u64,
     pub(super) steps: u32,
@@ -93,7 +93,7 @@ pub(super) async fn scan(
     connection: &Connection,
     cursor: &mut Cursor,
     pattern: &[u8],
-    limits: Limits,
+    limits: ScanLimits,
 ) -> Result<Vec<Bytes>, RedisFault> {
     let started = clock::monotonic();
     let mut found = Vec::new();
@@ -101,7 +101,7 @@ pub(super) async fn scan(
         let from = cursor.at.take().unwrap_or_else(|| b"0".to_vec());
         let step = Command::new("SCAN").arg(&from).arg("MATCH").arg(pattern).arg("COUNT").number(limits.step);
         let reply = connection.run(&step).await?;
-        let (next, keys) = split(reply).ok_or_else(|| connection.strange("SCAN"))?;
+        let (next, keys) = split(reply).ok_or_else(|| connection.unexpected("SCAN"))?;
         found.extend(keys.into_iter().filter(|key| key.len() <= LONGEST_KEY).map(Bytes::from));
         if next == b"0" {
             cursor.complete = true;

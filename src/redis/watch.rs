@@ -70,13 +70,13 @@ struct Round {
     members: Vec<Member>,
     sets: Vec<usize>,
     keys: BTreeSet<Bytes>,
-    held: FxHashMap<(usize, Bytes), Held>,
+    held: FxHashMap<(usize, Bytes), ObservedHolder>,
     options: RedisOptions,
 }
 
 /// The holder of a lock, since when it has been observed, and the longest remaining time in milliseconds.
 #[derive(Debug, Clone)]
-struct Held {
+struct ObservedHolder {
     holder: LockValue,
     since: Instant,
     longest: Option<i64>,
@@ -90,7 +90,7 @@ impl Round {
 
     async fn go(&mut self) -> RedisLeases {
         let options = &self.options;
-        let found = join_all(self.members.iter_mut().map(|member| member.look(options))).await;
+        let found = join_all(self.members.iter_mut().map(|member| member.poll(options))).await;
         let mut left_out = false;
         for key in found.into_iter().flatten() {
             if self.keys.len() < options.most_keys {
@@ -125,7 +125,7 @@ impl Round {
             let (since, longest) = known.map_or((now, None), |held| (held.since, held.longest));
             let longest = longest.max(row.expiry.left().and_then(millis));
             (row.observed, row.longest) = (millis(now.saturating_duration_since(since)), longest);
-            self.held.insert(key, Held { holder: row.holder.clone(), since, longest });
+            self.held.insert(key, ObservedHolder { holder: row.holder.clone(), since, longest });
         }
     }
 }
@@ -151,7 +151,7 @@ impl Member {
     }
 
     /// Scans a little more of the key space. The patterns share the limits of a round.
-    async fn look(&mut self, options: &RedisOptions) -> Vec<Bytes> {
+    async fn poll(&mut self, options: &RedisOptions) -> Vec<Bytes> {
         if self.connection.is_err() && clock::monotonic() >= self.again {
             match Connection::open(&self.server, options.timeout).await {
                 Ok(connection) => self.connection = Ok(connection),
@@ -160,7 +160,7 @@ impl Member {
         }
         let Ok(connection) = &self.connection else { return Vec::new() };
         let share = u32::try_from(options.patterns.len()).unwrap_or(u32::MAX).max(1);
-        let limits = read::Limits {
+        let limits = read::ScanLimits {
             step: options.step.into(),
             steps: options.steps.div_ceil(share),
             time: options.timeout / 2 / share,

@@ -14,18 +14,18 @@ use rustix::process::Signal as Raise;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use self::signals::Signal::{self, End};
-use self::terminal::{Output, ReportMouse, Screen};
+use self::signals::ProcessSignal::{self, End};
+use self::terminal::{ReportMouse, TerminalOutput, TerminalScreen};
 use crate::action::{self, Executor, ExecutorReply, Order};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
-use crate::app::settings::Layout;
+use crate::app::settings::SavedLayout;
 use crate::clock;
 use crate::feed::history::{History, Reply};
-use crate::model::view::{Link, View};
+use crate::model::view::{ConnectionState, View};
 use crate::ui::layout::Viewport;
 use crate::ui::theme::Theme;
-use crate::wire::record::container::About;
+use crate::wire::record::container::RecordingInfo;
 
 /// How long a row has to be under the cursor before a shortcut acts on it, unless a key put the cursor there.
 const SETTLES: Duration = Duration::from_millis(500);
@@ -35,7 +35,7 @@ const FRAME: Duration = Duration::from_millis(33);
 
 const NO_SHELL: &str = "no shell to return to: locktop was not started from one";
 
-pub struct Source {
+pub struct DashboardSource {
     pub views: watch::Receiver<Arc<View>>,
     /// Takes the effects on the source: what and when it polls, notes, and the blockers to expect.
     pub asked: Box<dyn Fn(Effect) + Send>,
@@ -43,11 +43,11 @@ pub struct Source {
     pub executor: Option<Executor>,
     /// The kept snapshots; `None` if none are kept.
     pub history: Option<History>,
-    pub about: About,
+    pub about: RecordingInfo,
     /// Reports whether a question is open or a confirmed action is not finished.
     pub asking: Box<dyn Fn(bool) + Send>,
     /// Receives the layout of the screens when the operator quits.
-    pub leaving: Box<dyn Fn(Layout) + Send>,
+    pub leaving: Box<dyn Fn(SavedLayout) + Send>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +64,10 @@ const HANGUP: Exit = Exit::Signal(1);
 struct Loop {
     app: App,
     theme: Theme,
-    screen: Screen,
+    screen: TerminalScreen,
     viewport: Viewport,
     events: Option<EventStream>,
-    source: Source,
+    source: DashboardSource,
     heard: std::time::Instant,
     dirty: bool,
     /// A frame was drawn and not yet reported to the screens.
@@ -75,7 +75,7 @@ struct Loop {
 }
 
 /// Runs the screens until they end. The terminal is restored in any case.
-pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
+pub async fn run(app: App, theme: Theme, source: DashboardSource) -> io::Result<Exit> {
     let mut signals = signals::listen()?;
     let exit = Box::pin(show(app, theme, source, &mut signals)).await;
     terminal::give_back();
@@ -87,7 +87,7 @@ pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
 
 /// Why reading or drawing failed. If the terminal is closed, no error can be shown; the signal that reports it can arrive
 /// after the failure.
-async fn reason(error: io::Error, signals: &mut mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
+async fn reason(error: io::Error, signals: &mut mpsc::UnboundedReceiver<ProcessSignal>) -> io::Result<Exit> {
     match tokio::time::timeout(Duration::from_millis(200), signals.recv()).await {
         Ok(Some(End(number))) => Ok(Exit::Signal(number)),
         _ if terminal::is_gone() => Ok(HANGUP),
@@ -98,8 +98,8 @@ async fn reason(error: io::Error, signals: &mut mpsc::UnboundedReceiver<Signal>)
 async fn show(
     app: App,
     theme: Theme,
-    source: Source,
-    signals: &mut mpsc::UnboundedReceiver<Signal>,
+    source: DashboardSource,
+    signals: &mut mpsc::UnboundedReceiver<ProcessSignal>,
 ) -> io::Result<Exit> {
     let screen = terminal::take(app.mouse)?;
     let mut state = Loop {
@@ -117,7 +117,7 @@ async fn show(
     state.app.update(Message::Resize(size.width, size.height));
     let exit = state.run(signals).await;
     if matches!(exit, Ok(Exit::Quit)) {
-        (state.source.leaving)(Layout::of(&state.app));
+        (state.source.leaving)(SavedLayout::of(&state.app));
     }
     exit
 }
@@ -138,7 +138,7 @@ impl Drop for Loop {
 }
 
 impl Loop {
-    async fn run(&mut self, signals: &mut mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
+    async fn run(&mut self, signals: &mut mpsc::UnboundedReceiver<ProcessSignal>) -> io::Result<Exit> {
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut frame_due = Instant::from_std(clock::monotonic());
@@ -152,11 +152,11 @@ impl Loop {
             // All available input is processed before a frame is drawn.
             tokio::select! {
                 biased;
-                () = signals::told() => return Ok(Exit::Source),
+                () = signals::continued() => return Ok(Exit::Source),
                 Some(signal) = signals.recv() => match signal {
                     End(number) => return Ok(Exit::Signal(number)),
-                    Signal::Stop => self.suspend()?,
-                    Signal::Continue => self.resume()?,
+                    ProcessSignal::Stop => self.suspend()?,
+                    ProcessSignal::Continue => self.resume()?,
                 },
                 event = events.next() => match event {
                     Some(Ok(event)) => {
@@ -179,7 +179,7 @@ impl Loop {
                         return Ok(Exit::Source);
                     }
                     let view = Arc::clone(&self.source.views.borrow_and_update());
-                    if view.link == Link::Live && self.app.is_news(&view) {
+                    if view.link == ConnectionState::Live && self.app.is_news(&view) {
                         self.heard = clock::monotonic();
                     }
                     if let Some(executor) = &self.source.executor {
@@ -255,16 +255,16 @@ impl Loop {
                     }
                 }
                 Effect::Copy(text) => {
-                    execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
+                    execute!(TerminalOutput, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }
                 Effect::Alert(ways, text) => {
                     let in_tmux = std::env::var_os("TMUX").is_some();
-                    Output.write_all(terminal::sequences(ways, &text, in_tmux).as_bytes())?;
-                    Output.flush()?;
+                    TerminalOutput.write_all(terminal::sequences(ways, &text, in_tmux).as_bytes())?;
+                    TerminalOutput.flush()?;
                 }
                 Effect::Title(text) => terminal::title(&text)?,
-                Effect::Mouse(true) => execute!(Output, ReportMouse)?,
-                Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
+                Effect::Mouse(true) => execute!(TerminalOutput, ReportMouse)?,
+                Effect::Mouse(false) => execute!(TerminalOutput, DisableMouseCapture)?,
                 Effect::Order(order) => self.order(order)?,
             }
         }

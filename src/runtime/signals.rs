@@ -23,7 +23,7 @@ use super::terminal;
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Signal {
+pub(super) enum ProcessSignal {
     End(u8),
     Stop,
     Continue,
@@ -44,7 +44,7 @@ pub fn ending() -> io::Result<impl Future<Output = u8>> {
 }
 
 /// Listens on a thread other than that of the screens. The second terminating signal ends the program at once.
-pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
+pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<ProcessSignal>> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -56,16 +56,16 @@ pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
         let mut ending = false;
         loop {
             let signal = tokio::select! {
-                _ = terminate.recv() => Signal::End(15),
-                _ = hangup.recv() => Signal::End(1),
-                _ = interrupt.recv() => Signal::End(2),
-                _ = quit.recv() => Signal::End(3),
-                _ = stop.recv() => Signal::Stop,
-                _ = go_on.recv() => Signal::Continue,
+                _ = terminate.recv() => ProcessSignal::End(15),
+                _ = hangup.recv() => ProcessSignal::End(1),
+                _ = interrupt.recv() => ProcessSignal::End(2),
+                _ = quit.recv() => ProcessSignal::End(3),
+                _ = stop.recv() => ProcessSignal::Stop,
+                _ = go_on.recv() => ProcessSignal::Continue,
             };
             // No receiver is left once the screens have ended and the program disconnects from the server.
             let _ = sender.send(signal);
-            if let Signal::End(number) = signal {
+            if let ProcessSignal::End(number) = signal {
                 if std::mem::replace(&mut ending, true) {
                     end_now(number);
                 }
@@ -124,7 +124,7 @@ pub fn end_the_screens() {
     std::panic::set_hook(Box::new(move |info| on_panic(info, &before)));
 }
 
-pub(super) async fn told() {
+pub(super) async fn continued() {
     TOLD.notified().await;
 }
 
@@ -161,12 +161,12 @@ struct Process {
 
 /// Whether the program has a shell that notices when it stops, and can continue it.
 pub(super) fn has_shell() -> bool {
-    own().is_some_and(|own| is_looked_after(own, look, is_shell))
+    own().is_some_and(|own| has_job_control(own, process, is_shell))
 }
 
 /// Follows the parents to the first one in another group. Process 1 adopts orphans and is the main process of a container,
 /// but never continues a job, so it counts only if it is a shell itself.
-fn is_looked_after(
+fn has_job_control(
     own: Process,
     look: impl Fn(i32) -> Option<Process>,
     is_shell: impl Fn(i32) -> bool,
@@ -192,7 +192,7 @@ fn own() -> Option<Process> {
     read("self").or_else(|| ask(None, getppid().map_or(0, Pid::as_raw_pid)))
 }
 
-fn look(pid: i32) -> Option<Process> {
+fn process(pid: i32) -> Option<Process> {
     let known = Pid::from_raw(pid.max(0))?;
     read(&pid.to_string()).or_else(|| {
         // The parent of another process cannot be queried. The session leader is the shell above most jobs.
@@ -234,7 +234,7 @@ mod tests {
             Some(Process { parent, group, session })
         };
         let own = look(processes.last().unwrap().0).unwrap();
-        is_looked_after(own, look, |_| first_is_shell)
+        has_job_control(own, look, |_| first_is_shell)
     }
 
     #[test]

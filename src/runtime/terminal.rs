@@ -17,7 +17,7 @@ use crate::keys::{Code, Key};
 use crate::model::finding::AlertWays;
 use crate::ui::layout::Viewport;
 
-pub type Screen = Terminal<CrosstermBackend<FrameWriter<Output>>>;
+pub type TerminalScreen = Terminal<CrosstermBackend<FrameWriter<TerminalOutput>>>;
 
 /// Time limit for restoring a terminal that may not be read.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
@@ -33,8 +33,8 @@ static TITLED: AtomicBool = AtomicBool::new(false);
 /// Sets the window title; the old title is restored with the terminal.
 pub(super) fn title(text: &str) -> io::Result<()> {
     let is_first = !TITLED.swap(true, Ordering::SeqCst);
-    Output.write_all(title_sequence(text, is_first).as_bytes())?;
-    Output.flush()
+    TerminalOutput.write_all(title_sequence(text, is_first).as_bytes())?;
+    TerminalOutput.flush()
 }
 
 pub fn is_there() -> bool {
@@ -76,9 +76,9 @@ impl Command for ReportMouse {
 /// The terminal while locktop has taken it. Later output is discarded, so that nothing is drawn over the message of a panic
 /// in another thread.
 #[derive(Debug)]
-pub struct Output;
+pub struct TerminalOutput;
 
-impl Write for Output {
+impl Write for TerminalOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Restoring takes this lock too, so it cannot happen between the check and the write.
         let mut out = io::stdout().lock();
@@ -95,9 +95,9 @@ impl Write for Output {
 }
 
 /// Takes the terminal: raw mode, the alternate screen, bracketed paste and, if requested, the mouse.
-pub fn take(mouse: bool) -> io::Result<Screen> {
+pub fn take(mouse: bool) -> io::Result<TerminalScreen> {
     enter(mouse)?;
-    Terminal::new(CrosstermBackend::new(FrameWriter::new(Output)))
+    Terminal::new(CrosstermBackend::new(FrameWriter::new(TerminalOutput)))
 }
 
 /// Takes the terminal, also after it was restored, or after the program was stopped without a chance to restore it and the

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use ratatui::layout::Rect;
 
-use super::layout::Place;
+use super::layout::PaneArea;
 use super::{Canvas, header, layout, pages, split_bottom, split_top, widgets};
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
@@ -10,7 +10,7 @@ use crate::app::panes::{Fact, Pane, Total, findings};
 use crate::app::screens::Screen;
 use crate::app::strip::{strip, strip_below};
 use crate::app::{App, TALL, subject};
-use crate::model::view::Link;
+use crate::model::view::ConnectionState;
 
 /// Facts in a title that are shorter than this are shown whole or not at all.
 const SHORT: usize = 24;
@@ -24,7 +24,7 @@ pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
     let (area, below) = split_bottom(area, if app.has_strip_below() { strip } else { 0 });
     draw_strip(canvas, below);
     let (places, detail) = layout::places(area, app);
-    for Place { pane, area, is_line } in places {
+    for PaneArea { pane, area, is_line } in places {
         if is_line {
             draw_title(canvas, area, pane, None);
         } else if pane == Pane::Findings {
@@ -87,7 +87,7 @@ fn draw_findings(canvas: &mut Canvas<'_, '_>, area: Rect) {
 
 fn down(app: &App, area: Rect) -> Vec<Line> {
     match app.link() {
-        Link::Down { .. } if app.past.is_none() => {
+        ConnectionState::Down { .. } if app.past.is_none() => {
             header::why_down(app, area.width, usize::from(area.height.saturating_sub(1)))
         }
         _ if app.context().is_none() => {

@@ -16,7 +16,7 @@ use crate::app::screens::Screen;
 use crate::model::backend::State;
 use crate::model::past::{Moment, PastView};
 use crate::model::snapshot::{Following, Server};
-use crate::model::view::Link;
+use crate::model::view::ConnectionState;
 
 pub(super) fn render(canvas: &mut Canvas<'_, '_>, area: Rect) {
     let app = canvas.app;
@@ -170,7 +170,7 @@ fn link_line(app: &App, wide: bool) -> Line {
         }
         (None, state) if app.past.is_some() => {
             // Newer snapshots do not arrive at the moment.
-            if matches!(state, Link::Down { .. }) {
+            if matches!(state, ConnectionState::Down { .. }) {
                 line.push("DOWN · ", Tone::Critical);
             }
             line.push(format!("PAST {}", crate::text::duration(behind().unwrap_or_default())), Tone::Past);
@@ -179,12 +179,12 @@ fn link_line(app: &App, wide: bool) -> Line {
             let behind = behind().map(|behind| format!(" {} behind", crate::text::duration(behind)));
             line.push(format!("PAUSED{}", behind.unwrap_or_default()), Tone::Past);
         }
-        (None, Link::Connecting) => line.push("CONNECTING", Tone::Warning),
-        (None, Link::Down { .. }) => line.push(format!("DOWN, data {old} old"), Tone::Critical),
-        (None, Link::Live) if app.is_stale() => {
+        (None, ConnectionState::Connecting) => line.push("CONNECTING", Tone::Warning),
+        (None, ConnectionState::Down { .. }) => line.push(format!("DOWN, data {old} old"), Tone::Critical),
+        (None, ConnectionState::Live) if app.is_stale() => {
             line.push(format!("NO ANSWER, data {old} old"), Tone::Critical);
         }
-        (None, Link::Live) => {
+        (None, ConnectionState::Live) => {
             line.push("LIVE ", Tone::Good);
             line.push(format!("{}s", app.interval), Tone::Plain);
             if let Some(slowed) = app.slowed() {
@@ -204,7 +204,7 @@ fn link_line(app: &App, wide: bool) -> Line {
 
 /// Why there is no connection, over several rows if necessary, because the operator may be able to fix the cause.
 pub(super) fn why_down(app: &App, width: u16, rows: usize) -> Vec<Line> {
-    let Link::Down { reason, attempt, .. } = app.link() else { return Vec::new() };
+    let ConnectionState::Down { reason, attempt, .. } = app.link() else { return Vec::new() };
     let when = match app.retry.ceil() {
         soon if soon < 1.0 => "now".to_owned(),
         seconds => format!("in {seconds}s"),

@@ -15,13 +15,13 @@ const LEAST: u16 = 4;
 const WIDEST_DETAIL: u16 = 80;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PaneArea {
     pub pane: Pane,
     pub area: Rect,
     pub is_line: bool,
 }
 
-pub(super) fn places(area: Rect, app: &App) -> (Vec<Place>, Option<Rect>) {
+pub(super) fn places(area: Rect, app: &App) -> (Vec<PaneArea>, Option<Rect>) {
     let panes = app.visible_panes();
     match panes.as_slice() {
         [Pane::Findings, below @ ..] if !below.is_empty() => {
@@ -35,7 +35,7 @@ pub(super) fn places(area: Rect, app: &App) -> (Vec<Place>, Option<Rect>) {
             let areas =
                 if app.screen == Screen::Locks { stacked(area, &shares) } else { areas(area, &shares) };
             let areas = areas.into_iter();
-            let place = |(pane, area): (&Pane, Rect)| Place { pane: *pane, area, is_line: false };
+            let place = |(pane, area): (&Pane, Rect)| PaneArea { pane: *pane, area, is_line: false };
             (panes.iter().zip(areas).map(place).collect(), None)
         }
     }
@@ -51,11 +51,11 @@ fn with_detail(area: Rect, app: &App) -> (Rect, Option<Rect>) {
     (left, Some(Rect { x: area.right() - width, width, ..area }))
 }
 
-fn overview(area: Rect, below: &[Pane], expanded: Option<Pane>, is_split: bool) -> Vec<Place> {
+fn overview(area: Rect, below: &[Pane], expanded: Option<Pane>, is_split: bool) -> Vec<PaneArea> {
     let is_tall = area.height + HEADER + 1 >= TALL;
     let rows = if is_tall { 9 } else { 6 };
     let (top, rest) = super::split_top(area, rows);
-    let findings = Place { pane: Pane::Findings, area: top, is_line: false };
+    let findings = PaneArea { pane: Pane::Findings, area: top, is_line: false };
     let areas = match (is_tall, below) {
         (false, _) => {
             let constraint = |pane: &Pane| {
@@ -86,7 +86,7 @@ fn overview(area: Rect, below: &[Pane], expanded: Option<Pane>, is_split: bool) 
         }
         (true, []) => Vec::new(),
     };
-    let place = |(pane, area): (&Pane, Rect)| Place {
+    let place = |(pane, area): (&Pane, Rect)| PaneArea {
         pane: *pane,
         area,
         is_line: !is_tall && Some(*pane) != expanded,

@@ -11,11 +11,11 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::layout::Viewport;
-use super::theme::{Base, Depth, Theme};
+use super::theme::{Base, ColorDepth, Theme};
 use crate::app::message::Message;
-use crate::app::{App, Settings};
+use crate::app::{App, AppSettings};
 use crate::keys::Key;
-use crate::model::view::{Link, TargetId, View};
+use crate::model::view::{ConnectionState, TargetId, View};
 use crate::sample;
 
 mod blame;
@@ -39,12 +39,12 @@ struct Stage {
 
 impl Stage {
     fn new(width: u16, height: u16) -> Self {
-        let settings = Settings { target: "prod".into(), ..Settings::default() };
+        let settings = AppSettings { target: "prod".into(), ..AppSettings::default() };
         let mut app = App::new(settings, 1.0);
         app.update(Message::Resize(width, height));
         Self {
             app,
-            theme: Theme::new(Base::Dark, Depth::Rgb, false),
+            theme: Theme::new(Base::Dark, ColorDepth::Rgb, false),
             terminal: Terminal::new(TestBackend::new(width, height)).unwrap(),
             viewport: Viewport::default(),
         }
@@ -252,7 +252,7 @@ fn before_the_first_answer() {
 #[test]
 fn a_lost_connection_is_seen_at_once() {
     let mut view = sample::incident(0.0).view();
-    view.link = Link::Down {
+    view.link = ConnectionState::Down {
         reason: "connection refused".into(),
         attempt: 3,
         wait: std::time::Duration::from_secs(4),
@@ -269,7 +269,7 @@ fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
     for (width, height, whole) in [(60, 15, false), (80, 24, true), (120, 35, true), (200, 60, true)] {
         let mut view = sample::incident(0.0).view();
         let wait = std::time::Duration::from_secs(8);
-        view.link = Link::Down { reason: reason.into(), attempt: 5, wait };
+        view.link = ConnectionState::Down { reason: reason.into(), attempt: 5, wait };
         let mut stage = Stage::new(width, height).view(view);
         for (silence, when) in [(0.0, "attempt 5 in 8s"), (3.0, "attempt 5 in 5s"), (30.0, "attempt 5 now")] {
             stage.app.update(Message::Tick(silence));
@@ -286,7 +286,7 @@ fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
         }
     }
     let mut view = sample::incident(0.0).view();
-    view.link = Link::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::ZERO };
+    view.link = ConnectionState::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::ZERO };
     let mut stage = Stage::new(80, 24).view(view).keys("!");
     stage.app.update(Message::Tick(14.0));
     let text = stage.text();
@@ -301,7 +301,7 @@ fn a_crowd_behind_one_lock_is_one_line() {
 #[test]
 fn ascii_is_ascii() {
     let mut stage = incident(80, 24);
-    stage.theme = Theme::new(Base::Dark, Depth::Ansi, true);
+    stage.theme = Theme::new(Base::Dark, ColorDepth::Ansi, true);
     let text = stage.text();
     assert!(text.is_ascii(), "{text}");
     check_whole("ascii", &mut stage);
@@ -498,10 +498,10 @@ fn read_only_is_seen() {
     };
     for (width, height) in [(60, 15), (80, 24), (200, 60)] {
         let mut stage = Stage::new(width, height);
-        let settings = Settings {
+        let settings = AppSettings {
             target: "app@db.internal.example.com:5432".into(),
             read_only: true,
-            ..Settings::default()
+            ..AppSettings::default()
         };
         stage.app = App::new(settings, 1.0);
         stage.app.update(Message::Resize(width, height));

@@ -24,7 +24,7 @@ pub enum Base {
 pub type Colors = Vec<(Option<Tone>, Color)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
+pub enum ColorDepth {
     /// No colours, or the user wants none (`NO_COLOR`, <https://no-color.org>).
     None,
     Ansi,
@@ -32,7 +32,7 @@ pub enum Depth {
     Rgb,
 }
 
-impl Depth {
+impl ColorDepth {
     pub fn detect(var: impl Fn(&str) -> Option<String>) -> Self {
         if var("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             return Self::None;
@@ -81,19 +81,19 @@ const LIGHT: Palette = [
     (0x00cf_e3f7, 153, Color::Cyan),
 ];
 
-fn color((rgb, index, ansi): Shades, depth: Depth) -> Color {
+fn color((rgb, index, ansi): Shades, depth: ColorDepth) -> Color {
     match depth {
-        Depth::Rgb => Color::from_u32(rgb),
-        Depth::Indexed => Color::Indexed(index),
-        Depth::Ansi | Depth::None => ansi,
+        ColorDepth::Rgb => Color::from_u32(rgb),
+        ColorDepth::Indexed => Color::Indexed(index),
+        ColorDepth::Ansi | ColorDepth::None => ansi,
     }
 }
 
 impl Theme {
-    pub fn new(base: Base, depth: Depth, ascii: bool) -> Self {
+    pub fn new(base: Base, depth: ColorDepth, ascii: bool) -> Self {
         match (base, depth) {
-            (Base::Mono, _) | (_, Depth::None) => Self::mono(ascii),
-            (Base::Ansi, _) => Self::colored(DARK, Depth::Ansi, ascii),
+            (Base::Mono, _) | (_, ColorDepth::None) => Self::mono(ascii),
+            (Base::Ansi, _) => Self::colored(DARK, ColorDepth::Ansi, ascii),
             (Base::Dark, depth) => Self::colored(DARK, depth, ascii),
             (Base::Light, depth) => Self::colored(LIGHT, depth, ascii),
         }
@@ -111,7 +111,7 @@ impl Theme {
         }
     }
 
-    fn colored(palette: Palette, depth: Depth, ascii: bool) -> Self {
+    fn colored(palette: Palette, depth: ColorDepth, ascii: bool) -> Self {
         let colors = palette.map(|shades| color(shades, depth));
         let [dim, critical, warning, good, key, past, _] = colors.map(|color| Style::new().fg(color));
         let [.., selected] = colors;
@@ -119,15 +119,15 @@ impl Theme {
         let critical = critical.add_modifier(Modifier::BOLD);
         // With sixteen colours, no background suits every foreground, so the row is reversed.
         let selected = match depth {
-            Depth::Ansi | Depth::None => Style::new().add_modifier(Modifier::REVERSED),
-            Depth::Indexed | Depth::Rgb => Style::new().bg(selected),
+            ColorDepth::Ansi | ColorDepth::None => Style::new().add_modifier(Modifier::REVERSED),
+            ColorDepth::Indexed | ColorDepth::Rgb => Style::new().bg(selected),
         };
         Self { styles: [Style::new(), bold, dim, critical, warning, good, key, past], selected, ascii }
     }
 
     /// Applies the colours of the config, unless the terminal has none.
-    pub fn with_colors(mut self, colors: &Colors, depth: Depth) -> Self {
-        for (tone, color) in colors.iter().filter(|_| depth != Depth::None) {
+    pub fn with_colors(mut self, colors: &Colors, depth: ColorDepth) -> Self {
+        for (tone, color) in colors.iter().filter(|_| depth != ColorDepth::None) {
             match tone {
                 None => self.selected = Style::new().bg(*color),
                 Some(tone) => {

@@ -13,7 +13,7 @@ use crate::text::one_line;
 pub const HEAD: &str = "taken_at,waiting,longest_wait,roots,worst_root,worst_root_who,worst_root_state,blocked,frees,prepared,cycles,critical,warnings,finding,in_turn,still_blocked";
 
 /// The line of a snapshot, without the line end; `None` without a snapshot. Values that could not be read are empty.
-pub fn look(view: &View) -> Option<String> {
+pub fn snapshot(view: &View) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
     let has_locks = snapshot.locks.is_known();
     let graph = Some(&view.graph).filter(|_| has_locks);
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_look_is_a_line() {
-        let line = look(&sample::incident(0.0).view()).unwrap();
+        let line = snapshot(&sample::incident(0.0).view()).unwrap();
         assert_eq!(
             line,
             "2026-11-20T14:02:31.000+00:00,20,171.0,3,4312,app@web-3,idle in transaction,17,1,1,0,3,0,\"4312 idle in transaction 3m12s, blocks 17: 1 continues now, 16 in turn\",16,0"
@@ -80,7 +80,7 @@ mod tests {
         let (front, rest) = line.split_once('"').unwrap();
         let behind = rest.split_once('"').unwrap().1;
         assert_eq!(format!("{front}{behind}").matches(',').count(), HEAD.matches(',').count());
-        let quiet = look(&Builder::default().view()).unwrap();
+        let quiet = snapshot(&Builder::default().view()).unwrap();
         assert_eq!(quiet, "2026-11-20T14:02:31.000+00:00,0,,0,,,,,,0,0,0,0,,,");
     }
 
@@ -91,7 +91,7 @@ mod tests {
         b.lock(1, advisory(1), LockMode::Exclusive, None);
         b.session(2, "y", State::Active, 5.0, "");
         b.lock(2, advisory(1), LockMode::Exclusive, Some(5.0));
-        let line = look(&b.view()).unwrap();
+        let line = snapshot(&b.view()).unwrap();
         assert!(line.contains(",\"'=cmd|' /C calc'!A0@x\"\""), "{line}");
         assert!(!line.contains(['\n', '\u{1b}']), "{line}");
     }

@@ -8,7 +8,7 @@ use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::snapshot::{Detection, Names, Pooling, Section, Server, Snapshot};
 use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::view::{Link, View};
+use crate::model::view::{ConnectionState, View};
 use crate::model::wait_graph::{Input, Party, WaitGraph};
 use crate::model::{Text, Timestamp};
 
@@ -109,7 +109,7 @@ pub(crate) fn view() -> View {
     };
     View {
         id: 1,
-        link: Link::Live,
+        link: ConnectionState::Live,
         index: Arc::new(SnapshotIndex::of(&snapshot, &graph)),
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
@@ -139,7 +139,7 @@ fn server() -> Server {
         deadlocks_of: [5].into(),
         started_at: None,
         replayed_at: None,
-        replay: crate::model::snapshot::Replay::default(),
+        replay: crate::model::snapshot::WalReplay::default(),
         keepalives: crate::model::snapshot::Keepalives::default(),
         query_size: 1024,
         deadlock_timeout: Some(1.0),

@@ -8,7 +8,7 @@ use locktop::model::plan::{ActionPlan, Ask, PlanContext, Verb, sessions};
 use locktop::model::row_id::RowId;
 use locktop::model::thresholds::Thresholds;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
@@ -85,7 +85,7 @@ async fn pid_of(client: &Client) -> i32 {
 }
 
 async fn plan(info: &ConnInfo, pid: i32) -> ActionPlan {
-    let limits = Limits { ask: 1_000, ..Limits::default() };
+    let limits = PollLimits { ask: 1_000, ..PollLimits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let backend = view.snapshot.as_ref().unwrap().backend(pid).unwrap();
     let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::feed::live::{Live, PollControl, Settings};
+use locktop::feed::live::{FeedSettings, Live, PollControl};
 use locktop::model::snapshot::Snapshot;
-use locktop::model::view::{Link, View};
+use locktop::model::view::{ConnectionState, View};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session};
+use locktop::pg::poll::{PollLimits, Session};
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
@@ -39,7 +39,7 @@ fn assert_fresh(snapshot: &Snapshot, when: &str) {
 
 /// A feed that runs, and its views.
 async fn feed(info: &ConnInfo) -> watch::Receiver<Arc<View>> {
-    let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
+    let live = Live::connect(info.clone(), FeedSettings::default(), |_| {}).await.unwrap();
     let (views, receiver) = watch::channel(live.view());
     tokio::spawn(live.run(PollControl::every(Duration::from_millis(50)).1, views));
     receiver
@@ -55,7 +55,7 @@ async fn fresh_until(
         loop {
             views.changed().await.unwrap();
             let view = Arc::clone(&views.borrow_and_update());
-            assert_eq!(view.link, Link::Live, "{what}");
+            assert_eq!(view.link, ConnectionState::Live, "{what}");
             assert_fresh(view.snapshot.as_deref().unwrap(), what);
             if done(&view) {
                 return view;
@@ -151,7 +151,7 @@ async fn the_catalog_of_all_tables_after_each_change() {
         let server = super::server(version).await;
         let info = database(&server).await;
         let locker = open(&info).await.client;
-        let mut session = Session::open(&info, Limits::default()).await.unwrap();
+        let mut session = Session::open(&info, PollLimits::default()).await.unwrap();
         let mut before = session.poll(None).await.unwrap();
         for change in CHANGES.split(';').map(str::trim) {
             locker.batch_execute(change).await.unwrap();
@@ -175,7 +175,7 @@ async fn where_the_server_cannot_answer_the_old_is_shown_as_old() {
         let server = super::server(version).await;
         let info = database(&server).await;
         let locker = open(&info).await.client;
-        let mut session = Session::open(&info, Limits::default()).await.unwrap();
+        let mut session = Session::open(&info, PollLimits::default()).await.unwrap();
         let before = session.poll(None).await.unwrap();
         locker.batch_execute("VACUUM FULL pg_proc").await.unwrap();
         locker.batch_execute("BEGIN; LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE").await.unwrap();

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use locktop::app::message::Message;
-use locktop::app::{App, Settings};
+use locktop::app::{App, AppSettings};
 use locktop::demo::scenario::{AdvisoryContention, ScratchSchema};
 use locktop::feed::once::once;
 use locktop::keys::Key;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use locktop::ui::layout::Viewport;
-use locktop::ui::theme::{Base, Depth, Theme};
+use locktop::ui::theme::{Base, ColorDepth, Theme};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -50,7 +50,8 @@ async fn two_hundred_behind_one_idle_session() {
         assert_eq!((document.edges.len(), document.edges_omitted), (200 + 200 * 199 / 2 + 1, 0));
 
         in_the_table(&printed(&server, &info, "table").await, holder);
-        let view = once(&info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
+        let view =
+            once(&info, PollLimits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
         on_the_screen(&view, holder);
         late.abort();
         running.stop().await.unwrap();
@@ -91,13 +92,13 @@ fn on_the_screen(view: &Arc<View>, holder: i32) {
 
 /// The screen's lines, once these keys were pressed.
 fn drawn(view: &Arc<View>, width: u16, height: u16, keys: &str) -> Vec<String> {
-    let mut app = App::new(Settings { target: "test".into(), ..Settings::default() }, 1.0);
+    let mut app = App::new(AppSettings { target: "test".into(), ..AppSettings::default() }, 1.0);
     app.update(Message::Resize(width, height));
     app.update(Message::View(TargetId::default(), Arc::clone(view)));
     for key in Key::parse_all(keys).unwrap() {
         app.update(Message::Key(key));
     }
-    let theme = Theme::new(Base::Mono, Depth::Ansi, false);
+    let theme = Theme::new(Base::Mono, ColorDepth::Ansi, false);
     let mut viewport = Viewport::default();
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| locktop::ui::render(frame, &app, &mut viewport, &theme)).unwrap();

@@ -12,7 +12,7 @@ use locktop::model::row_id::RowId;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::wait_graph::Party;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use tokio_postgres::Client;
 
 use crate::document::{self, snapshot};
@@ -66,7 +66,7 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
 
 /// Ends a root as the dashboard does; whom the plan says that this frees.
 async fn end_by_plan(client: &Client, info: &ConnInfo, pid: i32, name: &str) -> BTreeSet<i32> {
-    let limits = Limits { ask: 1_000, ..Limits::default() };
+    let limits = PollLimits { ask: 1_000, ..PollLimits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let snapshot = view.snapshot.as_ref().unwrap();
     let backend = snapshot.backends.last_rows().iter().find(|backend| backend.pid == pid).unwrap();
@@ -189,7 +189,7 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
 
 /// Who would go on without `victims`, by the graph.
 async fn freed_by(client: &Client, info: &ConnInfo, victims: &[i32]) -> BTreeSet<i32> {
-    let limits = Limits { ask: 1_000, ..Limits::default() };
+    let limits = PollLimits { ask: 1_000, ..PollLimits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let waiting = waiting(client).await;
     let victims: Vec<Party> = victims.iter().copied().map(Party::Backend).collect();

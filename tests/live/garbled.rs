@@ -10,10 +10,10 @@ use fastrand::Rng;
 use futures_util::StreamExt;
 use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::model::plan::{Client, RowTarget, Seen, SessionTarget, TargetKind, Verb};
+use locktop::model::plan::{Client, ExpectedTime, RowTarget, SessionTarget, TargetKind, Verb};
 use locktop::model::table_rows::Schedule;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session, open_plain};
+use locktop::pg::poll::{PollLimits, Session, open_plain};
 use locktop::schema::{self, SchemaName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -121,8 +121,8 @@ async fn pass(client: UnixStream, server: UnixStream, mut garble: impl Garble) {
 /// How far a run came: whether it opened a session, had a snapshot, was given a connection to act on, printed.
 type Came = [bool; 4];
 
-fn limits() -> Limits {
-    Limits { poll_timeout: Duration::from_secs(2), ..Limits::default() }
+fn limits() -> PollLimits {
+    PollLimits { poll_timeout: Duration::from_secs(2), ..PollLimits::default() }
 }
 
 /// Starts, polls, acts and prints, each on connections through the proxy.
@@ -155,9 +155,9 @@ async fn run(server: &EmbeddedServer, seed: u64, task: &RowTarget<Schedule>) -> 
             pid: 4_000_000,
             backend_start: task.next_run_at.unwrap(),
             client: Client::default(),
-            xact_start: Seen::Any,
-            query_start: Seen::Any,
-            state_change: Seen::Any,
+            xact_start: ExpectedTime::Any,
+            query_start: ExpectedTime::Any,
+            state_change: ExpectedTime::Any,
             holds: None,
             keeps: false,
             blocks: false,

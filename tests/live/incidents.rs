@@ -11,7 +11,7 @@ use locktop::model::plan::Verb;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::wait_graph::Party;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use tokio_postgres::Client;
 
 use crate::support::{database, is_oldest, open, pid, wait_until};
@@ -225,7 +225,7 @@ async fn play(server: &EmbeddedServer, incident: &'static Incident) {
     }
     let blockers: Vec<Party> =
         sessions[..incident.blockers].iter().map(|(pid, _)| Party::Backend(*pid)).collect();
-    let view = once(&info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
+    let view = once(&info, PollLimits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
     let look = view.with_snapshot().unwrap();
     let found = view.graph.roots.iter().find(|root| blockers.contains(&root.party));
     let found =

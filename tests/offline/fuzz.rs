@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use locktop::app::filter::Filter;
-use locktop::app::panes::Value;
+use locktop::app::panes::SortValue;
 use locktop::clock;
 use locktop::config::adapter::parse_adapter;
 use locktop::config::{Config, DEFAULT_TEXT};
@@ -18,7 +18,7 @@ use locktop::keys::Key;
 use locktop::model::{fingerprint, output, statement};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::decode::backends::{Backends, KnownBackends, PreparedRows};
-use locktop::pg::decode::locks::{KnownLocks, Locks, Reader};
+use locktop::pg::decode::locks::{KnownLocks, LocksDecoder, ReadingSession};
 use locktop::pg::decode::{Encodings, Texts};
 use locktop::pg::server_log;
 use locktop::redis::parse_list;
@@ -200,10 +200,10 @@ fn filters() {
         |text| {
             let filter = Filter::parse(text, &ALL).ok()?;
             Some(filter.passes(ALL.len() - 1, |at| match at {
-                0 => Value::Number(4312.0),
-                1 => Value::Text("app@Wäb".into()),
-                2 => Value::State("idle in transaction".into(), "idle in xact 3m".into()),
-                _ => Value::Missing,
+                0 => SortValue::Number(4312.0),
+                1 => SortValue::Text("app@Wäb".into()),
+                2 => SortValue::State("idle in transaction".into(), "idle in xact 3m".into()),
+                _ => SortValue::Missing,
             }))
         },
     );
@@ -336,10 +336,10 @@ fn rows_of_pg_locks() {
     let corpus = [copy(&[held, advisory, tuple, last.clone()]), copy(&[last])];
     let before = KnownLocks::default();
     feed(&corpus, |input| {
-        let mut locks = Locks::new(Reader { datid: 5, pid: 1 }, &before, "7");
+        let mut locks = LocksDecoder::new(ReadingSession { datid: 5, pid: 1 }, &before, "7");
         // In two messages as well, as a server may have it that is none.
         let (first, second) = input.split_at(input.len() / 2);
-        let mut halves = Locks::new(Reader { datid: 5, pid: 1 }, &before, "7");
+        let mut halves = LocksDecoder::new(ReadingSession { datid: 5, pid: 1 }, &before, "7");
         if halves.read(first).and_then(|()| halves.read(second)).is_ok() {
             drop(halves.finish());
         }
@@ -410,7 +410,7 @@ fn server_logs() {
     feed(&corpus, |input| {
         let mut said = 0;
         let read = server_log::read(input, &mut |entry| {
-            if let Some(server_log::Said::Wait(wait)) = server_log::said(entry) {
+            if let Some(server_log::LogMessage::Wait(wait)) = server_log::parse(entry) {
                 said += 1 + usize::from(server_log::lock_tag(wait.on).is_some());
             }
         });

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Arg, CommandFactory};
 use locktop::cli::Cli;
-use locktop::wire::check::{CheckFormat, Judged, Report, Status, names, render};
+use locktop::wire::check::{CheckFormat, CheckReport, JudgedMeasure, Status, names, render};
 use yaml_rust2::{Yaml, YamlLoader};
 
 /// What is asked of somebody at a terminal, or prints something and is done.
@@ -89,7 +89,7 @@ fn other_files_name_only_options_and_checks_that_there_are() {
 
 /// What `check --format zabbix` prints where every check has something to say, and where there is no connection.
 fn printed() -> [serde_json::Value; 2] {
-    let judged = |name| Judged {
+    let judged = |name| JudgedMeasure {
         name,
         unit: "",
         value: Some(1.0),
@@ -98,9 +98,11 @@ fn printed() -> [serde_json::Value; 2] {
         critical: None,
         about: String::new(),
     };
-    let all =
-        Report { checks: names().map(judged).collect(), ..Report::of_failure(Status::Ok, String::new()) };
-    let down = Report::of_failure(Status::Unknown, "no server socket".to_owned());
+    let all = CheckReport {
+        checks: names().map(judged).collect(),
+        ..CheckReport::of_failure(Status::Ok, String::new())
+    };
+    let down = CheckReport::of_failure(Status::Unknown, "no server socket".to_owned());
     [all, down].map(|report| serde_json::from_str(&render(&report, CheckFormat::Json)).unwrap())
 }
 

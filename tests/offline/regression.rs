@@ -13,7 +13,7 @@ use locktop::feed::replay::Recording;
 use locktop::feed::report;
 use locktop::model::view::View;
 use locktop::model::zone::Zone;
-use locktop::wire::check::{CheckFormat, Limits, Report, render};
+use locktop::wire::check::{CheckFormat, CheckLimits, CheckReport, render};
 use locktop::wire::json;
 use locktop::wire::report::{Style, markdown};
 
@@ -32,7 +32,7 @@ fn shown(path: &Path) -> (String, String) {
         (count.saturating_sub(JUDGED)..count).map(|place| recording.view(place).unwrap()).collect();
     let last = views.last().unwrap();
     let second = Duration::from_secs(1);
-    let check = Report::of(&views, Duration::ZERO, second, &Limits::default());
+    let check = CheckReport::of(&views, Duration::ZERO, second, &CheckLimits::default());
     let report = report::of(&mut recording, 0..count, None, print::tree).unwrap();
     let parts = [
         ("snapshot", print::render(last, Some(140)).unwrap()),

@@ -8,7 +8,7 @@ use locktop::demo::redis::RedisServer;
 use locktop::locks::Error;
 use locktop::locks::redis_lock::{LockOptions, RedisLocks, Restarts};
 use locktop::model::redis_lease::RedisLeases;
-use locktop::redis::{Connection, RedisFault, RedisOptions, RedisUrl, TlsTrouble, read_once};
+use locktop::redis::{Connection, RedisFault, RedisOptions, RedisUrl, TlsProblem, read_once};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -121,7 +121,7 @@ fn locks(url: &str) -> RedisLocks {
 }
 
 /// Why no connection: one line that names the server.
-async fn refused(url: &str) -> TlsTrouble {
+async fn refused(url: &str) -> TlsProblem {
     let url = RedisUrl::parse(url).unwrap();
     let fault = Connection::open(&url, TIMEOUT).await.unwrap_err();
     let line = fault.to_string();
@@ -176,7 +176,7 @@ async fn a_certificate_for_another_name_is_refused() {
     let (_server, port) = papers.server(false).await;
     let other = papers.trusting("ca", port).replace("127.0.0.1", "localhost");
     let trouble = refused(&other).await;
-    assert!(matches!(&trouble, TlsTrouble::OtherName(names) if names.contains("127.0.0.1")), "{trouble}");
+    assert!(matches!(&trouble, TlsProblem::OtherName(names) if names.contains("127.0.0.1")), "{trouble}");
 }
 
 #[tokio::test]
@@ -184,12 +184,12 @@ async fn a_server_that_asks_for_our_certificate_gets_it() {
     let papers = Papers::new();
     let (_server, port) = papers.server(true).await;
     let trusting = papers.trusting("ca", port);
-    assert_eq!(refused(&trusting).await, TlsTrouble::WhoAreYou);
+    assert_eq!(refused(&trusting).await, TlsProblem::WhoAreYou);
     let identity = |certificate: &str| {
         let [certificate, key] = ["pem", "key"].map(|end| papers.text(&format!("{certificate}.{end}")));
         format!("{trusting}&ssl_certfile={certificate}&ssl_keyfile={key}")
     };
-    assert_eq!(refused(&identity("other-ca")).await, TlsTrouble::WhoAreYou);
+    assert_eq!(refused(&identity("other-ca")).await, TlsProblem::WhoAreYou);
     let connection = Connection::open(&RedisUrl::parse(&identity("client")).unwrap(), TIMEOUT).await.unwrap();
     assert_eq!(run(&connection, "PING").await, bytes("PONG"));
 }
@@ -236,7 +236,7 @@ async fn an_answer_that_is_no_tls_is_told_as_that() {
             let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, b"-ERR who are you\r\n").await;
         }
     });
-    assert_eq!(refused(&format!("rediss://127.0.0.1:{port}")).await, TlsTrouble::NoTls);
+    assert_eq!(refused(&format!("rediss://127.0.0.1:{port}")).await, TlsProblem::NoTls);
 }
 
 #[tokio::test]
@@ -256,7 +256,7 @@ async fn files_that_cannot_be_used_are_named() {
         format!("ssl_certfile={0}&ssl_keyfile={0}", broken.display()),
     ] {
         let trouble = refused(&files(&parameters)).await;
-        assert!(matches!(trouble, TlsTrouble::Files(_)), "{parameters}: {trouble}");
+        assert!(matches!(trouble, TlsProblem::Files(_)), "{parameters}: {trouble}");
     }
 }
 

@@ -7,39 +7,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::feed::learn::{self, Learned, Learner, Query, Way};
-use locktop::feed::live::{Live, PollControl, Settings};
+use locktop::feed::learn::{self, Learned, Learner, NameQuery, Way};
+use locktop::feed::live::{FeedSettings, Live, PollControl};
 use locktop::feed::once::once_learning;
-use locktop::feed::spare::Spare;
+use locktop::feed::spare::StandbyConnection;
 use locktop::model::finding::Severity;
 use locktop::model::lock_key::LockKey;
-use locktop::model::lock_name::{Context, LockNames};
+use locktop::model::lock_name::{LockNames, NameContext};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::View;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, open_plain};
+use locktop::pg::poll::{PollLimits, open_plain};
 use support::{TIMEOUT, database, open, server, server_of, versions};
 use tokio::sync::watch;
 
 /// Rounds follow one another closely.
 const EVERY: Duration = Duration::from_millis(50);
 
-fn query(sql: &str, place: &str) -> Query {
-    Query { sql: sql.to_owned(), database: None, place: place.to_owned() }
+fn query(sql: &str, place: &str) -> NameQuery {
+    NameQuery { sql: sql.to_owned(), database: None, place: place.to_owned() }
 }
 
-fn learner(info: &ConnInfo, queries: &[Query]) -> Learner {
-    Learner::new(info.clone(), Limits::default(), LockNames::default(), queries.to_vec())
+fn learner(info: &ConnInfo, queries: &[NameQuery]) -> Learner {
+    Learner::new(info.clone(), PollLimits::default(), LockNames::default(), queries.to_vec())
 }
 
 /// One round, with as much time as a busy machine may need.
-async fn learned(info: &ConnInfo, queries: &[Query]) -> Learned {
+async fn learned(info: &ConnInfo, queries: &[NameQuery]) -> Learned {
     learn::once(learner(info, queries), TIMEOUT).await
 }
 
 /// The name of a key in the database of `info`.
 fn name(learned: &Learned, info: &ConnInfo, key: LockKey) -> Option<String> {
-    let context = Context { database: Some(info.dbname()), ..Context::default() };
+    let context = NameContext { database: Some(info.dbname()), ..NameContext::default() };
     learned.names.resolve(key, context).map(|name| name.to_string())
 }
 
@@ -56,22 +56,23 @@ fn shown(view: &View, key: LockKey) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
     let lock = snapshot.locks.last_rows().iter().find(|lock| lock.tag.advisory_key() == Some(key))?;
     let database = snapshot.names.databases.get(&lock.tag.database()?)?;
-    let context = Context { database: Some(database), ..Context::default() };
+    let context = NameContext { database: Some(database), ..NameContext::default() };
     view.lock_names.resolve(key, context).map(|name| name.to_string())
 }
 
 /// A running poll that learns.
 struct Running {
     views: watch::Receiver<Arc<View>>,
-    _spare: Option<Arc<Spare>>,
+    _spare: Option<Arc<StandbyConnection>>,
 }
 
-async fn run(info: &ConnInfo, queries: &[Query], read_only: bool) -> Running {
+async fn run(info: &ConnInfo, queries: &[NameQuery], read_only: bool) -> Running {
     let (names_in, names) = watch::channel(Learned::default());
-    let settings = Settings { learned: Some(names), ..Settings::default() };
+    let settings = FeedSettings { learned: Some(names), ..FeedSettings::default() };
     let live = Live::connect(info.clone(), settings, |_| {}).await.unwrap();
     let (views_in, views) = watch::channel(live.view());
-    let spare = (!read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
+    let spare = (!read_only)
+        .then(|| Arc::new(StandbyConnection::keep(info.clone(), PollLimits::default(), views.clone())));
     let way = spare.clone().map_or(Way::Own, Way::Spare);
     tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner(info, queries), way, EVERY, names_in));
@@ -120,7 +121,7 @@ async fn a_snapshot_learns_before_it_looks() {
         query("select 1, 'x' from nowhere", "config.toml:4:1"),
     ];
     let learner = learner(&info, &queries);
-    let view = Box::pin(once_learning(&info, Limits::default(), Thresholds::default(), learner, None));
+    let view = Box::pin(once_learning(&info, PollLimits::default(), Thresholds::default(), learner, None));
     let view = view.await.unwrap();
     assert_eq!(shown(&view, LockKey::Pair(3, -4)).as_deref(), Some("shard\u{1b}[31m"));
     let finding = view.findings.iter().find(|finding| finding.check == "lock_name_query").unwrap();
@@ -220,7 +221,7 @@ async fn a_query_without_end_is_cut_and_harmless() {
 #[tokio::test]
 async fn nothing_is_left_on_the_connection() {
     let info = database(server().await).await;
-    let limits = Limits::default();
+    let limits = PollLimits::default();
     let client = open_plain(&info, &limits).await.unwrap().client;
     let state = async || {
         let row = client
@@ -242,13 +243,13 @@ async fn nothing_is_left_on_the_connection() {
     assert_eq!(state().await, before);
     learn_on(&client, &limits, "select 1 / 0, set_config('jit', 'on', false)").await.unwrap_err();
     assert_eq!(state().await, before);
-    locktop::pg::learn::look_around(&client, &limits).await.unwrap();
+    locktop::pg::learn::installed_software(&client, &limits).await.unwrap();
     // No transaction is open: this may write.
     client.batch_execute("SET TRANSACTION READ WRITE; CREATE TABLE public.written (a int)").await.unwrap();
     assert_eq!(state().await, before);
 }
 
-async fn learn_on(client: &tokio_postgres::Client, limits: &Limits, sql: &str) -> Result<(), String> {
+async fn learn_on(client: &tokio_postgres::Client, limits: &PollLimits, sql: &str) -> Result<(), String> {
     locktop::pg::learn::ask(client, limits, sql).await.map(drop).map_err(|error| error.to_string())
 }
 
@@ -267,7 +268,7 @@ async fn a_table_with_a_column_of_a_strangers_type_is_not_asked() {
     );
     admin.batch_execute(&planted).await.unwrap();
     let asked = "select key, name::text from jobs";
-    let limits = Limits::default();
+    let limits = PollLimits::default();
     let client = open_plain(&info, &limits).await.unwrap().client;
     let refused = learn_on(&client, &limits, asked).await.unwrap_err();
     assert!(
@@ -275,7 +276,7 @@ async fn a_table_with_a_column_of_a_strangers_type_is_not_asked() {
         "{refused}"
     );
     let trusted_owners = [role].into_iter().collect();
-    let run = learn_on(&client, &Limits { trusted_owners, ..limits }, asked).await.unwrap_err();
+    let run = learn_on(&client, &PollLimits { trusted_owners, ..limits }, asked).await.unwrap_err();
     assert!(run.contains("PWNED"), "the trap is good: {run}");
 }
 
@@ -285,7 +286,7 @@ async fn another_database_is_asked_where_it_is() {
     let (here, there) = (database(server).await, database(server).await);
     let admin = open(&there).await.client;
     admin.batch_execute("CREATE TABLE jobs AS SELECT 5 AS key, 'five' AS name").await.unwrap();
-    let elsewhere = |name: &str| Query {
+    let elsewhere = |name: &str| NameQuery {
         database: Some(name.to_owned()),
         ..query("select key, name from jobs", "config.toml:1:1")
     };
@@ -381,7 +382,7 @@ async fn what_only_looks_like_it_is_left_alone() {
         )
         .await
         .unwrap();
-    let places = locktop::pg::learn::look_around(&admin, &Limits::default()).await.unwrap();
+    let places = locktop::pg::learn::installed_software(&admin, &PollLimits::default()).await.unwrap();
     assert_eq!(&*places.0, info.dbname());
     assert_eq!(places.1.len(), 3, "pg_partman, Flyway and golang-migrate need no table: {:?}", places.1);
     assert_eq!(notes(&learned(&info, &[]).await), Vec::<&str>::new());
@@ -396,7 +397,7 @@ async fn a_role_without_rights_is_no_failure() {
     admin.batch_execute(&format!("CREATE ROLE {role} LOGIN")).await.unwrap();
     let places = {
         admin.batch_execute(&format!("SET ROLE {role}")).await.unwrap();
-        locktop::pg::learn::look_around(&admin, &Limits::default()).await.unwrap().1
+        locktop::pg::learn::installed_software(&admin, &PollLimits::default()).await.unwrap().1
     };
     assert_eq!(places.len(), 3, "{places:?}");
     admin.batch_execute(&format!("SET TRANSACTION READ WRITE; RESET ROLE; DROP ROLE {role}")).await.unwrap();

@@ -10,12 +10,12 @@ use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::words;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use support::{database, open, pid, server_of, versions, wait_until};
 
 /// What is waited for, in words.
 async fn awaited(info: &ConnInfo) -> BTreeSet<String> {
-    let view = once(info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
+    let view = once(info, PollLimits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
     let snapshot = view.snapshot.as_deref().unwrap();
     let queues = view.graph.queues.iter();
     queues.map(|queue| words::target(snapshot, &LockNames::default(), &queue.tag, None)).collect()

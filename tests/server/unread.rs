@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::config::adapter::built_in;
-use locktop::feed::once::looks;
+use locktop::feed::once::snapshots;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::View;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use locktop::pg::sql::STATEMENTS;
 use locktop::schema::{self, SchemaName};
-use locktop::wire::check::{self, Report, Status};
+use locktop::wire::check::{self, CheckReport, Status};
 
 use super::faults::{Fault, Faults};
 use futures_util::future::join_all;
@@ -39,30 +39,34 @@ const TROUBLE: &str = "
     CREATE TABLE orders (id int);";
 
 /// Limits of the checks, so that two waiting sessions are too many.
-fn limits() -> check::Limits {
+fn limits() -> check::CheckLimits {
     let range = |text: &str| text.parse().unwrap();
     let warning = [("waiting", "0"), ("worst_root", "1")];
-    check::Limits {
+    check::CheckLimits {
         warning: warning.into_iter().map(|(name, text)| (name.to_owned(), range(text))).collect(),
-        ..check::Limits::default()
+        ..check::CheckLimits::default()
     }
 }
 
 /// Short timeouts of the client; the server's are those of the product.
-fn polling() -> Limits {
+fn polling() -> PollLimits {
     let adapters = built_in().unwrap().into_iter().map(Arc::new).collect();
-    Limits { adapters, ..Limits::default() }
+    PollLimits { adapters, ..PollLimits::default() }
 }
 
 /// A check of so many snapshots, and the first of them.
-pub(crate) async fn checked(info: &ConnInfo, polling: Limits, snapshots: u32) -> Option<(Report, Arc<View>)> {
+pub(crate) async fn checked(
+    info: &ConnInfo,
+    polling: PollLimits,
+    count: u32,
+) -> Option<(CheckReport, Arc<View>)> {
     let with = (polling, Thresholds::default(), LockNames::default());
-    let (views, connect) = looks(info, with, None, (snapshots, Duration::from_millis(50))).await.ok()?;
-    let report = Report::of(&views, connect, Duration::from_millis(50), &limits());
+    let (views, connect) = snapshots(info, with, None, (count, Duration::from_millis(50))).await.ok()?;
+    let report = CheckReport::of(&views, connect, Duration::from_millis(50), &limits());
     Some((report, Arc::clone(&views[0])))
 }
 
-pub(crate) fn statuses(report: &Report) -> BTreeMap<&'static str, Status> {
+pub(crate) fn statuses(report: &CheckReport) -> BTreeMap<&'static str, Status> {
     report.checks.iter().map(|judged| (judged.name, judged.status)).collect()
 }
 
@@ -132,7 +136,7 @@ async fn no_statement_that_fails_makes_what_is_bad_ok() {
 }
 
 /// Whether something is not known now that was bad; then it is said everywhere.
-fn verify(cell: &str, before: &BTreeMap<&'static str, Status>, report: &Report, view: &View) -> usize {
+fn verify(cell: &str, before: &BTreeMap<&'static str, Status>, report: &CheckReport, view: &View) -> usize {
     let now = statuses(report);
     assert_ne!(report.status(), Status::Ok, "{cell}: {report:?}");
     let mut unknown = Vec::new();

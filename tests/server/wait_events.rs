@@ -12,13 +12,13 @@ use locktop::model::thresholds::Thresholds;
 use locktop::model::view::View;
 use locktop::model::wait_graph::Party;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use support::{all_versions, database, is_oldest, open, pid, server_of, versions, wait_until};
 use tokio_postgres::Client;
 
 async fn view(info: &ConnInfo) -> Arc<View> {
     let thresholds = Thresholds { wait: 0.0, ..Thresholds::default() };
-    once(info, Limits::default(), thresholds, LockNames::default()).await.unwrap()
+    once(info, PollLimits::default(), thresholds, LockNames::default()).await.unwrap()
 }
 
 /// What is said of the wait of a session.

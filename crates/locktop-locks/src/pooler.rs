@@ -42,7 +42,7 @@ pub(crate) async fn refuse(first: &mut impl Ask, second: &mut impl Ask) -> Resul
     let mut seen = Servers::default();
     for _ in 0..TRIES {
         attempt(first, second, &mut seen).await?;
-        if seen.is_lent() {
+        if seen.is_pooled() {
             return Err(PoolerError::Transactions);
         }
     }
@@ -71,7 +71,7 @@ struct Servers {
 
 impl Servers {
     /// Whether a process was shared, or one of the connections had more than one.
-    fn is_lent(&self) -> bool {
+    fn is_pooled(&self) -> bool {
         self.shared || self.first.len() > 1 || self.second.len() > 1
     }
 }
@@ -104,7 +104,7 @@ async fn attempt(first: &mut impl Ask, second: &mut impl Ask, seen: &mut Servers
         seen.shared |= theirs == own || (!query.is_empty() && !query.contains(&mark));
         seen.second.insert(theirs.to_owned());
         // While the second connection has its transaction open, the first is served by another process, if by any.
-        if at == looks && !seen.is_lent() {
+        if at == looks && !seen.is_pooled() {
             let again = ask(first, &question).await?;
             seen.first.extend(again.split_once(' ').map(|(pid, _)| pid.to_owned()));
         }

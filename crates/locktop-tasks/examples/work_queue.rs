@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use locktop_tasks::work_queue::{End, WorkQueue};
+use locktop_tasks::work_queue::{AttemptEnd, WorkQueue};
 use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
@@ -23,7 +23,7 @@ pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
     while let Some(item) = queue.claim(&client, "worker-1").await? {
         let to: Vec<String> = item.payload()?;
         println!("item {}: a mail to {}", item.id, to.join(", "));
-        if !queue.finish(&client, &item, &End::Completed).await? {
+        if !queue.finish(&client, &item, &AttemptEnd::Completed).await? {
             println!("item {} was not ours any more", item.id);
         }
     }

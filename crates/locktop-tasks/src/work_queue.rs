@@ -80,7 +80,7 @@ impl Item {
 
 /// How an attempt at an item ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum AttemptEnd {
     /// The work is done: the item's status becomes `completed`.
     Completed,
     /// The work failed, and is tried again after a pause, unless this was the last attempt. The pause is the item's
@@ -201,13 +201,13 @@ impl WorkQueue {
         &self,
         client: &C,
         item: &Item,
-        end: &End,
+        end: &AttemptEnd,
     ) -> Result<bool, Error> {
         const WHAT: &str = "finish_queue_item";
         let (status, error) = match end {
-            End::Completed => ("completed", None),
-            End::Again(error) => ("pending", Some(error)),
-            End::Failed(error) => ("failed", Some(error)),
+            AttemptEnd::Completed => ("completed", None),
+            AttemptEnd::Again(error) => ("pending", Some(error)),
+            AttemptEnd::Failed(error) => ("failed", Some(error)),
         };
         let sql = "SELECT @schema@.finish_queue_item($1, $2, $3, $4, $5)";
         let parameters: &[Parameter<'_>] = &[

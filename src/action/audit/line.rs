@@ -10,8 +10,8 @@ use locktop_base::file::{FileError, How, of_user};
 use pg_connect::conninfo::ConnInfo;
 use serde::{Deserialize, Serialize};
 
-use super::store::{self, AuditError, Presence, Store};
-use crate::action::{Actor, Asked};
+use super::store::{self, AuditError, AuditStore, ProcessPresence};
+use crate::action::{ActionRequest, Actor};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{Outcome, TargetKind, TargetResult};
@@ -62,7 +62,7 @@ impl ServerName {
 
 /// A line of the record. What is not read again is not parsed.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Line<'a> {
+pub(super) struct AuditLine<'a> {
     #[serde(skip_deserializing)]
     pub(super) format: u32,
     pub(super) event: Cow<'a, str>,
@@ -89,7 +89,7 @@ pub(super) struct Line<'a> {
     pub(super) server: Option<&'a ServerName>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> AuditLine<'a> {
     pub(super) fn new(event: &'static str, id: &'a str, verb: &'a str, name: &'a str) -> Self {
         let (id, verb, name) = (id.into(), verb.into(), name.into());
         Self { format: FORMAT, event: event.into(), id, at: clock::wall(), verb, name, ..Self::default() }
@@ -111,8 +111,8 @@ pub fn directory(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
 /// The open file.
 #[derive(Debug)]
 pub(super) struct Audit {
-    pub(super) store: Store,
-    presence: Presence,
+    pub(super) store: AuditStore,
+    presence: ProcessPresence,
     who: Who,
     count: AtomicU64,
 }
@@ -120,7 +120,7 @@ pub(super) struct Audit {
 /// An action that is recorded as requested and has no result yet.
 #[derive(Debug)]
 #[must_use = "its result must be recorded too"]
-pub struct Entry {
+pub struct UnfinishedEntry {
     pub(super) id: String,
     pub(super) verb: &'static str,
     pub(super) name: String,
@@ -140,8 +140,8 @@ pub struct Unfinished {
 impl Audit {
     /// Opens the record in a directory ([`directory`]), which is created if missing; files are created with the first line.
     pub(super) fn open(directory: &Path, actor: &Actor, limit: u64) -> Result<Arc<Self>, AuditError> {
-        let store = Store::open(directory, limit)?;
-        let presence = Presence::new(&store)?;
+        let store = AuditStore::open(directory, limit)?;
+        let presence = ProcessPresence::new(&store)?;
         Ok(Arc::new(Self { store, presence, who: Who::of(actor), count: AtomicU64::new(0) }))
     }
 
@@ -153,16 +153,16 @@ impl Audit {
     pub(super) async fn begin(
         self: &Arc<Self>,
         server: &ServerName,
-        asked: &Asked<'_>,
-    ) -> Result<Entry, AuditError> {
+        asked: &ActionRequest<'_>,
+    ) -> Result<UnfinishedEntry, AuditError> {
         let entry = self.entry(asked);
-        let line = Line {
+        let line = AuditLine {
             deed: Some(asked.number),
             target: Some(&asked.target.what),
             sql: Some(short(asked.statement)),
             who: Some(&self.who),
             server: Some(server),
-            ..Line::new("asked", &entry.id, entry.verb, &entry.name)
+            ..AuditLine::new("asked", &entry.id, entry.verb, &entry.name)
         };
         self.add(json(&line), Some(entry.id.clone()), None).await?;
         Ok(entry)
@@ -172,22 +172,27 @@ impl Audit {
     /// unknown.
     pub(super) async fn end(
         self: &Arc<Self>,
-        entry: Entry,
+        entry: UnfinishedEntry,
         result: &TargetResult,
     ) -> Result<Vec<Schema>, AuditError> {
-        let line = json(&Line {
+        let line = json(&AuditLine {
             fate: Some(result.outcome.as_str()),
             detail: Some(short(&result.detail)),
-            ..Line::new("result", &entry.id, entry.verb, &entry.name)
+            ..AuditLine::new("result", &entry.id, entry.verb, &entry.name)
         });
         self.add(line, None, Some(entry.id)).await?;
         Ok(entry.schemas)
     }
 
-    pub(super) fn entry(&self, asked: &Asked<'_>) -> Entry {
+    pub(super) fn entry(&self, asked: &ActionRequest<'_>) -> UnfinishedEntry {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("{}-{number}", self.presence.run);
-        Entry { id, verb: asked.verb.as_str(), name: short(&asked.target.name), schemas: Vec::new() }
+        UnfinishedEntry {
+            id,
+            verb: asked.verb.as_str(),
+            name: short(&asked.target.name),
+            schemas: Vec::new(),
+        }
     }
 
     /// Finds actions that were requested by processes that ended before the result, and records their outcome as unknown.
@@ -206,7 +211,7 @@ impl Audit {
     ) -> Result<(), AuditError> {
         let audit = Arc::clone(self);
         blocking(&self.path(), move || {
-            let turn = audit.store.turn()?;
+            let turn = audit.store.write_slot()?;
             if let Some(id) = &begins {
                 audit.presence.begin(&audit.store, id.clone())?;
             }
@@ -235,19 +240,19 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Cannot fail for these types: their maps have only text keys, and JSON can represent all their numbers.
-pub(super) fn json(line: &Line<'_>) -> String {
+pub(super) fn json(line: &AuditLine<'_>) -> String {
     wire::json::line(line).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
 }
 
 /// Records a result for every open request of processes that have ended.
-fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unfinished>, AuditError> {
+fn settle(store: &AuditStore, own: &ProcessPresence, who: &Who) -> Result<Vec<Unfinished>, AuditError> {
     let mut runs: Vec<String> = store.names()?;
     runs.retain(|name| name.strip_prefix(store::PREFIX).is_some_and(|run| run != own.run));
     if runs.is_empty() {
         return Ok(Vec::new());
     }
     // Processes create and lock their file during a turn, so no process is between the two steps now.
-    let turn = store.turn()?;
+    let turn = store.write_slot()?;
     let mut gone = Vec::new();
     for name in runs {
         match store.try_lock(&name, How::Existing) {
@@ -270,13 +275,13 @@ fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unfinished>, A
     Ok(unfinished)
 }
 
-fn open_of(runs: &BTreeSet<&str>, store: &Store) -> Result<Vec<Line<'static>>, AuditError> {
-    let mut open: BTreeMap<String, Line<'static>> = BTreeMap::new();
+fn open_of(runs: &BTreeSet<&str>, store: &AuditStore) -> Result<Vec<AuditLine<'static>>, AuditError> {
+    let mut open: BTreeMap<String, AuditLine<'static>> = BTreeMap::new();
     for bytes in store.contents()? {
         // A line that cannot be parsed is not settled.
         let heads = bytes
             .split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice::<Line<'static>>(line).ok());
+            .filter_map(|line| serde_json::from_slice::<AuditLine<'static>>(line).ok());
         for head in heads {
             let run = head.id.split_once('-').map_or("", |(run, _)| run);
             match &*head.event {
@@ -286,17 +291,17 @@ fn open_of(runs: &BTreeSet<&str>, store: &Store) -> Result<Vec<Line<'static>>, A
             }
         }
     }
-    let mut open: Vec<Line<'static>> = open.into_values().collect();
+    let mut open: Vec<AuditLine<'static>> = open.into_values().collect();
     open.order_by_key(|head| head.at);
     Ok(open)
 }
 
-fn unknown(head: &Line<'_>, who: &Who) -> String {
-    json(&Line {
+fn unknown(head: &AuditLine<'_>, who: &Who) -> String {
+    json(&AuditLine {
         fate: Some(Outcome::Uncertain.as_str()),
         detail: Some("the process that requested it ended before the result was known".to_owned()),
         who: Some(who),
-        ..Line::new("result", &head.id, &head.verb, &head.name)
+        ..AuditLine::new("result", &head.id, &head.verb, &head.name)
     })
 }
 

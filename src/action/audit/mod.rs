@@ -49,8 +49,8 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::Client;
 
 use super::message::{Access, moment, note, number, packed, send, text};
-use super::{Actor, Asked, Record};
-use crate::model::event::{Kind, Told};
+use super::{ActionRecord, ActionRequest, Actor};
+use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::Severity;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{Outcome, Target, TargetKind, TargetResult};
@@ -59,7 +59,7 @@ use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
 use crate::text::one_line;
 use line::Audit;
-pub use line::{Entry, ServerName, Unfinished, directory};
+pub use line::{ServerName, Unfinished, UnfinishedEntry, directory};
 pub use store::AuditError;
 use store::LIMIT;
 
@@ -69,7 +69,7 @@ pub struct AuditLog {
     actor: Actor,
     pub trusted_owners: TrustedOwners,
     /// Takes an event for each request and each result.
-    pub tell: Option<Box<dyn Fn(Told) + Send + Sync>>,
+    pub tell: Option<Box<dyn Fn(ExternalEvent) + Send + Sync>>,
     state: Mutex<LogState>,
 }
 
@@ -117,7 +117,11 @@ impl AuditLog {
         Ok(Arc::clone(state.audit.insert(Audit::open(directory, &self.actor, LIMIT)?)))
     }
 
-    async fn begin(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<Entry, AuditError> {
+    async fn begin(
+        &self,
+        client: Option<&Client>,
+        asked: &ActionRequest<'_>,
+    ) -> Result<UnfinishedEntry, AuditError> {
         let mut state = self.state.lock().await;
         let audit = self.open(&mut state)?;
         if let Some(client) = client
@@ -142,8 +146,8 @@ impl AuditLog {
     async fn end(
         &self,
         client: Option<&Client>,
-        asked: &Asked<'_>,
-        entry: Option<Entry>,
+        asked: &ActionRequest<'_>,
+        entry: Option<UnfinishedEntry>,
         result: &TargetResult,
     ) -> Result<(), AuditError> {
         let mut state = self.state.lock().await;
@@ -157,9 +161,9 @@ impl AuditLog {
         Ok(())
     }
 
-    fn tell(&self, kind: Kind, severity: Severity, text: String, asked: &Asked<'_>) {
+    fn send_event(&self, kind: EventKind, severity: Severity, text: String, asked: &ActionRequest<'_>) {
         if let Some(tell) = &self.tell {
-            tell(Told { kind, severity, text, subject: Some(asked.target.subject) });
+            tell(ExternalEvent { kind, severity, text, subject: Some(asked.target.subject) });
         }
     }
 }
@@ -171,25 +175,29 @@ fn logged(what: &str) -> impl Fn(AuditError) -> String {
     }
 }
 
-impl Record for AuditLog {
-    type Entry = Entry;
+impl ActionRecord for AuditLog {
+    type Entry = UnfinishedEntry;
 
-    async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<Entry, String> {
-        let Asked { verb, target, statement, .. } = *asked;
+    async fn asked(
+        &self,
+        client: Option<&Client>,
+        asked: &ActionRequest<'_>,
+    ) -> Result<UnfinishedEntry, String> {
+        let ActionRequest { verb, target, statement, .. } = *asked;
         let verb = verb.as_str();
         tracing::info!("{verb} {} is requested: {statement}", target.name);
         let entry = self.begin(client, asked).await;
         let entry = entry.map_err(logged("not recorded, and therefore not done"))?;
         let text = format!("{} {} asked", verb.replace('_', " "), target.name);
-        self.tell(Kind::ActionAsked, Severity::Info, text, asked);
+        self.send_event(EventKind::ActionAsked, Severity::Info, text, asked);
         Ok(entry)
     }
 
-    async fn told(
+    async fn write_result(
         &self,
         client: Option<&Client>,
-        asked: &Asked<'_>,
-        entry: Option<Entry>,
+        asked: &ActionRequest<'_>,
+        entry: Option<UnfinishedEntry>,
         result: &TargetResult,
     ) -> Result<(), String> {
         let TargetResult { name, outcome, detail, .. } = result;
@@ -200,7 +208,7 @@ impl Record for AuditLog {
             let (verb, word) = (verb.as_str().replace('_', " "), word.replace('_', " "));
             (Severity::Warning, format!("{verb} {name} {word}: {detail}"))
         };
-        self.tell(Kind::ActionResult, severity, text, asked);
+        self.send_event(EventKind::ActionResult, severity, text, asked);
         tracing::info!("{} {name}: {word}, {detail}", verb.as_str());
         self.end(client, asked, entry, result).await.map_err(logged("its result is not recorded"))
     }

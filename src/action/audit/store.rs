@@ -65,7 +65,7 @@ fn file_text(error: &FileError) -> String {
 }
 
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct AuditStore {
     path: PathBuf,
     folder: Folder,
     limit: u64,
@@ -73,13 +73,13 @@ pub(super) struct Store {
 
 /// The right to write, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
-    store: &'a Store,
+pub(super) struct WriteSlot<'a> {
+    store: &'a AuditStore,
     /// Closing the file releases the lock.
     _lock: File,
 }
 
-impl Store {
+impl AuditStore {
     pub(super) fn open(path: &Path, limit: u64) -> Result<Self, AuditError> {
         Ok(Self { path: path.to_owned(), folder: Folder::open(path)?, limit })
     }
@@ -103,11 +103,11 @@ impl Store {
         }
     }
 
-    pub(super) fn turn(&self) -> Result<Turn<'_>, AuditError> {
+    pub(super) fn write_slot(&self) -> Result<WriteSlot<'_>, AuditError> {
         let began = clock::monotonic();
         loop {
             if let Some(lock) = self.try_lock(LOCK, How::Write)? {
-                return Ok(Turn { store: self, _lock: lock });
+                return Ok(WriteSlot { store: self, _lock: lock });
             }
             if began.elapsed() > TIMEOUT {
                 return Err(AuditError::Busy(self.path(LOCK)));
@@ -151,7 +151,7 @@ impl Store {
     }
 }
 
-impl Turn<'_> {
+impl WriteSlot<'_> {
     /// Adds a line, which must not contain a line feed. When this returns, the line is on disk; if it fails, nothing of the
     /// line remains.
     pub(super) fn add(&self, line: &str) -> Result<(), AuditError> {
@@ -210,7 +210,7 @@ pub(super) const PREFIX: &str = "run-";
 /// Detects which processes still run: each holds a lock on its own file, which the system releases when the process
 /// ends for any reason. Unlike a process id, a lock cannot be reused.
 #[derive(Debug)]
-pub(super) struct Presence {
+pub(super) struct ProcessPresence {
     /// The random part of the name of this process's file.
     pub(super) run: String,
     state: Mutex<PresenceState>,
@@ -224,8 +224,8 @@ struct PresenceState {
     open: BTreeSet<String>,
 }
 
-impl Presence {
-    pub(super) fn new(store: &Store) -> Result<Self, AuditError> {
+impl ProcessPresence {
+    pub(super) fn new(store: &AuditStore) -> Result<Self, AuditError> {
         let number =
             getrandom::u64().map_err(std::io::Error::other).map_err(FileError::of(&store.path(PREFIX)))?;
         Ok(Self { run: format!("{number:016x}"), state: Mutex::default() })
@@ -235,7 +235,7 @@ impl Presence {
         format!("{PREFIX}{}", self.run)
     }
 
-    pub(super) fn begin(&self, store: &Store, id: String) -> Result<(), AuditError> {
+    pub(super) fn begin(&self, store: &AuditStore, id: String) -> Result<(), AuditError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.lock.is_none() {
             let lock = store.try_lock(&self.file(), How::Write)?;
@@ -251,7 +251,7 @@ impl Presence {
     }
 
     /// Removes the file unless a request has no result: the next process that checks settles that request.
-    pub(super) fn leave(&mut self, store: &Store) {
+    pub(super) fn leave(&mut self, store: &AuditStore) {
         let file = self.file();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if state.lock.is_some() && state.open.is_empty() {

@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::*;
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::adapter::{ActionKind, Adapter, Installation, Values};
+use crate::model::adapter::{ActionKind, ActionValues, Adapter, Installation};
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::plan::tests::orphan;
 use crate::model::plan::{
-    AdapterTarget, Client, ExecutionTarget, Outcome, PublishedHolder, PublishedTarget, RecoveryPlan, Request,
-    RowTarget, Seen, Selection, SessionTarget, Target, TargetKind, Verb,
+    AdapterTarget, Client, ExecutionTarget, ExpectedTime, Outcome, PublishedHolder, PublishedTarget,
+    RecoveryPlan, Request, RowTarget, Selection, SessionTarget, Target, TargetKind, Verb,
 };
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
 use crate::model::table_rows::{Execution, Item, Lease, Schedule};
@@ -31,8 +31,8 @@ fn open(directory: &Path) -> Arc<Audit> {
     Audit::open(directory, &actor(), LIMIT).unwrap()
 }
 
-async fn begin(audit: &Arc<Audit>, name: &str, statement: &str) -> Result<Entry, AuditError> {
-    let asked = Asked { number: 7, verb: Verb::Terminate, target: &target(name), statement };
+async fn begin(audit: &Arc<Audit>, name: &str, statement: &str) -> Result<UnfinishedEntry, AuditError> {
+    let asked = ActionRequest { number: 7, verb: Verb::Terminate, target: &target(name), statement };
     audit.begin(&server(), &asked).await
 }
 
@@ -46,9 +46,9 @@ fn target(name: &str) -> Target {
         pid: 4312,
         backend_start: start,
         client: Client { application: Some(name.into()), usesysid: Some(10), ..Client::default() },
-        xact_start: Seen::Same(None),
-        query_start: Seen::Any,
-        state_change: Seen::Any,
+        xact_start: ExpectedTime::Same(None),
+        query_start: ExpectedTime::Any,
+        state_change: ExpectedTime::Any,
         holds: None,
         keeps: false,
         blocks: true,
@@ -214,7 +214,7 @@ async fn a_path_that_is_no_directory_is_said() {
 async fn who_is_stopped_in_the_middle_keeps_nobody_waiting_for_ever() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
-    let turn = audit.store.turn().unwrap();
+    let turn = audit.store.write_slot().unwrap();
     let error = begin(&open(home.path()), "a", "").await.unwrap_err();
     assert!(matches!(error, AuditError::Busy(_)), "{error}");
     drop(turn);
@@ -374,7 +374,8 @@ fn the_line_of_each_kind_of_target_is_kept() {
         r#"{"kind":"published","table":16384,"source":"public.task_execution_log","id":9,"task_id":3,"worker":"w","started_at":"2026-01-01T00:00:00Z","lock_key":3,"holder":{"other":{"pid":7,"backend_start":"2026-01-01T00:00:00Z","execution":10,"worker":"v"}}}"#,
     );
     let adapter = Arc::new(Adapter { name: "river".into(), ..Adapter::default() });
-    let values = Values { id: "5".into(), who: Some("w".into()), attempt: Some(2), ..Values::default() };
+    let values =
+        ActionValues { id: "5".into(), who: Some("w".into()), attempt: Some(2), ..ActionValues::default() };
     is(
         TargetKind::Adapter(AdapterTarget {
             installation: Arc::new(Installation { adapter, ..Installation::default() }),

@@ -43,12 +43,12 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::message::{Access, Unanswered, send};
-use super::{Acting, Asked, Record, Recorder, Told};
+use super::{Acting, ActionRecord, ActionRecorder, ActionRequest, ReportedOutcome};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{Outcome, SessionTarget, Signal};
 use crate::text::duration;
-pub(super) use sql::{Work, short};
+pub(super) use sql::{SignalGuards, short};
 pub(super) use words::OWN;
 
 /// How long to retry while a session with a session-level lock is in a transaction at each attempt, and the pause
@@ -76,8 +76,8 @@ impl Acting<'_> {
         self,
         signal: Signal,
         session: &SessionTarget,
-        work: Option<&Work>,
-    ) -> Result<(), Told> {
+        work: Option<&SignalGuards>,
+    ) -> Result<(), ReportedOutcome> {
         let Self { client, offset, .. } = self;
         let start = clock::monotonic();
         // The table is locked, so that it cannot be replaced.
@@ -107,7 +107,7 @@ impl Acting<'_> {
     }
 }
 
-async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -> Told {
+async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -> ReportedOutcome {
     match error.code() {
         Some("42501") => (Outcome::Forbidden, words::signal(client, session.pid, error).await),
         // If the statement is canceled after the signal was sent, the signal still takes effect.
@@ -119,7 +119,7 @@ async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -
 const WATCH_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct Pending<'a, E> {
-    pub(super) asked: (usize, Asked<'a>),
+    pub(super) asked: (usize, ActionRequest<'a>),
     pub(super) entry: Option<E>,
     pub(super) signal: Signal,
     pub(super) session: &'a SessionTarget,
@@ -154,8 +154,8 @@ impl<E> Pending<'_, E> {
 }
 
 /// Polls all sessions, each time in one transaction, until every signal has taken effect or the wait is over.
-pub(super) async fn watch<R: Record>(
-    recorder: &mut Recorder<'_, R>,
+pub(super) async fn watch<R: ActionRecord>(
+    recorder: &mut ActionRecorder<'_, R>,
     mut pending: Vec<Pending<'_, R::Entry>>,
     wait: Duration,
 ) {
@@ -165,7 +165,7 @@ pub(super) async fn watch<R: Record>(
         && let Some(client) = recorder.client
     {
         let pids: Vec<i32> = pending.iter().map(|one| one.session.pid).collect();
-        let rows = look(client, &pids).await;
+        let rows = read_sessions(client, &pids).await;
         let is_late = left(start, wait).is_zero();
         let mut remain = Vec::new();
         for one in pending {
@@ -194,7 +194,7 @@ pub(super) async fn watch<R: Record>(
 pub(super) async fn ended(client: &Client, session: &SessionTarget, wait: Duration) -> Result<bool, String> {
     let start = clock::monotonic();
     loop {
-        let rows = look(client, &[session.pid]).await?;
+        let rows = read_sessions(client, &[session.pid]).await?;
         if !rows.iter().any(|row| row.is(session)) {
             return Ok(true);
         }
@@ -210,7 +210,7 @@ fn left(start: Instant, wait: Duration) -> Duration {
     wait.saturating_sub(start.elapsed())
 }
 
-async fn look(client: &Client, pids: &[i32]) -> Result<Vec<SessionRow>, String> {
+async fn read_sessions(client: &Client, pids: &[i32]) -> Result<Vec<SessionRow>, String> {
     let rows = send(client, Access::ReadOnly, &sql::watch(pids)).await.map_err(|error| error.to_string())?;
     let rows = rows.iter().map(|row| serde_json::from_str(row)).collect::<Result<_, _>>();
     rows.map_err(|error| format!("the answer cannot be read: {error}"))

@@ -3,19 +3,19 @@ use std::net::IpAddr;
 use crate::action::message::{is, moment, number, text};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockTag, LockType};
-use crate::model::plan::{Client, Seen, SessionTarget, Signal};
+use crate::model::plan::{Client, ExpectedTime, SessionTarget, Signal};
 use crate::text::one_line;
 use locktop_tasks::sql::{fill, without_comments};
 
 const SIGNAL: &str = include_str!("../../../assets/sql/signal.sql");
 
-pub(in crate::action) struct Work {
+pub(in crate::action) struct SignalGuards {
     /// Statements that run first: they fail if the table is not trusted.
     pub(in crate::action) guard: String,
     pub(in crate::action) is_seen: String,
 }
 
-pub(super) fn signal(signal: Signal, target: &SessionTarget, work: Option<&Work>) -> String {
+pub(super) fn signal(signal: Signal, target: &SessionTarget, work: Option<&SignalGuards>) -> String {
     let not_active = match signal {
         Signal::Cancel => "t.state IS DISTINCT FROM 'active'",
         Signal::Terminate => "false",
@@ -77,7 +77,7 @@ pub(in crate::action) fn short(signal: Signal, target: &SessionTarget) -> String
         ("query_start", target.query_start),
         ("state_change", target.state_change),
     ] {
-        if let Seen::Same(at) = seen {
+        if let ExpectedTime::Same(at) = seen {
             condition(format!("{column} = {}", literal(at)));
         }
     }
@@ -108,10 +108,10 @@ fn literal(at: Option<Timestamp>) -> String {
     )
 }
 
-fn differs(column: &str, seen: Seen) -> String {
+fn differs(column: &str, seen: ExpectedTime) -> String {
     match seen {
-        Seen::Same(at) => format!("{column} IS DISTINCT FROM {}", moment(at)),
-        Seen::Any => "false".to_owned(),
+        ExpectedTime::Same(at) => format!("{column} IS DISTINCT FROM {}", moment(at)),
+        ExpectedTime::Any => "false".to_owned(),
     }
 }
 
@@ -195,9 +195,9 @@ mod tests {
                 address: Some("[local]".into()),
                 ..Client::default()
             },
-            xact_start: Seen::Same(None),
-            query_start: Seen::Same(Some(at)),
-            state_change: Seen::Any,
+            xact_start: ExpectedTime::Same(None),
+            query_start: ExpectedTime::Same(Some(at)),
+            state_change: ExpectedTime::Any,
             holds: None,
             keeps: false,
             blocks: false,

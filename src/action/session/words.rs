@@ -6,14 +6,14 @@ use tokio_postgres::Client;
 use super::{SignalAnswer, sql};
 use crate::action::message::{Access, Unanswered, send};
 use crate::model::Timestamp;
-use crate::model::plan::{Seen, SessionTarget, Signal};
+use crate::model::plan::{ExpectedTime, SessionTarget, Signal};
 use crate::text::one_line;
 
 pub(in crate::action) const OWN: &str = "that is locktop's own session";
 
 /// How the session differs from what was seen, with times in the zone `offset`.
 pub(super) fn changed(offset: FixedOffset, seen: &SessionTarget, now: &SignalAnswer) -> String {
-    let began = |was: Option<Timestamp>, is: Option<Timestamp>| began(offset, was, is);
+    let began = |was: Option<Timestamp>, is: Option<Timestamp>| start_change(offset, was, is);
     match now.word.as_str() {
         "gone" => format!("no session has pid {} any more", seen.pid),
         "session" => {
@@ -27,7 +27,7 @@ pub(super) fn changed(offset: FixedOffset, seen: &SessionTarget, now: &SignalAns
             (was, is) => format!("its transaction has changed: {}", began(was, is)),
         },
         // Outside a transaction, any later statement may come from another client.
-        "query" if seen.xact_start == Seen::Same(None) => {
+        "query" if seen.xact_start == ExpectedTime::Same(None) => {
             let times = began(seen.query_start.time(), now.query_start);
             format!("it has run another statement since: its last query {times}")
         }
@@ -74,7 +74,7 @@ fn other_client(seen: &SessionTarget, now: &SignalAnswer) -> String {
 }
 
 /// `began 14:02:31, not 13:59:40`, with as many digits as the difference needs.
-fn began(offset: FixedOffset, was: Option<Timestamp>, is: Option<Timestamp>) -> String {
+fn start_change(offset: FixedOffset, was: Option<Timestamp>, is: Option<Timestamp>) -> String {
     let both = |format| (was.map(|at| time(offset, at, format)), is.map(|at| time(offset, at, format)));
     let formats = [TIME, "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S%.6f"];
     let told = formats.into_iter().map(both).find(|(was, is)| was != is);
@@ -97,7 +97,7 @@ pub(super) fn unsent(signal: Signal) -> String {
 /// role; from version 18 a member of `pg_signal_autovacuum_worker` may signal an autovacuum worker; any other process may
 /// be signalled by a role with the privileges of the process's role or of `pg_signal_backend`.
 #[derive(Debug, Deserialize)]
-struct Rights {
+struct SignalRights {
     role: String,
     version: u32,
     owner: Option<String>,
@@ -106,7 +106,7 @@ struct Rights {
 }
 
 pub(super) async fn signal(client: &Client, pid: i32, error: &Unanswered) -> String {
-    match look(client, pid).await {
+    match read_rights(client, pid).await {
         Some(rights) => format!("{error}; {}", rights.signal()),
         None => error.to_string(),
     }
@@ -114,7 +114,7 @@ pub(super) async fn signal(client: &Client, pid: i32, error: &Unanswered) -> Str
 
 /// For a session whose start is hidden from the role.
 pub(super) async fn hidden(client: &Client, pid: i32) -> String {
-    let role = look(client, pid).await.map(|rights| rights.role);
+    let role = read_rights(client, pid).await.map(|rights| rights.role);
     let role = role.as_deref().unwrap_or("CURRENT_ROLE");
     format!(
         "its start is hidden from role {role}, so it cannot be distinguished from another session: GRANT pg_read_all_stats TO {}",
@@ -123,12 +123,12 @@ pub(super) async fn hidden(client: &Client, pid: i32) -> String {
 }
 
 /// `None` if the server does not answer; the message then does without it.
-async fn look(client: &Client, pid: i32) -> Option<Rights> {
+async fn read_rights(client: &Client, pid: i32) -> Option<SignalRights> {
     let rows = send(client, Access::ReadOnly, &sql::rights(pid)).await.ok()?;
     serde_json::from_str(rows.first()?).ok()
 }
 
-impl Rights {
+impl SignalRights {
     fn signal(&self) -> String {
         let role = escape_identifier(&self.role);
         let who = format!("role {} is not permitted to signal it", self.role);
@@ -166,9 +166,9 @@ mod tests {
             pid: 7,
             backend_start: at("2026-01-01T09:00:00Z"),
             client: Client { application: Some("web-1".into()), ..Client::default() },
-            xact_start: Seen::Same(Some(at("2026-01-01T13:59:40Z"))),
-            query_start: Seen::Any,
-            state_change: Seen::Any,
+            xact_start: ExpectedTime::Same(Some(at("2026-01-01T13:59:40Z"))),
+            query_start: ExpectedTime::Any,
+            state_change: ExpectedTime::Any,
             holds: None,
             keeps: false,
             blocks: true,
@@ -219,9 +219,9 @@ mod tests {
         let offset = FixedOffset::east_opt(0).unwrap();
         let (nine, ten) = (at("2026-01-01T09:00:00Z"), at("2026-01-01T10:00:00Z"));
         let idle = SessionTarget {
-            xact_start: Seen::Same(None),
-            query_start: Seen::Same(Some(nine)),
-            state_change: Seen::Same(Some(nine)),
+            xact_start: ExpectedTime::Same(None),
+            query_start: ExpectedTime::Same(Some(nine)),
+            state_change: ExpectedTime::Same(Some(nine)),
             ..seen()
         };
         let now = |word: &str, application: &str| SignalAnswer {
@@ -252,14 +252,14 @@ mod tests {
             let said = changed(offset, target, &now(word, application));
             assert!(said.starts_with(expected) && !said.contains('\u{1b}'), "{said}");
         }
-        let query = SessionTarget { query_start: Seen::Same(Some(nine)), ..seen() };
+        let query = SessionTarget { query_start: ExpectedTime::Same(Some(nine)), ..seen() };
         let said = changed(offset, &query, &now("query", "web-1"));
         assert_eq!(said, "its query has changed: began 10:00:00, not 09:00:00");
     }
 
     #[test]
     fn the_grant_that_helps_is_named() {
-        let rights = |version, owner: Option<(&str, bool)>, kind: &str| Rights {
+        let rights = |version, owner: Option<(&str, bool)>, kind: &str| SignalRights {
             role: "ops".to_owned(),
             version,
             owner: owner.map(|(name, _)| name.to_owned()),

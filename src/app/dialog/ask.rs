@@ -4,11 +4,11 @@ use super::Dialog;
 use crate::app::context::Context;
 use crate::app::keymap::{self, Action, KeyMap};
 use crate::app::page::Page;
-use crate::app::panes::{Owner, Pane, RowId, findings};
+use crate::app::panes::{LockOwner, Pane, RowId, findings};
 use crate::app::{App, subject};
 use crate::model::finding::Finding;
 use crate::model::plan::is_blocker;
-use crate::model::plan::{ActionPlan, Chosen, CommandId, PlanContext, Scope};
+use crate::model::plan::{ActionPlan, ChosenTargets, CommandId, PlanContext, TargetScope};
 use crate::model::task::JobState;
 use crate::model::view::View;
 
@@ -20,10 +20,10 @@ fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: Row
     let (what, other) = match row {
         RowId::Backend(_) | RowId::Group(..) => ("a session", Some((CommandId::Terminate, "terminates it"))),
         RowId::Awaited(_) => ("a lock", Some((CommandId::Terminate, "terminates its holder"))),
-        RowId::Lock(_, Owner::Backend(_), ..) => {
+        RowId::Lock(_, LockOwner::Backend(_), ..) => {
             ("a lock of a session", Some((CommandId::Terminate, "terminates that session")))
         }
-        RowId::Prepared(_) | RowId::Lock(_, Owner::Prepared(_), ..) => ("a prepared transaction", None),
+        RowId::Prepared(_) | RowId::Lock(_, LockOwner::Prepared(_), ..) => ("a prepared transaction", None),
         RowId::Task(..) if is_orphan(look, row) => {
             ("a task that lost its worker", Some((CommandId::Recover, "recovers it")))
         }
@@ -61,18 +61,18 @@ impl Dialog {
         let choice = (command.definition().choose)(look, &selected);
         let (verb, mut chosen) = choice.ok_or_else(|| why_not(look, keymap, command, first))?;
         let why = match &mut chosen {
-            Chosen::Sessions(ask) => {
+            ChosenTargets::Sessions(ask) => {
                 // The holder of an awaited lock is a target because sessions wait for it.
                 ask.from_chains = matches!(pane, Pane::Chains | Pane::Locks);
                 ask.of_roots = matches!(pane, Pane::Chains | Pane::Findings);
                 (rows.len() == 1 && is_orphan(look, first)).then(|| why_not(look, keymap, command, first))
             }
-            Chosen::Executions(search) => {
-                search.look(look);
+            ChosenTargets::Executions(search) => {
+                search.refresh(look);
                 search.why_nothing(look)
             }
-            Chosen::Known(known) => known.why_nothing(),
-            Chosen::Rows(_) => None,
+            ChosenTargets::Known(known) => known.why_nothing(),
+            ChosenTargets::Rows(_) => None,
         };
         why.map_or(Ok(()), Err)?;
         Ok(Self {
@@ -100,7 +100,7 @@ impl Dialog {
 
     /// Whether the targets are the rows themselves and no other sessions.
     pub(in crate::app) fn is_about_the_rows(&self) -> bool {
-        !matches!(&self.chosen, Chosen::Sessions(ask) if ask.scope != Scope::This)
+        !matches!(&self.chosen, ChosenTargets::Sessions(ask) if ask.scope != TargetScope::This)
     }
 }
 

@@ -4,9 +4,10 @@ use super::Dialog;
 use crate::app::detail::wrapped;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::{Pane, RowId};
-use crate::model::consequence::{Consequence, Effect as OnData};
+use crate::model::consequence::{Consequence, DataEffect as OnData};
 use crate::model::plan::{
-    ActionPlan, Caution, Chosen, Effect, Known, Outcome, PlannedTarget, Refused, Report, TargetResult, Verb,
+    ActionPlan, ActionReport, Caution, ChosenTargets, KnownBlockers, Outcome, PlanEffect, PlannedTarget,
+    Refused, TargetResult, Verb,
 };
 use crate::model::thresholds::ExpectedBlocker;
 
@@ -29,7 +30,7 @@ impl Dialog {
         };
         match self.plan.rows.as_slice() {
             [] => match &self.chosen {
-                Chosen::Known(known) => format!("{verb} {}", known.name()),
+                ChosenTargets::Known(known) => format!("{verb} {}", known.name()),
                 _ => verb,
             },
             [only] => format!("{verb}{of} {}", only.target.name),
@@ -43,18 +44,18 @@ impl Dialog {
     pub fn lines(&self, columns: u16) -> Vec<Line> {
         // The border, and a blank on each side.
         let room = usize::from(width(columns).saturating_sub(4));
-        self.said().into_iter().flat_map(|line| wrapped(line, room)).collect()
+        self.progress_lines().into_iter().flat_map(|line| wrapped(line, room)).collect()
     }
 
-    fn said(&self) -> Vec<Line> {
+    fn progress_lines(&self) -> Vec<Line> {
         if let Some(over) = &self.over {
             return self.ended(over);
         }
         let mut lines = Vec::new();
-        if let Chosen::Known(known) = &self.chosen {
+        if let ChosenTargets::Known(known) = &self.chosen {
             lines.extend(known_lines(known));
         }
-        if let Chosen::Executions(search) = &self.chosen
+        if let ChosenTargets::Executions(search) = &self.chosen
             && let Some((word, is_bad)) = search.word()
         {
             lines.push(Line::new().with(word, if is_bad { Tone::Critical } else { Tone::Dim }));
@@ -98,7 +99,7 @@ fn does(row: &PlannedTarget) -> &'static str {
 }
 
 /// Yellow if no session continues at once.
-fn effect(effect: &Effect) -> Vec<Line> {
+fn effect(effect: &PlanEffect) -> Vec<Line> {
     let tone = if effect.blocks.starts_with("no ") {
         Tone::Plain
     } else if effect.release.now.is_empty() {
@@ -176,7 +177,7 @@ pub(super) fn field(label: &str, text: impl Into<String>, tone: Tone) -> Line {
     Line::new().with(format!("{label:<9} "), Tone::Dim).with(text, tone)
 }
 
-fn known_lines(known: &Known) -> Vec<Line> {
+fn known_lines(known: &KnownBlockers) -> Vec<Line> {
     let mut lines = Vec::new();
     let entries = known.entries();
     for entry in &entries {
@@ -213,7 +214,7 @@ fn is_wide(entry: &ExpectedBlocker) -> bool {
 
 /// A confirmed command without a report yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flight {
+pub struct PendingAction {
     pub number: u64,
     pub verb: Verb,
     pub count: usize,
@@ -224,7 +225,7 @@ pub struct Flight {
     pub selections: u64,
 }
 
-impl Flight {
+impl PendingAction {
     /// `terminate: sending`, `terminate 3: sending`, and once the first has its answer `terminate 3: sending 2 of 3`.
     pub fn words(&self) -> String {
         let verb = self.verb.does();
@@ -273,7 +274,7 @@ fn names(results: &[&TargetResult]) -> String {
     }
 }
 
-pub(in crate::app) fn summary(report: &Report) -> (String, bool) {
+pub(in crate::app) fn summary(report: &ActionReport) -> (String, bool) {
     let well = report.results.iter().all(|result| result.outcome == Outcome::Done);
     let mut text = match report.results.as_slice() {
         [] => format!("nothing to {}", report.verb.does()),
@@ -323,7 +324,7 @@ mod tests {
     use super::*;
     use crate::model::finding::Subject;
 
-    fn report(results: &[(&str, Outcome, &str)]) -> Report {
+    fn report(results: &[(&str, Outcome, &str)]) -> ActionReport {
         let result = |(name, outcome, detail): &(&str, Outcome, &str)| TargetResult {
             name: (*name).to_owned(),
             subject: Subject::Server,
@@ -331,7 +332,7 @@ mod tests {
             detail: (*detail).to_owned(),
         };
         let results = results.iter().map(result).collect();
-        Report { number: 1, verb: Verb::Terminate, results, notes: Vec::new() }
+        ActionReport { number: 1, verb: Verb::Terminate, results, notes: Vec::new() }
     }
 
     #[test]
@@ -381,7 +382,7 @@ mod tests {
     #[test]
     fn a_note_is_never_left_out() {
         let notes = vec!["the record could not be written".to_owned()];
-        let report = Report { notes, ..report(&[("1", Outcome::Done, "")]) };
+        let report = ActionReport { notes, ..report(&[("1", Outcome::Done, "")]) };
         assert_eq!(summary(&report), ("1 terminated; the record could not be written".to_owned(), false));
     }
 }

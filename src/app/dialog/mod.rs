@@ -11,15 +11,16 @@ use std::sync::Arc;
 
 use crate::app::panes::{Pane, RowId};
 use crate::keys::{Code, Key};
-use crate::model::consequence::Effect as OnData;
+use crate::model::consequence::DataEffect as OnData;
 use crate::model::plan::{
-    ActionPlan, CautionKind, Choice, Chosen, Confirm, PlannedTarget, Scope, Stake, TargetKind,
+    ActionPlan, CautionKind, Choice, ChosenTargets, Confirm, PlannedTarget, TargetKind, TargetScope,
+    WorkAtRisk,
 };
 use crate::model::view::View;
 
 pub use ask::{help, here};
 pub(in crate::app) use lines::summary;
-pub use lines::{Flight, width};
+pub use lines::{PendingAction, width};
 
 /// Maximum length of a typed confirmation.
 const LONGEST: usize = 200;
@@ -31,7 +32,7 @@ pub struct Dialog {
     pub rows: Vec<RowId>,
     /// Number of marked rows that are hidden by the filter and left out.
     pub hidden: usize,
-    pub chosen: Chosen,
+    pub chosen: ChosenTargets,
     pub plan: ActionPlan,
     /// The view on the screen when the action was requested.
     pub(in crate::app) seen: Arc<View>,
@@ -49,7 +50,7 @@ pub struct Dialog {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::app) enum Step {
+pub(in crate::app) enum DialogStep {
     Nothing,
     Changed,
     Back,
@@ -101,21 +102,21 @@ impl Dialog {
     pub fn why_over(&self) -> Option<String> {
         match &self.chosen {
             // There is more to choose from; an entry for a blocker stays valid after the blocker has ended.
-            Chosen::Executions(_) | Chosen::Known(_) => None,
+            ChosenTargets::Executions(_) | ChosenTargets::Known(_) => None,
             _ => self.plan.why_over(),
         }
     }
 
     pub fn choices(&self) -> Vec<Choice> {
         match &self.chosen {
-            Chosen::Sessions(ask) => {
-                let choice = |(scope, title): &(Scope, String)| {
+            ChosenTargets::Sessions(ask) => {
+                let choice = |(scope, title): &(TargetScope, String)| {
                     Choice::one_of(scope.letter(), title.as_str(), *scope == ask.scope)
                 };
                 self.plan.offers.iter().map(choice).collect()
             }
-            Chosen::Executions(search) => search.choices(),
-            Chosen::Rows(_) | Chosen::Known(_) => Vec::new(),
+            ChosenTargets::Executions(search) => search.choices(),
+            ChosenTargets::Rows(_) | ChosenTargets::Known(_) => Vec::new(),
         }
     }
 
@@ -130,25 +131,25 @@ impl Dialog {
         matches!(self.plan.confirm, Confirm::Count(_) | Confirm::Owner(_))
     }
 
-    pub(in crate::app) fn key(&mut self, key: Key, page: usize) -> Step {
+    pub(in crate::app) fn key(&mut self, key: Key, page: usize) -> DialogStep {
         if key == Key::plain(Code::Esc) || key == Key::plain(Code::F(10)) || key == Key::ctrl('c') {
-            return Step::Back;
+            return DialogStep::Back;
         }
         if self.over.is_some() {
             // Any letter may belong to a word that was being typed.
             return match key.code {
-                Code::Enter if self.armed => Step::Back,
+                Code::Enter if self.armed => DialogStep::Back,
                 code => self.scroll(code, page),
             };
         }
         if !self.armed {
-            return Step::Nothing;
+            return DialogStep::Nothing;
         }
         self.word = None;
         match key {
-            Key { ctrl: true, .. } | Key { alt: true, .. } => Step::Nothing,
+            Key { ctrl: true, .. } | Key { alt: true, .. } => DialogStep::Nothing,
             Key { code: Code::Enter, .. } => self.enter(),
-            Key { code: Code::Backspace, .. } if self.typed.pop().is_some() => Step::Changed,
+            Key { code: Code::Backspace, .. } if self.typed.pop().is_some() => DialogStep::Changed,
             Key { code: Code::Tab, .. } => self.next_choice(1),
             Key { code: Code::BackTab, .. } => self.next_choice(-1),
             Key { code: Code::Char(character), .. } => self.character(character),
@@ -156,78 +157,78 @@ impl Dialog {
         }
     }
 
-    fn enter(&mut self) -> Step {
+    fn enter(&mut self) -> DialogStep {
         // The focus is on Back.
         if !self.types() || self.typed.is_empty() {
-            return Step::Back;
+            return DialogStep::Back;
         }
         if self.plan.confirm.accepts(&self.typed) {
-            return Step::Confirm;
+            return DialogStep::Confirm;
         }
         self.word = Some("does not match: not confirmed".to_owned());
         self.typed.clear();
-        Step::Changed
+        DialogStep::Changed
     }
 
-    fn character(&mut self, character: char) -> Step {
+    fn character(&mut self, character: char) -> DialogStep {
         if self.plan.confirm == Confirm::Yes && character == 'y' {
-            return Step::Confirm;
+            return DialogStep::Confirm;
         }
         if self.types() && (self.takes_letters() || character.is_ascii_digit()) {
             if self.typed.len() < LONGEST {
                 self.typed.push(character);
             }
-            return Step::Changed;
+            return DialogStep::Changed;
         }
         match character {
-            'q' => Step::Back,
+            'q' => DialogStep::Back,
             'j' => self.scroll(Code::Down, 1),
             'k' => self.scroll(Code::Up, 1),
             letter if self.choices().iter().any(|choice| choice.letter == letter) => self.choose(letter),
             // The user types something else, which may contain a `y`.
-            _ if self.plan.confirm == Confirm::Yes => Step::Back,
+            _ if self.plan.confirm == Confirm::Yes => DialogStep::Back,
             _ => self.not_by_a_key(),
         }
     }
 
     /// `type 4312 to confirm, then Enter`: the answer to a key without effect.
-    fn not_by_a_key(&mut self) -> Step {
+    fn not_by_a_key(&mut self) -> DialogStep {
         self.typed.clear();
         self.word = Some(match self.plan.confirm.word().filter(|_| self.types()) {
             Some(word) => format!("type {word} to confirm, then Enter"),
             None => "nothing can be confirmed here; Enter goes back".to_owned(),
         });
-        Step::Changed
+        DialogStep::Changed
     }
 
-    fn choose(&mut self, letter: char) -> Step {
+    fn choose(&mut self, letter: char) -> DialogStep {
         let offers = &self.plan.offers;
         match &mut self.chosen {
-            Chosen::Sessions(ask) => match offers.iter().find(|(scope, _)| scope.letter() == letter) {
+            ChosenTargets::Sessions(ask) => match offers.iter().find(|(scope, _)| scope.letter() == letter) {
                 Some((scope, _)) if *scope != ask.scope => ask.scope = *scope,
-                _ => return Step::Nothing,
+                _ => return DialogStep::Nothing,
             },
-            Chosen::Executions(search) => {
+            ChosenTargets::Executions(search) => {
                 if !search.choose(letter) {
-                    return Step::Nothing;
+                    return DialogStep::Nothing;
                 }
             }
-            Chosen::Rows(_) | Chosen::Known(_) => return Step::Nothing,
+            ChosenTargets::Rows(_) | ChosenTargets::Known(_) => return DialogStep::Nothing,
         }
         self.scroll = 0;
-        Step::Replan
+        DialogStep::Replan
     }
 
-    fn next_choice(&mut self, by: isize) -> Step {
+    fn next_choice(&mut self, by: isize) -> DialogStep {
         let mut choices = self.choices();
         choices.retain(|choice| !choice.is_switch);
         let taken = choices.iter().position(|choice| choice.taken);
         let count = choices.len().max(1).cast_signed();
         let next = taken.map_or(0, |at| (at.cast_signed() + by).rem_euclid(count).unsigned_abs());
-        choices.get(next).map_or(Step::Nothing, |choice| self.choose(choice.letter))
+        choices.get(next).map_or(DialogStep::Nothing, |choice| self.choose(choice.letter))
     }
 
-    fn scroll(&mut self, code: Code, page: usize) -> Step {
+    fn scroll(&mut self, code: Code, page: usize) -> DialogStep {
         let by = match code {
             Code::Up => -1,
             Code::Down => 1,
@@ -235,10 +236,10 @@ impl Dialog {
             Code::PageDown => page.cast_signed(),
             Code::Home => isize::MIN,
             Code::End => isize::MAX,
-            _ => return Step::Nothing,
+            _ => return DialogStep::Nothing,
         };
         self.scroll = self.scroll.saturating_add_signed(by);
-        Step::Changed
+        DialogStep::Changed
     }
 }
 
@@ -246,7 +247,7 @@ fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
     plan.rows.iter().map(|row| (row.target.name.as_str(), row.change.is_some())).collect()
 }
 
-type Losses<'a> = (Option<OnData>, Vec<(CautionKind, &'a [Stake])>);
+type Losses<'a> = (Option<OnData>, Vec<(CautionKind, &'a [WorkAtRisk])>);
 
 fn losses(plan: &ActionPlan) -> Vec<Losses<'_>> {
     let rows = plan.rows.iter().map(|row| {

@@ -8,17 +8,17 @@
 
 use super::cell::{fit_names, part_bar};
 use super::column::{Listed, listed_rows};
-use super::definition::{Definition, Fact, Read};
-use super::{Cell, RowId, Value};
+use super::definition::{Fact, PaneDefinition, ReadState};
+use super::{Cell, RowId, SortValue};
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, heading};
 use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
-use crate::model::blame::{self, Blame, Ending, Episode, Group, Ran, Row, Span, Sums};
+use crate::model::blame::{self, Blame, BlameGrouping, BlamePeriod, BlameRow, Ending, Episode, Ran, Sums};
 use crate::order::Order;
 use crate::text;
 
-listed_rows!(Roots = Row, |context| &context.index.blame.rows, |row| RowId::Blamed(row.id));
+listed_rows!(Roots = BlameRow, |context| &context.index.blame.rows, |row| RowId::Blamed(row.id));
 
 static COLUMNS: &[Column] = &[
     Column::duration(
@@ -31,7 +31,7 @@ static COLUMNS: &[Column] = &[
         ("SHARE", "share", "share of all waiting in this time"),
         (11, 14),
         |row, context, room| Cell::plain(part_bar(share(context, row), room)),
-        |row, context| Value::Number(100.0 * share(context, row)),
+        |row, context| SortValue::Number(100.0 * share(context, row)),
     ),
     Column::number(
         ("MAX", "max", "the most sessions that waited at the same time"),
@@ -48,7 +48,7 @@ static COLUMNS: &[Column] = &[
         ("ON", "on", "the lock they waited for; if several, the one that cost the most"),
         (12, 20),
         |row, _, room| Cell::plain(on(row, room)),
-        |row, _| Value::text(Some(&row.on)),
+        |row, _| SortValue::text(Some(&row.on)),
     ),
     Column::number(
         (
@@ -76,20 +76,20 @@ static COLUMNS: &[Column] = &[
     .rank(2),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     empty: "no session was seen waiting for a lock in this time",
     facts: |context, _| facts(context),
-    read: |context| Read { at: context.view.blame.until, error: None },
+    read: |context| ReadState { at: context.view.blame.until, error: None },
     keys: &[Action::BlameBy, Action::BlameSpan],
     name: |context, id| row(context, id).map_or_else(|| "Blame".to_owned(), |row| row.name.clone()),
     label: |context, id| {
         row(context, id).map_or_else(|| "a root".to_owned(), |row| text::fit(&row.name, 20).into_owned())
     },
     detail: |context, id, _| Some(root(context, row(context, id)?)),
-    ..Definition::new(("Blame", "a root blocker; its episodes are below"), &COLUMNS, Roots::rows)
+    ..PaneDefinition::new(("Blame", "a root blocker; its episodes are below"), &COLUMNS, Roots::rows)
 };
 
-fn row<'a>(context: &Context<'a>, id: RowId) -> Option<&'a Row> {
+fn row<'a>(context: &Context<'a>, id: RowId) -> Option<&'a BlameRow> {
     let RowId::Blamed(id) = id else { return None };
     context.index.blame.row(id)
 }
@@ -99,7 +99,7 @@ fn error(sums: &blame::Sums) -> f64 {
     2.0 * sums.standard_error()
 }
 
-fn share(context: &Context<'_>, row: &Row) -> f64 {
+fn share(context: &Context<'_>, row: &BlameRow) -> f64 {
     let total = context.view.blame.total(context.index.blame.span).seconds;
     if total > 0.0 { (row.sums.seconds / total).clamp(0.0, 1.0) } else { 0.0 }
 }
@@ -114,7 +114,7 @@ pub(super) fn lock(name: &str, room: u16) -> String {
 }
 
 /// The lock with the highest cost, and the number of others: `accounts +2`.
-fn on(row: &Row, room: u16) -> String {
+fn on(row: &BlameRow, room: u16) -> String {
     let name = lock(&row.on, room);
     if row.more == 0 {
         return name;
@@ -128,7 +128,9 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let (blame, shown) = (&context.view.blame, &context.index.blame);
     let total = blame.total(shown.span);
     let mut facts = vec![(span(context, blame, shown.span), Tone::Plain)];
-    facts.extend((shown.group != Group::Root).then(|| (format!("by {}", shown.group.as_str()), Tone::Key)));
+    facts.extend(
+        (shown.group != BlameGrouping::Root).then(|| (format!("by {}", shown.group.as_str()), Tone::Key)),
+    );
     if total.seconds > 0.0 || total.waits > 0 {
         let waited =
             format!("{} of waiting ± {}", text::duration(total.seconds), text::duration(error(&total)));
@@ -149,7 +151,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 }
 
 /// `last 15m`; `since 13:40:02` if there is no more than that.
-fn span(context: &Context<'_>, blame: &Blame, span: Span) -> String {
+fn span(context: &Context<'_>, blame: &Blame, span: BlamePeriod) -> String {
     match (span.minutes().filter(|_| span.first_minute(blame).is_some()), blame.since) {
         (Some(60), _) => "last 1h".to_owned(),
         (Some(minutes), _) => format!("last {minutes}m"),
@@ -170,7 +172,7 @@ fn cost(sums: &Sums) -> Line {
     ])
 }
 
-fn root(context: &Context<'_>, row: &Row) -> Vec<Line> {
+fn root(context: &Context<'_>, row: &BlameRow) -> Vec<Line> {
     let mut lines = vec![field("root", row.name.clone(), Tone::Title), cost(&row.sums)];
     if let [key] = row.keys.as_slice() {
         let named = [
@@ -208,7 +210,7 @@ pub(in crate::app::panes) fn episode(context: &Context<'_>, episode: &Episode) -
     let moment = |at| context.day_and_time(at);
     let mut lines =
         vec![field("root", party(episode), Tone::Title), field("on", episode.lock.to_string(), Tone::Plain)];
-    let is_there = context.view.blame.goes_on(episode);
+    let is_there = context.view.blame.is_ongoing(episode);
     let last = if is_there { "ongoing at" } else { "until" };
     lines.push(fields(&[
         ("blocked others from", moment(episode.begin)),
@@ -235,7 +237,7 @@ pub(in crate::app::panes) fn episode(context: &Context<'_>, episode: &Episode) -
 
 /// How an episode ended; empty if it continues.
 fn ended(context: &Context<'_>, episode: &Episode) -> String {
-    let is_there = context.view.blame.goes_on(episode);
+    let is_there = context.view.blame.is_ongoing(episode);
     match episode.ending {
         Ending::GoesOn if is_there => String::new(),
         Ending::GoesOn => "no waiters now".to_owned(),
@@ -252,7 +254,7 @@ fn listed(context: &Context<'_>, episode: &Episode) -> Line {
         ended if ended.is_empty() => ended,
         ended => format!(" · {ended}"),
     };
-    let more = if context.view.blame.goes_on(episode) { "…" } else { "" };
+    let more = if context.view.blame.is_ongoing(episode) { "…" } else { "" };
     let length = format!("{}{more}", text::duration(episode.length()));
     Line::new()
         .with(format!("  {}  {length:>7}  ", context.time_of_day(episode.begin)), Tone::Dim)

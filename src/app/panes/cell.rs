@@ -74,17 +74,17 @@ impl Cell {
         if self == Self::none() { self } else { Self { tone, ..self } }
     }
 
-    pub fn into_value<'a>(self) -> Value<'a> {
+    pub fn into_value<'a>(self) -> SortValue<'a> {
         if self == Self::none() || self.text.is_empty() {
-            Value::Missing
+            SortValue::Missing
         } else {
-            Value::Text(Cow::Owned(self.text))
+            SortValue::Text(Cow::Owned(self.text))
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value<'a> {
+pub enum SortValue<'a> {
     /// NULL or unknown: sorted last in both directions.
     Missing,
     /// A count, or an age in seconds.
@@ -94,7 +94,7 @@ pub enum Value<'a> {
     State(Cow<'a, str>, Cow<'a, str>),
 }
 
-impl<'a> Value<'a> {
+impl<'a> SortValue<'a> {
     pub fn number(value: Option<f64>) -> Self {
         value.map_or(Self::Missing, Self::Number)
     }
@@ -200,7 +200,7 @@ pub(super) fn party(lock: &Lock) -> Party {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum Certainty {
     /// The start is known: from the server, or from the execution that holds the lock.
     Exactly,
     /// It may be longer, but not shorter.
@@ -209,26 +209,26 @@ pub(super) enum Known {
     Seen,
 }
 
-pub(super) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f64, Known)> {
+pub(super) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f64, Certainty)> {
     let key = (lock.pid?, lock.tag);
     if let Some(began) = context.view.runs_since.get(&key) {
-        return context.age(Some(*began)).map(|age| (age, Known::Exactly));
+        return context.age(Some(*began)).map(|age| (age, Certainty::Exactly));
     }
     let since = context.view.held_since.get(&key)?;
     if since.proved <= since.seen {
-        return context.age(Some(since.proved)).map(|age| (age, Known::AtLeast));
+        return context.age(Some(since.proved)).map(|age| (age, Certainty::AtLeast));
     }
-    context.age(Some(since.seen)).map(|age| (age, Known::Seen))
+    context.age(Some(since.seen)).map(|age| (age, Certainty::Seen))
 }
 
 /// The duration with its prefix: `7s`, `≥41s`, `seen 12s`.
-pub(super) fn age_words((seconds, known): (f64, Known)) -> String {
+pub(super) fn age_words((seconds, known): (f64, Certainty)) -> String {
     let age = crate::text::age(seconds);
     match known {
-        Known::Exactly => age,
-        Known::AtLeast if seconds < 1.0 => "≥0s".to_owned(),
-        Known::AtLeast => format!("≥{age}"),
-        Known::Seen => format!("seen {age}"),
+        Certainty::Exactly => age,
+        Certainty::AtLeast if seconds < 1.0 => "≥0s".to_owned(),
+        Certainty::AtLeast => format!("≥{age}"),
+        Certainty::Seen => format!("seen {age}"),
     }
 }
 

@@ -9,8 +9,8 @@
 
 use super::backends::{party_id, several_databases, xact};
 use super::column::{BLOCKS, DB, PID, QUERY, Rows, WHO, XACT};
-use super::definition::{Basis, Definition, Fact, count};
-use super::{Cell, Row, RowId, Value, forest};
+use super::definition::{Basis, Fact, PaneDefinition, count};
+use super::{Cell, Row, RowId, SortValue, forest};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::backend::Backend;
@@ -26,14 +26,14 @@ struct Chains;
 
 /// A line with its node in the graph; `None` for a session without a node.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ChainPlace<'a> {
     row: ChainRow,
     party: Party,
     node: Option<&'a TreeNode>,
     waiter: Option<&'a Waiter>,
 }
 
-impl Place<'_> {
+impl ChainPlace<'_> {
     fn backend<'a>(self, context: &Context<'a>) -> Option<&'a Backend> {
         context.backend(self.party.pid())
     }
@@ -52,24 +52,24 @@ impl Place<'_> {
 }
 
 impl Rows for Chains {
-    type Row<'a> = Place<'a>;
+    type Row<'a> = ChainPlace<'a>;
 
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Place<'a>> {
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<ChainPlace<'a>> {
         let row = match row {
             Row::Chain(row) => row,
             Row::At(at) => {
                 let backend = context.snapshot.backends.last_rows().get(at as usize)?;
                 let party = Party::Backend(backend.pid);
-                return Some(Place { row: forest::line(0, 0, true), party, node: None, waiter: None });
+                return Some(ChainPlace { row: forest::line(0, 0, true), party, node: None, waiter: None });
             }
             _ => return None,
         };
         let node = context.view.graph.tree.nodes.get(row.at as usize)?;
         let waiter = context.waiter_at(node).map(|(_, waiter)| waiter);
-        Some(Place { row, party: node.party, node: Some(node), waiter })
+        Some(ChainPlace { row, party: node.party, node: Some(node), waiter })
     }
 
-    fn id(context: &Context<'_>, place: Place<'_>) -> Option<RowId> {
+    fn id(context: &Context<'_>, place: ChainPlace<'_>) -> Option<RowId> {
         if place.row.is_run {
             return Some(RowId::Run(place.party));
         }
@@ -88,7 +88,7 @@ static COLUMNS: &[Column] = &[
         PID,
         (9, 18),
         |place, _, room| cells::pid(place, room),
-        |place, _| Value::whole(Some(place.party.pid().into())),
+        |place, _| SortValue::whole(Some(place.party.pid().into())),
     ),
     Column::sorted(
         BLOCKS,
@@ -96,7 +96,7 @@ static COLUMNS: &[Column] = &[
         |place, context, _| cells::blocks(context, place),
         |place, context| {
             let blocked = if place.is_group() { 0 } else { context.blocked_of_all(place.party) };
-            Value::whole((blocked > 0).then_some(blocked.into()))
+            SortValue::whole((blocked > 0).then_some(blocked.into()))
         },
     )
     .right(),
@@ -164,7 +164,7 @@ static COLUMNS: &[Column] = &[
             backend.map_or_else(Cell::default, |backend| xact(context, backend))
         },
         |place, context| {
-            Value::number(context.age(place.backend(context).and_then(|backend| backend.xact_start)))
+            SortValue::number(context.age(place.backend(context).and_then(|backend| backend.xact_start)))
         },
     )
     .right()
@@ -172,7 +172,7 @@ static COLUMNS: &[Column] = &[
     Column::cell(QUERY, (8, 0), |place, context, room| cells::query(context, place, room)).rank(4),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     basis: Basis::Forest,
     widths: &[
         ("pid", [9, 10, 11, 12, 12]),
@@ -196,7 +196,7 @@ pub(super) static PANE: Definition = Definition {
         RowId::Group(_, tag, _) => super::locks::lines(context, &tag, width),
         _ => None,
     },
-    ..Definition::new(("Chains", "a session"), &COLUMNS, |context, wanted| {
+    ..PaneDefinition::new(("Chains", "a session"), &COLUMNS, |context, wanted| {
         let lines = forest::lines(context, wanted.folded, wanted.runs);
         if lines.is_empty() { transactions(context) } else { lines.into_iter().map(Row::Chain).collect() }
     })

@@ -1,5 +1,5 @@
-use super::cell::{Cell, Value, table_name, worker};
-use super::{Row, RowId, Wanted};
+use super::cell::{Cell, SortValue, table_name, worker};
+use super::{Row, RowId, RowOptions};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::{QueryText, Timestamp};
@@ -29,7 +29,7 @@ pub trait Listed: 'static {
     }
 
     /// One row for each item, in order.
-    fn rows(context: &Context<'_>, _: Wanted) -> Vec<Row> {
+    fn rows(context: &Context<'_>, _: RowOptions) -> Vec<Row> {
         Row::all(Self::list(context).len())
     }
 }
@@ -144,11 +144,11 @@ impl Heading {
 type Get<R, T> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>) -> T;
 type GetText<R> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>) -> Option<&'a str>;
 type GetStatement<R> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>) -> Option<&'a QueryText>;
-type GetValue<R> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>) -> Value<'a>;
+type GetValue<R> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>) -> SortValue<'a>;
 /// The cell in a column of this width.
 type Draw<R> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>, u16) -> Cell;
 
-enum Content<R: Rows> {
+enum ColumnContent<R: Rows> {
     Text(GetText<R>),
     Statement(GetStatement<R>),
     /// The name of a worker, shortened in the middle.
@@ -171,18 +171,18 @@ enum Content<R: Rows> {
 
 pub struct Column<R: Rows> {
     pub heading: Heading,
-    content: Content<R>,
+    content: ColumnContent<R>,
 }
 
 impl<R: Rows> Column<R> {
-    const fn new((title, name, help): Words, (min, max): Width, content: Content<R>) -> Self {
+    const fn new((title, name, help): ColumnWords, (min, max): Width, content: ColumnContent<R>) -> Self {
         let right = matches!(
             content,
-            Content::Age(..)
-                | Content::Since(..)
-                | Content::Duration(..)
-                | Content::Number(..)
-                | Content::Measure(..)
+            ColumnContent::Age(..)
+                | ColumnContent::Since(..)
+                | ColumnContent::Duration(..)
+                | ColumnContent::Number(..)
+                | ColumnContent::Measure(..)
         );
         let heading = Heading {
             title,
@@ -199,57 +199,57 @@ impl<R: Rows> Column<R> {
         Self { heading, content }
     }
 
-    pub const fn text(words: Words, width: Width, get: GetText<R>) -> Self {
-        Self::new(words, width, Content::Text(get))
+    pub const fn text(words: ColumnWords, width: Width, get: GetText<R>) -> Self {
+        Self::new(words, width, ColumnContent::Text(get))
     }
 
-    pub const fn statement(words: Words, width: Width, get: GetStatement<R>) -> Self {
-        Self::new(words, width, Content::Statement(get))
+    pub const fn statement(words: ColumnWords, width: Width, get: GetStatement<R>) -> Self {
+        Self::new(words, width, ColumnContent::Statement(get))
     }
 
-    pub const fn worker(words: Words, width: Width, get: GetText<R>) -> Self {
-        Self::new(words, width, Content::Worker(get))
+    pub const fn worker(words: ColumnWords, width: Width, get: GetText<R>) -> Self {
+        Self::new(words, width, ColumnContent::Worker(get))
     }
 
     pub const fn table(width: Width, get: GetText<R>) -> Self {
-        Self::new(TABLE, width, Content::Table(get))
+        Self::new(TABLE, width, ColumnContent::Table(get))
     }
 
-    pub const fn duration(words: Words, width: Width, tone: Tone, get: Get<R, Option<f64>>) -> Self {
-        Self::new(words, width, Content::Duration(tone, get))
+    pub const fn duration(words: ColumnWords, width: Width, tone: Tone, get: Get<R, Option<f64>>) -> Self {
+        Self::new(words, width, ColumnContent::Duration(tone, get))
     }
 
-    pub const fn age(words: Words, width: Width, tone: Tone, get: Get<R, Option<f64>>) -> Self {
-        Self::new(words, width, Content::Age(tone, get))
+    pub const fn age(words: ColumnWords, width: Width, tone: Tone, get: Get<R, Option<f64>>) -> Self {
+        Self::new(words, width, ColumnContent::Age(tone, get))
     }
 
-    pub const fn since(words: Words, width: Width, tone: Tone, get: Get<R, Option<Timestamp>>) -> Self {
-        Self::new(words, width, Content::Since(tone, get))
+    pub const fn since(words: ColumnWords, width: Width, tone: Tone, get: Get<R, Option<Timestamp>>) -> Self {
+        Self::new(words, width, ColumnContent::Since(tone, get))
     }
 
-    pub const fn number(words: Words, width: Width, tone: Tone, get: Get<R, Option<i64>>) -> Self {
-        Self::new(words, width, Content::Number(tone, get))
+    pub const fn number(words: ColumnWords, width: Width, tone: Tone, get: Get<R, Option<i64>>) -> Self {
+        Self::new(words, width, ColumnContent::Number(tone, get))
     }
 
     pub const fn measure(
-        words: Words,
+        words: ColumnWords,
         width: Width,
         get: Get<R, Option<f64>>,
         show: fn(f64, u16) -> Cell,
     ) -> Self {
-        Self::new(words, width, Content::Measure(get, show))
+        Self::new(words, width, ColumnContent::Measure(get, show))
     }
 
     pub const fn state(help: &'static str, width: u16, get: Get<R, (&'static str, Tone)>) -> Self {
-        Self::new(("STATE", "state", help), (width, width), Content::State(get))
+        Self::new(("STATE", "state", help), (width, width), ColumnContent::State(get))
     }
 
-    pub const fn cell(words: Words, width: Width, cell: Draw<R>) -> Self {
-        Self::new(words, width, Content::Cell(cell))
+    pub const fn cell(words: ColumnWords, width: Width, cell: Draw<R>) -> Self {
+        Self::new(words, width, ColumnContent::Cell(cell))
     }
 
-    pub const fn sorted(words: Words, width: Width, cell: Draw<R>, value: GetValue<R>) -> Self {
-        Self::new(words, width, Content::Sorted(cell, value))
+    pub const fn sorted(words: ColumnWords, width: Width, cell: Draw<R>, value: GetValue<R>) -> Self {
+        Self::new(words, width, ColumnContent::Sorted(cell, value))
     }
 
     pub const fn rank(mut self, rank: u8) -> Self {
@@ -284,58 +284,60 @@ impl<R: Rows> Column<R> {
 
     fn cell_of<'a>(&self, row: R::Row<'a>, context: &Context<'a>, room: u16) -> Cell {
         match self.content {
-            Content::Text(get) => Cell::server(get(row, context)),
-            Content::Statement(get) => Cell::statement(get(row, context)),
-            Content::Worker(get) => worker(get(row, context), room),
-            Content::Table(get) => table_name(get(row, context), room),
-            Content::Age(tone, get) => Cell::age(get(row, context), tone),
-            Content::Since(tone, get) => Cell::age(context.age(get(row, context)), tone),
-            Content::Duration(tone, get) => Cell::duration(get(row, context), tone),
-            Content::Number(tone, get) => {
+            ColumnContent::Text(get) => Cell::server(get(row, context)),
+            ColumnContent::Statement(get) => Cell::statement(get(row, context)),
+            ColumnContent::Worker(get) => worker(get(row, context), room),
+            ColumnContent::Table(get) => table_name(get(row, context), room),
+            ColumnContent::Age(tone, get) => Cell::age(get(row, context), tone),
+            ColumnContent::Since(tone, get) => Cell::age(context.age(get(row, context)), tone),
+            ColumnContent::Duration(tone, get) => Cell::duration(get(row, context), tone),
+            ColumnContent::Number(tone, get) => {
                 get(row, context).map_or_else(Cell::none, |number| Cell::toned(number.to_string(), tone))
             }
-            Content::Measure(get, show) => {
+            ColumnContent::Measure(get, show) => {
                 get(row, context).map_or_else(Cell::none, |number| show(number, room))
             }
-            Content::State(get) => {
+            ColumnContent::State(get) => {
                 let (name, tone) = get(row, context);
                 Cell::toned(name, tone)
             }
-            Content::Cell(cell) | Content::Sorted(cell, _) => cell(row, context, room),
+            ColumnContent::Cell(cell) | ColumnContent::Sorted(cell, _) => cell(row, context, room),
         }
     }
 
-    fn value_of<'a>(&self, row: R::Row<'a>, context: &Context<'a>) -> Value<'a> {
+    fn value_of<'a>(&self, row: R::Row<'a>, context: &Context<'a>) -> SortValue<'a> {
         match self.content {
-            Content::Text(get) | Content::Worker(get) | Content::Table(get) => Value::text(get(row, context)),
-            Content::Statement(get) => Value::statement(get(row, context)),
-            Content::Age(_, get) | Content::Duration(_, get) | Content::Measure(get, _) => {
-                Value::number(get(row, context))
+            ColumnContent::Text(get) | ColumnContent::Worker(get) | ColumnContent::Table(get) => {
+                SortValue::text(get(row, context))
             }
-            Content::Since(_, get) => Value::number(context.age(get(row, context))),
-            Content::Number(_, get) => Value::whole(get(row, context)),
-            Content::State(get) => Value::state(get(row, context).0),
-            Content::Cell(cell) => cell(row, context, u16::MAX).into_value(),
-            Content::Sorted(_, value) => value(row, context),
+            ColumnContent::Statement(get) => SortValue::statement(get(row, context)),
+            ColumnContent::Age(_, get) | ColumnContent::Duration(_, get) | ColumnContent::Measure(get, _) => {
+                SortValue::number(get(row, context))
+            }
+            ColumnContent::Since(_, get) => SortValue::number(context.age(get(row, context))),
+            ColumnContent::Number(_, get) => SortValue::whole(get(row, context)),
+            ColumnContent::State(get) => SortValue::state(get(row, context).0),
+            ColumnContent::Cell(cell) => cell(row, context, u16::MAX).into_value(),
+            ColumnContent::Sorted(_, value) => value(row, context),
         }
     }
 }
 
 /// The columns of a pane, for any type of rows. A column is identified by its position: columns that only a filter may
 /// name come after those on the screen.
-pub trait Table: Sync {
+pub trait PaneTable: Sync {
     /// Of all columns, also those that only a filter may name.
     fn all(&self) -> Vec<Heading>;
 
     fn cell(&self, context: &Context<'_>, row: Row, column: usize, room: u16) -> Cell;
 
-    fn value<'a>(&self, context: &Context<'a>, row: Row, column: usize) -> Value<'a>;
+    fn value<'a>(&self, context: &Context<'a>, row: Row, column: usize) -> SortValue<'a>;
 
     /// The identity of a row; `None` if it has none and cannot be selected.
     fn id(&self, context: &Context<'_>, row: Row) -> Option<RowId>;
 }
 
-impl dyn Table {
+impl dyn PaneTable {
     /// Of the columns on the screen.
     pub fn headings(&self) -> Vec<Heading> {
         self.all().into_iter().filter(|heading| !heading.is_hidden).collect()
@@ -346,7 +348,7 @@ impl dyn Table {
     }
 }
 
-impl<R: Rows> Table for &'static [Column<R>] {
+impl<R: Rows> PaneTable for &'static [Column<R>] {
     fn all(&self) -> Vec<Heading> {
         self.iter().map(|column| column.heading).collect()
     }
@@ -356,9 +358,9 @@ impl<R: Rows> Table for &'static [Column<R>] {
         found.map_or_else(Cell::none, |(column, row)| column.cell_of(row, context, room))
     }
 
-    fn value<'a>(&self, context: &Context<'a>, row: Row, column: usize) -> Value<'a> {
+    fn value<'a>(&self, context: &Context<'a>, row: Row, column: usize) -> SortValue<'a> {
         let found = self.get(column).zip(R::get(context, row));
-        found.map_or(Value::Missing, |(column, row)| column.value_of(row, context))
+        found.map_or(SortValue::Missing, |(column, row)| column.value_of(row, context))
     }
 
     fn id(&self, context: &Context<'_>, row: Row) -> Option<RowId> {
@@ -367,21 +369,21 @@ impl<R: Rows> Table for &'static [Column<R>] {
 }
 
 /// Title, name and help of a column.
-pub(super) type Words = (&'static str, &'static str, &'static str);
+pub(super) type ColumnWords = (&'static str, &'static str, &'static str);
 
 /// Minimum and maximum width in columns of the terminal; a maximum of 0 takes the remaining space.
 type Width = (u16, u16);
 
-pub(super) const PID: Words = ("PID", "pid", "process id of the session");
-pub(super) const DB: Words = ("DB", "db", "database");
-pub(super) const WHO: Words =
+pub(super) const PID: ColumnWords = ("PID", "pid", "process id of the session");
+pub(super) const DB: ColumnWords = ("DB", "db", "database");
+pub(super) const WHO: ColumnWords =
     ("WHO", "who", "role@application; in a narrow column the application, or else the role, or the address");
 pub(super) const TYPE_HELP: &str = "the lock type, as in pg_locks";
-pub(super) const QUERY: Words = ("QUERY", "query", "the query it runs, or ran last");
-pub(super) const XACT: Words = ("XACT", "xact", "age of its transaction; w: it may have written");
-pub(super) const BLOCKS: Words =
+pub(super) const QUERY: ColumnWords = ("QUERY", "query", "the query it runs, or ran last");
+pub(super) const XACT: ColumnWords = ("XACT", "xact", "age of its transaction; w: it may have written");
+pub(super) const BLOCKS: ColumnWords =
     ("BLOCKS", "blocks", "sessions that wait behind it, directly or through others");
-pub(super) const TABLE: Words = ("TABLE", "table", "the table of the row");
-pub(super) const WORKER: Words = ("WORKER", "worker", "the worker, as the table names it");
-pub(super) const TRY: Words = ("TRY", "try", "the attempt, and the limit");
-pub(super) const BEAT: Words = ("BEAT", "beat", "since the worker's last heartbeat");
+pub(super) const TABLE: ColumnWords = ("TABLE", "table", "the table of the row");
+pub(super) const WORKER: ColumnWords = ("WORKER", "worker", "the worker, as the table names it");
+pub(super) const TRY: ColumnWords = ("TRY", "try", "the attempt, and the limit");
+pub(super) const BEAT: ColumnWords = ("BEAT", "beat", "since the worker's last heartbeat");

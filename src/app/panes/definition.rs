@@ -1,4 +1,4 @@
-use super::column::{Rows, Table, Words};
+use super::column::{ColumnWords, PaneTable, Rows};
 use super::{Column, Row, RowId};
 use crate::app::context::Context;
 use crate::app::keymap::Action;
@@ -10,14 +10,14 @@ use crate::model::view::View;
 use crate::model::{Text, Timestamp};
 use crate::text;
 
-pub struct Definition {
+pub struct PaneDefinition {
     pub title: &'static str,
     /// The title while it shows only advisory locks, if it differs.
     pub advisory_title: Option<&'static str>,
     /// The name of one of its rows.
     pub one: &'static str,
-    pub table: &'static dyn Table,
-    pub rows: fn(&Context<'_>, Wanted) -> Vec<Row>,
+    pub table: &'static dyn PaneTable,
+    pub rows: fn(&Context<'_>, RowOptions) -> Vec<Row>,
     /// Sorts the rows by urgency if the user chose no order. Ties are decided by values that do not change between two
     /// polls, so that rows do not jump.
     pub order: fn(&Context<'_>, &mut Vec<Row>),
@@ -32,7 +32,7 @@ pub struct Definition {
     pub calm: Option<fn(&Context<'_>, usize) -> String>,
     pub facts: fn(&Context<'_>, Total) -> Vec<Fact>,
     /// When its rows were last read, and why they could not be read again.
-    pub read: for<'a> fn(&Context<'a>) -> Read<'a>,
+    pub read: for<'a> fn(&Context<'a>) -> ReadState<'a>,
     pub above: Option<fn(&Context<'_>) -> Line>,
     /// The widths of its columns by the width of the pane, in the steps of `fit`; empty if they follow from the columns.
     pub widths: Widths,
@@ -52,7 +52,7 @@ pub struct Definition {
 pub(super) type Widths = &'static [(&'static str, [u16; 5])];
 
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct RowOptions {
     pub all_locks: bool,
     /// Similar rows may share one line; a filter needs one line for each.
     pub folded: bool,
@@ -77,18 +77,18 @@ pub enum Basis {
 
 /// When rows were read, and why they could not be read again.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Read<'a> {
+pub struct ReadState<'a> {
     /// The last time; `None` before the first.
     pub at: Option<Timestamp>,
     /// `None` if the last attempt succeeded, or if the title reports the error in its own words.
     pub error: Option<&'a str>,
 }
 
-impl Definition {
+impl PaneDefinition {
     pub const fn new(
         (title, one): (&'static str, &'static str),
-        table: &'static dyn Table,
-        rows: fn(&Context<'_>, Wanted) -> Vec<Row>,
+        table: &'static dyn PaneTable,
+        rows: fn(&Context<'_>, RowOptions) -> Vec<Row>,
     ) -> Self {
         Self {
             title,
@@ -125,9 +125,9 @@ impl Definition {
     }
 }
 
-fn locks_read<'a>(context: &Context<'a>) -> Read<'a> {
+fn locks_read<'a>(context: &Context<'a>) -> ReadState<'a> {
     let locks = &context.snapshot.locks;
-    Read { at: locks.taken_at, error: locks.error.as_deref() }
+    ReadState { at: locks.taken_at, error: locks.error.as_deref() }
 }
 
 fn label_of(_: &Context<'_>, id: RowId) -> String {
@@ -187,7 +187,7 @@ pub(super) fn is_tried(snapshot: &Snapshot, parts: &[Part]) -> bool {
     snapshot.adapters.iter().any(|rows| parts.iter().any(|part| is_tried(rows, part)))
 }
 
-const SOURCE: Words = ("SOURCE", "source", "the system it belongs to, and its schema");
+const SOURCE: ColumnWords = ("SOURCE", "source", "the system it belongs to, and its schema");
 
 /// With several installations, their names distinguish rows.
 pub(super) const fn source<R: Rows>(

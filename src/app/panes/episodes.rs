@@ -3,9 +3,9 @@
 use super::backends::several_databases;
 use super::blame::{self, party};
 use super::column::{DB, PID, pane_rows};
-use super::definition::{Definition, Fact, Read, count};
+use super::definition::{Fact, PaneDefinition, ReadState, count};
 use super::events::time;
-use super::{Cell, Row, RowId, Rows, Value};
+use super::{Cell, Row, RowId, Rows, SortValue};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::blame::{Ending, Episode};
@@ -23,13 +23,13 @@ static COLUMNS: &[Column] = &[
         ("BEGAN", "began", "when it began to block others"),
         (8, 8),
         |episode, context, _| Cell::plain(time(context, episode.begin)),
-        |episode, context| Value::Text(context.day_and_time(episode.begin).into()),
+        |episode, context| SortValue::Text(context.day_and_time(episode.begin).into()),
     ),
     Column::sorted(
         ("LENGTH", "length", "from the first waiter to the last; … while it is ongoing"),
         (7, 7),
         |episode, context, _| length(context, episode),
-        |episode, _| Value::Number(episode.length()),
+        |episode, _| SortValue::Number(episode.length()),
     )
     .right(),
     Column::number(
@@ -55,14 +55,14 @@ static COLUMNS: &[Column] = &[
         .only_where(several_databases),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| {
         let number = |row: &Row| Episodes::get(context, *row).map(|episode| episode.number);
         rows.order_by_key(|row| std::cmp::Reverse(number(row)));
     },
     empty: "none",
     facts: |context, _| facts(context),
-    read: |context| Read { at: context.view.blame.until, error: None },
+    read: |context| ReadState { at: context.view.blame.until, error: None },
     name: |context, id| {
         episode(context, id)
             .map_or_else(|| "An episode".to_owned(), |one| format!("{} on {}", party(one), one.lock))
@@ -71,7 +71,7 @@ pub(super) static PANE: Definition = Definition {
         episode(context, id).map_or_else(|| "an episode".to_owned(), |one| format!("episode {}", one.number))
     },
     detail: |context, id, _| Some(blame::episode(context, episode(context, id)?)),
-    ..Definition::new(
+    ..PaneDefinition::new(
         ("Episodes", "a root blocker of a lock, from its first waiter to its last"),
         &COLUMNS,
         |context, _| Row::all(context.index.blame.episodes.len()),
@@ -99,7 +99,7 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
 
 fn length(context: &Context<'_>, episode: &Episode) -> Cell {
     let length = text::duration(episode.length());
-    if context.view.blame.goes_on(episode) {
+    if context.view.blame.is_ongoing(episode) {
         Cell::toned(format!("{length}…"), Tone::Warning)
     } else {
         Cell::plain(length)
@@ -108,7 +108,7 @@ fn length(context: &Context<'_>, episode: &Episode) -> Cell {
 
 fn ended(context: &Context<'_>, episode: &Episode) -> Cell {
     match episode.ending {
-        Ending::GoesOn if context.view.blame.goes_on(episode) => Cell::toned("ongoing", Tone::Warning),
+        Ending::GoesOn if context.view.blame.is_ongoing(episode) => Cell::toned("ongoing", Tone::Warning),
         Ending::GoesOn => Cell::toned("no waiters now", Tone::Dim),
         Ending::Itself if episode.note.is_empty() => {
             Cell::toned("its transaction ended, or the waits ended", Tone::Dim)

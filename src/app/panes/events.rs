@@ -12,13 +12,13 @@
 use std::borrow::Cow;
 
 use super::column::pane_rows;
-use super::definition::{Definition, Fact, Read};
-use super::{Cell, Row, RowId, Value};
+use super::definition::{Fact, PaneDefinition, ReadState};
+use super::{Cell, Row, RowId, SortValue};
 use crate::app::context::Context;
 use crate::app::detail::{field, heading};
 use crate::app::line::{Line, Tone};
 use crate::model::Timestamp;
-use crate::model::event::{Event, FEW, Kind, Length, plural};
+use crate::model::event::{Event, EventKind, FEW, Length, plural};
 use crate::model::finding::{Severity, Subject};
 use crate::text;
 
@@ -42,20 +42,20 @@ static COLUMNS: &[Column] = &[
         ("TIME", "time", "when it was seen"),
         (8, 8),
         |(event, _), context, _| Cell::toned(time(context, event.at), Tone::Dim),
-        |(event, _), context| Value::Text(Cow::Owned(context.day_and_time(event.at))),
+        |(event, _), context| SortValue::Text(Cow::Owned(context.day_and_time(event.at))),
     ),
     Column::sorted(
         ("SEV", "severity", "severity: CRIT, warn, or empty"),
         (4, 4),
         |(event, _), _, _| Cell::toned(words(event.severity).0, tone(event.severity)),
-        |(event, _), _| Value::text(Some(words(event.severity).1)),
+        |(event, _), _| SortValue::text(Some(words(event.severity).1)),
     )
     .right(),
     Column::sorted(
         ("KIND", "kind", "kind of event"),
         (13, 13),
         |(event, count), _, _| Cell::toned(kind(event, count), line_tone(event, count)),
-        |(event, count), _| Value::text(Some(kind(event, count))),
+        |(event, count), _| SortValue::text(Some(kind(event, count))),
     )
     .rank(2),
     Column::cell(
@@ -74,16 +74,16 @@ static COLUMNS: &[Column] = &[
             let length = length(context, event, count);
             length.map_or_else(Cell::none, |length| Cell::plain(length.to_string()))
         },
-        |(event, count), context| Value::number(length(context, event, count).map(Length::seconds)),
+        |(event, count), context| SortValue::number(length(context, event, count).map(Length::seconds)),
     )
     .right()
     .rank(1),
 ];
 
-pub(in crate::app::panes) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: PaneDefinition = PaneDefinition {
     empty: "no events yet",
     facts: |context, _| facts(context),
-    read: |context| Read { at: Some(context.snapshot.taken_at), error: None },
+    read: |context| ReadState { at: Some(context.snapshot.taken_at), error: None },
     name: |_, id| match id {
         RowId::Event(first, 1) => format!("Event {first}"),
         RowId::Event(_, count) => format!("{count} events"),
@@ -99,7 +99,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         RowId::Routine(first) => lines(context, first, count(context, first)),
         _ => None,
     },
-    ..Definition::new(("Events", "an event, and Enter goes to its row"), &COLUMNS, |context, wanted| {
+    ..PaneDefinition::new(("Events", "an event, and Enter goes to its row"), &COLUMNS, |context, wanted| {
         event_rows(context, wanted.folded)
     })
 };
@@ -197,7 +197,7 @@ fn what(context: &Context<'_>, event: &Event, count: u32) -> String {
     match count {
         _ if is_routine(event, count) => routine(members(context, event.number, count)),
         // The text of a note may be worded like an action.
-        0 | 1 if event.kind == Kind::Note => format!("note: {}", event.text()),
+        0 | 1 if event.kind == EventKind::Note => format!("note: {}", event.text()),
         0 | 1 => event.text(),
         _ => format!("{} {} {}", text::count(count.into()), event.kind.noun(), plural(&event.what)),
     }
@@ -206,15 +206,15 @@ fn what(context: &Context<'_>, event: &Event, count: u32) -> String {
 /// `1,204 · 61 waits begun · 55 over`, and the number of events that were dropped for lack of space.
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let events = &context.view.events;
-    let number = |kind: Kind| events.iter().filter(|event| event.kind == kind).count() as u64;
+    let number = |kind: EventKind| events.iter().filter(|event| event.kind == kind).count() as u64;
     let mut facts = vec![(text::count(events.len() as u64), Tone::Plain)];
-    let begun = number(Kind::WaitBegun);
+    let begun = number(EventKind::WaitBegun);
     if begun > 0 {
         let noun = if begun == 1 { "wait" } else { "waits" };
-        let ended = text::count(number(Kind::WaitEnded));
+        let ended = text::count(number(EventKind::WaitEnded));
         facts.push((format!("{} {noun} began, {ended} ended", text::count(begun)), Tone::Plain));
     }
-    let done = number(Kind::ActionResult);
+    let done = number(EventKind::ActionResult);
     if done > 0 {
         let noun = if done == 1 { "action" } else { "actions" };
         facts.push((format!("{} {noun}", text::count(done)), Tone::Title));
@@ -234,26 +234,26 @@ fn count(context: &Context<'_>, first: u64) -> u32 {
     u32::try_from(same.count()).unwrap_or(u32::MAX)
 }
 
-const WORDS: [(&str, &[(Kind, &str)]); 2] = [
-    ("tasks", &[(Kind::TaskStarted, "started"), (Kind::TaskEnded, "ended")]),
+const WORDS: [(&str, &[(EventKind, &str)]); 2] = [
+    ("tasks", &[(EventKind::TaskStarted, "started"), (EventKind::TaskEnded, "ended")]),
     (
         "leases",
         &[
-            (Kind::LeaseTaken, "taken"),
-            (Kind::LeaseReleased, "released"),
-            (Kind::LeaseChanged, "with another owner"),
+            (EventKind::LeaseTaken, "taken"),
+            (EventKind::LeaseReleased, "released"),
+            (EventKind::LeaseChanged, "with another owner"),
         ],
     ),
 ];
 
 /// `tasks: 61 started, 58 ended; leases: 4 taken, 2 with another owner`.
 fn routine<'a>(events: impl Iterator<Item = &'a Event>) -> String {
-    let kinds: Vec<Kind> = events.map(|event| event.kind).collect();
-    let counted = |(kind, words): &(Kind, &str)| {
+    let kinds: Vec<EventKind> = events.map(|event| event.kind).collect();
+    let counted = |(kind, words): &(EventKind, &str)| {
         let count = kinds.iter().filter(|other| *other == kind).count() as u64;
         (count > 0).then(|| format!("{} {words}", text::count(count)))
     };
-    let part = |(of, words): &(&str, &[(Kind, &str)])| {
+    let part = |(of, words): &(&str, &[(EventKind, &str)])| {
         let list: Vec<String> = words.iter().filter_map(counted).collect();
         (!list.is_empty()).then(|| format!("{of}: {}", list.join(", ")))
     };

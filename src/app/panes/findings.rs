@@ -5,9 +5,9 @@
 //! ```
 
 use super::RowId;
-use super::cell::{Cell, Value};
+use super::cell::{Cell, SortValue};
 use super::column::{Listed, listed_rows};
-use super::definition::{Definition, Fact};
+use super::definition::{Fact, PaneDefinition};
 use crate::app::context::Context;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
@@ -34,7 +34,7 @@ static COLUMNS: &[Column] = &[
             let age = context.age(finding.row_since()).filter(|_| finding.ended.is_none());
             age.map_or_else(Cell::default, |age| Cell::plain(text::age(age)))
         },
-        |finding, context| Value::number(context.age(finding.row_since())),
+        |finding, context| SortValue::number(context.age(finding.row_since())),
     )
     .right(),
     Column::cell(("FINDING", "finding", "the finding"), (20, 0), |finding, context, room| {
@@ -45,14 +45,14 @@ static COLUMNS: &[Column] = &[
     }),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     empty: "no problems found",
     is_headless: true,
     facts: |context, _| facts(context),
     name: |_, _| "Finding".to_owned(),
     label: |_, _| "a finding".to_owned(),
     detail: |context, id, width| Some(detail::finding(finding_of(context, id)?, width)),
-    ..Definition::new(("Findings", "a finding"), &COLUMNS, Findings::rows)
+    ..PaneDefinition::new(("Findings", "a finding"), &COLUMNS, Findings::rows)
 };
 
 fn severity(finding: &Finding) -> Cell {

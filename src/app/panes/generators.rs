@@ -1,9 +1,9 @@
 //! The id generators.
 
 use super::column::pane_rows;
-use super::definition::{Definition, Fact, Read, cut, rows, stale_tables, taken};
+use super::definition::{Fact, PaneDefinition, ReadState, cut, rows, stale_tables, taken};
 use super::limits::thousandths;
-use super::{Cell, Row, RowId, Rows, Value};
+use super::{Cell, Row, RowId, Rows, SortValue};
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, number};
 use crate::app::line::{Line, Tone};
@@ -32,7 +32,7 @@ static COLUMNS: &[Column] = &[
         ("LAST ID", "last", "the last id it generated"),
         (12, 14),
         |row, _, _| last(&row),
-        |row, _| Value::number(row.ahead.map(|ahead| -ahead)),
+        |row, _| SortValue::number(row.ahead.map(|ahead| -ahead)),
     )
     .right(),
     Column::cell(
@@ -50,18 +50,18 @@ static COLUMNS: &[Column] = &[
     Column::table((12, 0), |row, _| Some(row.source)).rank(1),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| {
         rows.order_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)));
     },
     is_there: Some(|_, snapshot| !snapshot.systems.generators.is_empty()),
     empty: "no id generators",
     facts: |context, _| facts(context),
-    read: |context| Read { at: taken(&context.snapshot.systems.generators), error: None },
+    read: |context| ReadState { at: taken(&context.snapshot.systems.generators), error: None },
     name: |_, id| numbered("Id generator", id),
     label: |_, id| numbered("id generator", id),
     detail: |context, id, _| detail(context, id),
-    ..Definition::new(("Id generators", "an id generator"), &COLUMNS, |context, _| {
+    ..PaneDefinition::new(("Id generators", "an id generator"), &COLUMNS, |context, _| {
         Row::all_of(context.snapshot.systems.generators.iter().map(|rows| rows.section.last_rows().len()))
     })
 };

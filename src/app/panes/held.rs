@@ -7,8 +7,8 @@ use rustc_hash::FxHashSet;
 use super::backends::{self, several_databases};
 use super::cell::{age_words, fit_names, lock_age, party};
 use super::column::{DB, PID, QUERY, Rows, TYPE_HELP, WHO};
-use super::definition::{Basis, Definition, Fact};
-use super::{Cell, Owner, Row, RowId, Total, Value};
+use super::definition::{Basis, Fact, PaneDefinition};
+use super::{Cell, LockOwner, Row, RowId, SortValue, Total};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
@@ -16,9 +16,9 @@ use crate::model::namespace::WORKERS;
 use crate::order::Order;
 use crate::text;
 
-struct Held;
+struct HeldRows;
 
-impl Rows for Held {
+impl Rows for HeldRows {
     type Row<'a> = &'a Lock;
 
     fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Lock> {
@@ -27,14 +27,14 @@ impl Rows for Held {
 
     fn id(context: &Context<'_>, lock: &Lock) -> Option<RowId> {
         let owner = match lock.pid {
-            Some(pid) => Owner::Backend(context.view.backend_id(pid)),
-            None => Owner::Prepared(lock.virtualtransaction),
+            Some(pid) => LockOwner::Backend(context.view.backend_id(pid)),
+            None => LockOwner::Prepared(lock.virtualtransaction),
         };
         Some(RowId::Lock(lock.tag, owner, lock.mode))
     }
 }
 
-type Column = super::Column<Held>;
+type Column = super::Column<HeldRows>;
 
 static COLUMNS: &[Column] = &[
     name(),
@@ -89,7 +89,7 @@ const fn mode(width: (u16, u16)) -> Column {
         words,
         width,
         |lock, _, room| short_mode(lock, room),
-        |lock, _| Value::text(Some(lock.mode.as_str())),
+        |lock, _| SortValue::text(Some(lock.mode.as_str())),
     )
 }
 
@@ -98,7 +98,7 @@ const fn pid() -> Column {
         PID,
         (8, 8),
         |lock, _, _| lock.pid.map_or_else(|| Cell::plain("prepared"), |pid| Cell::plain(pid.to_string())),
-        |lock, _| Value::whole(lock.pid.map(i64::from)),
+        |lock, _| SortValue::whole(lock.pid.map(i64::from)),
     )
 }
 
@@ -107,7 +107,7 @@ const fn age(width: (u16, u16)) -> Column {
         ("HELD", "age", HELD_HELP),
         width,
         |lock, context, room| age_cell(context, lock, room),
-        |lock, context| Value::number(seconds(context, lock)),
+        |lock, context| SortValue::number(seconds(context, lock)),
     )
     .right()
 }
@@ -118,7 +118,7 @@ const fn key() -> Column {
     })
 }
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     order: by_queue,
     basis: Basis::Locks,
     prefers_names: true,
@@ -135,18 +135,18 @@ pub(super) static PANE: Definition = Definition {
         RowId::Lock(tag, ..) => super::locks::lines(context, &tag, width),
         _ => None,
     },
-    ..Definition::new(("Held, not waited for", "a lock of a session"), &COLUMNS, |context, wanted| {
+    ..PaneDefinition::new(("Held, not waited for", "a lock of a session"), &COLUMNS, |context, wanted| {
         let awaited: FxHashSet<&LockTag> = context.view.graph.queues.iter().map(|queue| &queue.tag).collect();
         rows(context, |lock| (wanted.all_locks || is_advisory(lock)) && !awaited.contains(&lock.tag))
     })
 };
 
-pub(super) static ADVISORY: Definition = Definition {
+pub(super) static ADVISORY: PaneDefinition = PaneDefinition {
     order: by_queue,
     basis: Basis::Locks,
     empty: "no advisory locks held",
     facts: advisory_facts,
-    ..Definition::new(("Advisory", "a lock of a session"), &ADVISORY_COLUMNS, |context, _| {
+    ..PaneDefinition::new(("Advisory", "a lock of a session"), &ADVISORY_COLUMNS, |context, _| {
         rows(context, is_advisory)
     })
 };

@@ -7,9 +7,9 @@
 
 use super::column::{Listed, listed_rows};
 use super::definition::{
-    Definition, Fact, Read, count, gaps, is_tried, of_source, read_at, source, with_version,
+    Fact, PaneDefinition, ReadState, count, gaps, is_tried, of_source, read_at, source, with_version,
 };
-use super::{Cell, Row, RowId, Value};
+use super::{Cell, Row, RowId, SortValue};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, state};
 use crate::app::line::{Line, Tone};
@@ -65,24 +65,24 @@ static COLUMNS: &[Column] = &[
 /// Shown instead of a name for all queues together.
 const ALL: &str = "(all)";
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     is_there: Some(|_, snapshot| is_tried(snapshot, &[Part::Depth, Part::Paused])),
     empty: "no jobs in any queue",
     parts: Parts::of(&[Part::Depth, Part::Paused, Part::Due, Part::Running, Part::Workers]),
     facts: |context, _| facts(context),
-    read: |context| Read { at: read_at(context, Part::Depth), error: None },
+    read: |context| ReadState { at: read_at(context, Part::Depth), error: None },
     is_state: |word| QueueState::named(word).is_some(),
     name: |context, id| of_source("Queue", Queues::find(context, id).map(|row| &row.source)),
     label: |_, _| "a queue".to_owned(),
     detail: |context, id, _| detail(context, id),
-    ..Definition::new(("Job queues", "a queue"), &COLUMNS, |context, _| {
+    ..PaneDefinition::new(("Job queues", "a queue"), &COLUMNS, |context, _| {
         let rows = context.view.adapters.queues.iter().zip(Row::all(context.view.adapters.queues.len()));
-        rows.filter(|(row, _)| says_something(row)).map(|(_, row)| row).collect()
+        rows.filter(|(row, _)| is_worth_a_line(row)).map(|(_, row)| row).collect()
     })
 };
 
 /// The row for all queues of a system is shown only if something was counted for it.
-fn says_something(row: &QueueRow) -> bool {
+fn is_worth_a_line(row: &QueueRow) -> bool {
     row.queue.is_some() || row.state != QueueState::Open || row.counts.values().any(|count| count.number > 0)
 }
 
@@ -102,8 +102,8 @@ fn number(row: &QueueRow, word: &str) -> Cell {
     }
 }
 
-fn value<'a>(row: &QueueRow, word: &str) -> Value<'a> {
-    Value::whole(row.counts.get(word).and_then(|count| i64::try_from(count.number).ok()))
+fn value<'a>(row: &QueueRow, word: &str) -> SortValue<'a> {
+    SortValue::whole(row.counts.get(word).and_then(|count| i64::try_from(count.number).ok()))
 }
 
 fn facts(context: &Context<'_>) -> Vec<Fact> {

@@ -8,11 +8,11 @@
 use super::cell::attempts;
 use super::column::{BEAT, Listed, listed_rows};
 use super::definition::{
-    Definition, Fact, Read, count, gaps, is_tried, of_source, read_at, source, with_version,
+    Fact, PaneDefinition, ReadState, count, gaps, is_tried, of_source, read_at, source, with_version,
 };
-use super::{Cell, RowId, Value};
+use super::{Cell, RowId, SortValue};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, held_by, keep_said, number, state, words};
+use crate::app::detail::{ago, drop_empty, field, fields, heading, held_by, number, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{JobRow, Part, Parts, Proof, Worker, WorkerRow, WorkerState};
 use crate::text;
@@ -49,7 +49,7 @@ static COLUMNS: &[Column] = &[
         ("JOBS", "jobs", "jobs that it runs, and its limit"),
         (5, 7),
         |row, _, _| busy(row),
-        |row, _| Value::whole(row.busy),
+        |row, _| SortValue::whole(row.busy),
     )
     .right(),
     Column::since(BEAT, (7, 7), Tone::Plain, |row, _| row.worker.beat_at),
@@ -66,17 +66,17 @@ static COLUMNS: &[Column] = &[
     Column::text(("HOST", "host", "its host"), (8, 0), |row, _| row.worker.host.as_deref()).rank(8),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     is_there: Some(|_, snapshot| is_tried(snapshot, &[Part::Workers])),
     empty: "no worker is listed",
     parts: Parts::of(&[Part::Workers, Part::Running]),
     facts: |context, _| facts(context),
-    read: |context| Read { at: read_at(context, Part::Workers), error: None },
+    read: |context| ReadState { at: read_at(context, Part::Workers), error: None },
     is_state: |word| WorkerState::named(word).is_some(),
     name: |context, id| of_source("Worker", Workers::find(context, id).map(|row| &row.source)),
     label: |_, _| "a worker".to_owned(),
     detail: |context, id, _| detail(context, id),
-    ..Definition::new(("Job workers", "a worker"), &COLUMNS, Workers::rows)
+    ..PaneDefinition::new(("Job workers", "a worker"), &COLUMNS, Workers::rows)
 };
 
 fn tone(state: WorkerState) -> Tone {
@@ -157,7 +157,7 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         ]),
     ];
     lines.extend(held_by(context, worker.key, row.pid));
-    keep_said(&mut lines);
+    drop_empty(&mut lines);
     let jobs = jobs(context, row.place.0, worker);
     if !jobs.is_empty() {
         lines.push(Line::new());

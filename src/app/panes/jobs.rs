@@ -8,12 +8,13 @@
 use super::cell::{attempts, job_tone};
 use super::column::{Listed, TRY, WORKER, listed_rows};
 use super::definition::{
-    Definition, Fact, Read, count, is_tried, more_unread, name, of_source, source, stale, with_version,
+    Fact, PaneDefinition, ReadState, count, is_tried, more_unread, name, of_source, source, stale,
+    with_version,
 };
-use super::{Cell, RowId, Value};
+use super::{Cell, RowId, SortValue};
 use crate::app::context::Context;
 use crate::app::detail::{
-    ago, field, fields, heading, held_by, in_or_ago, keep_said, last_error, number, state, words,
+    ago, drop_empty, field, fields, heading, held_by, in_or_ago, last_error, number, state, words,
 };
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{self, InstallationRows, JobRow, JobState, Part, Parts, Proof};
@@ -62,15 +63,17 @@ static COLUMNS: &[Column] = &[
             "how and when its system recovers a lost job, or why not; otherwise its last error",
         ),
         (24, 0),
-        |row, _, _| says(row),
+        |row, _, _| explanation(row),
         |row, _| {
-            Value::text(row.comes_back.as_deref().or(row.job.stuck.as_deref()).or(row.job.error.as_deref()))
+            SortValue::text(
+                row.comes_back.as_deref().or(row.job.stuck.as_deref()).or(row.job.error.as_deref()),
+            )
         },
     )
     .rank(1),
 ];
 
-pub(in crate::app::panes) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: PaneDefinition = PaneDefinition {
     is_there: Some(|_, snapshot| {
         let is_refused = snapshot.adapters.iter().any(|rows| rows.installation.refused.is_some());
         snapshot.detection.adapters.error.is_some() || is_refused || is_tried(snapshot, &Part::JOBS)
@@ -78,12 +81,12 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     empty: "no jobs",
     parts: Parts::of(&Part::JOBS).and(Parts::of(&[Part::Workers, Part::Paused])),
     facts: |context, _| facts(context),
-    read: |context| Read { at: context.snapshot.adapters.iter().filter_map(read_at).max(), error: None },
+    read: |context| ReadState { at: context.snapshot.adapters.iter().filter_map(read_at).max(), error: None },
     is_state: |word| JobState::named(word).is_some(),
     name: |context, id| of_source("Job", Jobs::find(context, id).map(|row| &row.source)),
     label: |_, _| "a job".to_owned(),
     detail: lines,
-    ..Definition::new(("Jobs", "a job"), &COLUMNS, Jobs::rows)
+    ..PaneDefinition::new(("Jobs", "a job"), &COLUMNS, Jobs::rows)
 };
 
 pub(super) fn state_of(row: &JobRow) -> (&'static str, Tone) {
@@ -118,7 +121,7 @@ fn due_cell(seconds: f64, _: u16) -> Cell {
     Cell::toned(format!("{when}{}", text::duration(seconds.abs())), Tone::Dim)
 }
 
-fn says(row: &JobRow) -> Cell {
+fn explanation(row: &JobRow) -> Cell {
     match (row.comes_back.as_ref().or(row.job.stuck.as_ref()), &row.job.error) {
         (Some(text), _) => Cell::server(Some(text)),
         (None, Some(error)) => Cell::server(Some(error)).with_tone(Tone::Dim),
@@ -217,7 +220,7 @@ fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Line>> {
         let connected = adapter::connected(row.sessions, all).unwrap_or_default();
         lines.push(field("sessions", connected, Tone::Plain));
     }
-    keep_said(&mut lines);
+    drop_empty(&mut lines);
     lines.extend(held_by(context, job.key, judged.pid));
     if let Some(advice) = &row.advice {
         lines.push(Line::new());

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use super::cell::{bar, table_name};
 use super::column::{Listed, listed_rows};
-use super::definition::{Definition, Fact, Read, cut, is_unsearched, stale_tables, taken};
-use super::{Cell, RowId, Rows, Value};
+use super::definition::{Fact, PaneDefinition, ReadState, cut, is_unsearched, stale_tables, taken};
+use super::{Cell, RowId, Rows, SortValue};
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, heading, in_or_ago, session};
 use crate::app::line::{Line, Tone};
@@ -29,7 +29,7 @@ static COLUMNS: &[Column] = &[
         ("LEFT", "left", "time until it expires, or since"),
         (10, 10),
         |row, _, _| left(row),
-        |row, _| Value::number(row.left.filter(|_| is_owned(row))),
+        |row, _| SortValue::number(row.left.filter(|_| is_owned(row))),
     )
     .right(),
     Column::measure(
@@ -54,7 +54,7 @@ static COLUMNS: &[Column] = &[
         ("TERM", "term", "how long it lasts without a renewal; ≥: the longest remaining time observed"),
         (6, 7),
         |row, _, _| term(row).map_or_else(Cell::none, |term| Cell::toned(term, Tone::Dim)),
-        |row, _| Value::number(row.term.or(row.observed.term)),
+        |row, _| SortValue::number(row.term.or(row.observed.term)),
     )
     .right()
     .rank(3),
@@ -76,7 +76,7 @@ static COLUMNS: &[Column] = &[
         (6, 7),
         |row, context, _| held(context, row),
         |row, context| {
-            Value::number(context.age(row.acquired_at).or(row.observed.held).filter(|_| is_owned(row)))
+            SortValue::number(context.age(row.acquired_at).or(row.observed.held).filter(|_| is_owned(row)))
         },
     )
     .right()
@@ -85,11 +85,11 @@ static COLUMNS: &[Column] = &[
         ("SOURCE", "source", "its table or Redis; 3/5: on 3 of 5 servers"),
         (9, 0),
         |row, _, room| table_name(Some(&source(row)), room),
-        |row, _| Value::Text(source(row)),
+        |row, _| SortValue::Text(source(row)),
     ),
 ];
 
-pub(in crate::app::panes) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| rows.order_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
     is_there: Some(|view, snapshot| {
         let systems = &snapshot.systems;
@@ -99,7 +99,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     absent: Some("no table distlock here; [tables] in the config can name one"),
     empty: "no leases",
     facts: |context, _| facts(context),
-    read: |context| Read { at: taken(&context.snapshot.systems.leases), error: None },
+    read: |context| ReadState { at: taken(&context.snapshot.systems.leases), error: None },
     is_state: |word| LeaseState::named(word).is_some(),
     name: |context, id| match of(context, id) {
         Some(row) => format!("Lease {}", text::one_line(&row.name)),
@@ -110,7 +110,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         format!("lease {}", text::fit(&name.unwrap_or_default(), 20))
     },
     detail: |context, id, _| lines(context, id),
-    ..Definition::new(("Leases", "a lease"), &COLUMNS, Leases::rows)
+    ..PaneDefinition::new(("Leases", "a lease"), &COLUMNS, Leases::rows)
 };
 
 fn urgency(a: Option<&LeaseRow>, b: Option<&LeaseRow>) -> Ordering {
@@ -125,10 +125,10 @@ fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a LeaseRow> {
 }
 
 /// A name that is a number is sorted as one.
-fn name_value(row: &LeaseRow) -> Value<'_> {
+fn name_value(row: &LeaseRow) -> SortValue<'_> {
     match row.name.parse::<f64>() {
-        Ok(number) if number.is_finite() => Value::Number(number),
-        _ => Value::text(Some(&row.name)),
+        Ok(number) if number.is_finite() => SortValue::Number(number),
+        _ => SortValue::text(Some(&row.name)),
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::cell::used_up;
 use super::column::pane_rows;
-use super::definition::{Definition, Fact, Read, cut, rows, stale_tables, taken};
-use super::{Cell, Row, RowId, Rows, Value};
+use super::definition::{Fact, PaneDefinition, ReadState, cut, rows, stale_tables, taken};
+use super::{Cell, Row, RowId, Rows, SortValue};
 use crate::app::context::Context;
 use crate::app::detail::{ago, end_label, field, fields, in_or_ago, of, state};
 use crate::app::line::{Line, Tone};
@@ -31,14 +31,14 @@ static COLUMNS: &[Column] = &[
         ("COUNT", "count", "requests in this window"),
         (6, 9),
         |row, _, _| grouped(row.limit.count),
-        |row, _| Value::whole(row.limit.count),
+        |row, _| SortValue::whole(row.limit.count),
     )
     .right(),
     Column::sorted(
         ("LIMIT", "limit", "the limit"),
         (6, 9),
         |row, _, _| grouped(row.limit.max_requests),
-        |row, _| Value::whole(row.limit.max_requests),
+        |row, _| SortValue::whole(row.limit.max_requests),
     )
     .right(),
     Column::measure(
@@ -65,17 +65,17 @@ static COLUMNS: &[Column] = &[
     Column::table((10, 0), |row, _| Some(row.source)).rank(3),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| rows.order_by_cached_key(|row| Limits::get(context, *row).map(urgency)),
     is_there: Some(|_, snapshot| !snapshot.systems.limits.is_empty()),
     empty: "no open windows",
     facts: |context, _| facts(context),
-    read: |context| Read { at: taken(&context.snapshot.systems.limits), error: None },
+    read: |context| ReadState { at: taken(&context.snapshot.systems.limits), error: None },
     is_state: |word| LimitState::named(word).is_some(),
     name: |_, _| "Rate limit".to_owned(),
     label: |_, _| "a rate limit".to_owned(),
     detail: |context, id, _| detail(context, id),
-    ..Definition::new(("Rate limits", "a rate limit"), &COLUMNS, |context, _| {
+    ..PaneDefinition::new(("Rate limits", "a rate limit"), &COLUMNS, |context, _| {
         Row::all_of(context.snapshot.systems.limits.iter().map(|rows| rows.section.last_rows().len()))
     })
 };

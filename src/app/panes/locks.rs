@@ -9,13 +9,13 @@
 use super::backends::root_state;
 use super::cell::{self, age_words, fit_names, lock_age, object_first};
 use super::column::{Listed, QUERY, TYPE_HELP, listed_rows};
-use super::definition::{Definition, Fact, count};
-use super::{Cell, RowId, Total, Value, backends};
+use super::definition::{Fact, PaneDefinition, count};
+use super::{Cell, RowId, SortValue, Total, backends};
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, heading, listed, parties, party};
 use crate::app::keymap::Action;
 use crate::app::line::{Line, Tone};
-use crate::model::awaited_locks::{AwaitedLock, Hold};
+use crate::model::awaited_locks::{AwaitedLock, LockHold};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::output::{Channel, shown};
@@ -43,7 +43,7 @@ static COLUMNS: &[Column] = &[
         ("REQUESTED", "requested", "the requested modes by number of sessions; +2: two more modes"),
         (20, 40),
         |lock, _, room| Cell::plain(requested(lock, usize::from(room))),
-        |lock, _| Value::Text(requested(lock, usize::MAX).into()),
+        |lock, _| SortValue::Text(requested(lock, usize::MAX).into()),
     ),
     Column::cell(
         ("HELD BY", "holder", "the session that holds it in a conflicting mode, or how many do"),
@@ -71,7 +71,7 @@ static COLUMNS: &[Column] = &[
     .only_in_filters(),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     widths: &[
         ("lock", [22, 28, 30, 36, 44]),
         ("type", [0, 0, 9, 10, 10]),
@@ -96,7 +96,7 @@ pub(super) static PANE: Definition = Definition {
         RowId::Awaited(tag) => lines(context, &tag, width),
         _ => None,
     },
-    ..Definition::new(("Locks", "a lock"), &COLUMNS, Awaited::rows)
+    ..PaneDefinition::new(("Locks", "a lock"), &COLUMNS, Awaited::rows)
 };
 
 /// `4 waited for · 34 advisory held · a shows all types`
@@ -157,7 +157,7 @@ fn requested(lock: &AwaitedLock, room: usize) -> String {
 fn holder(context: &Context<'_>, lock: &AwaitedLock, room: u16) -> String {
     match lock.holders.as_slice() {
         [] => String::new(),
-        [Hold { party: Party::Backend(pid), .. }] => match context.backend(*pid) {
+        [LockHold { party: Party::Backend(pid), .. }] => match context.backend(*pid) {
             // Below 120 columns only the application is shown, as in WHO.
             Some(backend) => {
                 let room = if room < HOLDER_WITH_USER { 0 } else { room };
@@ -165,7 +165,7 @@ fn holder(context: &Context<'_>, lock: &AwaitedLock, room: u16) -> String {
             }
             None => pid.to_string(),
         },
-        [Hold { party: Party::Prepared(xact), .. }] => match context.prepared(*xact) {
+        [LockHold { party: Party::Prepared(xact), .. }] => match context.prepared(*xact) {
             Some(row) => format!("prepared {}", text::one_line(&row.gid)),
             None => "prepared".to_owned(),
         },
@@ -202,7 +202,7 @@ pub(in crate::app) fn strip(context: &Context<'_>, tag: &LockTag) -> Option<(Str
 }
 
 /// `2053 report@metabase holds AccessShare, active 34s: SELECT count(*) FROM orders`
-fn holds(context: &Context<'_>, lock: &AwaitedLock, hold: Hold) -> String {
+fn holds(context: &Context<'_>, lock: &AwaitedLock, hold: LockHold) -> String {
     let what = if lock.tag.locktype() == LockType::Tuple { "the row" } else { hold.mode.short() };
     let is_its = |row: &&Lock| row.granted && row.tag == hold.tag && row.pid == Some(hold.party.pid());
     let age = context.snapshot.locks.last_rows().iter().find(is_its).and_then(|row| lock_age(context, row));

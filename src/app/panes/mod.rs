@@ -29,11 +29,11 @@ pub mod tasks;
 mod waits;
 
 use super::context::Context;
-pub use crate::model::row_id::{Owner, RowId};
+pub use crate::model::row_id::{LockOwner, RowId};
 
-pub use cell::{Cell, Value};
-pub use column::{Column, Heading, Rows, Table};
-pub use definition::{Basis, Definition, Fact, Read, Total, Wanted, stale};
+pub use cell::{Cell, SortValue};
+pub use column::{Column, Heading, PaneTable, Rows};
+pub use definition::{Basis, Fact, PaneDefinition, ReadState, RowOptions, Total, stale};
 pub use fit::fitted;
 use forest::ChainRow;
 
@@ -49,7 +49,7 @@ macro_rules! panes {
         impl Pane {
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
-            pub fn definition(self) -> &'static Definition {
+            pub fn definition(self) -> &'static PaneDefinition {
                 match self {
                     $(Self::$name => &$definition,)*
                 }
@@ -140,7 +140,7 @@ impl Pane {
         facts
     }
 
-    pub fn table(self) -> &'static dyn Table {
+    pub fn table(self) -> &'static dyn PaneTable {
         self.definition().table
     }
 }

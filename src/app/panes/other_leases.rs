@@ -7,11 +7,11 @@
 
 use super::column::{Listed, listed_rows};
 use super::definition::{
-    Definition, Fact, Read, count, gaps, is_tried, of_source, read_at, source, with_version,
+    Fact, PaneDefinition, ReadState, count, gaps, is_tried, of_source, read_at, source, with_version,
 };
 use super::{Cell, RowId};
 use crate::app::context::Context;
-use crate::app::detail::{ago, end_label, field, fields, held_by, keep_said, state, words};
+use crate::app::detail::{ago, drop_empty, end_label, field, fields, held_by, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{Part, Parts};
 use crate::model::lease::{LeaseRow, LeaseState};
@@ -45,17 +45,17 @@ static COLUMNS: &[Column] = &[
     Column::text(("NOTE", "note", "more from its system"), (10, 0), |row, _| row.note.as_deref()).rank(1),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     is_there: Some(|_, snapshot| is_tried(snapshot, &[Part::Leases])),
     empty: "no leases",
     parts: Parts::of(&[Part::Leases]),
     facts: |context, _| facts(context),
-    read: |context| Read { at: read_at(context, Part::Leases), error: None },
+    read: |context| ReadState { at: read_at(context, Part::Leases), error: None },
     is_state: |word| LeaseState::named(word).is_some(),
     name: |context, id| of_source("Lease", Leases::find(context, id).map(|row| &row.source)),
     label: |_, _| "a lease of another system".to_owned(),
     detail: |context, id, _| detail(context, id),
-    ..Definition::new(("Leases of other systems", "a lease"), &COLUMNS, Leases::rows)
+    ..PaneDefinition::new(("Leases of other systems", "a lease"), &COLUMNS, Leases::rows)
 };
 
 /// A lease that has ended is not a problem: this is how these leases end.
@@ -99,7 +99,7 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         fields(&[("taken", ago(context, row.acquired_at)), (end_label(row.left), ends.unwrap_or_default())]),
         field("note", words(row.note.as_ref()), Tone::Plain),
     ];
-    keep_said(&mut lines);
+    drop_empty(&mut lines);
     lines.extend(held_by(context, row.queue, row.owner_pid));
     Some(lines)
 }

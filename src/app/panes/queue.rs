@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use super::cell::{attempts, job_tone};
 use super::column::{BEAT, TRY, WORKER, pane_rows};
-use super::definition::{Definition, Fact, Read, is_unsearched, stale_tables, taken};
-use super::{Cell, Row, RowId, Rows, Value};
+use super::definition::{Fact, PaneDefinition, ReadState, is_unsearched, stale_tables, taken};
+use super::{Cell, Row, RowId, Rows, SortValue};
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, last_error, of, session, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::Timestamp;
-use crate::model::takers::{Takers, Work};
+use crate::model::takers::{WorkKind, WorkerTypes};
 use crate::model::work_queue::{Item, ItemRow, JobState};
 use crate::order::Order;
 use crate::text;
@@ -61,7 +61,7 @@ static COLUMNS: &[Column] = &[
         ("ERROR", "error", "its last error"),
         (12, 0),
         |(_, item), _, _| error(item),
-        |(_, item), _| Value::text(item.error.as_deref()),
+        |(_, item), _| SortValue::text(item.error.as_deref()),
     )
     .rank(3),
     Column::number(
@@ -73,7 +73,7 @@ static COLUMNS: &[Column] = &[
     .only_in_filters(),
 ];
 
-pub(in crate::app::panes) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| {
         rows.order_by_cached_key(|row| {
             Items::get(context, *row).map(|(row, _)| row.urgency(context.snapshot))
@@ -82,21 +82,21 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     is_there: Some(|_, snapshot| is_unsearched(snapshot) || !snapshot.systems.counts.is_empty()),
     empty: "no pending, running or failed items",
     facts: |context, _| facts(context),
-    read: |context| Read { at: taken(&context.snapshot.systems.items), error: None },
+    read: |context| ReadState { at: taken(&context.snapshot.systems.items), error: None },
     is_state: |word| JobState::named(word).is_some(),
     name: |_, id| numbered("Queue item", id),
     label: |_, id| numbered("queue item", id),
     detail: |context, id, _| lines(context, id),
-    ..Definition::new(("Queue", "an item of the work queue"), &COLUMNS, |context, _| {
+    ..PaneDefinition::new(("Queue", "an item of the work queue"), &COLUMNS, |context, _| {
         Row::all(context.view.queue.rows.len())
     })
 };
 
 /// A number, if a number in the filter can be compared with it.
-fn id_value(item: &Item) -> Value<'static> {
+fn id_value(item: &Item) -> SortValue<'static> {
     match i32::try_from(item.id) {
-        Ok(id) => Value::Number(f64::from(id)),
-        Err(_) => Value::Text(Cow::Owned(item.id.to_string())),
+        Ok(id) => SortValue::Number(f64::from(id)),
+        Err(_) => SortValue::Text(Cow::Owned(item.id.to_string())),
     }
 }
 
@@ -220,8 +220,8 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
 fn is_unserved(context: &Context<'_>, row: &ItemRow, item: &Item) -> bool {
     let table = context.snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys);
     table.is_some_and(|table| {
-        let place = (&*table.source.name, Work::Items);
-        Takers::lacks(context.view, context.snapshot, place, item.name.as_deref())
+        let place = (&*table.source.name, WorkKind::Items);
+        WorkerTypes::lacks(context.view, context.snapshot, place, item.name.as_deref())
     })
 }
 

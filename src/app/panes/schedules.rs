@@ -2,11 +2,11 @@
 
 use super::column::{Listed, listed_rows};
 use super::definition::{
-    Definition, Fact, Read, count, gaps, is_tried, of_source, read_at, source, with_version,
+    Fact, PaneDefinition, ReadState, count, gaps, is_tried, of_source, read_at, source, with_version,
 };
 use super::{Cell, RowId};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, in_or_ago, keep_said, state, words};
+use crate::app::detail::{ago, drop_empty, field, fields, in_or_ago, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{Part, Parts, ScheduleRow, ScheduleState};
 use crate::text;
@@ -41,17 +41,17 @@ static COLUMNS: &[Column] = &[
     .rank(3),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     is_there: Some(|_, snapshot| is_tried(snapshot, &[Part::Schedules])),
     empty: "no schedules",
     parts: Parts::of(&[Part::Schedules]),
     facts: |context, _| facts(context),
-    read: |context| Read { at: read_at(context, Part::Schedules), error: None },
+    read: |context| ReadState { at: read_at(context, Part::Schedules), error: None },
     is_state: |word| ScheduleState::named(word).is_some(),
     name: |context, id| of_source("Schedule", Schedules::find(context, id).map(|row| &row.source)),
     label: |_, _| "a schedule".to_owned(),
     detail: |context, id, _| detail(context, id),
-    ..Definition::new(("Schedules", "a schedule"), &COLUMNS, Schedules::rows)
+    ..PaneDefinition::new(("Schedules", "a schedule"), &COLUMNS, Schedules::rows)
 };
 
 fn tone(state: ScheduleState) -> Tone {
@@ -99,6 +99,6 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
             ("last", ago(context, schedule.last_run_at)),
         ]),
     ];
-    keep_said(&mut lines);
+    drop_empty(&mut lines);
     Some(lines)
 }

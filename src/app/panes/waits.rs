@@ -14,8 +14,8 @@ use rustc_hash::FxHashSet;
 use super::backends::several_databases;
 use super::cell::fit_names;
 use super::column::{DB, Rows, TYPE_HELP, pane_rows};
-use super::definition::{Definition, Fact, Read, count, stale_tables};
-use super::{Cell, Row, RowId, Value};
+use super::definition::{Fact, PaneDefinition, ReadState, count, stale_tables};
+use super::{Cell, Row, RowId, SortValue};
 use crate::app::context::Context;
 use crate::app::detail::{field, fields, heading, listed, party, reasons};
 use crate::app::line::{Line, Tone};
@@ -104,7 +104,7 @@ static COLUMNS: &[Column] = &[
         ("LOCK", "lock", "the locked object; the rows of a table together"),
         (20, 44),
         |lock, context, room| name(&lock, context, room),
-        |lock, context| Value::Text(lock.name(context).into()),
+        |lock, context| SortValue::Text(lock.name(context).into()),
     ),
     Column::number(
         ("WAITING", "waiting", "sessions that wait for it now"),
@@ -130,7 +130,7 @@ static COLUMNS: &[Column] = &[
         ("LAST", "last", "when a session was last seen waiting for it"),
         (6, 6),
         |lock, context, _| last(context, &lock),
-        |lock, context| Value::number(context.age(lock.last())),
+        |lock, context| SortValue::number(context.age(lock.last())),
     )
     .right(),
     Column::duration(
@@ -154,7 +154,7 @@ static COLUMNS: &[Column] = &[
         .only_where(several_databases),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| {
         rows.order_by(|a, b| match (Waits::get(context, *a), Waits::get(context, *b)) {
             (Some(a), Some(b)) => {
@@ -167,7 +167,7 @@ pub(super) static PANE: Definition = Definition {
     },
     empty: "no session has been seen waiting for a lock since locktop started",
     facts: |context, _| facts(context),
-    read: |context| Read { at: context.view.lock_waits.since, error: None },
+    read: |context| ReadState { at: context.view.lock_waits.since, error: None },
     name: |context, id| {
         name_of(context, id).map_or_else(|| "Waits".to_owned(), |name| format!("Waits for {name}"))
     },
@@ -178,7 +178,7 @@ pub(super) static PANE: Definition = Definition {
         RowId::Waits(tag) => detail(context, &tag),
         _ => None,
     },
-    ..Definition::new(("Waits", "a lock with waits; its sessions are above"), &COLUMNS, |context, _| {
+    ..PaneDefinition::new(("Waits", "a lock with waits; its sessions are above"), &COLUMNS, |context, _| {
         rows(context)
     })
 };

@@ -279,7 +279,11 @@ fn without_a_connection_nothing_is_asked_for() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2K");
     let mut down = sample::incident(0.0).view();
-    down.link = Link::Down { reason: "refused".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
+    down.link = ConnectionState::Down {
+        reason: "refused".into(),
+        attempt: 1,
+        wait: std::time::Duration::from_secs(4),
+    };
     arrive(&mut app, down);
     assert_eq!(slowly(&mut app, "y"), []);
     assert!(app.flights.is_empty());
@@ -289,7 +293,7 @@ fn without_a_connection_nothing_is_asked_for() {
 
 #[test]
 fn read_only_has_no_such_keys() {
-    let settings = Settings { read_only: true, ..Settings::default() };
+    let settings = AppSettings { read_only: true, ..AppSettings::default() };
     let mut app = App::new(settings, 1.0);
     arrive(&mut app, sample::incident(0.0).view());
     assert_eq!(slowly(&mut app, "CKRUETX!KC<enter>K<enter>K"), []);

@@ -80,8 +80,10 @@ fn who_blocks_nobody_is_said_to() {
 #[test]
 fn the_same_key_takes_it_back() {
     let (entry, other) = (known("web-3", "app"), known("pg_dump", "backup"));
-    let mut app =
-        App::new(Settings { expected: [other.clone(), entry.clone()].into(), ..Settings::default() }, 1.0);
+    let mut app = App::new(
+        AppSettings { expected: [other.clone(), entry.clone()].into(), ..AppSettings::default() },
+        1.0,
+    );
     arrive(&mut app, incident(&entry));
     slowly(&mut app, "I");
     assert!(app.dialog.as_ref().unwrap().title().starts_with("No longer expect 4312"));
@@ -99,12 +101,12 @@ fn several_marked_rows_are_one_question() {
 
 #[test]
 fn it_is_there_in_read_only_mode_and_dead_in_the_past_and_in_a_recording() {
-    let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
+    let mut app = App::new(AppSettings { read_only: true, ..AppSettings::default() }, 1.0);
     arrive(&mut app, sample::incident(0.0).view());
     assert!(expected(&slowly(&mut app, "Iy")).is_some());
     assert!(slowly(&mut app, "K").is_empty() && app.dialog.is_none());
 
-    let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
+    let mut app = App::new(AppSettings { read_only: true, ..AppSettings::default() }, 1.0);
     app.replay_at(None);
     arrive(&mut app, sample::incident(0.0).view());
     assert_eq!(expected(&slowly(&mut app, "Iy!I")), None);

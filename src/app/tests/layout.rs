@@ -1,18 +1,18 @@
 use super::*;
-use crate::app::settings::Layout;
+use crate::app::settings::SavedLayout;
 use crate::model::finding::AlertWays;
 
-fn left(keys: &str) -> (App, Layout) {
+fn left(keys: &str) -> (App, SavedLayout) {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, keys);
-    let layout = Layout::of(&app);
+    let layout = SavedLayout::of(&app);
     (app, layout)
 }
 
 fn begin(text: &str, named: Option<Screen>, builder: Builder) -> App {
-    let mut app = App::new(Settings::default(), 1.0);
+    let mut app = App::new(AppSettings::default(), 1.0);
     app.screen = named.unwrap_or_default();
-    app.lay_out(Layout::parse(text), named);
+    app.lay_out(SavedLayout::parse(text), named);
     arrive(&mut app, builder.view());
     app
 }
@@ -22,9 +22,9 @@ fn the_next_one_begins_as_the_last_was_left() {
     for keys in ["", "2", "7sj<enter>", "7sj<enter>sj<enter>2sjjj<enter>s<enter>3a", "9bv", "7<enter>w", "m"]
     {
         let (before, layout) = left(keys);
-        assert_eq!(Layout::parse(&layout.text()), layout, "{keys}");
+        assert_eq!(SavedLayout::parse(&layout.text()), layout, "{keys}");
         let after = begin(&layout.text(), None, sample::incident(5.0));
-        assert_eq!(Layout::of(&after), layout, "{keys}");
+        assert_eq!(SavedLayout::of(&after), layout, "{keys}");
         let focus = if keys.is_empty() || keys == "m" { Pane::Findings } else { before.focus };
         assert_eq!(after.focus, focus, "{keys}");
         assert_eq!(after.pane(before.focus).rows, before.pane(before.focus).rows, "{keys}");
@@ -43,7 +43,7 @@ fn filters_and_marks_were_for_that_moment() {
 fn a_named_screen_rules_and_one_without_tables_gives_way() {
     let mut tasks = app(sample::jobs(0.0));
     drive(&mut tasks, "4");
-    let text = Layout::of(&tasks).text();
+    let text = SavedLayout::of(&tasks).text();
     assert_eq!(begin(&text, None, sample::jobs(5.0)).screen, Screen::Tasks);
     assert_eq!(begin(&text, Some(Screen::Events), sample::jobs(5.0)).screen, Screen::Events);
     let without = begin(&text, None, sample::incident(5.0));
@@ -52,7 +52,7 @@ fn a_named_screen_rules_and_one_without_tables_gives_way() {
 
 #[test]
 fn what_nobody_here_wrote_changes_nothing() {
-    let fresh = Layout::of(&begin("", None, sample::incident(0.0)));
+    let fresh = SavedLayout::of(&begin("", None, sample::incident(0.0)));
     for text in [
         "nonsense",
         "screen = 7",
@@ -62,12 +62,12 @@ fn what_nobody_here_wrote_changes_nothing() {
         "sort = 1",
         "\0",
     ] {
-        assert_eq!(Layout::of(&begin(text, None, sample::incident(0.0))), fresh, "{text:?}");
+        assert_eq!(SavedLayout::of(&begin(text, None, sample::incident(0.0))), fresh, "{text:?}");
     }
 }
 
 fn app_with(notify: AlertWays) -> App {
-    App::new(Settings { target: "prod".to_owned(), notify, ..Settings::default() }, 1.0)
+    App::new(AppSettings { target: "prod".to_owned(), notify, ..AppSettings::default() }, 1.0)
 }
 
 fn told(app: &mut App, builder: Builder) -> Vec<Effect> {

@@ -153,7 +153,7 @@ fn the_cursor_stays_on_the_lock_and_another_holder_is_no_target_at_once() {
 fn without_waits_the_lower_pane_has_the_cursor() {
     let mut calm = queues(0.0);
     calm.locks.retain(|lock| lock.wait_start.is_none());
-    let mut begun = App::new(Settings::default(), 1.0);
+    let mut begun = App::new(AppSettings::default(), 1.0);
     begun.screen = Screen::Locks;
     begun.keep_focus();
     arrive(&mut begun, calm.view());

@@ -49,7 +49,7 @@ fn question(dialog: &Dialog) -> String {
 
 /// The outcome of a shortcut on the row this many steps down, if there is one.
 fn outcome(view: &View, screen: &str, row: usize, key: &str) -> Option<String> {
-    let mut app = App::new(Settings::default(), 1.0);
+    let mut app = App::new(AppSettings::default(), 1.0);
     arrive(&mut app, view.clone());
     drive(&mut app, screen);
     if row >= app.pane(app.focus).rows.len() {
@@ -175,7 +175,7 @@ proptest! {
                     later += 1.0;
                     let mut view = sample::jobs(later).view();
                     if key == "DOWN" {
-                        view.link = Link::Down { reason: "refused".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
+                        view.link = ConnectionState::Down { reason: "refused".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
                     }
                     Message::View(TargetId(0), Arc::new(view))
                 }

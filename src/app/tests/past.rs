@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::past::{Moment, PastView, Step};
+use crate::model::past::{Moment, PastView, TimeStep};
 
 fn keeping() -> App {
     let mut app = app(Builder { now: 100.0, ..sample::incident(100.0) });
@@ -35,22 +35,22 @@ fn answer(app: &mut App, past: Option<Arc<PastView>>) -> Vec<Effect> {
 #[test]
 fn each_key_asks_for_its_look_and_escape_is_back_to_now() {
     for (key, step) in [
-        ("[", Step::Looks(-1)),
-        ("{", Step::Seconds(-60)),
-        ("(", Step::TroubleBefore),
-        (")", Step::NextTrouble),
-        ("}", Step::Seconds(60)),
-        ("]", Step::Looks(1)),
-        ("tworst<enter>", Step::Worst),
-        ("t-30s<enter>", Step::Time(sample::at(70.0))),
-        ("t14:03:21<enter>", Step::Time(sample::at(50.999))),
+        ("[", TimeStep::Looks(-1)),
+        ("{", TimeStep::Seconds(-60)),
+        ("(", TimeStep::TroubleBefore),
+        (")", TimeStep::NextTrouble),
+        ("}", TimeStep::Seconds(60)),
+        ("]", TimeStep::Looks(1)),
+        ("tworst<enter>", TimeStep::Worst),
+        ("t-30s<enter>", TimeStep::Time(sample::at(70.0))),
+        ("t14:03:21<enter>", TimeStep::Time(sample::at(50.999))),
     ] {
         let mut app = keeping();
         assert_eq!(drive(&mut app, key), [Effect::Go { from: 101, step }], "{key}");
         assert_eq!(time(&app), 100, "what is shown stays until the look is there");
         answer(&mut app, Some(look(99)));
         assert_eq!((time(&app), app.past.is_some()), (99, true));
-        assert_eq!(drive(&mut app, "["), [Effect::Go { from: 100, step: Step::Looks(-1) }]);
+        assert_eq!(drive(&mut app, "["), [Effect::Go { from: 100, step: TimeStep::Looks(-1) }]);
         answer(&mut app, Some(look(98)));
         drive(&mut app, "<esc>");
         assert_eq!((time(&app), app.past.is_none(), app.latest.is_none()), (100, true, true));
@@ -61,9 +61,9 @@ fn each_key_asks_for_its_look_and_escape_is_back_to_now() {
 fn keys_that_are_faster_than_the_history_add_up() {
     let mut app = keeping();
     assert_eq!(drive(&mut app, "[[[[").len(), 1, "one is on its way");
-    assert_eq!(answer(&mut app, Some(look(99))), [Effect::Go { from: 100, step: Step::Looks(-3) }]);
+    assert_eq!(answer(&mut app, Some(look(99))), [Effect::Go { from: 100, step: TimeStep::Looks(-3) }]);
     assert_eq!(drive(&mut app, "{"), []);
-    assert_eq!(answer(&mut app, Some(look(96))), [Effect::Go { from: 97, step: Step::Seconds(-60) }]);
+    assert_eq!(answer(&mut app, Some(look(96))), [Effect::Go { from: 97, step: TimeStep::Seconds(-60) }]);
     assert_eq!(answer(&mut app, Some(look(36))), []);
     assert_eq!(time(&app), 36);
 }
@@ -76,7 +76,7 @@ fn escape_is_faster_than_the_history() {
     assert_eq!((time(&app), app.past.is_none()), (100, true), "it is not wanted any more");
     assert_eq!(drive(&mut app, "{<esc>[").len(), 1);
     let next = answer(&mut app, Some(look(40)));
-    assert_eq!((next, time(&app)), (vec![Effect::Go { from: 101, step: Step::Looks(-1) }], 100));
+    assert_eq!((next, time(&app)), (vec![Effect::Go { from: 101, step: TimeStep::Looks(-1) }], 100));
     answer(&mut app, Some(look(99)));
     assert_eq!(time(&app), 99);
 }
@@ -90,7 +90,8 @@ fn what_comes_meanwhile_is_kept_for_now() {
     newer.id = 108;
     arrive(&mut app, newer);
     assert_eq!(time(&app), 40);
-    let down = Link::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::from_secs(1) };
+    let down =
+        ConnectionState::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::from_secs(1) };
     let lost = View { link: down, ..View::clone(app.latest.as_ref().unwrap()) };
     arrive(&mut app, lost);
     assert_eq!((time(&app), app.is_stale()), (40, false), "what is of the past is as old as it says");
@@ -164,14 +165,15 @@ fn without_a_history_the_keys_say_so() {
 /// The mark on the time line does not show what the trouble was.
 #[test]
 fn who_goes_to_trouble_is_told_what_it_was() {
-    use crate::model::event::{Draft, Events, Kind};
+    use crate::model::event::{EventBody, EventKind, Events};
     use crate::model::finding::Severity;
     use crate::model::past::Trouble;
     let mut events = Events::default();
-    let draft = |kind, what| Draft::new(sample::at(40.0), kind, Severity::Warning, what);
-    events.extend(sample::at(39.0), [draft(Kind::RootBegun, "an older root")]);
-    let (first, second) = (draft(Kind::RootBegun, "4312 began"), draft(Kind::TaskOrphaned, "an orphan"));
-    events.extend(sample::at(40.0), [draft(Kind::ActionAsked, "asked"), first, second]);
+    let draft = |kind, what| EventBody::new(sample::at(40.0), kind, Severity::Warning, what);
+    events.extend(sample::at(39.0), [draft(EventKind::RootBegun, "an older root")]);
+    let (first, second) =
+        (draft(EventKind::RootBegun, "4312 began"), draft(EventKind::TaskOrphaned, "an orphan"));
+    events.extend(sample::at(40.0), [draft(EventKind::ActionAsked, "asked"), first, second]);
     let to = |key, trouble| {
         let mut app = keeping();
         let past = look(40);
@@ -196,18 +198,21 @@ fn who_goes_to_trouble_is_told_what_it_was() {
 
 #[test]
 fn an_event_leads_to_its_moment_and_there_to_its_row() {
-    use crate::model::event::{Draft, Events, Kind};
+    use crate::model::event::{EventBody, EventKind, Events};
     use crate::model::finding::{Severity, Subject};
     let mut app = keeping();
     let mut events = Events::default();
     let backend = app.context().unwrap().backend(4312).unwrap().id();
-    let draft = Draft::new(sample::at(40.0), Kind::RootBegun, Severity::Warning, "began");
-    events.extend(sample::at(40.0), [Draft { subject: Some(Subject::Backend(backend)), ..draft }]);
+    let draft = EventBody::new(sample::at(40.0), EventKind::RootBegun, Severity::Warning, "began");
+    events.extend(sample::at(40.0), [EventBody { subject: Some(Subject::Backend(backend)), ..draft }]);
     let events = Arc::new(events);
     let with_events = |view: &View| View { events: Arc::clone(&events), ..view.clone() };
     let newest = with_events(app.view.as_ref().unwrap());
     arrive(&mut app, newest);
-    assert_eq!(drive(&mut app, "8<enter>"), [Effect::Go { from: 101, step: Step::Seen(sample::at(40.0)) }]);
+    assert_eq!(
+        drive(&mut app, "8<enter>"),
+        [Effect::Go { from: 101, step: TimeStep::Seen(sample::at(40.0)) }]
+    );
     let past = look(40);
     let past = PastView { view: Arc::new(with_events(&past.view)), ..PastView::clone(&past) };
     answer(&mut app, Some(Arc::new(past)));
@@ -223,20 +228,23 @@ fn an_event_leads_to_its_moment_and_there_to_its_row() {
 /// An object that has ended is visible only in the snapshot before, even if the newest snapshot reported the end.
 #[test]
 fn an_event_of_an_end_leads_to_the_look_before() {
-    use crate::model::event::{Draft, Events, Kind};
+    use crate::model::event::{EventBody, EventKind, Events};
     use crate::model::finding::Severity;
     let mut app = keeping();
     let seen = app.view.as_ref().unwrap().snapshot.as_ref().unwrap().taken_at;
     let mut events = Events::default();
-    events.extend(seen, [Draft::new(seen, Kind::RootEnded, Severity::Info, "stopped blocking others")]);
+    events.extend(
+        seen,
+        [EventBody::new(seen, EventKind::RootEnded, Severity::Info, "stopped blocking others")],
+    );
     let newest = View { events: Arc::new(events), ..(**app.view.as_ref().unwrap()).clone() };
     arrive(&mut app, newest);
-    assert_eq!(drive(&mut app, "8<enter>"), [Effect::Go { from: 101, step: Step::Before(seen) }]);
+    assert_eq!(drive(&mut app, "8<enter>"), [Effect::Go { from: 101, step: TimeStep::Before(seen) }]);
 }
 
 #[test]
 fn a_recording_is_played_and_nothing_acts_in_it() {
-    let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
+    let mut app = App::new(AppSettings { read_only: true, ..AppSettings::default() }, 1.0);
     app.replay_at(None);
     answer(&mut app, Some(look(40)));
     assert_eq!((time(&app), app.is_stale()), (40, false));
@@ -247,7 +255,7 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
     assert_eq!(drive(&mut app, "p+"), [Effect::Play(None), Effect::Play(None)]);
     // A snapshot that arrives during playback.
     answer(&mut app, Some(look(41)));
-    assert_eq!(drive(&mut app, "["), [Effect::Go { from: 42, step: Step::Looks(-1) }]);
+    assert_eq!(drive(&mut app, "["), [Effect::Go { from: 42, step: TimeStep::Looks(-1) }]);
     answer(&mut app, Some(look(40)));
     assert_eq!(drive(&mut app, "K"), []);
     assert_eq!(app.notice.as_ref().unwrap().text, "this is a recording: K (terminate) does nothing here");
@@ -255,7 +263,7 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
     assert_eq!((time(&app), app.past.is_some()), (40, true), "there is no now to go back to");
     assert_eq!(
         drive(&mut app, "t-10s<enter>"),
-        [Effect::Go { from: 41, step: Step::Time(sample::at(90.0)) }]
+        [Effect::Go { from: 41, step: TimeStep::Time(sample::at(90.0)) }]
     );
     answer(&mut app, None);
     assert_eq!(app.notice.as_ref().unwrap().text, "the recording ends here");
@@ -287,7 +295,7 @@ fn the_help_is_that_of_a_recording() {
         assert!(has(&live, wanted), "{wanted}");
     }
     assert!(!has(&live, "PAUSED ×1"));
-    let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
+    let mut app = App::new(AppSettings { read_only: true, ..AppSettings::default() }, 1.0);
     app.replay_at(None);
     answer(&mut app, Some(look(40)));
     let recording = text(&app);

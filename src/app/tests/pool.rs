@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::backend::{Backend, State};
 use crate::model::namespace;
-use crate::model::plan::{Seen, TargetKind};
+use crate::model::plan::{ExpectedTime, TargetKind};
 
 /// Asks, then delivers a newer snapshot in which `change` was applied to the session.
 fn asked_and_changed(keys: &str, pid: i32, change: impl FnOnce(&mut Backend)) -> App {
@@ -96,7 +96,7 @@ fn a_heartbeat_leaves_a_question_about_a_worker_open() {
         let effects = slowly(&mut app, "<enter>");
         let command = command(&effects).unwrap_or_else(|| panic!("{keys}: what was typed before counts"));
         let TargetKind::Session(session) = &command.targets[0].what else { panic!("{command:?}") };
-        assert_eq!(session.query_start, Seen::Same(Some(sample::at(-0.5))), "{keys}: as it is now");
+        assert_eq!(session.query_start, ExpectedTime::Same(Some(sample::at(-0.5))), "{keys}: as it is now");
         // Another attempt can belong to another worker.
         let mut app = super::app(worker(1, 60.0));
         slowly(&mut app, keys);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::finding::Subject;
-use crate::model::plan::{ExecutorReply, Outcome, Report, TargetResult, Verb};
+use crate::model::plan::{ActionReport, ExecutorReply, Outcome, TargetResult, Verb};
 
 fn result(name: &str, outcome: Outcome, detail: &str) -> TargetResult {
     TargetResult { name: name.into(), subject: Subject::Server, outcome, detail: detail.into() }
@@ -13,7 +13,7 @@ fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
     let number = app.flights[0].number;
     app.update(Message::Answer(ExecutorReply::Progress(number, 0)));
     let results = vec![result("4312 app@web-3", Outcome::Changed, "its transaction has ended")];
-    let report = Report { number, verb: Verb::Terminate, results, notes: Vec::new() };
+    let report = ActionReport { number, verb: Verb::Terminate, results, notes: Vec::new() };
     let update = app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
     assert_eq!(update.effects, [Effect::Refresh]);
     assert!(app.flights.is_empty());
@@ -41,7 +41,7 @@ fn the_view_does_not_follow_what_is_done_with_out_of_sight() {
         slowly(&mut app, "Ey");
         let results = vec![result("nightly", outcome, "")];
         let report =
-            Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+            ActionReport { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
         app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
         let mut later = sample::jobs(1.0);
         later.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
@@ -58,7 +58,8 @@ fn the_same_key_acts_on_no_other_where_there_is_no_more_to_do() {
     let orphan = app.pane(Pane::Tasks).selected;
     slowly(&mut app, "Ey");
     let results = vec![result("nightly", Outcome::Done, "")];
-    let report = Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+    let report =
+        ActionReport { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
     app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
     let mut later = sample::jobs(1.0);
     later.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
@@ -82,7 +83,7 @@ fn what_was_selected_since_is_not_done_with() {
         drive(&mut app, keys);
         let results = vec![result("nightly", Outcome::Done, "")];
         let report =
-            Report { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
+            ActionReport { number: app.flights[0].number, verb: Verb::Disable, results, notes: Vec::new() };
         app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
         assert_eq!(app.pane(Pane::Tasks).is_done(), is_done, "{keys:?}");
         // The state ends after some time.

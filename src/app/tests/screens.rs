@@ -247,8 +247,9 @@ fn old_data_is_called_old() {
     arrive(&mut app, told);
     assert!(app.is_stale());
     let mut down = sample::incident(0.0).view();
-    down.link = Link::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
-    let mut app = App::new(Settings::default(), 1.0);
+    down.link =
+        ConnectionState::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
+    let mut app = App::new(AppSettings::default(), 1.0);
     arrive(&mut app, down);
     assert!(app.is_stale());
 }
@@ -363,7 +364,7 @@ fn the_detail_of_a_holder_says_how_long_it_would_outlive_its_host() {
         let mut server = snapshot.server().unwrap().clone();
         server.keepalives = keepalives;
         snapshot.server = crate::model::snapshot::Section::fresh(vec![server], snapshot.taken_at);
-        let mut app = App::new(Settings::default(), 1.0);
+        let mut app = App::new(AppSettings::default(), 1.0);
         arrive(&mut app, sample::view(snapshot, 1));
         drive(&mut app, &format!("7/pid:{pid}<enter>j<enter>"));
         let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };

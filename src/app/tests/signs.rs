@@ -105,7 +105,7 @@ fn of_a_hidden_session_no_number_is_promised() {
                 (backend.state, backend.backend_start) = (None, None);
             }
         }
-        let mut app = App::new(Settings::default(), 1.0);
+        let mut app = App::new(AppSettings::default(), 1.0);
         app.size = (120, 35);
         app.update(Message::View(TargetId(0), Arc::new(sample::view(snapshot, 1))));
         let lines = crate::app::strip::strip(&app)

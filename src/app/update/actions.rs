@@ -7,7 +7,7 @@ use crate::app::panes::jobs::job;
 use crate::app::panes::{Pane, RowId, findings};
 use crate::app::screens::Screen;
 use crate::app::{App, Origin, detail, subject};
-use crate::model::blame::{Group, Span};
+use crate::model::blame::{BlameGrouping, BlamePeriod};
 use crate::model::wait_graph::Party;
 
 /// The refresh intervals for `+` and `-`, in seconds.
@@ -217,7 +217,7 @@ impl App {
             (self.jumped_from, self.all_locks, self.focus) = (Some(from), true, Pane::Held);
             self.say("Locks, all types; Esc goes back");
         }
-        self.pane_mut(Pane::Held).begin_anew();
+        self.pane_mut(Pane::Held).restart();
         self.invalidate();
         self.refresh_panes();
         self.focus_lock();
@@ -230,7 +230,7 @@ impl App {
         }
     }
 
-    pub(super) fn change_blame(&mut self, blamed: (Group, Span)) -> Update {
+    pub(super) fn change_blame(&mut self, blamed: (BlameGrouping, BlamePeriod)) -> Update {
         if self.screen != Screen::Blame {
             let key = self.key_of(Action::Go(Screen::Blame));
             return self.say(format!("only for the Blame screen ({key})"));

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use crate::app::App;
 use crate::app::context::Context;
-use crate::app::dialog::{self, Dialog, Flight, Step};
+use crate::app::dialog::{self, Dialog, DialogStep, PendingAction};
 use crate::app::message::{Effect, Update};
 use crate::app::page::Page;
 use crate::app::panes::{Pane, RowId, findings};
@@ -14,10 +14,10 @@ use crate::app::subject;
 use crate::keys::Key;
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    self, ActionPlan, Change, Chosen, CommandId, Known, Order, Outcome, RecoveryPlan, Report, TargetKind,
-    Verb,
+    self, ActionPlan, ActionReport, ChosenTargets, CommandId, KnownBlockers, Order, Outcome, RecoveryPlan,
+    TargetChange, TargetKind, Verb,
 };
-use crate::model::view::Link;
+use crate::model::view::ConnectionState;
 use crate::text;
 
 /// How long an action waits for its effect.
@@ -29,7 +29,7 @@ const TERMINATED: usize = 1000;
 /// A live lease is renewed every few seconds, which makes it a new row version. Returns the new plan if nothing else
 /// changed: the same owners have the same leases with the same tokens.
 fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<ActionPlan> {
-    if !plan.rows.iter().any(|row| row.change == Some(Change::OtherRow)) {
+    if !plan.rows.iter().any(|row| row.change == Some(TargetChange::OtherRow)) {
         return None;
     }
     let anew = anew();
@@ -104,8 +104,8 @@ impl App {
             Err(why) => return self.insist(why),
         };
         match &mut dialog.chosen {
-            Chosen::Sessions(ask) => ask.shown = self.shown_by(pane, subject::party_of),
-            Chosen::Executions(search) if pane == Pane::Tasks => {
+            ChosenTargets::Sessions(ask) => ask.shown = self.shown_by(pane, subject::party_of),
+            ChosenTargets::Executions(search) if pane == Pane::Tasks => {
                 search.shown = self.shown_by(pane, |context, id| {
                     let RowId::Task(task, again) = id else { return None };
                     let row = context.task(task, again)?;
@@ -141,9 +141,9 @@ impl App {
     /// Why no action is possible at all.
     pub fn cannot_ask(&self) -> Option<&'static str> {
         match self.link() {
-            Link::Live => None,
-            Link::Connecting => Some("not connected yet"),
-            Link::Down { .. } => Some("the connection is down: no action is possible"),
+            ConnectionState::Live => None,
+            ConnectionState::Connecting => Some("not connected yet"),
+            ConnectionState::Down { .. } => Some("the connection is down: no action is possible"),
         }
     }
 
@@ -158,17 +158,17 @@ impl App {
         }
         let look = self.plan_context(&view);
         let plan = match &mut dialog.chosen {
-            Chosen::Executions(search) => {
-                search.look(&look);
+            ChosenTargets::Executions(search) => {
+                search.refresh(&look);
                 search.plan(&look)
             }
-            Chosen::Rows(rows) if matches!(rows.first(), Some(RowId::Lease(_))) => {
+            ChosenTargets::Rows(rows) if matches!(rows.first(), Some(RowId::Lease(_))) => {
                 let refreshed = dialog.plan.refreshed(&look);
                 renewed(&refreshed, || dialog.chosen.plan(&look, dialog.plan.verb)).unwrap_or(refreshed)
             }
-            Chosen::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
-            Chosen::Known(_) => dialog.plan.clone(),
-            Chosen::Rows(_) => dialog.plan.refreshed(&look),
+            ChosenTargets::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
+            ChosenTargets::Known(_) => dialog.plan.clone(),
+            ChosenTargets::Rows(_) => dialog.plan.refreshed(&look),
         };
         dialog.replan(plan, self.next_number());
         let was_over = dialog.over.is_some();
@@ -181,7 +181,7 @@ impl App {
         }
         let number = self.next_number();
         let asked = match &mut dialog.chosen {
-            Chosen::Executions(search) => search.ask(number, view.id),
+            ChosenTargets::Executions(search) => search.ask(number, view.id),
             _ => None,
         };
         self.dialog = Some(dialog);
@@ -198,17 +198,17 @@ impl App {
         let page = self.page_rows;
         let Some(dialog) = &mut self.dialog else { return Update::none() };
         match dialog.key(key, page) {
-            Step::Nothing => Update::none(),
-            Step::Changed => {
+            DialogStep::Nothing => Update::none(),
+            DialogStep::Changed => {
                 self.clamp_dialog();
                 Update::redraw()
             }
-            Step::Back => {
+            DialogStep::Back => {
                 let over = self.dialog.take().and_then(|dialog| dialog.over);
                 self.say(over.unwrap_or_else(|| "nothing was done".to_owned()))
             }
-            Step::Confirm => self.confirm(),
-            Step::Replan => self.choice_changed(),
+            DialogStep::Confirm => self.confirm(),
+            DialogStep::Replan => self.choice_changed(),
         }
     }
 
@@ -228,7 +228,7 @@ impl App {
     pub(super) fn planned(&mut self, number: u64, answer: Result<Arc<RecoveryPlan>, String>) -> Update {
         let answer = answer.map(|plan| plan::without_grace(plan, &self.terminated));
         let answered = match self.dialog.as_mut().map(|dialog| &mut dialog.chosen) {
-            Some(Chosen::Executions(search)) => search.answered(number, answer),
+            Some(ChosenTargets::Executions(search)) => search.answered(number, answer),
             _ => false,
         };
         if answered { self.refresh_dialog() } else { Update::none() }
@@ -241,7 +241,7 @@ impl App {
         let number = self.next_number();
         let Some(dialog) = self.dialog.take() else { return Update::none() };
         let Dialog { pane, rows, chosen, plan, seen, .. } = dialog;
-        if let Chosen::Known(known) = &chosen {
+        if let ChosenTargets::Known(known) = &chosen {
             self.unmark(pane, &rows);
             return self.expect(known);
         }
@@ -252,12 +252,12 @@ impl App {
         }
         self.unmark(pane, &rows);
         let selections = self.pane(pane).selections;
-        self.flights.push(Flight { number, verb: plan.verb, count, done: 0, pane, rows, selections });
+        self.flights.push(PendingAction { number, verb: plan.verb, count, done: 0, pane, rows, selections });
         Update::effect(Effect::Order(Order::Act(Arc::new(command))))
     }
 
     /// Applies a confirmed change from the next poll on, which it requests at once.
-    pub(super) fn expect(&mut self, known: &Known) -> Update {
+    pub(super) fn expect(&mut self, known: &KnownBlockers) -> Update {
         self.expected = known.applied(&self.expected).into();
         let name = known.name();
         let text = match known.verb() {
@@ -290,7 +290,7 @@ impl App {
     }
 
     /// Shows the result of a command, and polls the server at once.
-    pub(super) fn reported(&mut self, report: &Report) -> Update {
+    pub(super) fn reported(&mut self, report: &ActionReport) -> Update {
         let (text, well) = dialog::summary(report);
         if report.verb == Verb::Terminate {
             let done = report.results.iter().filter(|result| result.outcome == Outcome::Done);

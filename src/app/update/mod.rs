@@ -13,7 +13,7 @@ use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::plan::ExecutorReply;
 pub(super) use view::Going;
-pub use view::Replay;
+pub use view::ReplayState;
 
 /// Ticks (seconds) for which a refusal is shown, unless a key is pressed.
 const NOTICE: u8 = 10;

@@ -11,9 +11,9 @@ use crate::app::{App, Notice, time};
 use crate::model::Timestamp;
 use crate::model::finding::AlertWays;
 use crate::model::finding::{Finding, Severity};
-use crate::model::past::{PastView, Step, Trouble};
+use crate::model::past::{PastView, TimeStep, Trouble};
 use crate::model::snapshot::Snapshot;
-use crate::model::view::{Link, View};
+use crate::model::view::{ConnectionState, View};
 
 /// Seconds for which findings keep their places after a key press on them.
 const READ: f64 = 10.0;
@@ -27,7 +27,8 @@ const LONGEST: usize = 160;
 impl App {
     /// Whether the newest data is older than it should be. Always false while the past is shown.
     pub fn is_stale(&self) -> bool {
-        self.past.is_none() && (self.silence > self.apart() + TIMEOUT || !matches!(self.link(), Link::Live))
+        self.past.is_none()
+            && (self.silence > self.apart() + TIMEOUT || !matches!(self.link(), ConnectionState::Live))
     }
 
     /// The effective poll interval, in seconds.
@@ -43,14 +44,14 @@ impl App {
 
     pub(super) fn view_arrived(&mut self, view: Arc<View>) -> Update {
         match &view.link {
-            Link::Live if self.is_news(&view) => self.silence = 0.0,
+            ConnectionState::Live if self.is_news(&view) => self.silence = 0.0,
             // The same attempt can be reported again, for example with a new event.
-            Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
-            Link::Live | Link::Down { .. } | Link::Connecting => {}
+            ConnectionState::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
+            ConnectionState::Live | ConnectionState::Down { .. } | ConnectionState::Connecting => {}
         }
         let view = self.steadied(view);
         let apart = self.apart();
-        let alerts = if view.link == Link::Live { self.alert(&view) } else { Vec::new() };
+        let alerts = if view.link == ConnectionState::Live { self.alert(&view) } else { Vec::new() };
         if self.past.is_some() || (self.paused && self.context().is_some()) {
             self.latest = Some(view);
         } else {
@@ -140,7 +141,7 @@ impl App {
             return Vec::new();
         };
         let mut effects = Vec::new();
-        let new = self.alerts.look(&view.findings, snapshot.taken_at);
+        let new = self.alerts.next_new(&view.findings, snapshot.taken_at);
         if let Some(finding) = new.filter(|_| ways.bell || ways.osc9 || ways.osc777) {
             let text = format!("{}: {}", self.settings.target, finding.short);
             effects.push(Effect::Alert(ways, harmless(&text)));
@@ -183,7 +184,7 @@ fn has_lease(view: &View) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::app) struct Going {
     /// The next step, from keys pressed meanwhile.
-    then: Option<Step>,
+    then: Option<TimeStep>,
     open: Option<(u64, u32)>,
     /// Whether to show what the trouble of that snapshot was.
     tells: bool,
@@ -193,7 +194,7 @@ pub(in crate::app) struct Going {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Replay {
+pub struct ReplayState {
     /// Playback speed as a multiple of the original.
     pub speed: f64,
     pub plays: bool,
@@ -201,7 +202,7 @@ pub struct Replay {
 
 impl App {
     pub fn replay_at(&mut self, speed: Option<f64>) {
-        self.replay = Some(Replay { speed: speed.unwrap_or(1.0), plays: speed.is_some() });
+        self.replay = Some(ReplayState { speed: speed.unwrap_or(1.0), plays: speed.is_some() });
         self.settings.history = true;
         self.settings.keymap = std::mem::take(&mut self.settings.keymap).in_recording();
     }
@@ -218,14 +219,18 @@ impl App {
         Update::effect(Effect::Play(replay.plays.then_some(replay.speed)))
     }
 
-    pub(super) fn step_in_time(&mut self, step: Step) -> Update {
+    pub(super) fn step_in_time(&mut self, step: TimeStep) -> Update {
         if !self.settings.history {
             return self.say("the history is off: see [history] in the config");
         }
         if let Some(going) = &mut self.going {
             going.then = Some(match (going.then, step) {
-                (Some(Step::Looks(one)), Step::Looks(other)) => Step::Looks(one.saturating_add(other)),
-                (Some(Step::Seconds(one)), Step::Seconds(other)) => Step::Seconds(one.saturating_add(other)),
+                (Some(TimeStep::Looks(one)), TimeStep::Looks(other)) => {
+                    TimeStep::Looks(one.saturating_add(other))
+                }
+                (Some(TimeStep::Seconds(one)), TimeStep::Seconds(other)) => {
+                    TimeStep::Seconds(one.saturating_add(other))
+                }
                 (_, step) => step,
             });
             return Update::none();
@@ -233,13 +238,13 @@ impl App {
         self.leave(step, Going::default())
     }
 
-    fn leave(&mut self, step: Step, going: Going) -> Update {
+    fn leave(&mut self, step: TimeStep, going: Going) -> Update {
         let Some(view) = self.view.as_ref().filter(|view| view.snapshot.is_some()) else {
             return self.say("no snapshot yet");
         };
         let from = view.id;
-        let tells = matches!(step, Step::TroubleBefore | Step::NextTrouble);
-        let asked = if let Step::Time(at) = step { Some(at) } else { None };
+        let tells = matches!(step, TimeStep::TroubleBefore | TimeStep::NextTrouble);
+        let asked = if let TimeStep::Time(at) = step { Some(at) } else { None };
         self.going = Some(Going { tells, asked, ..going });
         Update { effects: vec![Effect::Go { from, step }], redraw: false }
     }
@@ -255,7 +260,7 @@ impl App {
                 let is_replay = self.replay.is_some();
                 let begins = if is_replay { "the recording begins here" } else { "the history begins here" };
                 let said = is_first.then(|| begins.to_owned());
-                let said = said.or_else(|| tells.then(|| trouble_of(&past)).flatten());
+                let said = said.or_else(|| tells.then(|| incident_of(&past)).flatten());
                 self.show_past(past);
                 said.map_or_else(Update::redraw, |said| self.say(said))
             }
@@ -303,13 +308,13 @@ impl App {
 
     pub(super) fn start_time(&mut self) -> Update {
         if !self.settings.history {
-            return self.step_in_time(Step::Worst);
+            return self.step_in_time(TimeStep::Worst);
         }
         self.type_into(Typing::Time, String::new())
     }
 
     /// Parses a typed time. `None` is live.
-    pub(super) fn time_typed(&self, text: &str) -> Result<Option<Step>, String> {
+    pub(super) fn time_typed(&self, text: &str) -> Result<Option<TimeStep>, String> {
         let newest = self.newest().and_then(|view| view.snapshot.as_ref());
         let newest = newest.map(|snapshot| snapshot.taken_at).unwrap_or_default();
         let last = self.past.as_ref().filter(|_| self.replay.is_some()).and_then(|past| past.moments.last());
@@ -324,7 +329,7 @@ impl App {
                 Update { redraw: true, ..update }
             }
             // In a recording, its end takes the place of live.
-            Ok(None) if self.replay.is_some() => self.step_in_time(Step::Time(Timestamp::MAX_UTC)),
+            Ok(None) if self.replay.is_some() => self.step_in_time(TimeStep::Time(Timestamp::MAX_UTC)),
             Ok(None) => self.back_to_now(),
             Err(why) => self.say(why),
         }
@@ -337,9 +342,9 @@ impl App {
         let shown = self.view.as_ref().and_then(|view| view.snapshot.as_ref());
         let step = event.filter(|event| !event.kind.is_action()).and_then(|event| {
             match (event.kind.is_end(), event.seen) {
-                (true, seen) => Some(Step::Before(seen)),
+                (true, seen) => Some(TimeStep::Before(seen)),
                 (false, seen) => {
-                    shown.is_some_and(|shown| shown.taken_at != seen).then_some(Step::Seen(seen))
+                    shown.is_some_and(|shown| shown.taken_at != seen).then_some(TimeStep::Seen(seen))
                 }
             }
         });
@@ -353,7 +358,7 @@ impl App {
 }
 
 /// The first of the worst events between the previous snapshot and this one, and how many more of them there are.
-fn trouble_of(past: &PastView) -> Option<String> {
+fn incident_of(past: &PastView) -> Option<String> {
     let trouble = past.moments.get(past.place)?.trouble?;
     let before = past.place.checked_sub(1).and_then(|place| past.moments.get(place)).map(|moment| moment.at);
     let since =

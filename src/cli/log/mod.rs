@@ -47,18 +47,19 @@ fn level(text: Option<&str>) -> Result<LevelFilter, String> {
 }
 
 /// Starts the log. Dropping the value flushes it.
-pub(super) fn start(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Log, String> {
+pub(super) fn start(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<LogWriter, String> {
     let level = level(env("LOCKTOP_LOG").as_deref())?;
     let file = open(path, How::Append).map_err(|error| format!("--log {error}"))?;
-    let (log, lines) = Log::start(file).map_err(|error| format!("--log {}: {error}", path.display()))?;
-    let subscriber = Lines { level, sink: lines };
+    let (log, lines) =
+        LogWriter::start(file).map_err(|error| format!("--log {}: {error}", path.display()))?;
+    let subscriber = LineFormat { level, sink: lines };
     tracing::subscriber::set_global_default(subscriber).map_err(|_| "a log exists already".to_owned())?;
     tracing::info!("locktop {} begins, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
     Ok(log)
 }
 
 /// Formats events as lines: `2026-11-23T14:02:31.123Z WARN feed::journal: a poll failed after 3.1 ms: …`.
-struct Lines {
+struct LineFormat {
     level: LevelFilter,
     sink: Sink,
 }
@@ -75,7 +76,7 @@ impl Visit for Text {
     }
 }
 
-impl Subscriber for Lines {
+impl Subscriber for LineFormat {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= self.level && metadata.target().starts_with("locktop")
     }
@@ -113,7 +114,7 @@ const QUEUE: usize = 1024;
 /// How long the exit waits for pending lines.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-enum Order {
+enum LogOrder {
     Line(String),
     /// Signals that everything before it is written.
     Flush(Sender<()>),
@@ -121,17 +122,17 @@ enum Order {
 
 /// Dropping it waits for pending lines, up to `TIMEOUT`.
 #[derive(Debug)]
-pub(super) struct Log {
-    orders: SyncSender<Order>,
+pub(super) struct LogWriter {
+    orders: SyncSender<LogOrder>,
 }
 
 #[derive(Debug, Clone)]
 struct Sink {
-    orders: SyncSender<Order>,
+    orders: SyncSender<LogOrder>,
     lost: Arc<AtomicU64>,
 }
 
-impl Log {
+impl LogWriter {
     /// Starts the thread that writes to `file`. Lines are sent through the returned sink.
     fn start(file: impl Write + Send + 'static) -> io::Result<(Self, Sink)> {
         let (orders, received) = mpsc::sync_channel(QUEUE);
@@ -143,11 +144,11 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for LogWriter {
     fn drop(&mut self) {
         let (done, wait) = mpsc::channel();
         // If the disk hangs and the queue is full, do not wait.
-        if self.orders.try_send(Order::Flush(done)).is_ok() {
+        if self.orders.try_send(LogOrder::Flush(done)).is_ok() {
             let _ = wait.recv_timeout(TIMEOUT);
         }
     }
@@ -156,18 +157,18 @@ impl Drop for Log {
 impl Sink {
     /// Queues a line without waiting.
     fn write(&self, line: String) {
-        if self.orders.try_send(Order::Line(line)).is_err() {
+        if self.orders.try_send(LogOrder::Line(line)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 /// Writes each line in one call. Lines that cannot be written are dropped, and their count precedes the next line.
-fn serve(mut file: impl Write, received: &Receiver<Order>, lost: &AtomicU64) {
+fn serve(mut file: impl Write, received: &Receiver<LogOrder>, lost: &AtomicU64) {
     let mut is_torn = false;
     for order in received {
         match order {
-            Order::Line(line) => {
+            LogOrder::Line(line) => {
                 let missing = lost.swap(0, Ordering::Relaxed);
                 let torn = if is_torn { "\n" } else { "" };
                 let lost_lines = match missing {
@@ -184,7 +185,7 @@ fn serve(mut file: impl Write, received: &Receiver<Order>, lost: &AtomicU64) {
                 }
             }
             // The waiting thread may have timed out.
-            Order::Flush(done) => drop(done.send(())),
+            LogOrder::Flush(done) => drop(done.send(())),
         }
     }
 }

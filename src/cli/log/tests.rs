@@ -83,11 +83,11 @@ impl Write for Disk {
 #[test]
 fn a_full_disk_loses_lines_and_says_how_many() {
     let disk = Disk::default();
-    let (log, sink) = Log::start(disk.clone()).unwrap();
+    let (log, sink) = LogWriter::start(disk.clone()).unwrap();
     sink.write("one".into());
     drop(log);
     disk.set(|state| state.full = true);
-    let (log, sink) = Log::start(disk.clone()).unwrap();
+    let (log, sink) = LogWriter::start(disk.clone()).unwrap();
     for _ in 0..3 {
         sink.write("lost".into());
     }
@@ -106,7 +106,7 @@ fn a_full_disk_loses_lines_and_says_how_many() {
 fn a_disk_that_hangs_keeps_nobody() {
     let disk = Disk::default();
     disk.set(|state| state.hangs = true);
-    let (log, sink) = Log::start(disk.clone()).unwrap();
+    let (log, sink) = LogWriter::start(disk.clone()).unwrap();
     let started = crate::clock::monotonic();
     for _ in 0..5000 {
         sink.write("x".into());

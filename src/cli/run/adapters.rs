@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::args::SnapshotFormat;
-use super::super::settings::Settings;
+use super::super::settings::CliSettings;
 use super::{Failure, open};
 use crate::cli::schema::{AdaptersCheckArgs, AdaptersCommand};
 use crate::config::Position;
@@ -11,10 +11,10 @@ use crate::model::adapter::{Adapter, Installation, Template};
 use crate::pg::adapters::survey;
 use crate::wire;
 
-pub(super) async fn run(settings: Settings, asked: &AdaptersCommand) -> Result<u8, Failure> {
+pub(super) async fn run(settings: CliSettings, asked: &AdaptersCommand) -> Result<u8, Failure> {
     match asked {
         AdaptersCommand::List(arguments) => {
-            let found = look(&settings, &settings.adapters).await?;
+            let found = search(&settings, &settings.adapters).await?;
             print(&found, &settings.adapters, arguments.format)
         }
         AdaptersCommand::Check(arguments) => check(&settings, arguments).await,
@@ -29,9 +29,9 @@ pub(super) fn check_file(arguments: &AdaptersCheckArgs) -> Result<u8, Failure> {
     }
 }
 
-async fn check(settings: &Settings, arguments: &AdaptersCheckArgs) -> Result<u8, Failure> {
+async fn check(settings: &CliSettings, arguments: &AdaptersCheckArgs) -> Result<u8, Failure> {
     let adapters = [Arc::new(read_adapter(&arguments.file)?)];
-    let found = look(settings, &adapters).await?;
+    let found = search(settings, &adapters).await?;
     print(&found, &adapters, arguments.format)?;
     if arguments.format == SnapshotFormat::Table {
         if found.is_empty() {
@@ -99,7 +99,7 @@ fn place(
     format!("{}:{}:{}: {section}: {why}", file.display(), position.line, position.column)
 }
 
-async fn look(settings: &Settings, adapters: &[Arc<Adapter>]) -> Result<Vec<Installation>, Failure> {
+async fn search(settings: &CliSettings, adapters: &[Arc<Adapter>]) -> Result<Vec<Installation>, Failure> {
     let (connection, _) = Box::pin(open(settings)).await?;
     Ok(Box::pin(survey(&connection.client, &settings.trusted_owners, adapters)).await?)
 }

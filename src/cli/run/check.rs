@@ -4,65 +4,65 @@ use std::io::{self, Write};
 
 use pg_connect::conninfo::ConnInfo;
 
-use super::super::settings::Settings;
+use super::super::settings::CliSettings;
 use super::{Failure, look};
 use crate::cli::args::CheckArgs;
-use crate::feed::once::{OnceError, looks};
+use crate::feed::once::{OnceError, snapshots};
 use crate::pg::poll::{self, OpenError};
-use crate::wire::check::{Limits, Report, Status, measured_parts, render};
+use crate::wire::check::{CheckLimits, CheckReport, Status, measured_parts, render};
 
-pub(super) async fn run(settings: Settings, arguments: &CheckArgs) -> Result<u8, Failure> {
+pub(super) async fn run(settings: CliSettings, arguments: &CheckArgs) -> Result<u8, Failure> {
     let limits = arguments.warning.iter().chain(&arguments.critical).map(|(check, _)| check);
     let is_measured_between = limits.chain(&arguments.only).any(|check| check == "blocked_seconds");
     if arguments.looks == 1 && is_measured_between {
         let why = "blocked_seconds is measured between polls: use --looks 2 or more".to_owned();
-        return print(&Report::of_failure(Status::Unknown, why), arguments);
+        return print(&CheckReport::of_failure(Status::Unknown, why), arguments);
     }
     let taken = tokio::time::timeout(arguments.timeout, Box::pin(take(&settings, arguments))).await;
     let report = taken.unwrap_or_else(|_| {
         let limit = crate::text::duration(arguments.timeout.as_secs_f64());
-        Report::of_failure(Status::Unknown, format!("no answer within {limit} (-t)"))
+        CheckReport::of_failure(Status::Unknown, format!("no answer within {limit} (-t)"))
     });
     let info = settings.conninfo.as_ref();
     let server = info.map(ConnInfo::places).unwrap_or_default();
     let database = info.map(|info| info.dbname().to_owned()).unwrap_or_default();
-    print(&Report { server, database, ..report }, arguments)
+    print(&CheckReport { server, database, ..report }, arguments)
 }
 
 /// An invalid command line or config is also reported as a status.
 pub(super) fn failed(error: &Failure, arguments: &CheckArgs) -> Result<u8, Failure> {
-    print(&Report::of_failure(Status::Unknown, error.to_string()), arguments)
+    print(&CheckReport::of_failure(Status::Unknown, error.to_string()), arguments)
 }
 
-fn print(report: &Report, arguments: &CheckArgs) -> Result<u8, Failure> {
+fn print(report: &CheckReport, arguments: &CheckArgs) -> Result<u8, Failure> {
     let mut out = io::stdout().lock();
     out.write_all(render(report, arguments.format).as_bytes())?;
     out.flush()?;
     Ok(report.status().code())
 }
 
-async fn take(settings: &Settings, arguments: &CheckArgs) -> Report {
+async fn take(settings: &CliSettings, arguments: &CheckArgs) -> CheckReport {
     let Some(info) = settings.conninfo.as_ref() else {
-        return Report::of_failure(Status::Unknown, "no server to connect to".to_owned());
+        return CheckReport::of_failure(Status::Unknown, "no server to connect to".to_owned());
     };
-    let limits = poll::Limits { adapter_parts: measured_parts(), ..look::limits(settings) };
+    let limits = poll::PollLimits { adapter_parts: measured_parts(), ..look::limits(settings) };
     let with = (limits, settings.config.thresholds.clone(), look::lock_names(settings).without_statements());
-    let looked = looks(info, with, look::redis(settings), (arguments.looks, arguments.every));
+    let looked = snapshots(info, with, look::redis(settings), (arguments.looks, arguments.every));
     match Box::pin(looked).await {
         Ok((views, connect)) => {
-            let limits = Limits {
+            let limits = CheckLimits {
                 warning: arguments.warning.iter().cloned().collect(),
                 critical: arguments.critical.iter().cloned().collect(),
                 only: arguments.only.clone(),
                 not: arguments.not.clone(),
                 excluded: settings.config.check_exclude.clone(),
             };
-            Report::of(&views, connect, arguments.every, &limits)
+            CheckReport::of(&views, connect, arguments.every, &limits)
         }
         Err(error) => {
             let is_down = matches!(error, OnceError::Open(OpenError::Connect(_)));
             let status = if is_down { arguments.down_is } else { Status::Unknown };
-            Report::of_failure(status, error.to_string())
+            CheckReport::of_failure(status, error.to_string())
         }
     }
 }

@@ -8,14 +8,14 @@ use locktop_base::file::{Folder, How};
 use pg_connect::conninfo::ConnInfo;
 use tokio::sync::watch;
 
-use super::{Failure, ask_again, env, look, say_waiting};
+use super::{Failure, ask_again, env, look, report_waiting};
 use crate::action::Executor;
 use crate::action::audit::directory;
 use crate::app::App;
 use crate::app::message::Effect;
 use crate::app::screens::Screen;
-use crate::app::settings::Layout;
-use crate::cli::settings::Settings;
+use crate::app::settings::SavedLayout;
+use crate::cli::settings::CliSettings;
 use crate::clock;
 use crate::config::locate;
 use crate::demo::OpenQuestion;
@@ -23,22 +23,22 @@ use crate::feed::history::{self, History};
 use crate::feed::learn::{self, Learned, Learner, Way};
 use crate::feed::live::{self, Live, PollControl};
 use crate::feed::record::redact::Redaction;
-use crate::feed::spare::{Lines, Spare, leave};
-use crate::model::event::{Kind, Told};
+use crate::feed::spare::{ActionConnections, StandbyConnection, leave};
+use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::ExpectedBlocker;
 use crate::model::view::{TargetId, View};
-use crate::pg::poll::{Limits, OpenError};
+use crate::pg::poll::{OpenError, PollLimits};
 use crate::redis::watch as watch_redis;
-use crate::runtime::{self, Exit, Source, signals, terminal};
+use crate::runtime::{self, DashboardSource, Exit, signals, terminal};
 use crate::text::one_line;
-use crate::wire::record::container::About;
+use crate::wire::record::container::RecordingInfo;
 
 /// After a panic in a task, which has already printed its own message.
 const ENDED: &str = "a part of the program ended unexpectedly; see its message above";
 
-pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
+pub(super) async fn run(settings: CliSettings) -> Result<u8, Failure> {
     needs_terminal(ONE_LOOK)?;
     signals::end_the_screens();
     let info = super::info(&settings)?;
@@ -70,7 +70,7 @@ pub(super) struct Demo {
 
 /// Connects and shows the screens until the user quits.
 pub(super) async fn show(
-    settings: &Settings,
+    settings: &CliSettings,
     info: ConnInfo,
     target: String,
     demo: Option<Demo>,
@@ -83,7 +83,7 @@ pub(super) async fn show(
     if remembers {
         restore(&mut app, settings.screen);
     }
-    let begun = Layout::of(&app);
+    let begun = SavedLayout::of(&app);
     if let Some(demo) = &demo {
         app.tell(demo.hint.clone());
     }
@@ -100,7 +100,7 @@ pub(super) async fn show(
     let learning = tokio::spawn(learn(look::learner(settings, &info), way, names_in));
     let (last, poll, notes) = (views.clone(), live.line(), live.event_sender());
     let feed = tokio::spawn(feed(live, control, views_in, views.clone()));
-    let source = Source {
+    let source = DashboardSource {
         views,
         asked: Box::new(move |effect| match effect {
             Effect::Refresh => refresh.notify_one(),
@@ -115,7 +115,12 @@ pub(super) async fn show(
                 expect.send_replace(entries);
             }
             Effect::Note(text) => {
-                notes.tell(Told { kind: Kind::Note, severity: Severity::Info, text, subject: None });
+                notes.send(ExternalEvent {
+                    kind: EventKind::Note,
+                    severity: Severity::Info,
+                    text,
+                    subject: None,
+                });
             }
             _ => {}
         }),
@@ -146,7 +151,7 @@ pub(super) async fn show(
 }
 
 /// The store of past snapshots. `None` if the history is off.
-fn history(settings: &Settings, live: &mut Live) -> Result<Option<History>, Failure> {
+fn history(settings: &CliSettings, live: &mut Live) -> Result<Option<History>, Failure> {
     let limits = settings.config.history;
     if !limits.keep() {
         return Ok(None);
@@ -154,27 +159,27 @@ fn history(settings: &Settings, live: &mut Live) -> Result<Option<History>, Fail
     let (look_sender, history) =
         history::start(limits, TargetId::default(), settings.config.thresholds.clone())
             .map_err(|error| Failure::Other(format!("no thread to keep snapshots: {error}")))?;
-    live.keep_looks(look_sender);
+    live.send_history_to(look_sender);
     Ok(Some(history))
 }
 
 /// The spare connection and the executor of actions. The connection is opened at the start, because none may be free later.
 /// `None` if read-only.
 fn acting(
-    settings: &Settings,
+    settings: &CliSettings,
     info: &ConnInfo,
     live: &Live,
     views: &watch::Receiver<Arc<View>>,
-) -> (Option<Arc<Spare>>, Option<Executor>) {
+) -> (Option<Arc<StandbyConnection>>, Option<Executor>) {
     if settings.read_only {
         return (None, None);
     }
-    let spare = Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone()));
-    tokio::spawn(look::tell_unfinished(info.clone(), live.event_sender()));
-    let lines = Lines { spare: Arc::clone(&spare), poll: live.line() };
+    let spare = Arc::new(StandbyConnection::keep(info.clone(), PollLimits::default(), views.clone()));
+    tokio::spawn(look::report_unfinished(info.clone(), live.event_sender()));
+    let lines = ActionConnections { spare: Arc::clone(&spare), poll: live.line() };
     let mut log = look::audit_log(info, look::actor(info), settings.trusted_owners.clone());
     let events = live.event_sender();
-    log.tell = Some(Box::new(move |told| events.tell(told)));
+    log.tell = Some(Box::new(move |told| events.send(told)));
     (Some(spare), Some(Executor::start(lines, log, look::executor(settings, info))))
 }
 
@@ -213,8 +218,8 @@ pub(super) fn status(exit: Exit) -> Result<u8, Failure> {
     }
 }
 
-pub(super) fn about(settings: &Settings, target: &str) -> About {
-    About {
+pub(super) fn about(settings: &CliSettings, target: &str) -> RecordingInfo {
+    RecordingInfo {
         program: concat!("locktop ", env!("CARGO_PKG_VERSION")).to_owned(),
         created: None,
         target: target.to_owned(),
@@ -224,9 +229,9 @@ pub(super) fn about(settings: &Settings, target: &str) -> About {
     }
 }
 
-pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {
+pub(super) fn app(settings: &CliSettings, target: String, note: Option<String>) -> Result<App, Failure> {
     let mut app = App::new(
-        crate::app::Settings {
+        crate::app::AppSettings {
             target,
             keymap: look::keymap(&settings.config)?,
             zone: clock::offset().into(),
@@ -251,7 +256,7 @@ const NAMES: Duration = Duration::from_secs(1);
 
 /// Connects. Asks for a password if the server requires one, and retries while the server is temporarily unavailable.
 pub(super) async fn connect(
-    settings: &Settings,
+    settings: &CliSettings,
     mut info: ConnInfo,
     names: watch::Receiver<Learned>,
     redaction: Option<Redaction>,
@@ -263,7 +268,7 @@ pub(super) async fn connect(
         // No screen waits for it, and a snapshot stored without its names never gets them.
         limits.name_timeout = NAMES;
     }
-    let feed = live::Settings {
+    let feed = live::FeedSettings {
         limits,
         thresholds: settings.config.thresholds.clone(),
         lock_names: if shows_names { look::lock_names(settings) } else { LockNames::default() },
@@ -274,11 +279,11 @@ pub(super) async fn connect(
         redis: look::redis(settings)
             .filter(|_| shows_names)
             .map(|(servers, options)| watch_redis(servers, options).0),
-        ..live::Settings::default()
+        ..live::FeedSettings::default()
     };
     loop {
         let mut said = String::new();
-        let waiting = Live::connect(info.clone(), feed.clone(), |error| say_waiting(&mut said, error));
+        let waiting = Live::connect(info.clone(), feed.clone(), |error| report_waiting(&mut said, error));
         match waiting.await {
             Ok(live) => return Ok((live, info)),
             Err(OpenError::Connect(error)) => info = ask_again(settings, &info, &error)?,
@@ -299,19 +304,19 @@ pub(super) fn restore(app: &mut App, named: Option<Screen>) {
     let Ok(file) = Folder::open(&place).and_then(|folder| folder.file(FILE, How::Existing)) else { return };
     let mut text = String::new();
     if file.take(LONGEST + 1).read_to_string(&mut text).is_ok_and(|length| length as u64 <= LONGEST) {
-        app.lay_out(Layout::parse(&text), named);
+        app.lay_out(SavedLayout::parse(&text), named);
     }
 }
 
 /// Replaces the whole file. If two dashboards end at the same time, one layout is kept.
-pub(super) fn keep(layout: &Layout) {
+pub(super) fn keep(layout: &SavedLayout) {
     let Some(place) = directory(&env) else { return };
     let Ok(folder) = Folder::open(&place) else { return };
     let _ = folder.replace(FILE, layout.text().as_bytes());
 }
 
 /// Prints the entries that still apply and are not in the config. An error is ignored: the terminal may be closed.
-pub(super) fn print_expected(settings: &Settings, expected: &[ExpectedBlocker]) {
+pub(super) fn print_expected(settings: &CliSettings, expected: &[ExpectedBlocker]) {
     let Some(entries) = made(&settings.config.thresholds.expected, expected) else { return };
     let default = || locate(None, &env).map(|location| location.path);
     let file = settings.config.path.clone().or_else(default).unwrap_or_else(|| "config.toml".into());

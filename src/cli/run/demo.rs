@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::{Failure, dashboard, env, look};
-use crate::cli::settings::Settings;
+use crate::cli::settings::CliSettings;
 use crate::cli::{DemoArgs, Goal, ScenarioName, SnapshotFormat};
 use crate::clock;
 use crate::config::NamedLock;
@@ -26,7 +26,7 @@ const PREPARED: usize = 10;
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
 
-pub(super) async fn run(mut settings: Settings, arguments: &DemoArgs) -> Result<u8, Failure> {
+pub(super) async fn run(mut settings: CliSettings, arguments: &DemoArgs) -> Result<u8, Failure> {
     if arguments.headless {
         let options = options(&settings, arguments)?;
         if options.tasks.is_none() {
@@ -110,7 +110,7 @@ pub(super) async fn worker() -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Failure> {
+fn options(settings: &CliSettings, arguments: &DemoArgs) -> Result<DemoOptions, Failure> {
     let mut options = DemoOptions { url: settings.conninfo.clone(), ..DemoOptions::default() };
     options.server.bin.clone_from(&arguments.pg_bin);
     let connections = CONNECTIONS + EACH * arguments.workers;
@@ -162,7 +162,7 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
 }
 
 /// Names the advisory locks of the scenarios, unless the config does.
-fn name_locks(settings: &mut Settings, language: Language) {
+fn name_locks(settings: &mut CliSettings, language: Language) {
     for ((first, second), names) in
         [(EXPORT_KEY, ("nightly export", "夜间导出")), (PAYOUT_KEY, ("payout run", "批量付款"))]
     {
@@ -239,7 +239,7 @@ async fn run_to_end(
     let duration = arguments.duration.unwrap_or(DURATION);
     let goals = &arguments.until;
     let ended = tokio::select! {
-        failed = tell(contests, duration) => failed.map(|()| None),
+        failed = report(contests, duration) => failed.map(|()| None),
         reached = reach(contests, goals) => reached.map(|()| None),
         () = tokio::time::sleep(duration) => Ok(Some(format!("not within {duration:?}"))),
         _ = interrupted => Ok(Some("not before it was interrupted".to_owned())),
@@ -267,7 +267,7 @@ async fn reach(contests: &RunningContests, goals: &[Goal]) -> Result<(), DemoErr
 }
 
 /// Prints the progress to a terminal. Returns only on an error.
-async fn tell(contests: &RunningContests, duration: Duration) -> Result<(), DemoError> {
+async fn report(contests: &RunningContests, duration: Duration) -> Result<(), DemoError> {
     if !io::stderr().is_terminal() {
         return std::future::pending().await;
     }

@@ -13,8 +13,8 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::super::settings::Settings;
-use super::{Failure, say};
+use super::super::settings::CliSettings;
+use super::{Failure, status_line};
 use crate::cli::schema::{LeadArgs, LeaseOptions, LockArgs};
 use crate::locks::advisory::{Guard, Locks, Wait};
 use crate::locks::lease::{Lease, LeaseId, Request};
@@ -28,7 +28,7 @@ const LOST: u8 = 76;
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8, Failure> {
+pub(super) async fn lock(settings: CliSettings, arguments: &LockArgs) -> Result<u8, Failure> {
     let mut signals = Signals::new()?;
     let wait = match arguments.wait {
         None => Wait::Forever,
@@ -47,13 +47,13 @@ pub(super) async fn lock(settings: Settings, arguments: &LockArgs) -> Result<u8,
     };
     let answer = signals.or(Box::pin(asking(&settings, "locktop lock", &mut None, take))).await??;
     let Some(taken) = answer? else {
-        say(&format!("{} is taken", arguments.name));
+        status_line(&format!("{} is taken", arguments.name));
         return Ok(BUSY);
     };
     Ok(taken.run(&arguments.command, &mut signals).await?.unwrap_or(LOST))
 }
 
-pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8, Failure> {
+pub(super) async fn lead(settings: CliSettings, arguments: &LeadArgs) -> Result<u8, Failure> {
     let mut signals = Signals::new()?;
     let mut backoff = Backoff::default();
     let mut info = None;
@@ -76,7 +76,7 @@ pub(super) async fn lead(settings: Settings, arguments: &LeadArgs) -> Result<u8,
             // The longest wait is over.
             Ok(None) => None,
             Err(error) if error.is_transient() => {
-                say(&error.to_string());
+                status_line(&error.to_string());
                 let pause = tokio::time::sleep(backoff.failed(matches!(error, Error::Silent { .. })));
                 signals.or(pause).await?;
                 continue;
@@ -105,7 +105,7 @@ impl Taken {
                 if ended.is_some()
                     && let Err(error) = guard.release().await
                 {
-                    say(&error.to_string());
+                    status_line(&error.to_string());
                 }
                 Ok(ended)
             }
@@ -151,7 +151,7 @@ async fn lease(info: &ConnInfo, request: &Request, wait: Wait) -> Result<Option<
 /// Asks for a password if the server or a key needs one, and only once. The session has this `application_name`, unless another
 /// is given.
 async fn asking<T>(
-    settings: &Settings,
+    settings: &CliSettings,
     name: &str,
     known: &mut Option<ConnInfo>,
     take: impl AsyncFn(ConnInfo) -> Result<T, Error>,
@@ -198,7 +198,7 @@ async fn run(
     let mut child = match start.spawn() {
         Ok(child) => child,
         Err(error) => {
-            say(&format!("{}: {error}", program.to_string_lossy()));
+            status_line(&format!("{}: {error}", program.to_string_lossy()));
             return Ok(Some(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }));
         }
     };
@@ -212,7 +212,7 @@ async fn run(
                 }
             }
             reason = &mut lost => {
-                say(&reason.to_string());
+                status_line(&reason.to_string());
                 send(&child, Signal::TERM, is_group);
                 if tokio::time::timeout(grace, child.wait()).await.is_err() {
                     send(&child, Signal::KILL, is_group);

@@ -1,7 +1,7 @@
 //! Converts settings of the config into the types of other modules: theme, keys, lock names, limits, Redis, the executor
 //! of actions and its record.
 
-use super::super::settings::Settings;
+use super::super::settings::CliSettings;
 use super::env;
 use crate::action::audit::{self, AuditLog, ServerName, Unfinished};
 use crate::action::{self, Actor};
@@ -9,17 +9,17 @@ use crate::app::keymap::{KeyMap, binding};
 use crate::clock;
 use crate::config::{Config, ConfigError, KeyBinding, LockNameQuery, NamedLock};
 use crate::feed::EventSender;
-use crate::feed::learn::{Learner, Query};
-use crate::model::event::{Kind, Told};
+use crate::feed::learn::{Learner, NameQuery};
+use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
 use crate::model::view::TargetId;
-use crate::pg::poll::Limits;
-use crate::pg::sources::Places;
+use crate::pg::poll::PollLimits;
+use crate::pg::sources::TableLocations;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisOptions, RedisSets};
 use crate::text::one_line;
-use crate::ui::theme::{Depth, Theme};
+use crate::ui::theme::{ColorDepth, Theme};
 use pg_connect::conninfo::ConnInfo;
 
 /// The key map with the changes from the config. A key that two actions have is a mistake at the second.
@@ -47,13 +47,13 @@ pub(super) fn taken_keys(config: &Config, keymap: &KeyMap) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn theme(settings: &Settings) -> Theme {
-    let depth = Depth::detect(env);
+pub(super) fn theme(settings: &CliSettings) -> Theme {
+    let depth = ColorDepth::detect(env);
     Theme::new(settings.theme.base, depth, is_ascii(settings)).with_colors(&settings.theme.colours, depth)
 }
 
 /// Whether to write only ASCII: on request, or if the locale is not UTF-8.
-pub(super) fn is_ascii(settings: &Settings) -> bool {
+pub(super) fn is_ascii(settings: &CliSettings) -> bool {
     settings.ascii || !is_utf8(&env)
 }
 
@@ -69,20 +69,20 @@ fn is_utf8(env: &dyn Fn(&str) -> Option<String>) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-pub(super) fn learner(settings: &Settings, info: &ConnInfo) -> Learner {
+pub(super) fn learner(settings: &CliSettings, info: &ConnInfo) -> Learner {
     let file = settings.config.path.as_deref().and_then(|path| path.file_name()).unwrap_or_default();
-    let query = |query: &LockNameQuery| Query {
+    let query = |query: &LockNameQuery| NameQuery {
         sql: query.sql.clone(),
         database: query.database.clone(),
         place: format!("{}:{}:{}", file.to_string_lossy(), query.at.line, query.at.column),
     };
     let queries = settings.config.lock_name_queries.iter().map(query).collect();
-    let limits = Limits { trusted_owners: settings.trusted_owners.clone(), ..Limits::default() };
+    let limits = PollLimits { trusted_owners: settings.trusted_owners.clone(), ..PollLimits::default() };
     Learner::new(info.clone(), limits, lock_names(settings), queries)
 }
 
 /// Names of advisory lock keys: those of the config, then those of well-known software.
-pub(super) fn lock_names(settings: &Settings) -> LockNames {
+pub(super) fn lock_names(settings: &CliSettings) -> LockNames {
     let (everywhere, somewhere): (Vec<_>, Vec<_>) =
         settings.config.lock_names.iter().partition(|named| named.database.is_none());
     let pair = |named: &NamedLock| (named.key, named.name.as_str().into());
@@ -92,13 +92,14 @@ pub(super) fn lock_names(settings: &Settings) -> LockNames {
     })
 }
 
-pub(super) fn limits(settings: &Settings) -> Limits {
-    let (trusted_owners, tables) = (settings.trusted_owners.clone(), Places(settings.config.tables.clone()));
+pub(super) fn limits(settings: &CliSettings) -> PollLimits {
+    let (trusted_owners, tables) =
+        (settings.trusted_owners.clone(), TableLocations(settings.config.tables.clone()));
     let adapters = settings.adapters.clone().into();
-    Limits { trusted_owners, tables, adapters, ..Limits::default() }
+    PollLimits { trusted_owners, tables, adapters, ..PollLimits::default() }
 }
 
-pub(super) fn redis(settings: &Settings) -> Option<(RedisSets, RedisOptions)> {
+pub(super) fn redis(settings: &CliSettings) -> Option<(RedisSets, RedisOptions)> {
     let servers = settings.redis.sets.clone();
     let default = RedisOptions::default();
     let named = settings.redis.patterns.clone();
@@ -106,8 +107,8 @@ pub(super) fn redis(settings: &Settings) -> Option<(RedisSets, RedisOptions)> {
     (!servers.is_empty()).then_some((servers, RedisOptions { patterns, ..default }))
 }
 
-pub(super) fn executor(settings: &Settings, info: &ConnInfo) -> action::Settings {
-    action::Settings {
+pub(super) fn executor(settings: &CliSettings, info: &ConnInfo) -> action::ExecutorSettings {
+    action::ExecutorSettings {
         server: TargetId::default(),
         actor: actor(info),
         offset: clock::offset(),
@@ -129,22 +130,22 @@ pub(super) fn actor(info: &ConnInfo) -> Actor {
 
 /// Reports actions that an earlier process requested but whose result it did not record, and whether the audit log cannot
 /// be written.
-pub(super) async fn tell_unfinished(info: ConnInfo, event_sender: EventSender) {
+pub(super) async fn report_unfinished(info: ConnInfo, event_sender: EventSender) {
     match audit_log(&info, actor(&info), TrustedOwners::default()).unfinished().await {
-        Ok(lost) => lost.iter().for_each(|lost| event_sender.tell(of_lost(lost))),
-        Err(error) => event_sender.tell(warning(&error.to_string())),
+        Ok(lost) => lost.iter().for_each(|lost| event_sender.send(of_lost(lost))),
+        Err(error) => event_sender.send(warning(&error.to_string())),
     }
 }
 
-fn of_lost(lost: &Unfinished) -> Told {
+fn of_lost(lost: &Unfinished) -> ExternalEvent {
     let at = lost.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let verb = lost.verb.replace('_', " ");
     warning(&format!("{verb} {} outcome unknown: asked at {at} by a locktop that has exited", lost.name))
 }
 
-fn warning(text: &str) -> Told {
+fn warning(text: &str) -> ExternalEvent {
     let text = one_line(text).into_owned();
-    Told { kind: Kind::ActionResult, severity: Severity::Warning, text, subject: None }
+    ExternalEvent { kind: EventKind::ActionResult, severity: Severity::Warning, text, subject: None }
 }
 
 #[cfg(test)]

@@ -17,17 +17,17 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use super::args::{CheckArgs, Cli, Command, ConfigCommand};
+use super::args::{CheckArgs, Cli, CliCommand, ConfigCommand};
 use super::command::is_check;
 use super::schema::{AdaptersCommand, SchemaCommand};
-use super::settings::{Settings, SettingsError, meant};
+use super::settings::{CliSettings, SettingsError, meant};
 use super::{command as output, log, password};
 use crate::config::{self, Config, ConfigError};
 use crate::feed::history::NotThere;
 use crate::feed::once::OnceError;
 use crate::feed::replay::ReplayError;
 use crate::pg::SectionError;
-use crate::pg::lock_of::LookError;
+use crate::pg::lock_of::LockOfError;
 use crate::pg::poll::{OpenError, is_own};
 use crate::schema::SchemaError;
 use crate::text;
@@ -83,7 +83,7 @@ macro_rules! failures {
 }
 
 failures! {
-    ConnectError DemoError LookError NotThere OnceError OpenError ReplayError SectionError crate::locks::Error serde_json::Error;
+    ConnectError DemoError LockOfError NotThere OnceError OpenError ReplayError SectionError crate::locks::Error serde_json::Error;
     RecoverError SchemaError
 }
 
@@ -106,11 +106,11 @@ pub fn run(cli: &Cli) -> ExitCode {
         Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             // The message can contain text of a server or a file.
-            say(&failure.to_string());
+            status_line(&failure.to_string());
             ExitCode::from(match (&cli.command, failure.exit_status()) {
-                (Some(Command::Check(_)), _) => Status::Unknown.code(),
+                (Some(CliCommand::Check(_)), _) => Status::Unknown.code(),
                 // For lock-of, status 1 means that the statement would wait.
-                (Some(Command::LockOf(_)), 1) => snapshot::UNKNOWN,
+                (Some(CliCommand::LockOf(_)), 1) => snapshot::UNKNOWN,
                 (_, status) => status,
             })
         }
@@ -127,11 +127,11 @@ pub fn explain(answer: &clap::Error, line: &[OsString]) -> ExitCode {
     if let Some(word) = line.get(1).and_then(|word| word.to_str()).filter(|_| status != 0)
         && let Some(command) = meant(word).filter(|command| command != word)
     {
-        say(&format!("unknown command \"{word}\": did you mean {command}?"));
+        status_line(&format!("unknown command \"{word}\": did you mean {command}?"));
     }
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe && status == 0 => {
-            say(&error.to_string());
+            status_line(&error.to_string());
             ExitCode::FAILURE
         }
         _ => ExitCode::from(status),
@@ -164,24 +164,24 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     match &cli.command {
-        Some(Command::Completions { shell }) => printed(|out| Ok(output::completions(*shell, out)?)),
-        Some(Command::Man { dir: None }) => printed(|out| Ok(output::man(out)?)),
-        Some(Command::Man { dir: Some(dir) }) => match output::man_pages(dir) {
+        Some(CliCommand::Completions { shell }) => printed(|out| Ok(output::completions(*shell, out)?)),
+        Some(CliCommand::Man { dir: None }) => printed(|out| Ok(output::man(out)?)),
+        Some(CliCommand::Man { dir: Some(dir) }) => match output::man_pages(dir) {
             Ok(()) => Ok(0),
             Err(error) => Err(Failure::Other(format!("cannot write pages into {}: {error}", dir.display()))),
         },
-        Some(Command::Config(command)) => printed(|out| config(cli, command, out)),
-        Some(Command::Schema(SchemaCommand::Print { schema })) => {
+        Some(CliCommand::Config(command)) => printed(|out| config(cli, command, out)),
+        Some(CliCommand::Schema(SchemaCommand::Print { schema })) => {
             printed(|out| Ok(out.write_all(crate::schema::script(schema).as_bytes())?))
         }
-        Some(Command::Adapters(AdaptersCommand::Check(arguments))) if !cli.names_server() => {
+        Some(CliCommand::Adapters(AdaptersCommand::Check(arguments))) if !cli.names_server() => {
             adapters::check_file(arguments)
         }
-        Some(Command::LockOf(arguments)) if !cli.names_server() => snapshot::offline(arguments),
-        Some(Command::Cut(arguments)) => replay::cut(arguments),
-        Some(Command::Report(arguments)) => replay::report(arguments),
-        Some(Command::DemoWorker { .. }) => runtime()?.block_on(demo::worker()),
-        Some(Command::Check(arguments)) => check(cli, arguments),
+        Some(CliCommand::LockOf(arguments)) if !cli.names_server() => snapshot::offline(arguments),
+        Some(CliCommand::Cut(arguments)) => replay::cut(arguments),
+        Some(CliCommand::Report(arguments)) => replay::report(arguments),
+        Some(CliCommand::DemoWorker { .. }) => runtime()?.block_on(demo::worker()),
+        Some(CliCommand::Check(arguments)) => check(cli, arguments),
         _ => with_server(cli),
     }
 }
@@ -230,30 +230,30 @@ fn with_server(cli: &Cli) -> Result<u8, Failure> {
         tracing::info!("config {}", path.display());
     }
     if cli.shows_password(&settings.config) {
-        say(
+        status_line(
             "every user of this machine can read a password on the command line: omit it to be asked for it, or use a password file",
         );
     }
     runtime()?.block_on(async {
         match &cli.command {
-            Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
-            Some(Command::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
-            Some(Command::Schema(asked)) => schema::run(settings, asked).await,
-            Some(Command::Adapters(asked)) => Box::pin(adapters::run(settings, asked)).await,
-            Some(Command::Lock(arguments)) => Box::pin(lock::lock(settings, arguments)).await,
-            Some(Command::Lead(arguments)) => Box::pin(lock::lead(settings, arguments)).await,
-            Some(Command::LockOf(arguments)) => Box::pin(snapshot::lock_of(settings, arguments)).await,
-            Some(Command::Record(arguments)) => Box::pin(record::run(settings, arguments)).await,
-            Some(Command::Replay(arguments)) => Box::pin(replay::run(settings, arguments)).await,
-            Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,
-            Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,
+            Some(CliCommand::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
+            Some(CliCommand::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
+            Some(CliCommand::Schema(asked)) => schema::run(settings, asked).await,
+            Some(CliCommand::Adapters(asked)) => Box::pin(adapters::run(settings, asked)).await,
+            Some(CliCommand::Lock(arguments)) => Box::pin(lock::lock(settings, arguments)).await,
+            Some(CliCommand::Lead(arguments)) => Box::pin(lock::lead(settings, arguments)).await,
+            Some(CliCommand::LockOf(arguments)) => Box::pin(snapshot::lock_of(settings, arguments)).await,
+            Some(CliCommand::Record(arguments)) => Box::pin(record::run(settings, arguments)).await,
+            Some(CliCommand::Replay(arguments)) => Box::pin(replay::run(settings, arguments)).await,
+            Some(CliCommand::Recover(arguments)) => recover::run(settings, arguments).await,
+            Some(CliCommand::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,
             _ => Box::pin(dashboard::run(settings)).await,
         }
     })
 }
 
 /// Fails unless a command may write here, and can ask before it does. `instead` is what to use without a terminal.
-fn may_write(settings: &Settings, yes: bool, [what, writes, instead]: [&str; 3]) -> Result<(), Failure> {
+fn may_write(settings: &CliSettings, yes: bool, [what, writes, instead]: [&str; 3]) -> Result<(), Failure> {
     if settings.read_only {
         return Err(Failure::Usage(format!("this target is read-only, and {writes}")));
     }
@@ -266,7 +266,7 @@ fn may_write(settings: &Settings, yes: bool, [what, writes, instead]: [&str; 3])
 
 /// A connection and its parameters, including the password, for a command that needs only one. The session must not be
 /// shared through a pooler.
-async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
+async fn open(settings: &CliSettings) -> Result<(Connection, ConnInfo), Failure> {
     let (connection, info) = open_any(settings).await?;
     // Before any SET, which would persist in a session of another client.
     let own = Box::pin(is_own(&connection.client, &info)).await;
@@ -277,7 +277,7 @@ async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
 }
 
 /// Like `open`, for messages that are whole transactions with all their settings: here a transaction pooler is permitted.
-async fn open_any(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
+async fn open_any(settings: &CliSettings) -> Result<(Connection, ConnInfo), Failure> {
     let mut info = info(settings)?;
     // Both a client key and the server can require a password.
     loop {
@@ -289,14 +289,14 @@ async fn open_any(settings: &Settings) -> Result<(Connection, ConnInfo), Failure
 }
 
 /// The parameters of the connection, with the password that `-W` asks for.
-fn info(settings: &Settings) -> Result<ConnInfo, Failure> {
+fn info(settings: &CliSettings) -> Result<ConnInfo, Failure> {
     let info = settings.conninfo.clone();
     let info = info.ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     Ok(password::ask_first(info, settings.prompt)?)
 }
 
 /// The same with a password, if that is what was missing; otherwise fails with the error.
-fn ask_again(settings: &Settings, info: &ConnInfo, error: &ConnectError) -> Result<ConnInfo, Failure> {
+fn ask_again(settings: &CliSettings, info: &ConnInfo, error: &ConnectError) -> Result<ConnInfo, Failure> {
     let asked = password::ask_after(info, settings.prompt, error)?;
     asked.ok_or_else(|| Failure::Other(error.to_string()))
 }
@@ -316,16 +316,16 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 /// Prints a line to standard error. A closed standard error is ignored.
-fn say(text: &str) {
+fn status_line(text: &str) {
     tracing::warn!("{text}");
     let _ = writeln!(io::stderr(), "locktop: {}", harmless(text));
 }
 
 /// Reports once why a command waits for the server.
-fn say_waiting(said: &mut String, error: &OpenError) {
+fn report_waiting(said: &mut String, error: &OpenError) {
     let reason = error.to_string();
     if reason != *said {
-        say(&format!("{reason}; waiting"));
+        status_line(&format!("{reason}; waiting"));
         *said = reason;
     }
 }

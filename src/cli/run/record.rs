@@ -6,20 +6,20 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::super::recording::{Amount, RecordArgs};
-use super::super::settings::Settings;
+use super::super::settings::CliSettings;
 use super::snapshot::Polling;
-use super::{Failure, dashboard, look, say};
+use super::{Failure, dashboard, look, status_line};
 use crate::clock;
 use crate::feed::learn::Learned;
 use crate::feed::record::names::HIDDEN;
 use crate::feed::record::redact::Redaction;
-use crate::feed::record::{self, Options, Place, Rotation};
+use crate::feed::record::{self, Destination, Options, Rotation};
 use crate::model::output::Mode;
-use crate::model::view::{Link, View};
+use crate::model::view::{ConnectionState, View};
 use crate::runtime::signals::ending;
-use crate::wire::record::container::About;
+use crate::wire::record::container::RecordingInfo;
 
-pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u8, Failure> {
+pub(super) async fn run(mut settings: CliSettings, wanted: &RecordArgs) -> Result<u8, Failure> {
     let info = super::info(&settings)?;
     let mut target = settings.target.clone().unwrap_or_else(|| info.target());
     let name = target.clone();
@@ -31,13 +31,13 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     }
     let interval = wanted.refresh.unwrap_or(settings.refresh);
     let place = place(&wanted.place, &target);
-    let is_folder = matches!(place, Place::Folder(..));
+    let is_folder = matches!(place, Destination::Folder(..));
     if !is_folder && (wanted.rotate.is_some() || !wanted.keep.is_empty()) {
         return Err(Failure::Usage("--rotate and --keep need a directory".to_owned()));
     }
     let usual = if is_folder { Redaction::Literals } else { Redaction::None };
     let redaction = wanted.redact.map(Redaction::of).transpose()?.unwrap_or(usual);
-    let about = About {
+    let about = RecordingInfo {
         created: Some(clock::wall()),
         refresh: interval.as_secs_f64(),
         redaction: redaction.as_str().to_owned(),
@@ -46,7 +46,7 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     let options =
         Options { place, sync: wanted.sync, rotation: rotation(wanted), about, on_trouble: wanted.around() };
     // Before connecting, since it can fail.
-    let (look_sender, writing) = record::start(options, Box::new(say))?;
+    let (look_sender, writing) = record::start(options, Box::new(status_line))?;
     let (names_in, names) = watch::channel(Learned::default());
     let (mut live, info) = match dashboard::connect(&settings, info, names, Some(redaction)).await {
         Ok(connected) => connected,
@@ -57,18 +57,18 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
             return Err(failure);
         }
     };
-    live.keep_looks(look_sender);
+    live.send_history_to(look_sender);
     let file = file_for_a_person(&wanted.place);
     if let Some(file) = file {
         let every = crate::text::duration(interval.as_secs_f64());
-        say(&format!("recording {} every {every} to {}; Ctrl-C ends it", name, file.display()));
+        status_line(&format!("recording {} every {every} to {}; Ctrl-C ends it", name, file.display()));
     }
     let polling = Polling::start(live, look::learner(&settings, &info), interval, names_in);
     let mut views = polling.views.clone();
     let ending = ending()?;
     let ended = tokio::select! {
-        () = told(&mut views) => Ok(0),
-        () = written(&writing) => Ok(0),
+        () = report_connection(&mut views) => Ok(0),
+        () = until_finished(&writing) => Ok(0),
         () = over(wanted.for_time) => Ok(0),
         // The recording is complete.
         _ = ending => Ok(0),
@@ -81,7 +81,7 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
         }
         Ok(Ok(Ok(()))) => {
             if let Some(file) = file.filter(|file| file.exists()) {
-                say(&format!("recorded; locktop replay {} shows it", file.display()));
+                status_line(&format!("recorded; locktop replay {} shows it", file.display()));
             }
             ended
         }
@@ -107,16 +107,16 @@ fn names_of_its_own(path: &Path) -> Result<(), Failure> {
 }
 
 /// The place to record to. A directory, or a path that ends with `/`, gets a file per period.
-fn place(path: &Path, target: &str) -> Place {
+fn place(path: &Path, target: &str) -> Destination {
     if path == Path::new("-") {
-        return Place::Output;
+        return Destination::Output;
     }
     if path.is_dir() || path.to_string_lossy().ends_with('/') {
         let safe = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
         let name: String = target.chars().map(safe).collect();
-        return Place::Folder(path.to_owned(), name.trim_matches('-').chars().take(60).collect());
+        return Destination::Folder(path.to_owned(), name.trim_matches('-').chars().take(60).collect());
     }
-    Place::File(path.to_owned())
+    Destination::File(path.to_owned())
 }
 
 fn rotation(wanted: &RecordArgs) -> Rotation {
@@ -136,17 +136,17 @@ fn rotation(wanted: &RecordArgs) -> Rotation {
 }
 
 /// Reports lost and restored connections. Returns when the poll has ended.
-async fn told(views: &mut watch::Receiver<Arc<View>>) {
+async fn report_connection(views: &mut watch::Receiver<Arc<View>>) {
     let mut is_down = false;
     while views.changed().await.is_ok() {
         match &views.borrow_and_update().link {
-            Link::Down { reason, .. } if !is_down => {
+            ConnectionState::Down { reason, .. } if !is_down => {
                 is_down = true;
-                say(&format!("{reason}; connecting again"));
+                status_line(&format!("{reason}; connecting again"));
             }
-            Link::Live if is_down => {
+            ConnectionState::Live if is_down => {
                 is_down = false;
-                say("connected again");
+                status_line("connected again");
             }
             _ => {}
         }
@@ -154,7 +154,7 @@ async fn told(views: &mut watch::Receiver<Arc<View>>) {
 }
 
 /// Returns when the writer has ended, for example because its reader closed the pipe.
-async fn written(writing: &std::thread::JoinHandle<std::io::Result<()>>) {
+async fn until_finished(writing: &std::thread::JoinHandle<std::io::Result<()>>) {
     while !writing.is_finished() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }

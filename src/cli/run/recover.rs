@@ -3,12 +3,12 @@ use std::io::{self, IsTerminal, Write};
 
 use super::super::args::SnapshotFormat;
 use super::super::password as confirm;
-use super::super::settings::Settings;
-use super::{Failure, look, open_any, say};
+use super::super::settings::CliSettings;
+use super::{Failure, look, open_any, status_line};
 use crate::action::Actor;
 use crate::action::audit::{AuditError, AuditLog};
 use crate::action::recover::execute_recorded;
-use crate::cli::schema::{Limit, RecoverArgs};
+use crate::cli::schema::{RecoverArgs, TimeLimit};
 use crate::model::plan::{
     PlanContext, PublishedTarget, RecoveryPlan, RecoveryResult, Request, Selection, published_plan,
 };
@@ -18,7 +18,7 @@ use crate::wire;
 use locktop_tasks::recovery::{self, Order, RecoverError};
 use pg_connect::conninfo::ConnInfo;
 
-pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u8, Failure> {
+pub(super) async fn run(settings: CliSettings, arguments: &RecoverArgs) -> Result<u8, Failure> {
     if !arguments.dry_run {
         let dry = "--dry-run to see what it would do";
         let (writes, instead) = (format!("a recovery writes: use {dry}"), format!("--yes, or {dry}"));
@@ -36,7 +36,7 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
         }
         plan => (plan?, Vec::new()),
     };
-    let output = Output { settings: &settings, arguments, plan: &plan, broken: Cell::new(None) };
+    let output = RecoveryOutput { settings: &settings, arguments, plan: &plan, broken: Cell::new(None) };
     output.plan();
     if arguments.dry_run || plan.rows.is_empty() {
         return output.end(&[], 0);
@@ -46,7 +46,7 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     if plan.acts().count() > 0 {
         open_record(&log).await?;
         if !arguments.yes && !output.is_confirmed()? {
-            say("nothing was changed");
+            status_line("nothing was changed");
             return output.end(&[], 1);
         }
     }
@@ -59,7 +59,7 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
 
 /// The plan for published tables, made from a snapshot as the screens show it.
 async fn published(
-    settings: &Settings,
+    settings: &CliSettings,
     info: ConnInfo,
     arguments: &RecoverArgs,
 ) -> Result<(RecoveryPlan, Vec<PublishedTarget>), Failure> {
@@ -84,7 +84,7 @@ async fn open_record(log: &AuditLog) -> Result<(), Failure> {
     log.ready().await.map_err(failure)?;
     for lost in log.unfinished().await.map_err(failure)? {
         let at = lost.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        say(&format!("{} {}, asked for at {at}: the result is not known", lost.verb, lost.name));
+        status_line(&format!("{} {}, asked for at {at}: the result is not known", lost.verb, lost.name));
     }
     Ok(())
 }
@@ -92,22 +92,22 @@ async fn open_record(log: &AuditLog) -> Result<(), Failure> {
 fn request(arguments: &RecoverArgs) -> Request {
     let select = match arguments.timeout {
         None => Selection::Orphans,
-        Some(Limit::Own) => Selection::Longer(None),
-        Some(Limit::Longer(limit)) => Selection::Longer(Some(limit.as_secs_f64())),
+        Some(TimeLimit::Own) => Selection::Longer(None),
+        Some(TimeLimit::Longer(limit)) => Selection::Longer(Some(limit.as_secs_f64())),
     };
     Request { select, task: arguments.task.clone(), terminate: arguments.terminate }
 }
 
 /// Prints plan and results. A write error does not stop an action that has started, and the exit status stays that of the
 /// action if the reader has closed the pipe.
-struct Output<'a> {
-    settings: &'a Settings,
+struct RecoveryOutput<'a> {
+    settings: &'a CliSettings,
     arguments: &'a RecoverArgs,
     plan: &'a RecoveryPlan,
     broken: Cell<Option<io::Error>>,
 }
 
-impl Output<'_> {
+impl RecoveryOutput<'_> {
     fn is_table(&self) -> bool {
         self.arguments.format == SnapshotFormat::Table
     }

@@ -5,33 +5,33 @@ use std::sync::Arc;
 use locktop_base::file::{self, How};
 use tokio::sync::watch;
 
-use super::{Failure, dashboard, look, say};
+use super::{Failure, dashboard, look, status_line};
 use crate::app::print::tree;
 use crate::app::time;
-use crate::cli::recording::{CutArgs, Export, ReplayArgs, ReportArgs, ReportFormat, Whose};
-use crate::cli::settings::Settings;
-use crate::feed::digest::{Digest, Recount};
+use crate::cli::recording::{CutArgs, Export, ReplayArgs, ReportArgs, ReportFormat, ThresholdSource};
+use crate::cli::settings::CliSettings;
+use crate::feed::digest::{Recount, ViewBuilder};
 use crate::feed::record::names::HIDDEN;
 use crate::feed::record::redact::Redaction;
-use crate::feed::record::{Options, Tape};
+use crate::feed::record::{Options, Recorder};
 use crate::feed::replay::{self, Recording, ReplayError};
 use crate::feed::report;
 use crate::model::lock_name::LockNames;
-use crate::model::past::{Look, Step};
+use crate::model::past::{Observation, TimeStep};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::model::zone::Zone;
-use crate::runtime::{self, Source, signals};
+use crate::runtime::{self, DashboardSource, signals};
 use crate::wire::csv;
-use crate::wire::record::container::About;
+use crate::wire::record::container::RecordingInfo;
 use crate::wire::report::{Style, html, json, markdown};
 
-pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, Failure> {
+pub(super) async fn run(settings: CliSettings, wanted: &ReplayArgs) -> Result<u8, Failure> {
     if wanted.export.is_none() {
         dashboard::needs_terminal("\"locktop replay FILE --export csv\" prints its snapshots")?;
     }
     let mut recording = open(&wanted.place, wanted.export.is_some())?;
-    if wanted.thresholds == Some(Whose::Config) {
+    if wanted.thresholds == Some(ThresholdSource::Config) {
         recording.judge_by(settings.config.thresholds.clone());
     }
     let zone = wanted.zone.unwrap_or(Zone::Local);
@@ -46,12 +46,12 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
     }
     let first = match &wanted.at {
         Some(text) => step(&recording, text, zone)?,
-        None if wanted.follow => Step::Time(chrono::DateTime::<chrono::Utc>::MAX_UTC),
-        None => Step::Time(chrono::DateTime::<chrono::Utc>::MIN_UTC),
+        None if wanted.follow => TimeStep::Time(chrono::DateTime::<chrono::Utc>::MAX_UTC),
+        None => TimeStep::Time(chrono::DateTime::<chrono::Utc>::MIN_UTC),
     };
     let begin = recording.moments().first().map(|first| first.at);
     let before = match (&first, begin) {
-        (Step::Time(at), Some(begin)) if wanted.at.is_some() && *at < begin => {
+        (TimeStep::Time(at), Some(begin)) if wanted.at.is_some() && *at < begin => {
             let begin = time::dated(begin, zone, true);
             Some(format!(
                 "the recording begins at {begin}, after --at {}",
@@ -68,9 +68,9 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
 }
 
 async fn show(
-    settings: &Settings,
+    settings: &CliSettings,
     recording: Recording,
-    (name, first, zone): (String, Step, Zone),
+    (name, first, zone): (String, TimeStep, Zone),
     word: Option<String>,
     wanted: &ReplayArgs,
 ) -> Result<u8, Failure> {
@@ -84,14 +84,14 @@ async fn show(
     }
     let history = replay::start(recording, first, wanted.follow, wanted.speed)
         .map_err(|error| Failure::Other(format!("no thread to replay: {error}")))?;
-    let empty = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default()).view();
+    let empty = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default()).view();
     let (views_in, views) = watch::channel(empty);
-    let source = Source {
+    let source = DashboardSource {
         views,
         asked: Box::new(|_| {}),
         executor: None,
         history: Some(history),
-        about: About::default(),
+        about: RecordingInfo::default(),
         asking: Box::new(|_| {}),
         leaving: Box::new(|_| {}),
     };
@@ -122,7 +122,7 @@ fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     })?;
     let mut recording = Recording::of(vec![(file, PathBuf::from("standard input"))])?;
     while (whole || recording.moments().is_empty()) && begun.recv().is_ok() {
-        recording.look_on()?;
+        recording.check_for_more()?;
     }
     if recording.about().is_none() {
         return Err(ReplayError::Nothing("standard input".to_owned()).into());
@@ -130,12 +130,12 @@ fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     Ok(recording)
 }
 
-fn step(recording: &Recording, text: &str, zone: Zone) -> Result<Step, Failure> {
+fn step(recording: &Recording, text: &str, zone: Zone) -> Result<TimeStep, Failure> {
     let moments = recording.moments();
     let ends = moments.first().zip(moments.last()).map(|(first, last)| (first.at, last.at));
     let (first, last) = ends.unwrap_or_default();
     let step = time::in_recording(text, (first, last), zone).map_err(Failure::Usage)?;
-    Ok(step.unwrap_or(Step::Time(last)))
+    Ok(step.unwrap_or(TimeStep::Time(last)))
 }
 
 fn range(
@@ -144,7 +144,7 @@ fn range(
     zone: Zone,
 ) -> Result<std::ops::Range<usize>, Failure> {
     let at = |text: &str| match step(recording, text, zone)? {
-        Step::Time(time) => Ok(time),
+        TimeStep::Time(time) => Ok(time),
         _ => {
             Err(Failure::Usage(format!("\"{text}\" is not a time: expected 14:02, 2026-11-04 14:02 or -10m")))
         }
@@ -176,21 +176,21 @@ fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: Zone) -> Result<
         };
         seq += 1;
         if is_table {
-            if let Some(text) = csv::look(&view) {
+            if let Some(text) = csv::snapshot(&view) {
                 write!(out, "{text}\r\n")?;
             }
-        } else if let Some(text) = crate::wire::json::look(&view, seq, 0) {
+        } else if let Some(text) = crate::wire::json::snapshot_line(&view, seq, 0) {
             writeln!(out, "{}", text?)?;
         }
     }
     out.flush()?;
-    tell_damaged(damaged);
+    report_damaged(damaged);
     Ok(0)
 }
 
-fn tell_damaged(damaged: u64) {
+fn report_damaged(damaged: u64) {
     if damaged > 0 {
-        say(&format!("{damaged} damaged snapshots skipped"));
+        status_line(&format!("{damaged} damaged snapshots skipped"));
     }
 }
 
@@ -210,32 +210,32 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
             about.thresholds.expected.clear();
         }
     }
-    let mut tape = Tape::open(Options::new_file(&wanted.output, about))?;
+    let mut tape = Recorder::open(Options::new_file(&wanted.output, about))?;
     let mut recount = Recount::new(recording.refresh());
     let wanted = places.len() as u64;
     for place in places {
         let Ok(mut kept) = recording.read(place) else { continue };
         if let Some(redaction) = redaction {
-            redaction.apply_to_kept(&mut kept);
+            redaction.apply_to_recorded(&mut kept);
         }
         let is_counted = kept.blame.is_some();
         let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
-        let mut view: Arc<View> = Digest::view_of(kept, TargetId::default(), &recording.thresholds());
+        let mut view: Arc<View> = ViewBuilder::view_of(kept, TargetId::default(), &recording.thresholds());
         if !is_counted {
             let blame = recount.count(&view);
             view = Arc::new(View { blame, ..View::clone(&view) });
         }
-        tape.write(&Look { view, past, notes })?;
+        tape.write(&Observation { view, past, notes })?;
     }
-    let (written, losses) = (tape.looks(), tape.losses());
+    let (written, losses) = (tape.snapshots(), tape.losses());
     tape.end()?;
     if let Some(losses) = losses {
-        say(&losses);
+        status_line(&losses);
     }
     if written == 0 {
         return Err(Failure::Other(format!("nothing was written: all {wanted} snapshots are damaged")));
     }
-    tell_damaged(wanted.saturating_sub(written));
+    report_damaged(wanted.saturating_sub(written));
     Ok(0)
 }
 

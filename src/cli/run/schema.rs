@@ -1,13 +1,13 @@
 use std::fmt::Write as _;
 
 use super::super::password as confirm;
-use super::super::settings::Settings;
-use super::{Failure, may_write, open, say};
+use super::super::settings::CliSettings;
+use super::{Failure, may_write, open, status_line};
 use crate::cli::schema::{PurgeArgs, SchemaCommand};
 use crate::schema::{self, Contents, Found, LATEST, Object, Old, Schema, SchemaError, SchemaName, State};
 use crate::text::{self, one_line};
 
-pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u8, Failure> {
+pub(super) async fn run(settings: CliSettings, command: &SchemaCommand) -> Result<u8, Failure> {
     let asks = match command {
         SchemaCommand::Drop(arguments) => Some(("drop", arguments.yes)),
         SchemaCommand::Purge(arguments) => Some(("purge", arguments.yes)),
@@ -126,7 +126,7 @@ async fn drop_schema(
     if !yes {
         let question = format!("Type {} to drop it:", schema.name.as_str());
         if !confirm::ask_for(&question_lines(&name, &contents), &question, schema.name.as_str())? {
-            say("nothing was dropped");
+            status_line("nothing was dropped");
             return Ok((String::new(), 1));
         }
     }
@@ -174,7 +174,7 @@ async fn purge(
     if !arguments.yes {
         let question = format!("Remove {} from the schema {name}?", rows(total));
         if !confirm::ask(&lines, &question)? {
-            say("nothing was removed");
+            status_line("nothing was removed");
             return Ok((String::new(), 1));
         }
     }

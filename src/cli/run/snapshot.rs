@@ -7,26 +7,26 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{Failure, ask_again, dashboard, look, open_any, say_waiting};
+use super::{Failure, ask_again, dashboard, look, open_any, report_waiting};
 use crate::app::print;
 use crate::cli::args::{LockOfArgs, SnapshotArgs, SnapshotFormat};
-use crate::cli::settings::Settings;
+use crate::cli::settings::CliSettings;
 use crate::feed::learn::{self, Learned, Learner, Way};
 use crate::feed::live::{Live, PollControl};
 use crate::feed::once::{OnceError, once_learning};
-use crate::feed::spare::{Line, leave};
-use crate::model::statement::{LONGEST, Piece, statements};
-use crate::model::view::{Link, View};
+use crate::feed::spare::{ActionConnection, leave};
+use crate::model::statement::{LONGEST, StatementPiece, statements};
+use crate::model::view::{ConnectionState, View};
 use crate::pg::lock_of::places;
 use crate::pg::poll::OpenError;
 use crate::runtime::signals::ending;
-use crate::wire::lock_of::{Now, Report, Verdict, json, targets, text};
+use crate::wire::lock_of::{LockOfReport, Now, Verdict, json, targets, text};
 use crate::{text, wire};
 
 /// Between attempts while the server has no free connection or is starting up.
 const PAUSE: Duration = Duration::from_secs(1);
 
-pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<u8, Failure> {
+pub(super) async fn run(settings: CliSettings, arguments: &SnapshotArgs) -> Result<u8, Failure> {
     let SnapshotArgs { format, width, .. } = *arguments;
     let info = super::info(&settings)?;
     if let Some(interval) = arguments.watch {
@@ -44,7 +44,7 @@ pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<
 }
 
 /// Renders the table. ASCII only if requested, or for a terminal without UTF-8.
-fn table(settings: &Settings, view: &View, columns: Option<usize>) -> Option<String> {
+fn table(settings: &CliSettings, view: &View, columns: Option<usize>) -> Option<String> {
     let table = print::render(view, columns)?;
     if settings.ascii || (io::stdout().is_terminal() && look::is_ascii(settings)) {
         return Some(table.lines().map(text::ascii).collect::<Vec<_>>().join("\n"));
@@ -68,7 +68,7 @@ pub(super) fn columns(asked: Option<u16>) -> Option<usize> {
     }
 }
 
-pub(super) async fn take(settings: &Settings, mut info: ConnInfo) -> Result<Arc<View>, Failure> {
+pub(super) async fn take(settings: &CliSettings, mut info: ConnInfo) -> Result<Arc<View>, Failure> {
     let mut said = String::new();
     loop {
         let learner = look::learner(settings, &info);
@@ -80,7 +80,7 @@ pub(super) async fn take(settings: &Settings, mut info: ConnInfo) -> Result<Arc<
         };
         match &error {
             OnceError::Open(open) if open.is_temporary() => {
-                say_waiting(&mut said, open);
+                report_waiting(&mut said, open);
                 tokio::time::sleep(PAUSE).await;
             }
             OnceError::Open(OpenError::Connect(refused)) => info = ask_again(settings, &info, refused)?,
@@ -90,7 +90,7 @@ pub(super) async fn take(settings: &Settings, mut info: ConnInfo) -> Result<Arc<
 }
 
 #[derive(Default)]
-struct Lines {
+struct JsonLines {
     count: Option<u64>,
     changes: bool,
     with_events: bool,
@@ -101,13 +101,13 @@ struct Lines {
     counted: Option<Arc<crate::model::snapshot::Snapshot>>,
     fingerprint: Option<u64>,
     event: u64,
-    link: Option<Link>,
+    link: Option<ConnectionState>,
 }
 
 /// Prints one JSON line per snapshot until interrupted. A slow reader gets the newest snapshot and the number of missed
 /// ones; nothing is buffered for it.
 async fn watch(
-    settings: &Settings,
+    settings: &CliSettings,
     wanted: &SnapshotArgs,
     interval: Duration,
     info: ConnInfo,
@@ -130,7 +130,7 @@ async fn watch(
 /// The polls of a command without screens.
 pub(super) struct Polling {
     pub(super) views: watch::Receiver<Arc<View>>,
-    line: watch::Receiver<Option<Line>>,
+    line: watch::Receiver<Option<ActionConnection>>,
     _interval: watch::Sender<Duration>,
     learning: JoinHandle<()>,
     feed: JoinHandle<()>,
@@ -186,7 +186,7 @@ async fn reader_gone() {
 
 async fn write_all(wanted: &SnapshotArgs, views: &mut watch::Receiver<Arc<View>>) -> Result<u8, Failure> {
     let SnapshotArgs { count, changes, events: with_events, .. } = *wanted;
-    let mut lines = Lines { count, changes, with_events, ..Lines::default() };
+    let mut lines = JsonLines { count, changes, with_events, ..JsonLines::default() };
     let mut writing: Option<JoinHandle<io::Result<()>>> = None;
     let mut view = None;
     loop {
@@ -225,7 +225,7 @@ async fn write_all(wanted: &SnapshotArgs, views: &mut watch::Receiver<Arc<View>>
     }
 }
 
-impl Lines {
+impl JsonLines {
     fn take(&mut self, view: &View) {
         if let Some(snapshot) = &view.snapshot
             && self.counted.as_ref().is_none_or(|counted| !Arc::ptr_eq(counted, snapshot))
@@ -242,9 +242,9 @@ impl Lines {
     fn of(&mut self, view: &View) -> Result<String, serde_json::Error> {
         let mut out = Vec::new();
         // Every failed attempt to connect produces a view.
-        let state = |link: &Link| std::mem::discriminant(link);
+        let state = |link: &ConnectionState| std::mem::discriminant(link);
         let is_new = self.link.as_ref().map(state) != Some(state(&view.link));
-        if is_new && (self.link.is_some() || matches!(view.link, Link::Down { .. })) {
+        if is_new && (self.link.is_some() || matches!(view.link, ConnectionState::Down { .. })) {
             out.push(wire::json::link(&view.link)?);
         }
         self.link = Some(view.link.clone());
@@ -254,11 +254,11 @@ impl Lines {
             }
         }
         self.event = view.events.iter().next_back().map_or(self.event, |event| event.number + 1);
-        out.extend(self.look(view)?);
+        out.extend(self.next_line(view)?);
         Ok(out.into_iter().map(|line| line + "\n").collect())
     }
 
-    fn look(&mut self, view: &View) -> Result<Option<String>, serde_json::Error> {
+    fn next_line(&mut self, view: &View) -> Result<Option<String>, serde_json::Error> {
         if self.looks == self.written || self.is_done() {
             return Ok(None);
         }
@@ -271,7 +271,7 @@ impl Lines {
             return Ok(None);
         }
         self.seq += 1;
-        wire::json::look(view, self.seq, skipped).transpose()
+        wire::json::snapshot_line(view, self.seq, skipped).transpose()
     }
 }
 
@@ -279,11 +279,11 @@ impl Lines {
 pub(super) const UNKNOWN: u8 = 3;
 
 pub(super) fn offline(arguments: &LockOfArgs) -> Result<u8, Failure> {
-    print(&Report::new(read(arguments)?, arguments.single_transaction, None), arguments)
+    print(&LockOfReport::new(read(arguments)?, arguments.single_transaction, None), arguments)
 }
 
 /// Also reads the catalogs, to resolve names, and a snapshot of the current locks.
-pub(super) async fn lock_of(settings: Settings, arguments: &LockOfArgs) -> Result<u8, Failure> {
+pub(super) async fn lock_of(settings: CliSettings, arguments: &LockOfArgs) -> Result<u8, Failure> {
     let pieces = read(arguments)?;
     let targets = targets(&pieces);
     let (connection, info) = Box::pin(open_any(&settings)).await?;
@@ -291,16 +291,16 @@ pub(super) async fn lock_of(settings: Settings, arguments: &LockOfArgs) -> Resul
     drop(connection);
     let target = info.target();
     // Other job systems are not needed for table locks.
-    let settings = Settings { adapters: Vec::new(), ..settings };
+    let settings = CliSettings { adapters: Vec::new(), ..settings };
     let view = Box::pin(take(&settings, info)).await?;
     if let Some(error) = view.snapshot.as_deref().and_then(|snapshot| snapshot.locks.error.as_deref()) {
         return Err(Failure::Other(format!("the locks could not be read: {error}")));
     }
     let now = Now { view, target, places: targets.into_iter().zip(found).collect() };
-    print(&Report::new(pieces, arguments.single_transaction, Some(now)), arguments)
+    print(&LockOfReport::new(pieces, arguments.single_transaction, Some(now)), arguments)
 }
 
-fn read(arguments: &LockOfArgs) -> Result<Vec<Piece>, Failure> {
+fn read(arguments: &LockOfArgs) -> Result<Vec<StatementPiece>, Failure> {
     let mut given = arguments.statement.clone();
     if given == "-" {
         given.clear();
@@ -314,7 +314,7 @@ fn read(arguments: &LockOfArgs) -> Result<Vec<Piece>, Failure> {
     if found.is_empty() { Err(Failure::Usage("it contains no statement".to_owned())) } else { Ok(found) }
 }
 
-fn print(report: &Report, arguments: &LockOfArgs) -> Result<u8, Failure> {
+fn print(report: &LockOfReport, arguments: &LockOfArgs) -> Result<u8, Failure> {
     super::print(&match arguments.format {
         SnapshotFormat::Json => json(report)?,
         SnapshotFormat::Table => text(report, columns(arguments.width)),

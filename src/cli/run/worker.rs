@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::super::password;
 use super::super::schema::WorkerArgs;
-use super::super::settings::Settings;
+use super::super::settings::CliSettings;
 use super::{Failure, env};
 use crate::clock;
 use crate::locks::work_session::OpenError;
@@ -18,12 +18,12 @@ use crate::worker::{
 };
 use pg_connect::conninfo::ConnInfo;
 
-pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8, Failure> {
+pub(super) async fn run(settings: CliSettings, arguments: &WorkerArgs) -> Result<u8, Failure> {
     if arguments.allow_http {
         return Err(Failure::Usage(format!("--allow-http: {HTTP_REMOVED}")));
     }
     let mut info = super::info(&settings)?;
-    let log = Log {
+    let log = WorkerLog {
         format: arguments.log_format,
         least: if arguments.quiet { Level::Warn } else { Level::Info },
         worker: arguments.id.clone(),
@@ -71,7 +71,7 @@ async fn beating<T>(systemd: &Systemd, working: impl Future<Output = T>) -> T {
     loop {
         tokio::select! {
             outcome = &mut working => return outcome,
-            _ = beats.tick() => systemd.say("WATCHDOG=1"),
+            _ = beats.tick() => systemd.notify("WATCHDOG=1"),
         }
     }
 }
@@ -96,27 +96,27 @@ fn types(asked: &[String], known: &Types) -> Result<Types, Failure> {
 }
 
 #[derive(Debug, Clone)]
-struct Log {
+struct WorkerLog {
     format: Format,
     least: Level,
     worker: WorkerId,
     systemd: Systemd,
 }
 
-impl Log {
+impl WorkerLog {
     fn report(&self) -> Report {
         let log = self.clone();
-        Report::to(move |event| log.tell(event))
+        Report::to(move |event| log.log(event))
     }
 
-    fn tell(&self, event: &Event) {
+    fn log(&self, event: &Event) {
         match event {
             Event::Connected { pid, .. } => {
-                self.systemd.say(&format!("READY=1\nSTATUS=connected, served by process {pid}"));
+                self.systemd.notify(&format!("READY=1\nSTATUS=connected, served by process {pid}"));
             }
-            Event::Lost { .. } => self.systemd.say("STATUS=connection lost, connecting again"),
+            Event::Lost { .. } => self.systemd.notify("STATUS=connection lost, connecting again"),
             Event::ShuttingDown { running } => {
-                self.systemd.say(&format!("STOPPING=1\nSTATUS=shutting down, {running} running"));
+                self.systemd.notify(&format!("STOPPING=1\nSTATUS=shutting down, {running} running"));
             }
             _ => {}
         }
@@ -132,7 +132,7 @@ impl Log {
         if self.format == Format::Text {
             return Err(Failure::Other(reason.to_owned()));
         }
-        self.tell(&Event::GaveUp(reason.to_owned()));
+        self.log(&Event::GaveUp(reason.to_owned()));
         Ok(1)
     }
 }
@@ -212,7 +212,7 @@ impl Systemd {
     }
 
     /// Sends a notification. Errors are ignored.
-    pub(super) fn say(&self, words: &str) {
+    pub(super) fn notify(&self, words: &str) {
         if let Some(name) = &self.socket {
             let _ = send(name, words);
         }
@@ -264,7 +264,7 @@ mod tests {
         };
         let systemd = Systemd::of(env);
         assert_eq!(systemd.pulse(), Some(Duration::from_millis(1500)));
-        systemd.say("READY=1");
+        systemd.notify("READY=1");
         let mut heard = [0; 64];
         let count = ear.recv(&mut heard).unwrap();
         assert_eq!(&heard[..count], b"READY=1");
@@ -272,7 +272,7 @@ mod tests {
         let others = |name: &str| if name == "WATCHDOG_PID" { Some("1".to_owned()) } else { env(name) };
         assert_eq!(Systemd::of(others).pulse(), None);
         assert_eq!(Systemd::of(|_| None).pulse(), None);
-        Systemd::of(|_| None).say("READY=1");
+        Systemd::of(|_| None).notify("READY=1");
     }
 
     #[cfg(target_os = "linux")]
@@ -282,7 +282,7 @@ mod tests {
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
         let ear = UnixDatagram::bind_addr(&address).unwrap();
         let place = format!("@{name}");
-        Systemd::of(|of| (of == "NOTIFY_SOCKET").then(|| place.clone())).say("STOPPING=1");
+        Systemd::of(|of| (of == "NOTIFY_SOCKET").then(|| place.clone())).notify("STOPPING=1");
         let mut heard = [0; 64];
         let count = ear.recv(&mut heard).unwrap();
         assert_eq!(&heard[..count], b"STOPPING=1");

@@ -1,6 +1,6 @@
 use toml::de::{DeTable, DeValue};
 
-use super::super::reader::{Reader, Value, get};
+use super::super::reader::{ConfigReader, TomlValue, get};
 use super::{OWN, line, setting};
 use crate::config::{Mistake, Position};
 use crate::model::Text;
@@ -37,7 +37,7 @@ pub struct AdapterChoice {
 }
 
 /// Reads the section. Names of adapters and settings are checked later, when the adapter files are read.
-pub(in crate::config) fn choices(reader: &mut Reader<'_>, value: Value<'_, '_>) -> AdapterChoices {
+pub(in crate::config) fn choices(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> AdapterChoices {
     let mut choices = AdapterChoices::default();
     let Some(table) = reader.table("adapters", value) else { return choices };
     for (key, value) in table {
@@ -62,14 +62,14 @@ pub(in crate::config) fn choices(reader: &mut Reader<'_>, value: Value<'_, '_>) 
     choices
 }
 
-fn off(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<(String, Position)> {
+fn off(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> Vec<(String, Position)> {
     const EXPECTED: &str = "a list of adapters, such as [\"river\"]";
     let items = reader.read("off", value, EXPECTED, DeValue::as_array);
     let name = |item| Some((reader.string("off", item, EXPECTED)?, reader.position(&item.span())));
     items.into_iter().flatten().filter_map(name).collect()
 }
 
-fn choice(reader: &mut Reader<'_>, name: &str, at: Position, table: &DeTable<'_>) -> AdapterChoice {
+fn choice(reader: &mut ConfigReader<'_>, name: &str, at: Position, table: &DeTable<'_>) -> AdapterChoice {
     let schema = get(table, "schema").and_then(|value| line(reader, "schema", value));
     let allows_actions = reader.flag(table, "allow_actions");
     let mut settings = Vec::new();

@@ -2,11 +2,11 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::super::reader::{self, Reader, get, integer};
+use super::super::reader::{self, ConfigReader, get, integer};
 use super::{OWN, is_name, line, queries, setting};
 use crate::model::Text;
 use crate::model::adapter::{
-    Adapter, ColumnKind, Evidence, JobState, Part, Presence, Proof, Setting, TableName, TableRule,
+    Adapter, AdapterColumnKind, Evidence, JobState, Part, Presence, Proof, Setting, TableName, TableRule,
 };
 use crate::text::parse_duration;
 
@@ -34,7 +34,7 @@ const SECTIONS: [&str; 19] = [
     "schedules",
 ];
 
-pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
+pub(super) fn adapter(reader: &mut ConfigReader<'_>, table: &DeTable<'_>) -> Adapter {
     reader.only(table, "", &SECTIONS);
     format(reader, table);
     let mut adapter = Adapter::default();
@@ -52,7 +52,7 @@ pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     presence(reader, table, &mut adapter);
     adapter.comes_back = named(reader, table, "comes_back", Proof::ALL);
     adapter.advise = named(reader, table, "advise", JobState::OF_ADAPTERS);
-    let words = queries::Known::of(&adapter);
+    let words = queries::KnownWords::of(&adapter);
     adapter.versions = queries::versions(reader, table, &words);
     adapter.queries = queries::queries(reader, table, &words);
     adapter.actions = queries::actions(reader, table, &words);
@@ -63,7 +63,7 @@ pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     adapter
 }
 
-fn format(reader: &mut Reader<'_>, table: &DeTable<'_>) {
+fn format(reader: &mut ConfigReader<'_>, table: &DeTable<'_>) {
     match get(table, "format") {
         None => reader.mistake(&(0..0), format!("it has no format: expected format = {FORMAT}")),
         Some(value) if integer(value.get_ref()) == Some(FORMAT) => {}
@@ -72,7 +72,7 @@ fn format(reader: &mut Reader<'_>, table: &DeTable<'_>) {
 }
 
 /// A mandatory text of one line.
-fn text(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Text {
+fn text(reader: &mut ConfigReader<'_>, table: &DeTable<'_>, key: &str) -> Text {
     let Some(value) = get(table, key) else {
         reader.mistake(&(0..0), format!("it has no {key}: expected {key} = \"…\""));
         return Text::default();
@@ -80,7 +80,7 @@ fn text(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Text {
     line(reader, key, value).unwrap_or_default()
 }
 
-fn settings(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<Setting> {
+fn settings(reader: &mut ConfigReader<'_>, table: &DeTable<'_>) -> Vec<Setting> {
     let Some(settings) = get(table, "settings").and_then(|value| reader.table("settings", value)) else {
         return Vec::new();
     };
@@ -103,7 +103,7 @@ fn settings(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<Setting> {
     found
 }
 
-fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> Evidence {
+fn evidence(reader: &mut ConfigReader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> Evidence {
     let mut evidence = Evidence::default();
     let keys = ["key", "worker_absent", "workers", "leader", "beat_limit", "age_limit", "pid"];
     let section = get(table, "evidence").and_then(|value| reader.section("evidence", value, &keys));
@@ -119,7 +119,7 @@ fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> 
 }
 
 /// `[presence]`: how sessions of workers are recognized, and whether every worker has one.
-fn presence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &mut Adapter) {
+fn presence(reader: &mut ConfigReader<'_>, table: &DeTable<'_>, adapter: &mut Adapter) {
     let Some(value) = get(table, "presence") else { return };
     let keys = ["query", "application_name", "absent"];
     let Some(section) = reader.section("presence", value, &keys) else { return };
@@ -136,14 +136,14 @@ fn presence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &mut Adapter)
     adapter.evidence.has_presence = word(reader, section, "absent", ["lost", "unknown"]);
 }
 
-fn words(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Vec<Text> {
+fn words(reader: &mut ConfigReader<'_>, table: &DeTable<'_>, key: &str) -> Vec<Text> {
     const EXPECTED: &str = "a list of texts, none of them empty, such as [\"LISTEN jobs\"]";
     let words = |value| reader.list(key, value, EXPECTED, |item| reader::text(item).map(Text::from));
     get(table, key).and_then(words).unwrap_or_default()
 }
 
 /// Whether the value is the first of two words. The default is the second.
-fn word(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, words: [&str; 2]) -> bool {
+fn word(reader: &mut ConfigReader<'_>, table: &DeTable<'_>, key: &str, words: [&str; 2]) -> bool {
     let [yes, no] = words;
     let known = |value: &DeValue<'_>| words.into_iter().find(|word| value.as_str() == Some(word));
     reader.key(table, key, &format!("\"{yes}\" or \"{no}\""), known) == Some(yes)
@@ -151,7 +151,7 @@ fn word(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, words: [&str; 2
 
 /// A duration in seconds, or the name of a setting that is one.
 fn limit(
-    reader: &mut Reader<'_>,
+    reader: &mut ConfigReader<'_>,
     table: &DeTable<'_>,
     key: &str,
     adapter: &Adapter,
@@ -168,7 +168,7 @@ fn limit(
 }
 
 fn named<T: Copy + Into<&'static str>>(
-    reader: &mut Reader<'_>,
+    reader: &mut ConfigReader<'_>,
     table: &DeTable<'_>,
     section: &str,
     known: &[T],
@@ -188,7 +188,7 @@ const FEWEST: usize = 3;
 /// Longest name in bytes (`NAMEDATALEN` in `src/include/pg_config_manual.h`, minus the terminating zero).
 const LONGEST_NAME: usize = 63;
 
-fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableRule> {
+fn tables(reader: &mut ConfigReader<'_>, table: &DeTable<'_>) -> Vec<TableRule> {
     let Some(value) = get(table, "detect") else {
         reader.mistake(
             &(0..0),
@@ -234,14 +234,14 @@ fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableRule> {
     rules
 }
 
-fn rule(reader: &mut Reader<'_>, section: &str, key: &str, table: &DeTable<'_>) -> Option<TableRule> {
+fn rule(reader: &mut ConfigReader<'_>, section: &str, key: &str, table: &DeTable<'_>) -> Option<TableRule> {
     let name = name(reader, section, table);
     let columns = columns(reader, section, table);
     let optional = reader.flag(table, "optional");
     Some(TableRule { key: key.into(), name: name?, columns, optional })
 }
 
-fn name(reader: &mut Reader<'_>, section: &str, table: &DeTable<'_>) -> Option<TableName> {
+fn name(reader: &mut ConfigReader<'_>, section: &str, table: &DeTable<'_>) -> Option<TableName> {
     let ways = ["name", "suffix", "begins"];
     let said: Vec<_> = ways.into_iter().filter_map(|key| Some((key, get(table, key)?))).collect();
     let [(key, value)] = said[..] else {
@@ -260,8 +260,12 @@ fn name(reader: &mut Reader<'_>, section: &str, table: &DeTable<'_>) -> Option<T
     })
 }
 
-fn columns(reader: &mut Reader<'_>, section: &str, table: &DeTable<'_>) -> Vec<(Text, ColumnKind)> {
-    let names: Vec<&str> = ColumnKind::ALL.iter().map(|(name, _)| *name).collect();
+fn columns(
+    reader: &mut ConfigReader<'_>,
+    section: &str,
+    table: &DeTable<'_>,
+) -> Vec<(Text, AdapterColumnKind)> {
+    let names: Vec<&str> = AdapterColumnKind::ALL.iter().map(|(name, _)| *name).collect();
     let expected = format!("one of \"{}\"", names.join("\", \""));
     let Some(value) = get(table, "columns") else {
         reader.mistake(
@@ -273,8 +277,9 @@ fn columns(reader: &mut Reader<'_>, section: &str, table: &DeTable<'_>) -> Vec<(
     let Some(columns) = reader.table(&format!("{section}.columns"), value) else { return Vec::new() };
     let mut found = Vec::new();
     for (name, value) in columns {
-        let read =
-            |value: &DeValue<'_>| ColumnKind::ALL.iter().find(|(word, _)| value.as_str() == Some(word));
+        let read = |value: &DeValue<'_>| {
+            AdapterColumnKind::ALL.iter().find(|(word, _)| value.as_str() == Some(word))
+        };
         let kind = reader.read(name.get_ref(), value, &expected, read);
         found.extend(kind.map(|(_, kind)| (name.get_ref().as_ref().into(), *kind)));
     }

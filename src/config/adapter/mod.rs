@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) use choices::choices;
 pub use choices::{AdapterChoice, AdapterChoices};
 
-use super::reader::{Reader, Value};
+use super::reader::{ConfigReader, TomlValue};
 use super::{ConfigError, Mistake, Position};
 use crate::model::Text;
 use crate::model::adapter::{Adapter, Setting};
@@ -152,7 +152,7 @@ fn own(config: Option<&Path>) -> Result<Vec<(PathBuf, Adapter)>, ConfigError> {
 const OWN: [&str; 2] = ["schema", "allow_actions"];
 
 /// A text of one line with at most 500 characters.
-fn line(reader: &mut Reader<'_>, key: &str, value: Value<'_, '_>) -> Option<Text> {
+fn line(reader: &mut ConfigReader<'_>, key: &str, value: TomlValue<'_, '_>) -> Option<Text> {
     let found = reader.string(key, value, "a text in quotes")?;
     if crate::text::one_line(&found) != found || found.chars().count() > 500 {
         reader.expected(key, value, "one line of at most 500 characters, without control characters");

@@ -3,19 +3,19 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::line;
-use crate::config::reader::{Reader, Value, get};
+use crate::config::reader::{ConfigReader, TomlValue, get};
 use crate::model::Text;
 use crate::model::adapter::{
-    Action, ActionKind, Adapter, Need, Part, Proof, Query, Template, Version, Words,
+    ActionKind, Adapter, AdapterAction, AdapterQuery, Need, Part, Proof, Template, TemplateWords, Version,
 };
 
-pub(super) struct Known {
+pub(super) struct KnownWords {
     tables: Vec<Text>,
     settings: Vec<Text>,
     has_each: bool,
 }
 
-impl Known {
+impl KnownWords {
     pub(super) fn of(adapter: &Adapter) -> Self {
         Self {
             tables: adapter.tables.iter().map(|table| table.key.clone()).collect(),
@@ -30,7 +30,11 @@ pub(crate) fn section(part: Part) -> String {
     if Part::JOBS.contains(&part) { format!("[[jobs.{name}]]") } else { format!("[[{name}]]") }
 }
 
-pub(super) fn versions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Version> {
+pub(super) fn versions(
+    reader: &mut ConfigReader<'_>,
+    table: &DeTable<'_>,
+    known: &KnownWords,
+) -> Vec<Version> {
     let Some(value) = get(table, "version") else { return Vec::new() };
     let mut versions = Vec::new();
     for (span, table) in reader.tables("version", value) {
@@ -50,7 +54,11 @@ pub(super) fn versions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Kno
     versions
 }
 
-pub(super) fn queries(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Query> {
+pub(super) fn queries(
+    reader: &mut ConfigReader<'_>,
+    table: &DeTable<'_>,
+    known: &KnownWords,
+) -> Vec<AdapterQuery> {
     let mut queries = Vec::new();
     let jobs = get(table, "jobs");
     let jobs = jobs.and_then(|value| reader.section("jobs", value, &Part::JOBS.map(Part::as_str)));
@@ -70,12 +78,12 @@ pub(super) fn queries(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Know
 }
 
 fn query(
-    reader: &mut Reader<'_>,
+    reader: &mut ConfigReader<'_>,
     part: Part,
     span: &Range<usize>,
     table: &DeTable<'_>,
-    known: &Known,
-) -> Option<Query> {
+    known: &KnownWords,
+) -> Option<AdapterQuery> {
     let section = section(part);
     reader.only(table, &format!(" in {section}"), &["needs", "sql"]);
     let needs = needs(reader, table, known);
@@ -83,13 +91,13 @@ fn query(
         reader.mistake(span, format!("{section} has no query: expected sql = \"SELECT …\""));
         return None;
     };
-    Some(Query { part, needs, sql: template(reader, value, known, None)? })
+    Some(AdapterQuery { part, needs, sql: template(reader, value, known, None)? })
 }
 
 fn template(
-    reader: &mut Reader<'_>,
-    value: Value<'_, '_>,
-    known: &Known,
+    reader: &mut ConfigReader<'_>,
+    value: TomlValue<'_, '_>,
+    known: &KnownWords,
     action: Option<ActionKind>,
 ) -> Option<Template> {
     let (what, example) = match action {
@@ -97,8 +105,8 @@ fn template(
         Some(_) => ("action", "a statement in quotes: \"UPDATE …\""),
     };
     let text = reader.string("sql", value, example)?;
-    let Known { tables, settings, has_each } = known;
-    match Template::parse(&text, Words { tables, settings, has_each: *has_each, action }) {
+    let KnownWords { tables, settings, has_each } = known;
+    match Template::parse(&text, TemplateWords { tables, settings, has_each: *has_each, action }) {
         Ok(template) => Some(template),
         Err(why) => {
             let why = crate::text::one_line(&why);
@@ -108,7 +116,7 @@ fn template(
     }
 }
 
-fn needs(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Need> {
+fn needs(reader: &mut ConfigReader<'_>, table: &DeTable<'_>, known: &KnownWords) -> Vec<Need> {
     const EXPECTED: &str = "a list such as [\"TABLE.column\", \"TABLE.column=label\"]";
     let Some(value) = get(table, "needs") else { return Vec::new() };
     let mut needs = Vec::new();
@@ -143,7 +151,11 @@ fn need(text: &str) -> Option<Need> {
 
 const KEYS: [&str; 7] = ["needs", "proof", "hold_key", "writes", "sql", "then", "late"];
 
-pub(super) fn actions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Action> {
+pub(super) fn actions(
+    reader: &mut ConfigReader<'_>,
+    table: &DeTable<'_>,
+    known: &KnownWords,
+) -> Vec<AdapterAction> {
     let kinds: Vec<&str> = ActionKind::ALL.iter().copied().map(ActionKind::as_str).collect();
     let section = get(table, "actions").and_then(|value| reader.section("actions", value, &kinds));
     let Some(section) = section else { return Vec::new() };
@@ -159,9 +171,9 @@ pub(super) fn actions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Know
 
 /// A single `[actions.recover]`, or each `[[actions.recover]]`.
 fn alternatives<'a, 'i>(
-    reader: &mut Reader<'_>,
+    reader: &mut ConfigReader<'_>,
     kind: ActionKind,
-    value: Value<'a, 'i>,
+    value: TomlValue<'a, 'i>,
 ) -> Vec<(Range<usize>, &'a DeTable<'i>)> {
     if value.get_ref().is_array() {
         return reader.tables(&format!("actions.{}", kind.as_str()), value);
@@ -170,12 +182,12 @@ fn alternatives<'a, 'i>(
 }
 
 fn action(
-    reader: &mut Reader<'_>,
+    reader: &mut ConfigReader<'_>,
     kind: ActionKind,
     at: &Range<usize>,
     table: &DeTable<'_>,
-    known: &Known,
-) -> Option<Action> {
+    known: &KnownWords,
+) -> Option<AdapterAction> {
     let section = format!("[actions.{}]", kind.as_str());
     reader.only(table, &format!(" in {section}"), &KEYS);
     let mut needed = |key: &str, example: &str| {
@@ -200,10 +212,10 @@ fn action(
     for key in writes.iter().filter(|key| !sql.tables().contains(key)) {
         reader.mistake(&sql_value.span(), format!("writes names {{{key}}}, and sql does not"));
     }
-    Some(Action { kind, needs, proofs, holds_key, writes, sql, then, late })
+    Some(AdapterAction { kind, needs, proofs, holds_key, writes, sql, then, late })
 }
 
-fn proofs(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Proof> {
+fn proofs(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>) -> Vec<Proof> {
     let known: Vec<&str> =
         Proof::ALL.iter().copied().filter(|proof| *proof != Proof::None).map(Proof::as_str).collect();
     let expected = format!("a list of {}", known.join(", "));
@@ -211,7 +223,7 @@ fn proofs(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Proof> {
     reader.list("proof", value, &expected, read).unwrap_or_default()
 }
 
-fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Vec<Text> {
+fn tables(reader: &mut ConfigReader<'_>, value: TomlValue<'_, '_>, known: &KnownWords) -> Vec<Text> {
     let expected = format!("a list of {}", known.tables.join(", "));
     let Some(items) = value.get_ref().as_array().filter(|items| !items.is_empty()) else {
         reader.expected("writes", value, &expected);

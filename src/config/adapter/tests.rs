@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::config::Config;
-use crate::model::adapter::{ActionKind, Job, JobState, Part, Proof, Value};
+use crate::model::adapter::{ActionKind, ActionValue, Job, JobState, Part, Proof};
 
 const LEAST: &str = r#"
 format = 1
@@ -177,7 +177,7 @@ fn an_action_is_one_statement_that_names_the_row_and_its_run() {
     let action = adapter.action(ActionKind::Recover, 1).unwrap();
     assert_eq!(action.proofs, [Proof::Heartbeat, Proof::Absent]);
     assert!(action.holds_key && !adapter.allows_actions);
-    assert!(action.sql.values().eq([Value::Id, Value::StartedAt, Value::Worker]));
+    assert!(action.sql.values().eq([ActionValue::Id, ActionValue::StartedAt, ActionValue::Worker]));
     assert!(adapter.action(ActionKind::Unlock, 1).is_some());
     for (old, new, expected) in [
         ("{id}::bigint AND ", "", "it does not have {id}: which row it is"),

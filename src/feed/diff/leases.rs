@@ -2,14 +2,14 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Change, of, seconds};
-use crate::model::event::{Draft, Kind, Length, harmless};
+use super::{SnapshotChange, of, seconds};
+use crate::model::event::{EventBody, EventKind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState, REDIS};
 use crate::model::snapshot::Snapshot;
 use crate::model::{Text, Timestamp};
 
-pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
+pub(super) fn compare(change: &SnapshotChange<'_>) -> Vec<EventBody> {
     let Some(before) = change.before else { return Vec::new() };
     let (old, new) = (&before.leases.rows, &change.after.leases.rows);
     if old.is_empty() && new.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
     }
     let gone = old.iter().filter(|row| known.contains_key(&row.id));
     let gone = gone.filter(|row| is_held(row) && is_read.contains(&row.source));
-    drafts.extend(gone.map(|row| gone_from(change, row)));
+    drafts.extend(gone.map(|row| ended(change, row)));
     drafts
 }
 
@@ -56,26 +56,26 @@ fn token(row: &LeaseRow) -> String {
     row.token.map_or_else(String::new, |token| format!(", token {token}"))
 }
 
-fn draft(row: &LeaseRow, at: Timestamp, kind: Kind, (what, more): (&str, String)) -> Draft {
-    let severity = if kind == Kind::LeaseExpired { Severity::Warning } else { Severity::Info };
+fn event_body(row: &LeaseRow, at: Timestamp, kind: EventKind, (what, more): (&str, String)) -> EventBody {
+    let severity = if kind == EventKind::LeaseExpired { Severity::Warning } else { Severity::Info };
     let who = harmless(&format!("lease {} in {}", row.name, row.source));
     let draft = of(who, what, at, kind, severity);
-    Draft { more: harmless(&more), subject: Some(Subject::Lease(row.id)), ..draft }
+    EventBody { more: harmless(&more), subject: Some(Subject::Lease(row.id)), ..draft }
 }
 
-fn taken(change: &Change<'_>, row: &LeaseRow) -> Draft {
+fn taken(change: &SnapshotChange<'_>, row: &LeaseRow) -> EventBody {
     let at = change.moment(row.acquired_at.or(row.renewed_at));
-    draft(row, at, Kind::LeaseTaken, ("was acquired", format!("by {}{}", owner(row), token(row))))
+    event_body(row, at, EventKind::LeaseTaken, ("was acquired", format!("by {}{}", owner(row), token(row))))
 }
 
-fn changed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Option<Draft> {
+fn changed(change: &SnapshotChange<'_>, old: &LeaseRow, new: &LeaseRow) -> Option<EventBody> {
     use LeaseState::{Expired, Held};
     let is_same = old.owner == new.owner && old.token == new.token;
     match (old.state, new.state) {
         (Held, Expired) if is_same => Some(expired(change, new)),
         (Expired, Held) if is_same => {
             let words = ("was renewed late", format!("by {}", owner(new)));
-            Some(draft(new, change.moment(new.renewed_at), Kind::LeaseTaken, words))
+            Some(event_body(new, change.moment(new.renewed_at), EventKind::LeaseTaken, words))
         }
         (Held | Expired, Held | Expired) if !is_same => Some(passed(change, old, new)),
         (Held | Expired, LeaseState::Released | LeaseState::Free) => Some(released(change, old, new)),
@@ -86,14 +86,14 @@ fn changed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Option<Draft>
     }
 }
 
-fn expired(change: &Change<'_>, row: &LeaseRow) -> Draft {
+fn expired(change: &SnapshotChange<'_>, row: &LeaseRow) -> EventBody {
     let length = row.acquired_at.zip(row.expires_at);
     let length = length.map(|(from, to)| Length::Exactly(seconds(from, to)));
     let words = ("expired", format!(": {} did not release it", owner(row)));
-    Draft { length, ..draft(row, change.moment(row.expires_at), Kind::LeaseExpired, words) }
+    EventBody { length, ..event_body(row, change.moment(row.expires_at), EventKind::LeaseExpired, words) }
 }
 
-fn passed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
+fn passed(change: &SnapshotChange<'_>, old: &LeaseRow, new: &LeaseRow) -> EventBody {
     let at = change.moment(new.acquired_at.or(new.renewed_at));
     let tokens = match (old.token, new.token) {
         (Some(old), Some(new)) if old != new => format!(", token {old} to {new}"),
@@ -104,18 +104,18 @@ fn passed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
     } else {
         ("changed owner", format!(": {} to {}{tokens}", owner(old), owner(new)))
     };
-    draft(new, at, Kind::LeaseChanged, words)
+    event_body(new, at, EventKind::LeaseChanged, words)
 }
 
-fn released(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
+fn released(change: &SnapshotChange<'_>, old: &LeaseRow, new: &LeaseRow) -> EventBody {
     let now = change.now();
     let length = old.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
     // The row does not show whether the owner released it or another session unlocked it.
     let words = ("is free again", format!("; it was held by {}", owner(old)));
-    Draft { length, ..draft(new, now, Kind::LeaseReleased, words) }
+    EventBody { length, ..event_body(new, now, EventKind::LeaseReleased, words) }
 }
 
-fn gone_from(change: &Change<'_>, row: &LeaseRow) -> Draft {
+fn ended(change: &SnapshotChange<'_>, row: &LeaseRow) -> EventBody {
     let now = change.now();
     let length = row.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
     // A Redis key disappears when it is deleted or expires. If it was missing before its expiry, it was deleted.
@@ -127,5 +127,5 @@ fn gone_from(change: &Change<'_>, row: &LeaseRow) -> Draft {
         true => "was released",
     };
     let words = (what, format!("; it was held by {}", owner(row)));
-    Draft { length, ..draft(row, now, Kind::LeaseReleased, words) }
+    EventBody { length, ..event_body(row, now, EventKind::LeaseReleased, words) }
 }

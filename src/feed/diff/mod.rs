@@ -14,7 +14,7 @@ mod waits;
 use rustc_hash::FxHashMap;
 
 use crate::model::backend::{Backend, BackendId};
-use crate::model::event::{Draft, Kind, Length, harmless};
+use crate::model::event::{EventBody, EventKind, Length, harmless};
 use crate::model::finding::{Deadlocks, Severity, Subject};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::Party;
@@ -22,7 +22,7 @@ use crate::model::{Text, Timestamp, event};
 use crate::order::Order;
 use crate::text::{count, one_line};
 
-pub(super) struct Change<'a> {
+pub(super) struct SnapshotChange<'a> {
     /// `None` at the first snapshot.
     pub(super) before: Option<SnapshotView<'a>>,
     pub(super) after: SnapshotView<'a>,
@@ -31,7 +31,7 @@ pub(super) struct Change<'a> {
     pub(super) deadlocks: &'a Deadlocks,
 }
 
-impl<'a> Change<'a> {
+impl<'a> SnapshotChange<'a> {
     fn now(&self) -> Timestamp {
         self.after.snapshot.taken_at
     }
@@ -71,36 +71,36 @@ impl<'a> Change<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct Diff {
-    waits: waits::Waits,
+    waits: waits::WaitChanges,
     roots: roots::Roots,
     cycles: roots::Cycles,
-    tasks: tasks::Tasks,
+    tasks: tasks::TaskChanges,
 }
 
 impl Diff {
-    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+    pub(super) fn compare(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
         let mut drafts = of_server(change);
         if change.has_locks() {
             // At the same time, an effect follows its cause.
-            drafts.extend(self.roots.look(change));
-            drafts.extend(self.waits.look(change));
+            drafts.extend(self.roots.compare(change));
+            drafts.extend(self.waits.compare(change));
             drafts.extend(self.cycles.look(change));
         }
         drafts.extend(self.cycles.deadlocks(change));
-        drafts.extend(self.tasks.look(change));
-        drafts.extend(leases::look(change));
-        drafts.extend(tasks::look_at_items(change));
+        drafts.extend(self.tasks.compare(change));
+        drafts.extend(leases::compare(change));
+        drafts.extend(tasks::compare_items(change));
         arrange(&mut drafts);
         drafts
     }
 }
 
 /// Sorts by time. Events that are shown as one line are adjacent, at the time of the first.
-fn arrange(drafts: &mut [Draft]) {
+fn arrange(drafts: &mut [EventBody]) {
     if drafts.len() < 2 {
         return;
     }
-    let key = |draft: &Draft| (draft.kind, draft.severity, Text::clone(&draft.what));
+    let key = |draft: &EventBody| (draft.kind, draft.severity, Text::clone(&draft.what));
     let mut groups: FxHashMap<_, (Timestamp, usize, usize)> = FxHashMap::default();
     for (place, draft) in drafts.iter().enumerate().filter(|(_, draft)| !draft.who.is_empty()) {
         let group = groups.entry(key(draft)).or_insert((draft.at, place, 0));
@@ -113,8 +113,8 @@ fn arrange(drafts: &mut [Draft]) {
     });
 }
 
-fn of(who: Text, what: &str, at: Timestamp, kind: event::Kind, severity: Severity) -> Draft {
-    Draft { who, ..Draft::new(at, kind, severity, what) }
+fn of(who: Text, what: &str, at: Timestamp, kind: event::EventKind, severity: Severity) -> EventBody {
+    EventBody { who, ..EventBody::new(at, kind, severity, what) }
 }
 
 /// Seconds between two times, at least 0.
@@ -124,25 +124,27 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
 
 // The server itself: connections, restarts, and sections that cannot be read.
 
-fn of_server(change: &Change<'_>) -> Vec<Draft> {
+fn of_server(change: &SnapshotChange<'_>) -> Vec<EventBody> {
     let Some(before) = change.before else { return vec![first(change)] };
     let mut drafts = Vec::new();
     if change.was_down {
         let length = Length::AtMost(seconds(before.snapshot.taken_at, change.now()));
-        drafts
-            .push(Draft { length: Some(length), ..info(change, Kind::LinkBack, "the server answers again") });
+        drafts.push(EventBody {
+            length: Some(length),
+            ..info(change, EventKind::LinkBack, "the server answers again")
+        });
     }
     drafts.extend(same_server(change, before));
     drafts.extend(sections(change, before));
     drafts
 }
 
-fn info(change: &Change<'_>, kind: Kind, text: impl AsRef<str>) -> Draft {
-    let draft = Draft::new(change.now(), kind, Severity::Info, text);
-    Draft { subject: Some(Subject::Server), ..draft }
+fn info(change: &SnapshotChange<'_>, kind: EventKind, text: impl AsRef<str>) -> EventBody {
+    let draft = EventBody::new(change.now(), kind, Severity::Info, text);
+    EventBody { subject: Some(Subject::Server), ..draft }
 }
 
-fn first(change: &Change<'_>) -> Draft {
+fn first(change: &SnapshotChange<'_>) -> EventBody {
     let (snapshot, graph) = (change.after.snapshot, &change.after.graph);
     let version = snapshot.server().map_or("?", |server| &*server.version);
     let waiting = match graph.waiting {
@@ -152,11 +154,11 @@ fn first(change: &Change<'_>) -> Draft {
             format!("{} wait for a lock, roots: {roots}", count(waiting.into()))
         }
     };
-    info(change, Kind::LinkBack, format!("connected to PostgreSQL {version}: {waiting}"))
+    info(change, EventKind::LinkBack, format!("connected to PostgreSQL {version}: {waiting}"))
 }
 
 /// A restart, a promotion, or a connection to another of several hosts.
-fn same_server(change: &Change<'_>, before: SnapshotView<'_>) -> Option<Draft> {
+fn same_server(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Option<EventBody> {
     let (old, new) = (before.snapshot.server()?, change.after.snapshot.server()?);
     let restarted = old.started_at.zip(new.started_at).filter(|(old, new)| old != new);
     let role = if new.in_recovery { "standby" } else { "primary" };
@@ -173,11 +175,11 @@ fn same_server(change: &Change<'_>, before: SnapshotView<'_>) -> Option<Draft> {
         (None, false, true) => (change.now(), "the server became a standby".to_owned()),
         _ => return None,
     };
-    let draft = Draft::new(at, Kind::Server, Severity::Warning, text);
-    Some(Draft { subject: Some(Subject::Server), ..draft })
+    let draft = EventBody::new(at, EventKind::Server, Severity::Warning, text);
+    Some(EventBody { subject: Some(Subject::Server), ..draft })
 }
 
-fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
+fn sections(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Vec<EventBody> {
     let before_that = before.snapshot.sections();
     let old: FxHashMap<_, _> = before_that.iter().map(|read| (read.name(), read)).collect();
     let now = change.after.snapshot.sections();
@@ -189,9 +191,9 @@ fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
         }
         let (what, more, kind, severity) = match (old.and_then(|old| old.error.as_ref()), &new.error) {
             (None, Some(error)) => {
-                ("could not be read", format!(": {error}"), Kind::SectionStale, Severity::Warning)
+                ("could not be read", format!(": {error}"), EventKind::SectionStale, Severity::Warning)
             }
-            (Some(_), None) => ("can be read again", String::new(), Kind::SectionFresh, Severity::Info),
+            (Some(_), None) => ("can be read again", String::new(), EventKind::SectionFresh, Severity::Info),
             _ => return None,
         };
         let section = new.section;
@@ -199,12 +201,12 @@ fn sections(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
         let draft = of(who, what, change.now(), kind, severity);
         let read_before = old.and_then(|old| old.taken_at).filter(|_| new.error.is_none());
         let length = read_before.zip(new.taken_at).map(|(from, to)| Length::Exactly(seconds(from, to)));
-        Some(Draft { more: harmless(&more), length, subject: Some(Subject::Section(section)), ..draft })
+        Some(EventBody { more: harmless(&more), length, subject: Some(Subject::Section(section)), ..draft })
     });
     drafts.chain(redis(change, before)).collect()
 }
 
-fn redis(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
+fn redis(change: &SnapshotChange<'_>, before: SnapshotView<'_>) -> Vec<EventBody> {
     let old = &before.snapshot.systems.redis;
     let new = &change.after.snapshot.systems.redis;
     let both = old.servers.iter().zip(&new.servers).filter(|(old, new)| old.server == new.server);
@@ -212,11 +214,11 @@ fn redis(change: &Change<'_>, before: SnapshotView<'_>) -> Vec<Draft> {
     let drafts = changed.map(|(_, new)| {
         let who = harmless(&format!("redis {}", one_line(&new.server)));
         match &new.error {
-            Some(error) => Draft {
+            Some(error) => EventBody {
                 more: harmless(&format!(": {error}")),
-                ..of(who, "stopped answering", change.now(), Kind::SectionStale, Severity::Warning)
+                ..of(who, "stopped answering", change.now(), EventKind::SectionStale, Severity::Warning)
             },
-            None => of(who, "answered again", change.now(), Kind::SectionFresh, Severity::Info),
+            None => of(who, "answered again", change.now(), EventKind::SectionFresh, Severity::Info),
         }
     });
     drafts.collect()

@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Change, of, seconds};
+use super::{SnapshotChange, of, seconds};
 use crate::model::backend::State;
-use crate::model::event::{Draft, Kind, Length, harmless};
+use crate::model::event::{EventBody, EventKind, Length, harmless};
 use crate::model::finding::{Severity, Subject, parties_text};
 use crate::model::promise::Promise;
 use crate::model::wait_graph::{Party, Root};
@@ -28,7 +28,7 @@ struct SeenRoot {
 }
 
 impl Roots {
-    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+    pub(super) fn compare(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
         self.looks += 1;
         let look = self.looks;
         let mut drafts = Vec::new();
@@ -59,7 +59,7 @@ fn is_another(before: &Subject, after: &Subject) -> bool {
     matches!((before, after), (Subject::Backend(before), Subject::Backend(after)) if before != after)
 }
 
-fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draft, SeenRoot) {
+fn begun(change: &SnapshotChange<'_>, root: &Root, subject: Subject, look: u64) -> (EventBody, SeenRoot) {
     let who = change.who(root.party);
     let is_first = change.is_first();
     let at = if is_first { change.now() } else { change.moment(root.longest_wait) };
@@ -81,25 +81,25 @@ fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draf
         Some(longest) if is_first => ("blocks others already", Some(Length::AtMost(seconds(longest, at)))),
         _ => ("began to block others", None),
     };
-    let draft = Draft {
+    let draft = EventBody {
         length,
         more: harmless(&format!(": {doing}{effect}")),
         subject: Some(subject),
-        ..of(Text::clone(&who), what, at, Kind::RootBegun, severity)
+        ..of(Text::clone(&who), what, at, EventKind::RootBegun, severity)
     };
     (draft, SeenRoot { look, since, most: root.blocked, who, subject })
 }
 
-fn over(change: &Change<'_>, seen: &SeenRoot) -> Draft {
+fn over(change: &SnapshotChange<'_>, seen: &SeenRoot) -> EventBody {
     let snapshot = change.after.snapshot;
     let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
     let is_gone = matches!(&seen.subject, Subject::Backend(id) if change.is_gone(*id));
     let how = if is_gone { ", its session ended" } else { "" };
-    Draft {
+    EventBody {
         more: harmless(&format!(": up to {}{how}", count(seen.most.into()))),
         subject: Some(seen.subject),
         length: Some(Length::AtMost(seconds(seen.since, now))),
-        ..of(Text::clone(&seen.who), "stopped blocking others", now, Kind::RootEnded, Severity::Info)
+        ..of(Text::clone(&seen.who), "stopped blocking others", now, EventKind::RootEnded, Severity::Info)
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) struct Cycles {
 const OVER: usize = 100;
 
 impl Cycles {
-    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+    pub(super) fn look(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
         self.looks += 1;
         let look = self.looks;
         let mut drafts = Vec::new();
@@ -125,10 +125,10 @@ impl Cycles {
             let mut parties = cycle.clone();
             parties.sort_unstable();
             let known = self.known.entry(parties).or_insert_with(|| {
-                drafts.push(draft(
+                drafts.push(event_body(
                     change,
                     cycle,
-                    Kind::CycleBegun,
+                    EventKind::CycleBegun,
                     Severity::Critical,
                     "waited for each other",
                 ));
@@ -140,18 +140,18 @@ impl Cycles {
         gone.sort_unstable();
         for (parties, (_, since)) in gone {
             let words = "no longer waited for each other";
-            let draft = draft(change, &parties, Kind::CycleEnded, Severity::Info, words);
+            let draft = event_body(change, &parties, EventKind::CycleEnded, Severity::Info, words);
             let victim = victim(change, &parties);
             let more = victim.map(|victim| format!(": {} lost its transaction", parties_text(&[victim])));
             let length = Some(Length::AtLeast(seconds(since, change.now())));
-            drafts.push(Draft { length, more: harmless(&more.unwrap_or_default()), ..draft });
+            drafts.push(EventBody { length, more: harmless(&more.unwrap_or_default()), ..draft });
             self.victims.extend(victim.map(|victim| (parties, victim)));
             self.victims.drain(..self.victims.len().saturating_sub(OVER));
         }
         drafts
     }
 
-    pub(super) fn deadlocks(&self, change: &Change<'_>) -> Option<Draft> {
+    pub(super) fn deadlocks(&self, change: &SnapshotChange<'_>) -> Option<EventBody> {
         let (rise, victims) = change.deadlocks.counted_at(change.now())?;
         let deadlocks =
             if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };
@@ -166,15 +166,15 @@ impl Cycles {
         let subject =
             victims.and_then(|victims| victims.parties.first()).map(|party| change.after.subject(*party));
         let text = format!("the server broke {deadlocks}{who}");
-        let draft = Draft::new(change.now(), Kind::Deadlock, Severity::Warning, text);
+        let draft = EventBody::new(change.now(), EventKind::Deadlock, Severity::Warning, text);
         let more = harmless(&more.unwrap_or_default());
-        Some(Draft { subject: subject.or(Some(Subject::Server)), more, ..draft })
+        Some(EventBody { subject: subject.or(Some(Subject::Server)), more, ..draft })
     }
 }
 
 /// The only one of these parties that lost its transaction while the others kept theirs. `None` if this cannot be
 /// determined.
-fn victim(change: &Change<'_>, parties: &[Party]) -> Option<Party> {
+fn victim(change: &SnapshotChange<'_>, parties: &[Party]) -> Option<Party> {
     let before = change.before?;
     let has_lost = |party: Party| {
         let Party::Backend(pid) = party else { return Some(false) };
@@ -191,8 +191,14 @@ fn victim(change: &Change<'_>, parties: &[Party]) -> Option<Party> {
     victims.next().is_none().then_some(*victim)
 }
 
-fn draft(change: &Change<'_>, parties: &[Party], kind: Kind, severity: Severity, words: &str) -> Draft {
+fn event_body(
+    change: &SnapshotChange<'_>,
+    parties: &[Party],
+    kind: EventKind,
+    severity: Severity,
+    words: &str,
+) -> EventBody {
     let subject = parties.first().map(|party| change.after.subject(*party));
     let text = format!("{} {words}", parties_text(parties));
-    Draft { subject, ..Draft::new(change.now(), kind, severity, text) }
+    EventBody { subject, ..EventBody::new(change.now(), kind, severity, text) }
 }

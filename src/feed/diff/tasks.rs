@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Change, of, seconds};
-use crate::model::event::{self, Draft, Kind, Length, harmless};
+use super::{SnapshotChange, of, seconds};
+use crate::model::event::{self, EventBody, EventKind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
 use crate::model::task::{Execution, JobState, TaskId, TaskRow, TaskSet};
 use crate::model::view::SnapshotView;
@@ -19,7 +19,7 @@ const MOST: usize = 1000;
 
 /// Executions that were running in an earlier snapshot and have ended with an unknown result.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
+pub(super) struct TaskChanges {
     without_end: Vec<WithoutEnd>,
 }
 
@@ -30,8 +30,8 @@ struct WithoutEnd {
     looks: u32,
 }
 
-impl Tasks {
-    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+impl TaskChanges {
+    pub(super) fn compare(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
         let Some(before) = change.before else { return Vec::new() };
         let mut drafts = Vec::new();
         for new in change.after.snapshot.task_sets.iter() {
@@ -46,7 +46,13 @@ impl Tasks {
         drafts
     }
 
-    fn executions(&self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
+    fn executions(
+        &self,
+        change: &SnapshotChange<'_>,
+        old: &TaskSet,
+        new: &TaskSet,
+        drafts: &mut Vec<EventBody>,
+    ) {
         let (old_rows, new_rows) = (old.executions.last_rows(), new.executions.last_rows());
         // The first read of a log yields no events.
         if Arc::ptr_eq(old_rows, new_rows) || old.executions.taken_at.is_none() {
@@ -76,7 +82,13 @@ impl Tasks {
     }
 
     /// The results of ended executions, whose rows are read less often than those of running ones.
-    fn ends(&mut self, change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
+    fn ends(
+        &mut self,
+        change: &SnapshotChange<'_>,
+        old: &TaskSet,
+        new: &TaskSet,
+        drafts: &mut Vec<EventBody>,
+    ) {
         let is_new = !Arc::ptr_eq(old.executions.last_rows(), new.executions.last_rows());
         if is_new && new.knows_running() {
             let there: FxHashSet<i64> = new.executions.last_rows().iter().map(|row| row.id).collect();
@@ -107,7 +119,7 @@ impl Tasks {
                 }
                 None if gone.looks > LOOKS => {
                     let words = ("was removed from the log", on(&gone.execution), Severity::Info);
-                    drafts.push(draft(change, new, &gone.execution, words));
+                    drafts.push(event_body(change, new, &gone.execution, words));
                     false
                 }
                 None => true,
@@ -130,43 +142,50 @@ fn on(execution: &Execution) -> String {
     execution.worker.as_ref().map_or_else(String::new, |worker| format!("on {worker}"))
 }
 
-fn draft(change: &Change<'_>, set: &TaskSet, row: &Execution, words: (&str, String, Severity)) -> Draft {
+fn event_body(
+    change: &SnapshotChange<'_>,
+    set: &TaskSet,
+    row: &Execution,
+    words: (&str, String, Severity),
+) -> EventBody {
     let (what, more, severity) = words;
     let who = harmless(&name(set, row.task_id));
-    Draft {
+    EventBody {
         more: harmless(&more),
         subject: Some(Subject::Task(set.task_id(row.task_id))),
-        ..of(who, what, change.now(), Kind::TaskEnded, severity)
+        ..of(who, what, change.now(), EventKind::TaskEnded, severity)
     }
 }
 
-fn started(change: &Change<'_>, set: &TaskSet, row: &Execution) -> Draft {
+fn started(change: &SnapshotChange<'_>, set: &TaskSet, row: &Execution) -> EventBody {
     let at = change.moment(row.started_at);
-    let draft = draft(change, set, row, ("started", on(row), Severity::Info));
-    Draft { at, kind: Kind::TaskStarted, ..draft }
+    let draft = event_body(change, set, row, ("started", on(row), Severity::Info));
+    EventBody { at, kind: EventKind::TaskStarted, ..draft }
 }
 
-fn ended(change: &Change<'_>, set: &TaskSet, row: &Execution) -> Draft {
+fn ended(change: &SnapshotChange<'_>, set: &TaskSet, row: &Execution) -> EventBody {
     let on = on(row);
     let error = || row.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
     let (kind, words) = match (row.status.as_deref(), &row.recovered_by) {
         (_, Some(by)) => {
             let words = ("was recovered", format!("by {by}, lost {on}"), Severity::Warning);
-            (Kind::TaskRecovered, words)
+            (EventKind::TaskRecovered, words)
         }
-        (Some("completed"), _) => (Kind::TaskEnded, ("completed", on, Severity::Info)),
-        (Some("failed"), _) => (Kind::TaskEnded, ("failed", format!("{on}{}", error()), Severity::Warning)),
+        (Some("completed"), _) => (EventKind::TaskEnded, ("completed", on, Severity::Info)),
+        (Some("failed"), _) => {
+            (EventKind::TaskEnded, ("failed", format!("{on}{}", error()), Severity::Warning))
+        }
         (status, _) => {
             let status = status.unwrap_or("?");
-            (Kind::TaskEnded, ("ended", format!("{on} as {status}{}", error()), Severity::Info))
+            (EventKind::TaskEnded, ("ended", format!("{on} as {status}{}", error()), Severity::Info))
         }
     };
     let both = row.started_at.zip(row.completed_at);
     let length = both.map(|(from, to)| Length::Exactly(seconds(from, to)));
-    Draft { at: change.moment(row.completed_at), kind, length, ..draft(change, set, row, words) }
+    EventBody { at: change.moment(row.completed_at), kind, length, ..event_body(change, set, row, words) }
 }
 
-fn switched(change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
+fn switched(change: &SnapshotChange<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<EventBody>) {
     if Arc::ptr_eq(old.tasks.last_rows(), new.tasks.last_rows()) {
         return;
     }
@@ -178,47 +197,48 @@ fn switched(change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<
             _ => continue,
         };
         let who = harmless(&name(new, task.id));
-        let draft = of(who, what, change.now(), Kind::TaskSwitched, Severity::Info);
-        drafts.push(Draft { subject: Some(Subject::Task(new.task_id(task.id))), ..draft });
+        let draft = of(who, what, change.now(), EventKind::TaskSwitched, Severity::Info);
+        drafts.push(EventBody { subject: Some(Subject::Task(new.task_id(task.id))), ..draft });
     }
 }
 
-type Key = (TaskId, Option<i64>);
+type ExecutionKey = (TaskId, Option<i64>);
 
 /// Changes of states that are not in the rows but follow from the time and from the holder of the key.
-fn states(change: &Change<'_>, old: &[TaskRow], drafts: &mut Vec<Draft>) {
+fn states(change: &SnapshotChange<'_>, old: &[TaskRow], drafts: &mut Vec<EventBody>) {
     let (before, after) = (change.before.map(|before| before.snapshot), change.after.snapshot);
     let Some(before) = before.filter(|_| !old.is_empty()) else { return };
-    let key = |row: &TaskRow, snapshot| -> Key {
+    let key = |row: &TaskRow, snapshot| -> ExecutionKey {
         (row.task, row.execution(snapshot).map(|execution| execution.id))
     };
-    let known: FxHashMap<Key, JobState> = old.iter().map(|row| (key(row, before), row.state)).collect();
+    let known: FxHashMap<ExecutionKey, JobState> =
+        old.iter().map(|row| (key(row, before), row.state)).collect();
     for row in &change.after.tasks.rows {
         let news = words(row).filter(|_| known.get(&key(row, after)) != Some(&row.state));
         let Some((kind, what, more)) = news else { continue };
         let draft = of(harmless(&row.name(after)), what, change.now(), kind, Severity::Warning);
         let subject = Some(Subject::Task(row.task));
         let worker = row.execution(after).map(on).unwrap_or_default();
-        drafts.push(Draft { more: harmless(&format!("{worker}{more}")), subject, ..draft });
+        drafts.push(EventBody { more: harmless(&format!("{worker}{more}")), subject, ..draft });
     }
 }
 
-fn words(row: &TaskRow) -> Option<(Kind, &'static str, String)> {
+fn words(row: &TaskRow) -> Option<(EventKind, &'static str, String)> {
     let (kind, what, more) = match row.state {
-        JobState::Orphan => (Kind::TaskOrphaned, "was orphaned", ": its session ended"),
+        JobState::Orphan => (EventKind::TaskOrphaned, "was orphaned", ": its session ended"),
         JobState::MaybeOrphan => {
             let more = ": it is recorded as running, but no session holds its key";
-            (Kind::TaskOrphaned, "may be an orphan", more)
+            (EventKind::TaskOrphaned, "may be an orphan", more)
         }
-        JobState::GivenUp => (Kind::TaskEnded, "failed for good", ": it will not be started again"),
+        JobState::GivenUp => (EventKind::TaskEnded, "failed for good", ": it will not be started again"),
         JobState::Slow | JobState::MaybeSlow => {
             let more = format!(": it runs for longer than {}", crate::text::duration(row.limit));
-            return Some((Kind::TaskSlow, "became slow", more));
+            return Some((EventKind::TaskSlow, "became slow", more));
         }
-        JobState::Overdue => (Kind::TaskOverdue, "became overdue", ": no worker has taken it"),
+        JobState::Overdue => (EventKind::TaskOverdue, "became overdue", ": no worker has taken it"),
         JobState::Leaked => {
             let more = row.holder.map(|pid| format!(": {pid} holds it but runs nothing"));
-            return Some((Kind::TaskLeaked, "leaked a key", more.unwrap_or_default()));
+            return Some((EventKind::TaskLeaked, "leaked a key", more.unwrap_or_default()));
         }
         _ => return None,
     };
@@ -228,14 +248,14 @@ fn words(row: &TaskRow) -> Option<(Kind, &'static str, String)> {
 /// Most items of one kind per snapshot with an event each; larger numbers have one cause.
 const SINGLY: usize = 50;
 
-pub(super) fn look_at_items(change: &Change<'_>) -> Vec<Draft> {
+pub(super) fn compare_items(change: &SnapshotChange<'_>) -> Vec<EventBody> {
     let Some(before) = change.before else { return Vec::new() };
     let mut drafts = became(change, before, JobState::Failed);
     drafts.extend(became(change, before, JobState::Lost));
     drafts
 }
 
-fn became(change: &Change<'_>, before: SnapshotView<'_>, state: JobState) -> Vec<Draft> {
+fn became(change: &SnapshotChange<'_>, before: SnapshotView<'_>, state: JobState) -> Vec<EventBody> {
     if change.after.queue.of_state(state).next().is_none() {
         return Vec::new();
     }
@@ -248,18 +268,18 @@ fn became(change: &Change<'_>, before: SnapshotView<'_>, state: JobState) -> Vec
         .collect();
     let left_out = new.len().saturating_sub(SINGLY);
     new.truncate(SINGLY);
-    let mut drafts: Vec<Draft> = new.into_iter().map(|row| item_draft(change, row)).collect();
+    let mut drafts: Vec<EventBody> = new.into_iter().map(|row| item_event_body(change, row)).collect();
     if left_out > 0 {
         let (what, kind) = item_words(state);
         let text = format!("{} more queue items {}", count(left_out as u64), event::plural(what));
-        let draft = Draft::new(change.now(), kind, Severity::Warning, text);
-        drafts.push(Draft { subject: Some(Subject::Queue), ..draft });
+        let draft = EventBody::new(change.now(), kind, Severity::Warning, text);
+        drafts.push(EventBody { subject: Some(Subject::Queue), ..draft });
     }
     drafts
 }
 
 /// Whether the item is new: an old failed item can become visible when a newer one is removed.
-fn is_news(change: &Change<'_>, before: SnapshotView<'_>, row: &ItemRow) -> bool {
+fn is_news(change: &SnapshotChange<'_>, before: SnapshotView<'_>, row: &ItemRow) -> bool {
     let Some(item) = row.item(change.after.snapshot) else { return false };
     let was_read = before
         .snapshot
@@ -272,18 +292,18 @@ fn is_news(change: &Change<'_>, before: SnapshotView<'_>, row: &ItemRow) -> bool
     was_read && (row.state == JobState::Lost || is_new)
 }
 
-fn item_words(state: JobState) -> (&'static str, Kind) {
+fn item_words(state: JobState) -> (&'static str, EventKind) {
     match state {
-        JobState::Lost => ("was lost", Kind::ItemLost),
-        _ => ("was set aside", Kind::ItemFailed),
+        JobState::Lost => ("was lost", EventKind::ItemLost),
+        _ => ("was set aside", EventKind::ItemFailed),
     }
 }
 
-fn item_draft(change: &Change<'_>, row: &ItemRow) -> Draft {
+fn item_event_body(change: &SnapshotChange<'_>, row: &ItemRow) -> EventBody {
     let snapshot = change.after.snapshot;
     let item = row.item(snapshot);
     let (what, kind) = item_words(row.state);
-    let ended = item.filter(|_| kind == Kind::ItemFailed).and_then(|item| item.completed_at);
+    let ended = item.filter(|_| kind == EventKind::ItemFailed).and_then(|item| item.completed_at);
     let more = match (row.state, item) {
         (JobState::Lost, Some(item)) => {
             item.worker.as_ref().map(|worker| format!(": the session of {worker} ended"))
@@ -291,7 +311,7 @@ fn item_draft(change: &Change<'_>, row: &ItemRow) -> Draft {
         (_, Some(item)) => item.error.as_ref().map(|error| format!(": {error}")),
         (_, None) => None,
     };
-    Draft {
+    EventBody {
         more: more.map_or_else(|| "".into(), |more| harmless(&more)),
         subject: Some(Subject::Item(row.id)),
         ..of(harmless(&row.name(snapshot)), what, change.moment(ended), kind, Severity::Warning)

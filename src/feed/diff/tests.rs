@@ -2,9 +2,9 @@ mod waits;
 
 use std::sync::Arc;
 
-use crate::feed::digest::Digest;
+use crate::feed::digest::ViewBuilder;
 use crate::model::backend::State;
-use crate::model::event::{Event, Kind, Length};
+use crate::model::event::{Event, EventKind, Length};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::lock_name::LockNames;
@@ -15,13 +15,13 @@ use crate::model::view::TargetId;
 use crate::sample::{Builder, advisory, at, relation};
 
 struct Story {
-    digest: Digest,
+    digest: ViewBuilder,
     read: usize,
 }
 
 impl Story {
     fn of(first: Builder) -> Self {
-        let digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+        let digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
         let mut story = Self { digest, read: 0 };
         story.then(first);
         story
@@ -86,7 +86,7 @@ fn alike_events_of_one_look_follow_each_other_in_order() {
     let crowd: Vec<(i32, f64)> = (0..20).map(|at| (100 + at, f64::from(at) / 100.0)).collect();
     let mut story = Story::of(empty(-1.0));
     let events = story.then(queue(1.0, &crowd));
-    let waits: Vec<_> = events.iter().filter(|event| event.kind == Kind::WaitBegun).collect();
+    let waits: Vec<_> = events.iter().filter(|event| event.kind == EventKind::WaitBegun).collect();
     assert_eq!(waits.len(), 20);
     assert!(waits.windows(2).all(|pair| {
         pair[0].is_alike(pair[1]) && pair[0].number + 1 == pair[1].number && pair[0].at <= pair[1].at
@@ -141,7 +141,7 @@ fn a_cycle_and_the_deadlock_it_was() {
     let mut story = Story::of(empty(0.0));
     story.saw(counted(empty(0.5), 3));
     let events = story.saw(counted(cycle(1.0), 3));
-    let found = events.iter().find(|event| event.kind == Kind::CycleBegun).unwrap();
+    let found = events.iter().find(|event| event.kind == EventKind::CycleBegun).unwrap();
     assert_eq!(
         (found.text().as_str(), found.severity),
         ("21 and 22 waited for each other", Severity::Critical)

@@ -1,24 +1,24 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Change, of, seconds};
+use super::{SnapshotChange, of, seconds};
 use crate::model::backend::{Backend, BackendId, State};
-use crate::model::event::{Draft, Kind, Length, harmless};
+use crate::model::event::{EventBody, EventKind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::wait_graph::{Party, Queue, Waiter};
 use crate::model::{Text, Timestamp, words};
 
 /// A process waits for at most one lock in one mode at a time.
-type Key = (i32, LockTag, LockMode);
+type WaitKey = (i32, LockTag, LockMode);
 
 #[derive(Debug, Default)]
-pub(super) struct Waits {
-    waits: FxHashMap<Key, Wait>,
+pub(super) struct WaitChanges {
+    waits: FxHashMap<WaitKey, TrackedWait>,
     looks: u64,
 }
 
 #[derive(Debug)]
-struct Wait {
+struct TrackedWait {
     /// Start of the wait. `None` at first, until the server sets it.
     start: Option<Timestamp>,
     look: u64,
@@ -32,9 +32,9 @@ struct Wait {
     xact_start: Option<Timestamp>,
 }
 
-impl Wait {
+impl TrackedWait {
     /// Whether a later waiter is the same wait: a new wait has another start.
-    fn goes_on_in(&self, later: &Waiter, before: Timestamp) -> bool {
+    fn continues_in(&self, later: &Waiter, before: Timestamp) -> bool {
         match (self.start, later.wait_start) {
             (Some(start), Some(later)) => start == later,
             // A wait lacks a start only at its beginning.
@@ -45,8 +45,8 @@ impl Wait {
     }
 }
 
-impl Waits {
-    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+impl WaitChanges {
+    pub(super) fn compare(&mut self, change: &SnapshotChange<'_>) -> Vec<EventBody> {
         self.looks += 1;
         let look = self.looks;
         let seen = change.before.map_or(change.now(), |before| before.snapshot.taken_at);
@@ -56,7 +56,7 @@ impl Waits {
             for waiter in &queue.waiters {
                 let key = (waiter.pid, queue.tag, waiter.mode);
                 match self.waits.get_mut(&key) {
-                    Some(wait) if wait.goes_on_in(waiter, seen) => {
+                    Some(wait) if wait.continues_in(waiter, seen) => {
                         wait.look = look;
                         wait.start = wait.start.or(waiter.wait_start);
                     }
@@ -85,20 +85,20 @@ impl Waits {
 
 /// Words events of new waits, looking up each name once.
 struct Naming<'a, 'b> {
-    change: &'a Change<'b>,
+    change: &'a SnapshotChange<'b>,
     above: FxHashMap<Party, Above>,
     /// `AccessShare on accounts`, without and with the blockers.
     words: FxHashMap<(LockTag, LockMode, Option<Above>), (Text, Text)>,
 }
 
 impl<'a, 'b> Naming<'a, 'b> {
-    fn new(change: &'a Change<'b>) -> Self {
+    fn new(change: &'a SnapshotChange<'b>) -> Self {
         // An existing wait may have begun behind another session.
         let above = if change.is_first() { FxHashMap::default() } else { above(change) };
         Self { change, above, words: FxHashMap::default() }
     }
 
-    fn begun(&mut self, queue: &Queue, waiter: &Waiter, look: u64) -> (Draft, Wait) {
+    fn begun(&mut self, queue: &Queue, waiter: &Waiter, look: u64) -> (EventBody, TrackedWait) {
         let change = self.change;
         let who = change.who(Party::Backend(waiter.pid));
         let backend = change.backend(waiter.pid);
@@ -106,20 +106,20 @@ impl<'a, 'b> Naming<'a, 'b> {
         let above = self.above.get(&waiter.party).copied();
         let (what, text) = self.words(queue, waiter, above);
         let at = waiter.wait_start.unwrap_or_else(|| change.now());
-        let draft = Draft {
+        let draft = EventBody {
             who: Text::clone(&who),
             what: text,
             subject: Some(Subject::Backend(id)),
-            ..Draft::new(at, Kind::WaitBegun, Severity::Info, "")
+            ..EventBody::new(at, EventKind::WaitBegun, Severity::Info, "")
         };
         let poll = chrono::TimeDelta::microseconds(micros(change.after.snapshot.poll_seconds));
         let earliest = waiter.wait_start.unwrap_or_else(|| change.now() - poll);
         let xact_start = backend.and_then(|backend| backend.xact_start);
-        (draft, Wait { start: waiter.wait_start, look, backend: id, who, what, earliest, xact_start })
+        (draft, TrackedWait { start: waiter.wait_start, look, backend: id, who, what, earliest, xact_start })
     }
 
     fn words(&mut self, queue: &Queue, waiter: &Waiter, above: Option<Above>) -> (Text, Text) {
-        let Change { after, .. } = self.change;
+        let SnapshotChange { after, .. } = self.change;
         let tag = after.index.awaited(&queue.tag, waiter.pid);
         let key = (*tag, waiter.mode, above);
         if let Some((what, text)) = self.words.get(&key) {
@@ -162,7 +162,7 @@ struct Above {
 }
 
 /// The blockers above each waiter in the forest; visits each node once.
-fn above(change: &Change<'_>) -> FxHashMap<Party, Above> {
+fn above(change: &SnapshotChange<'_>) -> FxHashMap<Party, Above> {
     let nodes = &change.after.graph.tree.nodes;
     let mut tops: Vec<Option<usize>> = vec![None; nodes.len()];
     let mut path = Vec::new();
@@ -193,14 +193,14 @@ fn above(change: &Change<'_>) -> FxHashMap<Party, Above> {
     above.collect()
 }
 
-fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
+fn over(change: &SnapshotChange<'_>, ended: &[(WaitKey, TrackedWait)]) -> Vec<EventBody> {
     if ended.is_empty() {
         return Vec::new();
     }
     let pids: FxHashSet<i32> = ended.iter().map(|((pid, ..), _)| *pid).collect();
     let locks = || change.after.snapshot.locks.last_rows().iter().filter(|lock| lock.granted);
     let mine = |pid: i32| pids.contains(&pid).then_some(pid);
-    let has: FxHashSet<Key> =
+    let has: FxHashSet<WaitKey> =
         locks().filter_map(|lock| Some((lock.pid.and_then(mine)?, lock.tag, lock.mode))).collect();
     // A lock on a transaction is released as soon as it is acquired. If the awaited transaction has ended and the waiter is
     // still in the same transaction, its wait succeeded. If granted locks were omitted from the snapshot, this is unknown.
@@ -208,11 +208,11 @@ fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
     let is_transaction = |tag: &LockTag| tag.locktype() == LockType::TransactionId;
     let goes_on: FxHashSet<LockTag> =
         locks().map(|lock| lock.tag).filter(|tag| is_transaction(tag)).collect();
-    let goes_on_itself = |wait: &Wait| {
+    let goes_on_itself = |wait: &TrackedWait| {
         let now = change.backend(wait.backend.pid).and_then(|backend| backend.xact_start);
         now.is_some() && now == wait.xact_start
     };
-    let got = |key: &Key, wait: &Wait| {
+    let got = |key: &WaitKey, wait: &TrackedWait| {
         let has_come = has_all && is_transaction(&key.1) && !goes_on.contains(&key.1);
         has.contains(key) || has_come && goes_on_itself(wait)
     };
@@ -220,13 +220,13 @@ fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
 }
 
 /// Whether the transaction failed: its statement was canceled, timed out, or had an error.
-fn has_failed(change: &Change<'_>, id: BackendId) -> bool {
+fn has_failed(change: &SnapshotChange<'_>, id: BackendId) -> bool {
     change.backend(id.pid).is_some_and(|backend| backend.state == Some(State::IdleInTransactionAborted))
 }
 
 const END: &str = "the end of the ";
 
-fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
+fn one_over(change: &SnapshotChange<'_>, wait: &TrackedWait, has_it: bool) -> EventBody {
     let snapshot = change.after.snapshot;
     let what = match wait {
         _ if change.is_gone(wait.backend) => format!("disconnected, last seen waiting for {}", wait.what),
@@ -239,9 +239,9 @@ fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
         _ => format!("stopped waiting for {} (acquired it or failed)", wait.what),
     };
     let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
-    Draft {
+    EventBody {
         subject: Some(Subject::Backend(wait.backend)),
         length: Some(Length::AtMost(seconds(wait.start.unwrap_or(wait.earliest), now))),
-        ..of(Text::clone(&wait.who), &what, now, Kind::WaitEnded, Severity::Info)
+        ..of(Text::clone(&wait.who), &what, now, EventKind::WaitEnded, Severity::Info)
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::Timestamp;
-use crate::model::event::Kind;
+use crate::model::event::EventKind;
 use crate::model::finding::Severity;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 use crate::model::snapshot::{Detection, Section};
@@ -53,7 +53,7 @@ fn a_root_is_left_to_itself_for_a_moment_before_ending_it_is_proposed() {
         }
         b.snapshot()
     };
-    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut root = |now, holder, waiters| {
         let view = digest.snapshot_taken(scene(now, holder, waiters));
         let found = view.findings.iter().find(|finding| finding.check == "root_blocker").unwrap().clone();
@@ -72,7 +72,7 @@ fn a_root_is_left_to_itself_for_a_moment_before_ending_it_is_proposed() {
 
 #[test]
 fn locks_that_could_not_be_read_make_nothing_new() {
-    let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let fresh = Section::fresh(vec![lock(1, true), lock(2, false)], at(20));
     let first = digest.snapshot_taken(snapshot(20, fresh.clone()));
     assert_eq!(first.graph.waiting, 1);
@@ -89,12 +89,17 @@ fn locks_that_could_not_be_read_make_nothing_new() {
 
 #[test]
 fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
-    let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let first = digest.snapshot_taken(snapshot(20, Section::fresh(Vec::new(), at(20))));
     let (event_sender, mut reader) = crate::feed::EventSender::new();
     let text = "terminated 4312 \u{1b}[31m".to_owned();
-    event_sender.tell(Told { kind: Kind::ActionResult, severity: Severity::Info, text, subject: None });
-    let view = digest.told(reader.rest());
+    event_sender.send(ExternalEvent {
+        kind: EventKind::ActionResult,
+        severity: Severity::Info,
+        text,
+        subject: None,
+    });
+    let view = digest.events_received(reader.rest());
     let told: Vec<_> = view.events.iter().skip(first.events.len()).collect();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].text(), "terminated 4312 ␛[31m");
@@ -105,7 +110,7 @@ fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
 
 #[test]
 fn waits_are_counted_from_the_first_look_on() {
-    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let mut look = |seconds, locks: Vec<Lock>| {
         let view = digest.snapshot_taken(snapshot(seconds, Section::fresh(locks, at(seconds))));
         let one = view.lock_waits.locks.first().map(|lock| (lock.waits, lock.total, lock.waiting));

@@ -13,68 +13,68 @@ use std::time::Duration;
 use tokio::sync::mpsc as answers;
 
 pub(super) use store::find;
-pub use store::{NotThere, Store};
+pub use store::{HistoryStore, NotThere};
 
-use crate::model::past::{Look, PastView, Step};
+use crate::model::past::{Observation, PastView, TimeStep};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
-use crate::wire::record::container::About;
+use crate::wire::record::container::RecordingInfo;
 
 /// Snapshots that can wait to be stored. Further ones are dropped: the poll never waits for this thread.
 const QUEUE: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct HistoryLimits {
     /// Longest age relative to the newest snapshot. 0 stores nothing.
     pub length: Duration,
     /// Most bytes of all snapshots. 0 stores nothing.
     pub memory: usize,
 }
 
-impl Default for Limits {
+impl Default for HistoryLimits {
     fn default() -> Self {
         Self { length: Duration::from_secs(15 * 60), memory: 64 << 20 }
     }
 }
 
-impl Limits {
+impl HistoryLimits {
     pub fn keep(&self) -> bool {
         self.memory > 0 && !self.length.is_zero()
     }
 }
 
 #[derive(Debug)]
-pub(super) enum Command {
-    Keep(Look),
+pub(super) enum HistoryCommand {
+    Keep(Observation),
     Lost(String),
     Go {
         from: u64,
-        step: Step,
+        step: TimeStep,
     },
     /// Play at this multiple of the original speed. `None` stops.
     Play(Option<f64>),
-    Save(PathBuf, Box<About>),
+    Save(PathBuf, Box<RecordingInfo>),
 }
 
 /// A view of the past. `None` if the step leads to the newest snapshot, which is live.
-pub type Answer = Result<Option<Arc<PastView>>, NotThere>;
+pub type PastViewResult = Result<Option<Arc<PastView>>, NotThere>;
 
 #[derive(Debug)]
 pub enum Reply {
-    Look(Answer),
+    Look(PastViewResult),
     /// The number of written snapshots and the path, or the error, in one line.
     Saved(String),
 }
 
 #[derive(Debug, Clone)]
-pub struct LookSender {
-    commands: mpsc::Sender<Command>,
+pub struct HistorySender {
+    commands: mpsc::Sender<HistoryCommand>,
     queued: Arc<AtomicUsize>,
 }
 
-impl LookSender {
+impl HistorySender {
     /// A sender for a thread that stores snapshots elsewhere.
-    pub(super) fn channel() -> (Self, mpsc::Receiver<Command>) {
+    pub(super) fn channel() -> (Self, mpsc::Receiver<HistoryCommand>) {
         let (commands, received) = mpsc::channel();
         (Self { commands, queued: Arc::default() }, received)
     }
@@ -89,13 +89,13 @@ impl LookSender {
 
     pub fn lost(&self, reason: &str) {
         // Ignored if the thread has ended.
-        let _ = self.commands.send(Command::Lost(reason.to_owned()));
+        let _ = self.commands.send(HistoryCommand::Lost(reason.to_owned()));
     }
 
     /// Queues a snapshot, or drops it if the queue is full.
-    pub fn keep(&self, look: Look) {
+    pub fn keep(&self, look: Observation) {
         if self.queued.fetch_add(1, Ordering::Relaxed) < QUEUE
-            && self.commands.send(Command::Keep(look)).is_ok()
+            && self.commands.send(HistoryCommand::Keep(look)).is_ok()
         {
             return;
         }
@@ -105,19 +105,19 @@ impl LookSender {
 
 #[derive(Debug)]
 pub struct History {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<HistoryCommand>,
     answers: answers::UnboundedReceiver<Reply>,
 }
 
 impl History {
     /// Requests the snapshot that a step from a view leads to. [`Self::answer`] returns it.
-    pub fn go(&self, from: u64, step: Step) {
+    pub fn go(&self, from: u64, step: TimeStep) {
         // If the thread has ended there is no answer; its panic ends the program.
-        let _ = self.commands.send(Command::Go { from, step });
+        let _ = self.commands.send(HistoryCommand::Go { from, step });
     }
 
     /// The ends of the channels for a history that is served elsewhere.
-    pub(super) fn channel() -> (Self, mpsc::Receiver<Command>, answers::UnboundedSender<Reply>) {
+    pub(super) fn channel() -> (Self, mpsc::Receiver<HistoryCommand>, answers::UnboundedSender<Reply>) {
         let (commands, received) = mpsc::channel();
         let (sender, answers) = answers::unbounded_channel();
         (Self { commands, answers }, received, sender)
@@ -125,12 +125,12 @@ impl History {
 
     /// Plays at this multiple of the original speed. `None` stops.
     pub fn play(&self, speed: Option<f64>) {
-        let _ = self.commands.send(Command::Play(speed));
+        let _ = self.commands.send(HistoryCommand::Play(speed));
     }
 
     /// Writes all snapshots to a file. [`Self::answer`] returns the result.
-    pub fn save(&self, path: PathBuf, about: About) {
-        let _ = self.commands.send(Command::Save(path, Box::new(about)));
+    pub fn save(&self, path: PathBuf, about: RecordingInfo) {
+        let _ = self.commands.send(HistoryCommand::Save(path, Box::new(about)));
     }
 
     /// The next answer. Never returns once the thread has ended.
@@ -144,28 +144,30 @@ impl History {
 
 /// Starts the thread. It ends when both returned ends are dropped.
 pub fn start(
-    limits: Limits,
+    limits: HistoryLimits,
     target: TargetId,
     thresholds: Thresholds,
-) -> std::io::Result<(LookSender, History)> {
-    let (look_sender, received) = LookSender::channel();
+) -> std::io::Result<(HistorySender, History)> {
+    let (look_sender, received) = HistorySender::channel();
     let (sender, answers) = answers::unbounded_channel();
     let (commands, queued) = (look_sender.commands.clone(), look_sender.queued());
     let serve = move || {
-        let mut store = Store::new(limits, target, thresholds);
+        let mut store = HistoryStore::new(limits, target, thresholds);
         for command in received {
             match command {
-                Command::Keep(look) => {
-                    LookSender::taken(&queued);
+                HistoryCommand::Keep(look) => {
+                    HistorySender::taken(&queued);
                     store.keep(&look);
                 }
-                Command::Lost(_) | Command::Play(_) => {}
-                Command::Go { from, step } => {
+                HistoryCommand::Lost(_) | HistoryCommand::Play(_) => {}
+                HistoryCommand::Go { from, step } => {
                     // The receiver may be dropped.
                     let _ = sender.send(Reply::Look(store.go(from, step)));
                 }
                 // In a separate thread, since snapshots and requests continue to arrive.
-                Command::Save(path, about) => store::start_saving(store.copy(), path, *about, sender.clone()),
+                HistoryCommand::Save(path, about) => {
+                    store::start_saving(store.copy(), path, *about, sender.clone())
+                }
             }
         }
     };

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Limits, Reply};
+use super::{HistoryLimits, Reply};
 use crate::clock;
-use crate::feed::digest::Digest;
+use crate::feed::digest::ViewBuilder;
 use crate::feed::record::redact::Redaction;
-use crate::feed::record::{Options, Tape};
+use crate::feed::record::{Options, Recorder};
 use crate::model::Timestamp;
 use crate::model::event::Events;
-use crate::model::past::{KeptLook, Look, Moment, PastView, Step, Trouble};
+use crate::model::past::{KeptObservation, Moment, Observation, PastView, TimeStep, Trouble};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::TargetId;
-use crate::wire::record::container::About;
-use crate::wire::record::{Encoder, Group, RecordError};
+use crate::wire::record::container::RecordingInfo;
+use crate::wire::record::{Encoder, RecordError, SnapshotGroup};
 
 /// Approximate size of an event, in bytes.
 const EVENT: usize = 400;
@@ -53,8 +53,8 @@ struct KeptGroup {
 }
 
 #[derive(Debug, Default)]
-pub struct Store {
-    limits: Limits,
+pub struct HistoryStore {
+    limits: HistoryLimits,
     target: TargetId,
     thresholds: Thresholds,
     encoder: Encoder,
@@ -64,22 +64,22 @@ pub struct Store {
     /// Event logs over time, up to the last snapshot. Each shares most of its storage with the previous one.
     logs: VecDeque<Arc<Events>>,
     /// The last decoded group, numbered from the first group ever stored.
-    opened: Option<(u64, Group)>,
+    opened: Option<(u64, SnapshotGroup)>,
 }
 
-impl Store {
-    pub fn new(limits: Limits, target: TargetId, thresholds: Thresholds) -> Self {
+impl HistoryStore {
+    pub fn new(limits: HistoryLimits, target: TargetId, thresholds: Thresholds) -> Self {
         Self { limits, target, thresholds, ..Self::default() }
     }
 
-    pub fn keep(&mut self, look: &Look) {
+    pub fn keep(&mut self, look: &Observation) {
         let Some(snapshot) = look.view.snapshot.as_deref() else { return };
         // A snapshot that cannot be encoded is missing; the next one starts a group.
         let Ok(frame) = self.encoder.encode(look) else { return };
         let events = &look.view.events;
         let end = events.end();
         let before = self.last().map_or(events.dropped(), |last| last.events.1);
-        let trouble = self.note_trouble(events, before);
+        let trouble = self.note_incident(events, before);
         let moment =
             Moment { id: look.view.id, at: snapshot.taken_at, waiting: look.view.graph.waiting, trouble };
         if frame.is_key || self.groups.is_empty() {
@@ -105,7 +105,7 @@ impl Store {
     }
 
     /// The worst event since the previous snapshot. A lost connection is assigned to the snapshot before it.
-    fn note_trouble(&mut self, events: &Events, from: u64) -> Option<Trouble> {
+    fn note_incident(&mut self, events: &Events, from: u64) -> Option<Trouble> {
         let (silent, other): (Vec<_>, Vec<_>) =
             Trouble::since(events, from).partition(|trouble| *trouble == Trouble::NoAnswer);
         if !silent.is_empty()
@@ -154,21 +154,21 @@ impl Store {
         }
     }
 
-    fn looks(&self) -> impl Iterator<Item = &Kept> {
+    fn snapshots(&self) -> impl Iterator<Item = &Kept> {
         self.groups.iter().flat_map(|group| &group.looks)
     }
 
     /// The snapshot that a step from a view leads to. `None` if that is the newest.
-    pub fn go(&mut self, from: u64, step: Step) -> Result<Option<Arc<PastView>>, NotThere> {
-        let moments: Vec<Moment> = self.looks().map(|kept| kept.moment).collect();
+    pub fn go(&mut self, from: u64, step: TimeStep) -> Result<Option<Arc<PastView>>, NotThere> {
+        let moments: Vec<Moment> = self.snapshots().map(|kept| kept.moment).collect();
         let Some(place) = find(&moments, from, step)? else { return Ok(None) };
         let kept = self.read(place)?;
-        let view = Digest::view_of(kept, self.target, &self.thresholds);
+        let view = ViewBuilder::view_of(kept, self.target, &self.thresholds);
         Ok(Some(Arc::new(PastView { view, place, moments: moments.into() })))
     }
 
     fn len(&self) -> usize {
-        self.looks().count()
+        self.snapshots().count()
     }
 
     /// A copy, to be read while snapshots are added.
@@ -182,7 +182,7 @@ impl Store {
         }
     }
 
-    pub(super) fn read(&mut self, place: usize) -> Result<KeptLook, NotThere> {
+    pub(super) fn read(&mut self, place: usize) -> Result<KeptObservation, NotThere> {
         let mut at = place;
         let mut number = 0;
         for group in &self.groups {
@@ -196,19 +196,23 @@ impl Store {
         let number = self.dropped + number as u64;
         let (_, opened) = match self.opened.take_if(|(known, _)| *known == number) {
             Some(known) => self.opened.insert(known),
-            None => self.opened.insert((number, Group::default())),
+            None => self.opened.insert((number, SnapshotGroup::default())),
         };
         for frame in group.frames.get(opened.len()..=at).unwrap_or_default() {
             opened.open(frame)?;
         }
-        let look = opened.look(at)?;
+        let look = opened.snapshot(at)?;
         let (first, end) = group.looks.get(at).ok_or(NotThere::Nothing)?.events;
-        Ok(KeptLook { events: Arc::new(Events::part(&self.logs, first, end)), ..look })
+        Ok(KeptObservation { events: Arc::new(Events::part(&self.logs, first, end)), ..look })
     }
 }
 
 /// The position of the snapshot that a step leads to. `None` if it leads past the newest.
-pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result<Option<usize>, NotThere> {
+pub(in crate::feed) fn find(
+    moments: &[Moment],
+    from: u64,
+    step: TimeStep,
+) -> Result<Option<usize>, NotThere> {
     let last = moments.len().checked_sub(1).ok_or(NotThere::Nothing)?;
     // The shown snapshot may have been dropped, and a view with only a new event has the snapshot of the view before.
     let here = moments.iter().rposition(|moment| moment.id <= from);
@@ -216,15 +220,15 @@ pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result
     let at_or_before = |time: Timestamp| moments.iter().rposition(|moment| moment.at <= time);
     let later = || moments.iter().enumerate().skip(here.map_or(0, |here| here + 1));
     match step {
-        Step::Looks(count) if count < 0 => match here {
+        TimeStep::Looks(count) if count < 0 => match here {
             Some(0) | None => Err(NotThere::Begin),
             Some(here) => Ok(Some(here.saturating_sub(count.unsigned_abs() as usize))),
         },
-        Step::Looks(count) => {
+        TimeStep::Looks(count) => {
             let to = here.map_or(0, |here| here + count.unsigned_abs() as usize);
             Ok((to <= last).then_some(to))
         }
-        Step::Seconds(seconds) => {
+        TimeStep::Seconds(seconds) => {
             let time = now.map(|now| now + chrono::TimeDelta::seconds(seconds.into()));
             match (time, seconds < 0) {
                 (_, true) if here.is_none_or(|here| here == 0) => Err(NotThere::Begin),
@@ -233,19 +237,19 @@ pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result
                 (Some(time), false) => Ok(later().find(|(_, moment)| moment.at >= time).map(|(at, _)| at)),
             }
         }
-        Step::TroubleBefore => {
+        TimeStep::TroubleBefore => {
             let before = moments.get(..here.unwrap_or(0)).unwrap_or_default();
             let found = before.iter().rposition(|moment| moment.trouble.is_some());
             found.map(Some).ok_or(NotThere::NoTroubleBefore)
         }
-        Step::NextTrouble => {
+        TimeStep::NextTrouble => {
             let found = later().find(|(_, moment)| moment.trouble.is_some());
             found.map(|(at, _)| Some(at)).ok_or(NotThere::NoTroubleAfter)
         }
-        Step::Time(time) => Ok(Some(at_or_before(time).unwrap_or(0))),
-        Step::Seen(time) => Ok(Some(moments.iter().position(|moment| moment.at >= time).unwrap_or(last))),
-        Step::Before(time) => Ok(Some(moments.iter().rposition(|moment| moment.at < time).unwrap_or(0))),
-        Step::Worst => {
+        TimeStep::Time(time) => Ok(Some(at_or_before(time).unwrap_or(0))),
+        TimeStep::Seen(time) => Ok(Some(moments.iter().position(|moment| moment.at >= time).unwrap_or(last))),
+        TimeStep::Before(time) => Ok(Some(moments.iter().rposition(|moment| moment.at < time).unwrap_or(0))),
+        TimeStep::Worst => {
             // The last of equal ones, as in the report: there the waits are longest.
             Ok(moments.iter().enumerate().max_by_key(|(_, moment)| moment.waiting).map(|(at, _)| at))
         }
@@ -254,10 +258,15 @@ pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result
 
 // Saves the history as a recording.
 
-pub(super) fn start_saving(mut store: Store, path: PathBuf, about: About, replies: UnboundedSender<Reply>) {
+pub(super) fn start_saving(
+    mut store: HistoryStore,
+    path: PathBuf,
+    about: RecordingInfo,
+    replies: UnboundedSender<Reply>,
+) {
     let answer = replies.clone();
     let write = move || {
-        let said = save(&mut store, &path, About { created: Some(clock::wall()), ..about })
+        let said = save(&mut store, &path, RecordingInfo { created: Some(clock::wall()), ..about })
             .unwrap_or_else(|why| why);
         // The receiver may be dropped.
         let _ = replies.send(Reply::Saved(said));
@@ -268,12 +277,12 @@ pub(super) fn start_saving(mut store: Store, path: PathBuf, about: About, replie
 }
 
 /// Writes all snapshots like `locktop record`: literals are removed from statements about passwords.
-fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> {
+fn save(store: &mut HistoryStore, path: &Path, about: RecordingInfo) -> Result<String, String> {
     let count = store.len();
     if count == 0 {
         return Err("no snapshot yet".to_owned());
     }
-    let tape = Tape::open(Options::new_file(path, about)).map_err(|error| error.to_string())?;
+    let tape = Recorder::open(Options::new_file(path, about)).map_err(|error| error.to_string())?;
     let said = write(store, path, tape, count).map_err(|why| format!("{}: {why}", path.display()));
     if said.is_err() {
         // A partial file would make the next attempt fail.
@@ -282,16 +291,16 @@ fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> 
     said
 }
 
-fn write(store: &mut Store, path: &Path, mut tape: Tape, count: usize) -> Result<String, String> {
+fn write(store: &mut HistoryStore, path: &Path, mut tape: Recorder, count: usize) -> Result<String, String> {
     for place in 0..count {
         // An unreadable snapshot is left out.
         let Ok(mut kept) = store.read(place) else { continue };
-        Redaction::None.apply_to_kept(&mut kept);
+        Redaction::None.apply_to_recorded(&mut kept);
         let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
-        let view = Digest::view_of(kept, store.target, &store.thresholds);
-        tape.write(&Look { view, past, notes }).map_err(|error| error.to_string())?;
+        let view = ViewBuilder::view_of(kept, store.target, &store.thresholds);
+        tape.write(&Observation { view, past, notes }).map_err(|error| error.to_string())?;
     }
-    let written = tape.looks();
+    let written = tape.snapshots();
     let losses = tape.losses().map(|losses| format!("; {losses}")).unwrap_or_default();
     tape.end().map_err(|error| error.to_string())?;
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

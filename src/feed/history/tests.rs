@@ -2,27 +2,27 @@ use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use super::*;
-use crate::feed::digest::Digest;
+use crate::feed::digest::ViewBuilder;
 use crate::model::Timestamp;
-use crate::model::event::{Kind, Told};
+use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
 use crate::model::past::Trouble;
 use crate::model::view::View;
 use crate::sample::{self, at};
-use crate::wire::record::{Encoder, Group};
+use crate::wire::record::{Encoder, SnapshotGroup};
 
 struct Stage {
-    digest: Digest,
-    store: Store,
+    digest: ViewBuilder,
+    store: HistoryStore,
     views: Vec<Arc<View>>,
 }
 
 impl Stage {
-    fn new(limits: Limits) -> Self {
+    fn new(limits: HistoryLimits) -> Self {
         Self {
-            digest: Digest::new(TargetId(0), Thresholds::default(), LockNames::default()),
-            store: Store::new(limits, TargetId(0), Thresholds::default()),
+            digest: ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default()),
+            store: HistoryStore::new(limits, TargetId(0), Thresholds::default()),
             views: Vec::new(),
         }
     }
@@ -30,7 +30,7 @@ impl Stage {
     fn look(&mut self, builder: sample::Builder) {
         let past = self.digest.past();
         self.views.push(self.digest.snapshot_taken(builder.snapshot()));
-        self.store.keep(&self.digest.look(past));
+        self.store.keep(&self.digest.observation(past));
     }
 
     fn calm(&mut self, from: u32, seconds: u32) {
@@ -39,7 +39,7 @@ impl Stage {
         }
     }
 
-    fn go(&mut self, from: u64, step: Step) -> Option<Arc<PastView>> {
+    fn go(&mut self, from: u64, step: TimeStep) -> Option<Arc<PastView>> {
         self.store.go(from, step).unwrap()
     }
 
@@ -54,110 +54,111 @@ fn time(past: Option<Arc<PastView>>) -> Timestamp {
 
 #[test]
 fn every_step_leads_where_it_says() {
-    let mut stage = Stage::new(Limits::default());
-    assert_eq!(stage.store.go(0, Step::Looks(-1)).unwrap_err(), NotThere::Nothing);
+    let mut stage = Stage::new(HistoryLimits::default());
+    assert_eq!(stage.store.go(0, TimeStep::Looks(-1)).unwrap_err(), NotThere::Nothing);
     stage.calm(0, 150);
     let now = stage.newest();
-    assert_eq!(time(stage.go(now, Step::Looks(-1))), at(148.0));
-    assert_eq!(time(stage.go(now, Step::Looks(-100))), at(49.0));
-    assert_eq!(time(stage.go(now, Step::Looks(-1000))), at(0.0));
-    assert_eq!(time(stage.go(now, Step::Seconds(-60))), at(89.0));
-    assert_eq!(time(stage.go(now, Step::Seconds(-6000))), at(0.0));
-    assert_eq!(time(stage.go(now, Step::Time(at(70.4)))), at(70.0));
-    assert_eq!(time(stage.go(now, Step::Time(at(-1.0)))), at(0.0));
-    assert_eq!(time(stage.go(now, Step::Seen(at(70.4)))), at(71.0));
-    assert_eq!(time(stage.go(now, Step::Before(at(71.0)))), at(70.0));
-    assert_eq!(time(stage.go(now, Step::Before(at(-1.0)))), at(0.0));
+    assert_eq!(time(stage.go(now, TimeStep::Looks(-1))), at(148.0));
+    assert_eq!(time(stage.go(now, TimeStep::Looks(-100))), at(49.0));
+    assert_eq!(time(stage.go(now, TimeStep::Looks(-1000))), at(0.0));
+    assert_eq!(time(stage.go(now, TimeStep::Seconds(-60))), at(89.0));
+    assert_eq!(time(stage.go(now, TimeStep::Seconds(-6000))), at(0.0));
+    assert_eq!(time(stage.go(now, TimeStep::Time(at(70.4)))), at(70.0));
+    assert_eq!(time(stage.go(now, TimeStep::Time(at(-1.0)))), at(0.0));
+    assert_eq!(time(stage.go(now, TimeStep::Seen(at(70.4)))), at(71.0));
+    assert_eq!(time(stage.go(now, TimeStep::Before(at(71.0)))), at(70.0));
+    assert_eq!(time(stage.go(now, TimeStep::Before(at(-1.0)))), at(0.0));
     let (first, middle) = (stage.views[0].id, stage.views[75].id);
-    assert_eq!(time(stage.go(middle, Step::Looks(1))), at(76.0));
-    assert_eq!(time(stage.go(middle, Step::Seconds(60))), at(135.0));
-    assert!(stage.go(middle, Step::Seconds(600)).is_none(), "beyond the newest it is now");
-    assert!(stage.go(now, Step::Looks(1)).is_none());
-    assert_eq!(stage.store.go(first, Step::Looks(-1)).unwrap_err(), NotThere::Begin);
-    assert_eq!(stage.store.go(first, Step::Seconds(-60)).unwrap_err(), NotThere::Begin);
-    assert_eq!(stage.store.go(now, Step::TroubleBefore).unwrap_err(), NotThere::NoTroubleBefore);
-    let past = stage.go(now, Step::Looks(-10)).unwrap();
+    assert_eq!(time(stage.go(middle, TimeStep::Looks(1))), at(76.0));
+    assert_eq!(time(stage.go(middle, TimeStep::Seconds(60))), at(135.0));
+    assert!(stage.go(middle, TimeStep::Seconds(600)).is_none(), "beyond the newest it is now");
+    assert!(stage.go(now, TimeStep::Looks(1)).is_none());
+    assert_eq!(stage.store.go(first, TimeStep::Looks(-1)).unwrap_err(), NotThere::Begin);
+    assert_eq!(stage.store.go(first, TimeStep::Seconds(-60)).unwrap_err(), NotThere::Begin);
+    assert_eq!(stage.store.go(now, TimeStep::TroubleBefore).unwrap_err(), NotThere::NoTroubleBefore);
+    let past = stage.go(now, TimeStep::Looks(-10)).unwrap();
     assert_eq!((past.place, past.moments.len()), (139, 150));
 }
 
 #[test]
 fn trouble_is_where_it_happened() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = Stage::new(HistoryLimits::default());
     stage.calm(0, 10);
     stage.look(sample::incident(10.0));
     stage.look(sample::incident(11.0));
     stage.calm(12, 8);
     stage.digest.link_lost("gone", 1, Duration::from_secs(1));
     stage.calm(30, 10);
-    let asked = Told {
-        kind: Kind::ActionAsked,
+    let asked = ExternalEvent {
+        kind: EventKind::ActionAsked,
         severity: Severity::Info,
         text: "asked to end 4312".to_owned(),
         subject: None,
     };
     let (sender, mut reader) = crate::feed::EventSender::new();
-    sender.tell(asked);
-    stage.digest.told(reader.rest());
+    sender.send(asked);
+    stage.digest.events_received(reader.rest());
     stage.calm(40, 10);
     let now = stage.newest();
     let mut id = now;
     let mut seen = Vec::new();
-    while let Ok(Some(past)) = stage.store.go(id, Step::TroubleBefore) {
+    while let Ok(Some(past)) = stage.store.go(id, TimeStep::TroubleBefore) {
         let moment = past.moments[past.place];
         seen.push((moment.at, moment.trouble.unwrap()));
         id = past.view.id;
     }
     let expected = [(at(40.0), Trouble::Action), (at(19.0), Trouble::NoAnswer), (at(10.0), Trouble::Begun)];
     assert_eq!(seen, expected);
-    assert_eq!(time(stage.go(id, Step::NextTrouble)), at(19.0));
-    let worst = stage.go(now, Step::Worst).unwrap();
+    assert_eq!(time(stage.go(id, TimeStep::NextTrouble)), at(19.0));
+    let worst = stage.go(now, TimeStep::Worst).unwrap();
     assert!(worst.view.graph.waiting > 0 && worst.view.snapshot.as_ref().unwrap().taken_at < at(12.0));
 }
 
 #[test]
 fn the_oldest_make_room_by_age_and_by_memory() {
-    let mut stage = Stage::new(Limits { length: Duration::from_secs(200), ..Limits::default() });
+    let mut stage =
+        Stage::new(HistoryLimits { length: Duration::from_secs(200), ..HistoryLimits::default() });
     stage.calm(0, 1000);
     let now = stage.newest();
-    let first = time(stage.go(now, Step::Looks(-10_000)));
+    let first = time(stage.go(now, TimeStep::Looks(-10_000)));
     assert!(first <= at(799.0) && first > at(799.0 - 64.0), "{first}");
     assert_eq!(
-        time(stage.go(stage.views[3].id, Step::Looks(1))),
+        time(stage.go(stage.views[3].id, TimeStep::Looks(1))),
         first,
         "what was shown is gone from memory"
     );
 
     let memory = 100_000;
-    let mut stage = Stage::new(Limits { memory, ..Limits::default() });
+    let mut stage = Stage::new(HistoryLimits { memory, ..HistoryLimits::default() });
     for second in 0..800 {
         stage.look(sample::jobs(f64::from(second)));
         assert!(stage.store.bytes() <= memory);
     }
     let now = stage.newest();
-    let oldest = stage.go(now, Step::Looks(-10_000)).unwrap();
+    let oldest = stage.go(now, TimeStep::Looks(-10_000)).unwrap();
     assert!(oldest.moments.len() < 800 && oldest.moments.len() >= 64, "{}", oldest.moments.len());
 }
 
 /// Each snapshot keeps its events, even after the log has dropped them.
 #[test]
 fn events_of_the_past_are_those_that_were_known_then() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = Stage::new(HistoryLimits::default());
     let (sender, mut reader) = crate::feed::EventSender::new();
     for second in 0..200 {
         for number in 0..300 {
-            sender.tell(Told {
-                kind: Kind::ActionResult,
+            sender.send(ExternalEvent {
+                kind: EventKind::ActionResult,
                 severity: Severity::Info,
                 text: format!("{second} {number}"),
                 subject: None,
             });
         }
-        stage.digest.told(reader.rest());
+        stage.digest.events_received(reader.rest());
         stage.calm(second, 1);
     }
     assert!(stage.views.last().unwrap().events.dropped() > 0, "the log has forgotten the first");
     for view in stage.views.clone() {
-        let past = stage.go(view.id, Step::Looks(0)).unwrap();
+        let past = stage.go(view.id, TimeStep::Looks(0)).unwrap();
         let (kept, was) = (&past.view.events, &view.events);
         assert_eq!((kept.dropped(), kept.len()), (was.dropped(), was.len()));
         assert!(kept.iter().eq(was.iter()));
@@ -167,27 +168,27 @@ fn events_of_the_past_are_those_that_were_known_then() {
 #[test]
 fn who_does_not_come_along_keeps_less_and_holds_nobody_up() {
     let (commands, received) = mpsc::channel();
-    let look_sender = LookSender { commands, queued: Arc::default() };
-    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let look_sender = HistorySender { commands, queued: Arc::default() };
+    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     for _ in 0..QUEUE + 5 {
         let past = digest.past();
         digest.snapshot_taken(sample::incident(0.0).snapshot());
-        look_sender.keep(digest.look(past));
+        look_sender.keep(digest.observation(past));
     }
     assert_eq!(received.try_iter().count(), QUEUE);
 }
 
 #[test]
 fn a_clock_that_was_set_back_is_survived() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = Stage::new(HistoryLimits::default());
     stage.calm(100, 10);
     stage.calm(50, 10);
     let now = stage.newest();
-    assert_eq!(time(stage.go(now, Step::Looks(-10))), at(109.0));
-    assert_eq!(time(stage.go(now, Step::Looks(-9))), at(50.0));
-    let back = time(stage.go(now, Step::Seconds(-5)));
+    assert_eq!(time(stage.go(now, TimeStep::Looks(-10))), at(109.0));
+    assert_eq!(time(stage.go(now, TimeStep::Looks(-9))), at(50.0));
+    let back = time(stage.go(now, TimeStep::Seconds(-5)));
     assert!(back <= at(54.0) || back == at(54.0), "{back}");
-    assert!(time(stage.go(now, Step::Time(at(1000.0)))) >= at(59.0) - TimeDelta::zero());
+    assert!(time(stage.go(now, TimeStep::Time(at(1000.0)))) >= at(59.0) - TimeDelta::zero());
 }
 
 fn packed(payload: &[u8]) -> Vec<u8> {
@@ -210,22 +211,22 @@ proptest! {
             1 => sample::jobs(0.0),
             _ => sample::crowd(3, 5, 0.0),
         };
-        let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+        let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
         digest.snapshot_taken(sample::jobs(0.0).snapshot());
         let past = digest.past();
         digest.snapshot_taken(builder.snapshot());
-        let frame = Encoder::with_events().encode(&digest.look(past)).unwrap();
+        let frame = Encoder::with_events().encode(&digest.observation(past)).unwrap();
         let mut payload = Vec::with_capacity(frame.size);
         zstd_safe::decompress(&mut payload, &frame.bytes).unwrap();
         for (at, byte) in changes {
             let place = at.index(payload.len());
             payload[place] = byte;
         }
-        let mut group = Group::default();
+        let mut group = SnapshotGroup::default();
         if group.open(&packed(&payload)).is_ok()
-            && let Ok(kept) = group.look(0)
+            && let Ok(kept) = group.snapshot(0)
         {
-            let view = Digest::view_of(kept, TargetId(0), &Thresholds::default());
+            let view = ViewBuilder::view_of(kept, TargetId(0), &Thresholds::default());
             let _ = crate::wire::json::to_string(&view);
         }
     }
@@ -235,13 +236,18 @@ proptest! {
 fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
     use crate::feed::EventSender;
     use crate::feed::replay::Recording;
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = Stage::new(HistoryLimits::default());
     let (sender, mut told) = EventSender::new();
     for second in 0..70 {
         if second == 30 {
             let text = "restarted the pool".to_owned();
-            sender.tell(Told { kind: Kind::Note, severity: Severity::Info, text, subject: None });
-            stage.digest.told(told.rest());
+            sender.send(ExternalEvent {
+                kind: EventKind::Note,
+                severity: Severity::Info,
+                text,
+                subject: None,
+            });
+            stage.digest.events_received(told.rest());
         }
         let mut look = sample::blame(second);
         for backend in look.backends.iter_mut().filter(|backend| backend.pid == 4288) {
@@ -253,7 +259,7 @@ fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
     let path = folder.path().join("saved.ltr");
     let (sender, mut replies) = answers::unbounded_channel();
     let mut save = || {
-        store::start_saving(stage.store.copy(), path.clone(), About::default(), sender.clone());
+        store::start_saving(stage.store.copy(), path.clone(), RecordingInfo::default(), sender.clone());
         match replies.blocking_recv() {
             Some(Reply::Saved(said)) => said,
             other => panic!("{other:?}"),
@@ -270,11 +276,14 @@ fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
     assert_eq!(recording.moments().len(), 70);
     for place in [0, 29, 30, 69] {
         let (then, now) = (&stage.views[place], recording.view(place).unwrap());
-        let waiting = |view: &View| (view.graph.waiting, view.blame.total(crate::model::blame::Span::All));
+        let waiting =
+            |view: &View| (view.graph.waiting, view.blame.total(crate::model::blame::BlamePeriod::All));
         assert_eq!(waiting(then), waiting(&now), "{place}");
     }
     let last = recording.view(69).unwrap();
-    assert!(last.events.iter().any(|event| event.kind == Kind::Note && event.text() == "restarted the pool"));
+    assert!(
+        last.events.iter().any(|event| event.kind == EventKind::Note && event.text() == "restarted the pool")
+    );
     assert!(!bytes.windows(6).any(|part| part == b"s3cret") && !format!("{last:?}").contains("s3cret"));
 }
 
@@ -282,10 +291,10 @@ fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
 fn what_is_said_of_a_deadlock_has_no_password_either() {
     use crate::feed::record::redact::Redaction;
     use crate::model::Text;
-    use crate::model::event::{Draft, Event, Events};
+    use crate::model::event::{Event, EventBody, Events};
     use crate::model::finding::deadlocks::SeenCycle;
     use crate::model::past::GraphFrom;
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = Stage::new(HistoryLimits::default());
     stage.look(sample::incident(0.0));
     let mut kept = stage.store.copy().read(0).unwrap();
     let statement = "alter role app PASSWORD 's3cret'";
@@ -295,12 +304,12 @@ fn what_is_said_of_a_deadlock_has_no_password_either() {
     let mut sessions = kept.snapshot.backends.last_rows().as_ref().clone();
     sessions[0].query = Some(statement.into());
     kept.past.graph_from = Some(GraphFrom { backends: Arc::new(sessions), answers: Vec::new() });
-    let draft = Draft::new(seen_at, Kind::Deadlock, Severity::Critical, &*said);
+    let draft = EventBody::new(seen_at, EventKind::Deadlock, Severity::Critical, &*said);
     let mut events = Events::clone(&kept.events);
     events.append(Event { number: 7, seen: seen_at, draft });
     kept.events = Arc::new(events);
     assert!(format!("{kept:?}").contains("s3cret"));
-    Redaction::None.apply_to_kept(&mut kept);
+    Redaction::None.apply_to_recorded(&mut kept);
     let left = format!("{kept:?}");
     assert!(!left.contains("s3cret") && left.contains("deploy@ci waited for Share on accounts"));
 }

@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-use super::spare::Spare;
+use super::spare::StandbyConnection;
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
 use crate::order::Order;
 use crate::pg::learn::{self, LearnError, QueryNames, ROWS, SoftwareTable};
-use crate::pg::poll::{Limits, OpenError, open_plain, take_back};
+use crate::pg::poll::{OpenError, PollLimits, open_plain, take_back};
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 
@@ -26,7 +26,7 @@ pub const EVERY: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub struct NameQuery {
     pub sql: String,
     /// The database to query. `None` is the connected one.
     pub database: Option<String>,
@@ -44,7 +44,7 @@ pub struct Learned {
 #[derive(Debug, Clone)]
 pub enum Way {
     /// The spare connection, which is open for actions.
-    Spare(Arc<Spare>),
+    Spare(Arc<StandbyConnection>),
     /// A new connection for each round. Used in read-only mode, which has no spare connection.
     Own,
 }
@@ -78,7 +78,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 /// The source of a name. If two sources name a key, the later one has precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
+enum NameSource {
     /// A table of well-known software in this database.
     Software(SoftwareTable),
     /// A query of the config, by index.
@@ -86,8 +86,8 @@ enum Source {
 }
 
 #[derive(Debug)]
-struct Known {
-    source: Source,
+struct SourceNames {
+    source: NameSource,
     database: Text,
     names: Vec<(LockKey, Text)>,
 }
@@ -102,15 +102,15 @@ enum NoSession {
 #[derive(Debug)]
 pub struct Learner {
     info: ConnInfo,
-    limits: Limits,
+    limits: PollLimits,
     configured: LockNames,
-    queries: Vec<Query>,
-    known: Vec<Known>,
+    queries: Vec<NameQuery>,
+    known: Vec<SourceNames>,
     notes: Vec<Text>,
 }
 
 impl Learner {
-    pub fn new(info: ConnInfo, limits: Limits, configured: LockNames, queries: Vec<Query>) -> Self {
+    pub fn new(info: ConnInfo, limits: PollLimits, configured: LockNames, queries: Vec<NameQuery>) -> Self {
         Self { info, limits, configured, queries, known: Vec::new(), notes: Vec::new() }
     }
 
@@ -124,12 +124,12 @@ impl Learner {
         Learned { names: Arc::new(names), notes: self.notes.as_slice().into() }
     }
 
-    fn origin(&self, source: &Source) -> (Text, bool) {
+    fn origin(&self, source: &NameSource) -> (Text, bool) {
         match source {
-            Source::Software(SoftwareTable { software, schema, .. }) => {
+            NameSource::Software(SoftwareTable { software, schema, .. }) => {
                 (format!("{}, schema {schema}", software.origin()).into(), software.is_small())
             }
-            Source::Query(number) => {
+            NameSource::Query(number) => {
                 let place = self.queries.get(*number).map_or("", |query| &query.place);
                 (format!("from the query at {place}").into(), false)
             }
@@ -174,7 +174,7 @@ impl Learner {
     }
 
     async fn ask_all(&mut self, client: &Client) -> bool {
-        let here = match learn::look_around(client, &self.limits).await {
+        let here = match learn::installed_software(client, &self.limits).await {
             Ok((database, places)) => {
                 self.ask_software(client, &database, places).await;
                 database
@@ -192,13 +192,13 @@ impl Learner {
         // Certain names have precedence over guesses.
         places.order_by_key(|place| !place.software.is_small());
         self.known.retain(|known| match &known.source {
-            Source::Software(place) => places.contains(place),
-            Source::Query(_) => true,
+            NameSource::Software(place) => places.contains(place),
+            NameSource::Query(_) => true,
         });
         for place in places {
             let answer = learn::ask_software(client, &self.limits, &place).await;
             let what = format!("lock names by {}, schema {}", place.software.origin(), place.schema);
-            self.take(Source::Software(place), database, &what, answer);
+            self.take(NameSource::Software(place), database, &what, answer);
         }
     }
 
@@ -209,7 +209,7 @@ impl Learner {
             let database = query.database.filter(|database| **database != **here);
             let Some(database) = database else {
                 let answer = learn::ask(client, &self.limits, &query.sql).await;
-                self.take(Source::Query(number), here, &what, answer);
+                self.take(NameSource::Query(number), here, &what, answer);
                 continue;
             };
             if !elsewhere.contains_key(&database) {
@@ -218,7 +218,7 @@ impl Learner {
             match elsewhere.get(&database) {
                 Some(Ok(connection)) => {
                     let answer = learn::ask(&connection.client, &self.limits, &query.sql).await;
-                    self.take(Source::Query(number), &database.as_str().into(), &what, answer);
+                    self.take(NameSource::Query(number), &database.as_str().into(), &what, answer);
                 }
                 Some(Err(NoSession::Other(reason))) => self.note(format!("{what}: {reason}")),
                 Some(Err(NoSession::Lent)) => {
@@ -233,23 +233,28 @@ impl Learner {
     }
 
     /// Replaces the names of a source. On an error the old ones stay.
-    fn take(&mut self, source: Source, database: &Text, what: &str, answer: Result<QueryNames, LearnError>) {
+    fn take(
+        &mut self,
+        source: NameSource,
+        database: &Text,
+        what: &str,
+        answer: Result<QueryNames, LearnError>,
+    ) {
         match answer {
             Ok(QueryNames { names, cut }) => {
                 if cut {
                     let rows = crate::text::count(ROWS as u64);
                     self.note(format!("{what}: more than {rows} rows, the others are not read"));
                 }
-                let known = Known { source, database: database.clone(), names };
+                let known = SourceNames { source, database: database.clone(), names };
                 // Keeps the order of sources: software first, then the queries of the config.
                 self.known.retain(|other| other.source != known.source);
-                let queries = |known: &Known| matches!(known.source, Source::Query(_));
+                let queries = |known: &SourceNames| matches!(known.source, NameSource::Query(_));
                 let at = match &known.source {
-                    Source::Software(_) => self.known.iter().position(queries),
-                    Source::Query(number) => self
-                        .known
-                        .iter()
-                        .position(|other| matches!(&other.source, Source::Query(other) if other > number)),
+                    NameSource::Software(_) => self.known.iter().position(queries),
+                    NameSource::Query(number) => self.known.iter().position(
+                        |other| matches!(&other.source, NameSource::Query(other) if other > number),
+                    ),
                 };
                 self.known.insert(at.unwrap_or(self.known.len()), known);
             }

@@ -17,16 +17,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(super) use output::files;
-pub use output::{Place, Rotation};
+pub use output::{Destination, Rotation};
 
-use super::history::{Command, LookSender};
+use super::history::{HistoryCommand, HistorySender};
 use crate::clock;
-use crate::model::past::{Look, Moment, Trouble};
-use crate::wire::record::container::{self, About, Kind};
+use crate::model::past::{Moment, Observation, Trouble};
+use crate::wire::record::container::{self, RecordKind, RecordingInfo};
 use crate::wire::record::{Encoder, Frame, RecordError};
-use output::Output;
+use output::RecordingFile;
 pub use trouble::Around;
-use trouble::{Flight, Turn};
+use trouble::{BufferStep, TroubleBuffer};
 
 /// Longest statement, in characters, in a snapshot that is too large; the second limit is tried if the first does not
 /// suffice.
@@ -36,19 +36,19 @@ const AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    pub place: Place,
+    pub place: Destination,
     /// Longest time until written snapshots are on the disk.
     pub sync: Duration,
     pub rotation: Rotation,
-    pub about: About,
+    pub about: RecordingInfo,
     /// Record only incidents, with this much around them. `None` records everything.
     pub on_trouble: Option<Around>,
 }
 
 impl Options {
     /// For a file that must not exist, and gets all snapshots.
-    pub fn new_file(path: &Path, about: About) -> Self {
-        let (place, sync) = (Place::NewFile(path.to_owned()), Duration::from_secs(1));
+    pub fn new_file(path: &Path, about: RecordingInfo) -> Self {
+        let (place, sync) = (Destination::NewFile(path.to_owned()), Duration::from_secs(1));
         Self { place, sync, rotation: Rotation::default(), about, on_trouble: None }
     }
 }
@@ -57,19 +57,19 @@ impl Options {
 pub type Tell = Box<dyn Fn(&str) + Send>;
 
 /// Starts the thread. It ends when the sender is dropped, and returns the result.
-pub fn start(options: Options, tell: Tell) -> io::Result<(LookSender, JoinHandle<io::Result<()>>)> {
-    let (look_sender, received) = LookSender::channel();
+pub fn start(options: Options, tell: Tell) -> io::Result<(HistorySender, JoinHandle<io::Result<()>>)> {
+    let (look_sender, received) = HistorySender::channel();
     let queued = look_sender.queued();
-    let mut tape = Tape::open(options)?;
+    let mut tape = Recorder::open(options)?;
     let serve = move || {
         loop {
             match received.recv_timeout(tape.options.sync.max(Duration::from_millis(10))) {
-                Ok(Command::Keep(look)) => {
-                    LookSender::taken(&queued);
+                Ok(HistoryCommand::Keep(look)) => {
+                    HistorySender::taken(&queued);
                     tape.keep(&look, &tell)?;
                 }
-                Ok(Command::Lost(reason)) => tape.lost(&reason, &tell)?,
-                Ok(Command::Go { .. } | Command::Play(_) | Command::Save(..)) => {}
+                Ok(HistoryCommand::Lost(reason)) => tape.lost(&reason, &tell)?,
+                Ok(HistoryCommand::Go { .. } | HistoryCommand::Play(_) | HistoryCommand::Save(..)) => {}
                 Err(RecvTimeoutError::Timeout) => tape.sync(),
                 Err(RecvTimeoutError::Disconnected) => {
                     tape.losses().iter().for_each(|losses| tell(losses));
@@ -82,12 +82,12 @@ pub fn start(options: Options, tell: Tell) -> io::Result<(LookSender, JoinHandle
     Ok((look_sender, thread))
 }
 
-pub struct Tape {
+pub struct Recorder {
     options: Options,
     encoder: Encoder,
-    output: Output,
+    output: RecordingFile,
     /// Snapshots that wait for an incident. `None` if everything is recorded.
-    flight: Option<Flight>,
+    flight: Option<TroubleBuffer>,
     said: Option<String>,
     /// The number after the last written event.
     events: Option<u64>,
@@ -102,14 +102,14 @@ pub struct Tape {
     too_large: u64,
 }
 
-impl Tape {
+impl Recorder {
     /// Opens the place. An existing recording is continued.
     pub fn open(options: Options) -> io::Result<Self> {
-        let flight = options.on_trouble.map(Flight::new);
+        let flight = options.on_trouble.map(TroubleBuffer::new);
         let output = if flight.is_some() {
-            Output::closed(&options)?
+            RecordingFile::closed(&options)?
         } else {
-            let mut output = Output::open(&options)?;
+            let mut output = RecordingFile::open(&options)?;
             output.begin(&options)?;
             output
         };
@@ -132,7 +132,7 @@ impl Tape {
     }
 
     /// Written snapshots. Those without data or too large are not counted.
-    pub fn looks(&self) -> u64 {
+    pub fn snapshots(&self) -> u64 {
         self.looks
     }
 
@@ -150,7 +150,7 @@ impl Tape {
     }
 
     /// Writes a snapshot. After a failure, the next attempt is a minute later; an error is that the reader has closed the pipe.
-    pub fn keep(&mut self, look: &Look, tell: &Tell) -> io::Result<()> {
+    pub fn keep(&mut self, look: &Observation, tell: &Tell) -> io::Result<()> {
         self.is_lost = false;
         let kept = self.try_write(tell, |tape| tape.write(look));
         if let Some(said) = self.said.take() {
@@ -165,7 +165,7 @@ impl Tape {
             return Ok(());
         }
         self.try_write(tell, |tape| {
-            let record = container::record(Kind::Link, reason.as_bytes()).map_err(io::Error::other)?;
+            let record = container::record(RecordKind::Link, reason.as_bytes()).map_err(io::Error::other)?;
             let Some(flight) = &mut tape.flight else { return tape.output.write(&record) };
             if flight.other(record) { tape.write_waiting() } else { Ok(()) }
         })
@@ -197,7 +197,7 @@ impl Tape {
         Ok(())
     }
 
-    pub fn write(&mut self, look: &Look) -> io::Result<()> {
+    pub fn write(&mut self, look: &Observation) -> io::Result<()> {
         let Some(snapshot) = look.view.snapshot.as_deref() else { return Ok(()) };
         let frame = match self.encoder.encode(look) {
             Ok(frame) => frame,
@@ -216,10 +216,10 @@ impl Tape {
             waiting: look.view.graph.waiting,
             trouble: Trouble::since(events, from).max(),
         };
-        let record = container::look(&moment, &frame).map_err(io::Error::other)?;
+        let record = container::snapshot_record(&moment, &frame).map_err(io::Error::other)?;
         if let Some(flight) = &mut self.flight {
-            let turn = flight.look(record, frame.is_key, &look.view);
-            return self.take_turn(turn);
+            let turn = flight.add(record, frame.is_key, &look.view);
+            return self.step_buffer(turn);
         }
         self.output.write(&record)?;
         self.looks += 1;
@@ -227,7 +227,7 @@ impl Tape {
     }
 
     /// Encodes a snapshot with cut statements. `None` if it is still too large. The first loss is reported at once.
-    fn shortened(&mut self, look: &Look) -> Option<Frame> {
+    fn shortened(&mut self, look: &Observation) -> Option<Frame> {
         let is_first = self.losses().is_none();
         let frame = SHORT.into_iter().find_map(|most| {
             let (look, cut) = redact::cut(look, most);
@@ -242,14 +242,14 @@ impl Tape {
         frame
     }
 
-    fn take_turn(&mut self, turn: Turn) -> io::Result<()> {
-        let is_end = turn == Turn::End;
+    fn step_buffer(&mut self, turn: BufferStep) -> io::Result<()> {
+        let is_end = turn == BufferStep::End;
         match turn {
-            Turn::Wait => return Ok(()),
-            Turn::Write | Turn::End => self.write_waiting()?,
-            Turn::Begin(critical) => {
+            BufferStep::Wait => return Ok(()),
+            BufferStep::Write | BufferStep::End => self.write_waiting()?,
+            BufferStep::Begin(critical) => {
                 if let Err(error) = self.begin() {
-                    self.flight.iter_mut().for_each(Flight::begin_again);
+                    self.flight.iter_mut().for_each(TroubleBuffer::begin_again);
                     return Err(error);
                 }
                 self.said = Some(format!("{critical}: recording to {}", self.output.name()));
@@ -264,7 +264,7 @@ impl Tape {
             ));
             self.output.close();
             self.encoder.begin_group();
-            self.flight.iter_mut().for_each(Flight::end);
+            self.flight.iter_mut().for_each(TroubleBuffer::end);
         }
         Ok(())
     }
@@ -301,7 +301,7 @@ impl Tape {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.output.write(&container::record(Kind::End, &[]).map_err(io::Error::other)?)?;
+        self.output.write(&container::record(RecordKind::End, &[]).map_err(io::Error::other)?)?;
         self.output.sync()
     }
 

@@ -15,7 +15,7 @@ use crate::model::fingerprint::is_hash;
 use crate::model::lock_name::LockNames;
 use crate::model::lock_waits::WaitCounter;
 use crate::model::output::{Channel, Mode, shown};
-use crate::model::past::{KeptLook, Past};
+use crate::model::past::{KeptObservation, Past};
 use crate::model::snapshot::{Names, Section, Snapshot};
 use crate::model::statement;
 use crate::model::{QueryText, Text};
@@ -151,7 +151,7 @@ impl Salt {
     }
 
     /// Removes the names from a stored snapshot, including all text about it.
-    pub(super) fn apply_to_kept(self, kept: &mut KeptLook) {
+    pub(super) fn apply_to_recorded(self, kept: &mut KeptObservation) {
         self.apply(&mut kept.snapshot);
         if let Some(graph) = &mut kept.past.graph_from {
             for backend in Arc::make_mut(&mut graph.backends) {

@@ -17,7 +17,7 @@ const SUFFIX: &str = "ltr";
 const LOCK: &str = ".lock";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     /// A file; an existing recording is continued.
     File(PathBuf),
     NewFile(PathBuf),
@@ -40,7 +40,7 @@ pub struct Rotation {
 }
 
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct RecordingFile {
     /// `None` for standard output, or if nothing is open.
     file: Option<File>,
     is_open: bool,
@@ -56,7 +56,7 @@ pub(super) struct Output {
     lock: Option<File>,
 }
 
-impl Output {
+impl RecordingFile {
     /// Opens the place: a file after its last complete record, or a new file of a directory.
     pub(super) fn open(options: &Options) -> io::Result<Self> {
         Self::with(options, None)
@@ -80,11 +80,11 @@ impl Output {
     pub(super) fn closed(options: &Options) -> io::Result<Self> {
         let mut closed = Self::without_file(false);
         match &options.place {
-            Place::Output => {}
-            Place::Folder(folder, _) => closed.lock = Some(locked(&Folder::open(folder)?, folder)?),
+            Destination::Output => {}
+            Destination::Folder(folder, _) => closed.lock = Some(locked(&Folder::open(folder)?, folder)?),
             // Checks that an existing file can be continued.
-            Place::File(path) if path.symlink_metadata().is_ok() => drop(Self::open(options)?),
-            Place::File(path) | Place::NewFile(path) => {
+            Destination::File(path) if path.symlink_metadata().is_ok() => drop(Self::open(options)?),
+            Destination::File(path) | Destination::NewFile(path) => {
                 let folder =
                     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 std::fs::read_dir(folder).map_err(|error| named(folder, &error))?;
@@ -119,10 +119,10 @@ impl Output {
 
     fn with(options: &Options, lock: Option<File>) -> io::Result<Self> {
         let (path, mut file, lock) = match &options.place {
-            Place::Output => return Ok(Self::without_file(true)),
-            Place::File(path) => (path.clone(), open(path, How::Write)?, None),
-            Place::NewFile(path) => (path.clone(), open(path, How::Create)?, None),
-            Place::Folder(path, name) => {
+            Destination::Output => return Ok(Self::without_file(true)),
+            Destination::File(path) => (path.clone(), open(path, How::Write)?, None),
+            Destination::NewFile(path) => (path.clone(), open(path, How::Create)?, None),
+            Destination::Folder(path, name) => {
                 let folder = Folder::open(path)?;
                 let lock = match lock {
                     Some(lock) => lock,
@@ -194,7 +194,7 @@ impl Output {
 
     pub(super) fn is_due(&self, options: &Options) -> bool {
         let Rotation { age, size, .. } = options.rotation;
-        matches!(options.place, Place::Folder(..))
+        matches!(options.place, Destination::Folder(..))
             && (age.is_some_and(|age| self.begun.elapsed() >= age)
                 || size.is_some_and(|size| self.length >= size))
     }

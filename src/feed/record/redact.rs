@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 
 use super::names::Salt;
 use crate::model::backend::Backend;
-use crate::model::blame::{Blame, Key, Ran};
-use crate::model::event::{Event, Events, Kind};
+use crate::model::blame::{Blame, BlameKey, Ran};
+use crate::model::event::{Event, EventKind, Events};
 use crate::model::output::{Channel, Mode, kept as left, without_literals};
-use crate::model::past::{KeptLook, Look, Past};
+use crate::model::past::{KeptObservation, Observation, Past};
 use crate::model::snapshot::Snapshot;
 use crate::model::statement::redacted::speaks_of_secret;
 use crate::model::view::View;
@@ -17,7 +17,7 @@ use crate::model::{QueryText, Text};
 
 /// The statements of the last snapshot and their redacted text, by address.
 #[derive(Debug, Default)]
-pub struct Known(FxHashMap<usize, (Text, Text)>);
+pub struct RedactedTexts(FxHashMap<usize, (Text, Text)>);
 
 /// The parts to remove. In every mode, literals are removed from statements about passwords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,11 +69,11 @@ impl Redaction {
         self.apply_to_queries(snapshot.backends.rows_mut());
     }
 
-    pub fn apply_live(self, snapshot: &mut Snapshot, known: &mut Known) {
+    pub fn apply_live(self, snapshot: &mut Snapshot, known: &mut RedactedTexts) {
         if self.hides_names() {
             return self.apply(snapshot);
         }
-        let mut now = Known::default();
+        let mut now = RedactedTexts::default();
         for query in snapshot.backends.last_rows().iter().filter_map(|row| row.query.as_ref()) {
             let text = query.unredacted();
             now.0.entry(place(text)).or_insert_with(|| {
@@ -106,9 +106,9 @@ impl Redaction {
     }
 
     /// Redacts a stored snapshot. In events made from statements, all text that can be part of one is removed.
-    pub fn apply_to_kept(self, kept: &mut KeptLook) {
+    pub fn apply_to_recorded(self, kept: &mut KeptObservation) {
         if let Self::Names(salt) = self {
-            salt.apply_to_kept(kept);
+            salt.apply_to_recorded(kept);
             return;
         }
         self.apply(&mut kept.snapshot);
@@ -123,7 +123,7 @@ impl Redaction {
                 speaks(&blame.last.ran) || blame.table.episodes.iter().any(|episode| speaks(&episode.ran))
             };
             if let Some(blame) = kept.blame.as_deref().filter(has_any) {
-                let without = blame.with_statements(Key::clone, |statement| self.redacted(statement));
+                let without = blame.with_statements(BlameKey::clone, |statement| self.redacted(statement));
                 kept.blame = Some(Arc::new(without));
             }
             return;
@@ -132,7 +132,7 @@ impl Redaction {
     }
 
     /// Descriptions of deadlock parties, and their events, contain statements.
-    fn apply_to_deadlocks(self, kept: &mut KeptLook) {
+    fn apply_to_deadlocks(self, kept: &mut KeptObservation) {
         let said = |said: &mut Vec<Text>| {
             for text in said.iter_mut().filter(|text| self.takes_from(text)) {
                 *text = before_statement(text);
@@ -155,7 +155,7 @@ impl Redaction {
     }
 
     fn takes_from_event(self, event: &Event) -> bool {
-        event.kind == Kind::Deadlock && self.takes_from(&event.what)
+        event.kind == EventKind::Deadlock && self.takes_from(&event.what)
     }
 
     pub(in crate::feed) fn event(self, mut event: Event) -> Event {
@@ -168,7 +168,7 @@ impl Redaction {
     /// The statements have no literals already, but a tag is text from a comment, so tags are removed.
     pub(in crate::feed) fn apply_to_blame(self, blame: &Blame) -> Blame {
         blame.with_statements(
-            |key| Key {
+            |key| BlameKey {
                 statement: if key.statement.is_empty() {
                     Text::default()
                 } else {
@@ -197,7 +197,7 @@ fn before_statement(text: &str) -> Text {
 }
 
 /// Cuts each statement to `most` characters. Also returns how many statements of sessions were cut.
-pub(super) fn cut(look: &Look, most: usize) -> (Look, u64) {
+pub(super) fn cut(look: &Observation, most: usize) -> (Observation, u64) {
     let mut view = View::clone(&look.view);
     let mut past = Past::clone(&look.past);
     let mut count = 0;
@@ -210,9 +210,9 @@ pub(super) fn cut(look: &Look, most: usize) -> (Look, u64) {
         cut_all(&mut graph.backends, most);
     }
     let shorter = |text: &Text| shortened(text, most).unwrap_or_else(|| Text::clone(text));
-    let key = |key: &Key| Key { statement: shorter(&key.statement), ..key.clone() };
+    let key = |key: &BlameKey| BlameKey { statement: shorter(&key.statement), ..key.clone() };
     view.blame = Arc::new(view.blame.with_statements(key, shorter));
-    (Look { view: Arc::new(view), past: Arc::new(past), notes: Arc::clone(&look.notes) }, count)
+    (Observation { view: Arc::new(view), past: Arc::new(past), notes: Arc::clone(&look.notes) }, count)
 }
 
 fn cut_all(backends: &mut Arc<Vec<Backend>>, most: usize) -> u64 {

@@ -4,44 +4,44 @@ use std::sync::Arc;
 
 use super::redact::Redaction;
 use super::*;
-use crate::feed::digest::Digest;
+use crate::feed::digest::ViewBuilder;
 use crate::feed::history::Reply;
 use crate::feed::replay::{self, Recording, ReplayError};
 use crate::model::lock_name::LockNames;
-use crate::model::past::{PastView, Step};
+use crate::model::past::{PastView, TimeStep};
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::sample;
 
-fn options(place: Place) -> Options {
-    let about = About {
+fn options(place: Destination) -> Options {
+    let about = RecordingInfo {
         program: "test".to_owned(),
         target: "app@db:5432".to_owned(),
         thresholds: Thresholds { blocked: 3, ..Thresholds::default() },
-        ..About::default()
+        ..RecordingInfo::default()
     };
     Options { place, sync: Duration::from_secs(1), rotation: Rotation::default(), about, on_trouble: None }
 }
 
 struct Stage {
-    digest: Digest,
+    digest: ViewBuilder,
     views: Vec<Arc<View>>,
 }
 
 impl Stage {
     fn new() -> Self {
-        let thresholds = options(Place::Output).about.thresholds;
-        Self { digest: Digest::new(TargetId(0), thresholds, LockNames::default()), views: Vec::new() }
+        let thresholds = options(Destination::Output).about.thresholds;
+        Self { digest: ViewBuilder::new(TargetId(0), thresholds, LockNames::default()), views: Vec::new() }
     }
 
-    fn look(&mut self, builder: sample::Builder) -> Look {
+    fn look(&mut self, builder: sample::Builder) -> Observation {
         let past = self.digest.past();
         self.views.push(self.digest.snapshot_taken(builder.snapshot()));
-        self.digest.look(past)
+        self.digest.observation(past)
     }
 
     fn record(&mut self, path: &Path, seconds: std::ops::Range<u32>) {
-        let mut tape = Tape::open(options(Place::File(path.to_owned()))).unwrap();
+        let mut tape = Recorder::open(options(Destination::File(path.to_owned()))).unwrap();
         for second in seconds {
             let now = f64::from(second);
             let scene = if second % 10 < 5 { sample::incident(now) } else { sample::jobs(now) };
@@ -84,15 +84,15 @@ fn a_recording_shows_what_was_live() {
         let last = |view: &View| view.events.iter().rev().take(20).cloned().collect::<Vec<_>>();
         assert_eq!(last(&view), last(live));
     }
-    let past = recording.go(150, Step::TroubleBefore).unwrap().unwrap();
+    let past = recording.go(150, TimeStep::TroubleBefore).unwrap().unwrap();
     assert!(past.moments[past.place].trouble.is_some());
-    assert!(recording.go(150, Step::Looks(1)).unwrap().is_none());
+    assert!(recording.go(150, TimeStep::Looks(1)).unwrap().is_none());
 }
 
 /// The bytes of a small recording, and the end of each snapshot.
 fn small(folder: &Path) -> (Vec<u8>, Vec<usize>) {
     let path = folder.join("small.ltr");
-    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let mut stage = Stage::new();
     let mut ends = Vec::new();
     for second in 0..4 {
@@ -143,7 +143,7 @@ fn a_file_that_is_damaged_anywhere_is_read_around_it() {
         for place in count - 4..count {
             recording.view(place).unwrap();
         }
-        let _ = recording.go(count as u64, Step::Looks(-5));
+        let _ = recording.go(count as u64, TimeStep::Looks(-5));
     }
 }
 
@@ -174,7 +174,7 @@ fn what_is_there_is_gone_on_with_and_what_is_no_recording_is_left_alone() {
 
     let other = folder.path().join("other.txt");
     std::fs::write(&other, "important").unwrap();
-    assert!(Tape::open(options(Place::File(other.clone()))).is_err());
+    assert!(Recorder::open(options(Destination::File(other.clone()))).is_err());
     assert_eq!(std::fs::read(&other).unwrap(), b"important");
     assert!(matches!(Recording::open(&other), Err(ReplayError::Nothing(_))));
 }
@@ -182,11 +182,13 @@ fn what_is_there_is_gone_on_with_and_what_is_no_recording_is_left_alone() {
 #[test]
 fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     let folder = folder();
-    let place = Place::Folder(folder.path().to_owned(), "prod".to_owned());
+    let place = Destination::Folder(folder.path().to_owned(), "prod".to_owned());
     let rotation = Rotation { size: Some(1), ..Rotation::default() };
     let options = Options { rotation, ..options(place) };
-    let mut tape = Tape::open(options.clone()).unwrap();
-    assert!(Tape::open(options.clone()).is_err_and(|error| error.to_string().contains("another process")));
+    let mut tape = Recorder::open(options.clone()).unwrap();
+    assert!(
+        Recorder::open(options.clone()).is_err_and(|error| error.to_string().contains("another process"))
+    );
     let (mut stage, tell): (_, Tell) = (Stage::new(), Box::new(|word| panic!("{word}")));
     for second in 0..4 {
         let look = stage.look(sample::incident(f64::from(second)));
@@ -199,7 +201,7 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
     assert_eq!(recording.moments().len(), 4);
     // Excess files are removed, oldest first.
     let rotation = Rotation { keep_size: Some(1), ..rotation };
-    let mut tape = Tape::open(Options { rotation, ..options }).unwrap();
+    let mut tape = Recorder::open(Options { rotation, ..options }).unwrap();
     tape.keep(&stage.look(sample::incident(4.0)), &tell).unwrap();
     tape.end().unwrap();
     assert_eq!(count(), 1);
@@ -210,7 +212,7 @@ fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
 fn only_looks_that_are_there_are_counted() {
     let folder = folder();
     let path = folder.path().join("counted.ltr");
-    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let mut stage = Stage::new();
     for second in 0..3 {
         let now = f64::from(second);
@@ -221,7 +223,7 @@ fn only_looks_that_are_there_are_counted() {
         let look = stage.look(scene);
         tape.write(&look).unwrap();
     }
-    assert_eq!(tape.looks(), 3);
+    assert_eq!(tape.snapshots(), 3);
     tape.end().unwrap();
     assert_eq!(Recording::open(&path).unwrap().moments().len(), 3);
 }
@@ -231,11 +233,11 @@ fn what_grows_is_followed() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let mut stage = Stage::new();
-    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let look = stage.look(sample::incident(0.0));
     tape.write(&look).unwrap();
     let recording = Recording::open(&path).unwrap();
-    let mut history = replay::start(recording, Step::Looks(0), true, None).unwrap();
+    let mut history = replay::start(recording, TimeStep::Looks(0), true, None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let first = looked(history.answer().await);
@@ -254,7 +256,7 @@ fn statements_are_recorded_without_what_is_left_out() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
     let mut stage = Stage::new();
-    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     for (redaction, query) in [
         (Redaction::None, "ALTER ROLE app PASSWORD 'hunter2'"),
         (Redaction::Literals, "SELECT 'hunter2'"),
@@ -266,7 +268,7 @@ fn statements_are_recorded_without_what_is_left_out() {
         redaction.apply(&mut snapshot);
         let past = stage.digest.past();
         stage.views.push(stage.digest.snapshot_taken(snapshot));
-        tape.write(&stage.digest.look(past)).unwrap();
+        tape.write(&stage.digest.observation(past)).unwrap();
     }
     tape.end().unwrap();
     let mut recording = Recording::open(&path).unwrap();
@@ -317,7 +319,7 @@ fn names_are_hashes_that_stay_the_same_within_a_file() {
     let path = folder.path().join("x.ltr");
     let redaction = Redaction::Names(names::Salt::random().unwrap());
     let mut stage = Stage::new();
-    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     for second in 0..3 {
         let mut snapshot = secret_snapshot(f64::from(second));
         redaction.apply(&mut snapshot);
@@ -326,7 +328,7 @@ fn names_are_hashes_that_stay_the_same_within_a_file() {
         assert_eq!(again.backends.last_rows(), snapshot.backends.last_rows(), "what is a hash stays");
         let past = stage.digest.past();
         stage.views.push(stage.digest.snapshot_taken(snapshot));
-        tape.write(&stage.digest.look(past)).unwrap();
+        tape.write(&stage.digest.observation(past)).unwrap();
     }
     tape.end().unwrap();
     assert_none_in(&path);
@@ -358,23 +360,23 @@ fn names_are_taken_out_of_a_recording_that_has_them() {
     let folder = folder();
     let (whole, named) = (folder.path().join("x.ltr"), folder.path().join("y.ltr"));
     let mut stage = Stage::new();
-    let mut tape = Tape::open(options(Place::File(whole.clone()))).unwrap();
+    let mut tape = Recorder::open(options(Destination::File(whole.clone()))).unwrap();
     for second in 0..3 {
         let past = stage.digest.past();
         stage.views.push(stage.digest.snapshot_taken(secret_snapshot(f64::from(second))));
-        tape.write(&stage.digest.look(past)).unwrap();
+        tape.write(&stage.digest.observation(past)).unwrap();
     }
     tape.end().unwrap();
     let redaction = Redaction::Names(names::Salt::random().unwrap());
     let mut recording = Recording::open(&whole).unwrap();
-    let mut tape = Tape::open(options(Place::File(named.clone()))).unwrap();
+    let mut tape = Recorder::open(options(Destination::File(named.clone()))).unwrap();
     for place in 0..3 {
         let mut kept = recording.read(place).unwrap();
         assert!(format!("{kept:?}").contains("s3cret_task"), "it has them");
-        redaction.apply_to_kept(&mut kept);
+        redaction.apply_to_recorded(&mut kept);
         let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
-        let view = Digest::view_of(kept, TargetId::default(), &recording.thresholds());
-        tape.write(&Look { view, past, notes }).unwrap();
+        let view = ViewBuilder::view_of(kept, TargetId::default(), &recording.thresholds());
+        tape.write(&Observation { view, past, notes }).unwrap();
     }
     tape.end().unwrap();
     assert_none_in(&named);
@@ -388,12 +390,12 @@ fn calm(now: f64) -> sample::Builder {
 }
 
 /// Records a snapshot per second, with incidents at these times. Returns the messages.
-fn flown(place: Place, seconds: std::ops::Range<u32>, trouble: &[std::ops::Range<u32>]) -> Vec<String> {
+fn flown(place: Destination, seconds: std::ops::Range<u32>, trouble: &[std::ops::Range<u32>]) -> Vec<String> {
     let around = Around { before: Duration::from_secs(10), after: Duration::from_secs(5) };
     let (sender, told) = std::sync::mpsc::channel();
     let tell: Tell = Box::new(move |text: &str| sender.send(text.to_owned()).unwrap());
     let mut stage = Stage::new();
-    let mut tape = Tape::open(Options { on_trouble: Some(around), ..options(place) }).unwrap();
+    let mut tape = Recorder::open(Options { on_trouble: Some(around), ..options(place) }).unwrap();
     for second in seconds {
         let is_trouble = trouble.iter().any(|trouble| trouble.contains(&second));
         let now = f64::from(second);
@@ -417,7 +419,7 @@ fn seconds_in(path: &Path) -> Vec<i64> {
 #[test]
 fn a_flight_recorder_writes_trouble_alone_with_what_was_around_it() {
     let folder = folder();
-    let place = Place::Folder(folder.path().to_owned(), "prod".to_owned());
+    let place = Destination::Folder(folder.path().to_owned(), "prod".to_owned());
     assert_eq!(flown(place.clone(), 0..300, &[]), Vec::<String>::new());
     assert_eq!(files(folder.path()).unwrap(), Vec::<PathBuf>::new(), "nothing was wrong");
 
@@ -443,7 +445,7 @@ fn a_flight_recorder_writes_trouble_alone_with_what_was_around_it() {
 fn trouble_after_trouble_goes_into_the_same_file() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
-    let told = flown(Place::File(path.clone()), 0..200, &[20..22, 150..152]);
+    let told = flown(Destination::File(path.clone()), 0..200, &[20..22, 150..152]);
     assert_eq!(
         told.iter().filter(|told| told.ends_with(&format!("recording to {}", path.display()))).count(),
         2,
@@ -451,16 +453,19 @@ fn trouble_after_trouble_goes_into_the_same_file() {
     );
     let seconds = seconds_in(&path);
     assert!(seconds.contains(&26) && !seconds.contains(&60) && seconds.contains(&141), "{seconds:?}");
-    let nowhere = Place::File(folder.path().join("no/x.ltr"));
+    let nowhere = Destination::File(folder.path().join("no/x.ltr"));
     let around = Around { before: Duration::ZERO, after: Duration::ZERO };
-    assert!(Tape::open(Options { on_trouble: Some(around), ..options(nowhere) }).is_err(), "told at once");
+    assert!(
+        Recorder::open(Options { on_trouble: Some(around), ..options(nowhere) }).is_err(),
+        "told at once"
+    );
 }
 
 #[test]
 fn a_flight_recorder_that_is_ended_in_the_middle_has_what_there_was() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
-    let told = flown(Place::File(path.clone()), 0..30, &[25..40, 50..60]);
+    let told = flown(Destination::File(path.clone()), 0..30, &[25..40, 50..60]);
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(seconds_in(&path).last(), Some(&29));
 }
@@ -515,7 +520,7 @@ fn a_recording_knows_who_was_expected_at_each_look() {
         ..Default::default()
     };
     let mut stage = Stage::new();
-    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     for second in 0..150_u32 {
         if second % 20 == 5 {
             stage.digest.expect([entry.clone()].into());
@@ -545,7 +550,7 @@ fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
     let (mut stage, told) = (Stage::new(), Arc::new(std::sync::Mutex::new(Vec::new())));
     let sink = Arc::clone(&told);
     let tell: Tell = Box::new(move |word| sink.lock().unwrap().push(word.to_owned()));
-    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let mut tape = Recorder::open(options(Destination::File(path.clone()))).unwrap();
     let large = |second: u32| {
         let mut builder = sample::incident(f64::from(second));
         for backend in &mut builder.backends {
@@ -557,7 +562,7 @@ fn a_snapshot_that_is_too_large_is_kept_with_shorter_statements() {
     for second in 0..3 {
         tape.keep(&stage.look(large(second)), &tell).unwrap();
     }
-    assert_eq!((tape.looks(), tape.losses().is_some()), (3, true));
+    assert_eq!((tape.snapshots(), tape.losses().is_some()), (3, true));
     let cut =
         format!("{} statements were cut: their snapshots are larger than 32 MB", crate::text::count(count));
     assert_eq!(*told.lock().unwrap(), [cut], "once");

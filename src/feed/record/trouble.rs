@@ -18,14 +18,14 @@ pub struct Around {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct BufferedSnapshot {
     bytes: Vec<u8>,
     /// The time, if it starts a group. A group can be decoded without earlier records.
     begins: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum BufferStep {
     Wait,
     /// Start writing, because of this finding.
     Begin(String),
@@ -35,39 +35,39 @@ pub(super) enum Turn {
 }
 
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct TroubleBuffer {
     around: Around,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<BufferedSnapshot>,
     size: usize,
     /// When a finding was last critical. `None` while nothing is written.
     critical: Option<Timestamp>,
 }
 
-impl Flight {
+impl TroubleBuffer {
     pub(super) fn new(around: Around) -> Self {
         Self { around, waiting: VecDeque::new(), size: 0, critical: None }
     }
 
     /// Adds the record of a snapshot; `begins` if it starts a group.
-    pub(super) fn look(&mut self, bytes: Vec<u8>, begins: bool, view: &View) -> Turn {
+    pub(super) fn add(&mut self, bytes: Vec<u8>, begins: bool, view: &View) -> BufferStep {
         let now = view.snapshot.as_deref().map(|snapshot| snapshot.taken_at);
         self.put(bytes, now.filter(|_| begins));
-        let Some(now) = now else { return Turn::Wait };
+        let Some(now) = now else { return BufferStep::Wait };
         let critical = view.findings.iter().find(|finding| finding.severity == Severity::Critical);
         match (critical, self.critical) {
             (Some(finding), None) => {
                 self.critical = Some(now);
-                Turn::Begin(finding.summary.to_string())
+                BufferStep::Begin(finding.summary.to_string())
             }
             (Some(_), Some(_)) => {
                 self.critical = Some(now);
-                Turn::Write
+                BufferStep::Write
             }
-            (None, Some(last)) if passed(last, now) >= self.around.after => Turn::End,
-            (None, Some(_)) => Turn::Write,
+            (None, Some(last)) if passed(last, now) >= self.around.after => BufferStep::End,
+            (None, Some(_)) => BufferStep::Write,
             (None, None) => {
                 self.forget(now);
-                Turn::Wait
+                BufferStep::Wait
             }
         }
     }
@@ -102,7 +102,7 @@ impl Flight {
 
     fn put(&mut self, bytes: Vec<u8>, begins: Option<Timestamp>) {
         self.size += bytes.len();
-        self.waiting.push_back(Waiting { bytes, begins });
+        self.waiting.push_back(BufferedSnapshot { bytes, begins });
     }
 
     /// Drops whole groups that are too old, or exceed the memory limit.

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
 use crate::model::backend::{Backend, State};
-use crate::model::blame::{Ending, Episode, Key, Span};
+use crate::model::blame::{BlameKey, BlamePeriod, Ending, Episode};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::output::{Channel, Mode, shown};
 use crate::model::section::Observed;
@@ -16,7 +16,7 @@ use crate::model::wait_graph::Party;
 use crate::model::{Timestamp, fingerprint, statement, words};
 use crate::order::Order;
 use crate::text::{count, duration, one_line, one_line_prefix};
-use crate::wire::report::{Report, Setting, Tries};
+use crate::wire::report::{AdvisedSetting, IncidentReport, Tries};
 
 /// Seconds that such a statement should wait at most.
 const LIMIT: f64 = 2.0;
@@ -33,7 +33,7 @@ const STATEMENTS: usize = 200;
 const RUNS: usize = 10_000;
 
 #[derive(Debug)]
-struct Seen {
+struct SeenDdl {
     tries: Tries,
     runs: FxHashSet<(i32, Timestamp)>,
 }
@@ -42,7 +42,7 @@ struct Seen {
 pub(super) struct Ddl {
     redaction: Redaction,
     /// By user and application, and statement without literals.
-    seen: FxHashMap<(String, String), Seen>,
+    seen: FxHashMap<(String, String), SeenDdl>,
     /// By process id: the start of the last statement, and whether it takes a strong lock.
     known: FxHashMap<i32, (Timestamp, bool)>,
     /// The longest wait: seconds, position of the snapshot, process id.
@@ -55,9 +55,9 @@ impl Ddl {
     }
 
     /// Adds the snapshot at a position, with its number of waiting sessions.
-    pub(super) fn look(&mut self, recording: &mut Recording, (place, waiting): (usize, u32)) {
+    pub(super) fn add_snapshot(&mut self, recording: &mut Recording, (place, waiting): (usize, u32)) {
         let Ok(mut kept) = recording.read(place) else { return };
-        self.redaction.apply_to_kept(&mut kept);
+        self.redaction.apply_to_recorded(&mut kept);
         let snapshot = &kept.snapshot;
         let awaited = if waiting > 0 { awaited(snapshot) } else { FxHashMap::default() };
         let Observed::Read(backends) = snapshot.backends.observed() else { return };
@@ -90,7 +90,7 @@ impl Ddl {
             let statement = one_line_prefix(shown.trim_end_matches([';', ' ']), SHOWN).into_owned();
             let (who, from, to) = (key.0.clone(), begin, begin);
             let tries = Tries { who, statement, runs: 0, from, to, longest: 0.0, waiting: 0 };
-            self.seen.insert(key.clone(), Seen { tries, runs: FxHashSet::default() });
+            self.seen.insert(key.clone(), SeenDdl { tries, runs: FxHashSet::default() });
         }
         let Some(seen) = self.seen.get_mut(&key) else { return };
         if seen.runs.len() < RUNS {
@@ -159,9 +159,9 @@ const IDLE: f64 = 40.0;
 /// The server's default `deadlock_timeout`, in seconds.
 const USUAL: f64 = 1.0;
 
-pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
+pub(super) fn settings(report: &IncidentReport, view: &View) -> Vec<AdvisedSetting> {
     let mut found = Vec::new();
-    let episodes = report.blame.episodes_in(Span::All);
+    let episodes = report.blame.episodes_in(BlamePeriod::All);
     let idle = |episode: &&Episode| {
         episode.keys.iter().any(|key| &*key.doing == "idle in xact") && episode.length() > IDLE
     };
@@ -172,7 +172,7 @@ pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
             worst.pid,
             duration(worst.length()),
         );
-        found.push(Setting { name: "idle_in_transaction_session_timeout", value: None, advice });
+        found.push(AdvisedSetting { name: "idle_in_transaction_session_timeout", value: None, advice });
     }
     let Some(server) = view.snapshot.as_deref().and_then(|snapshot| snapshot.server()) else { return found };
     found.extend(deadlock_timeout(report, server));
@@ -183,13 +183,13 @@ pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
             server.connections
         );
         let value = Some(server.max_connections.to_string());
-        found.push(Setting { name: "max_connections", value, advice });
+        found.push(AdvisedSetting { name: "max_connections", value, advice });
     }
     let statements = report.blame.table.episodes.iter().flat_map(|episode| &episode.ran);
     let kept = usize::try_from(server.query_size).unwrap_or(usize::MAX).saturating_sub(1);
     // locktop itself cuts statements at this length, so truncation by the server is detectable only below it.
     if kept > 0 && kept < 500 && statements.into_iter().any(|ran| ran.statement.len() >= kept) {
-        found.push(Setting {
+        found.push(AdvisedSetting {
             name: "track_activity_query_size",
             value: Some(server.query_size.to_string()),
             advice: "statements were truncated by the server; a longer limit needs a restart".to_owned(),
@@ -199,7 +199,7 @@ pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
 }
 
 /// Advice if a statement that changes a table waited too long, whether or not it blocked others.
-pub(super) fn lock_timeout(view: &View, pid: i32, mode: Mode) -> Option<Setting> {
+pub(super) fn lock_timeout(view: &View, pid: i32, mode: Mode) -> Option<AdvisedSetting> {
     let (graph, snapshot) = (&view.graph, view.snapshot.as_deref()?);
     let party = Party::Backend(pid);
     let (queue, at) = graph.wait_of(party)?;
@@ -219,20 +219,20 @@ pub(super) fn lock_timeout(view: &View, pid: i32, mode: Mode) -> Option<Setting>
         waiter.mode.short(),
         one_line_prefix(&query, 80),
     );
-    Some(Setting { name: "lock_timeout", value: None, advice })
+    Some(AdvisedSetting { name: "lock_timeout", value: None, advice })
 }
 
 /// The server resolves deadlocks, and cancels a blocking autovacuum, only after this timeout.
-fn deadlock_timeout(report: &Report, server: &Server) -> Option<Setting> {
+fn deadlock_timeout(report: &IncidentReport, server: &Server) -> Option<AdvisedSetting> {
     let timeout = server.deadlock_timeout.filter(|timeout| *timeout > USUAL)?;
-    let episodes = || report.blame.episodes_in(Span::All).filter(|episode| episode.length() > USUAL);
+    let episodes = || report.blame.episodes_in(BlamePeriod::All).filter(|episode| episode.length() > USUAL);
     let is_circle = |episode: &Episode| {
         episode.ending == Ending::Deadlock
             || episode.keys.iter().any(|key| &*key.doing == "sessions that wait for each other")
     };
     // An autovacuum to prevent wraparound is not canceled.
     let is_vacuum = |episode: &Episode| {
-        let vacuums = |key: &Key| {
+        let vacuums = |key: &BlameKey| {
             &*key.doing == "autovacuum worker" && !key.statement.contains("to prevent wraparound")
         };
         episode.keys.iter().any(|key| vacuums(key))
@@ -244,18 +244,18 @@ fn deadlock_timeout(report: &Report, server: &Server) -> Option<Setting> {
     } else {
         return None;
     };
-    Some(Setting { name: "deadlock_timeout", value: Some(duration(timeout)), advice: what.to_owned() })
+    Some(AdvisedSetting { name: "deadlock_timeout", value: Some(duration(timeout)), advice: what.to_owned() })
 }
 
 /// The server log would contain all waits, while snapshots see only some.
-fn log_lock_waits(report: &Report, server: &Server) -> Option<Setting> {
+fn log_lock_waits(report: &IncidentReport, server: &Server) -> Option<AdvisedSetting> {
     if server.log_lock_waits != Some(false) {
         return None;
     }
     let timeout = server.deadlock_timeout.unwrap_or(USUAL);
-    let waits = report.blame.total(Span::All).waits;
+    let waits = report.blame.total(BlamePeriod::All).waits;
     let is_long = |episode: &Episode| episode.length() > timeout;
-    if !report.blame.episodes_in(Span::All).any(is_long) {
+    if !report.blame.episodes_in(BlamePeriod::All).any(is_long) {
         return None;
     }
     let advice = format!(
@@ -263,5 +263,5 @@ fn log_lock_waits(report: &Report, server: &Server) -> Option<Setting> {
         count(waits),
         duration(timeout)
     );
-    Some(Setting { name: "log_lock_waits", value: Some("off".to_owned()), advice })
+    Some(AdvisedSetting { name: "log_lock_waits", value: Some("off".to_owned()), advice })
 }

@@ -18,9 +18,13 @@ use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::{Timestamp, words};
 use crate::order::Order;
-use crate::pg::server_log::{Deadlock, Ended, Entry, LogError, Said, Wait, WaitKind, lock_tag, read, said};
+use crate::pg::server_log::{
+    Deadlock, LogEntry, LogError, LogMessage, LoggedWait, StatementEnd, WaitKind, lock_tag, parse, read,
+};
 use crate::text::{one_line, one_line_prefix};
-use crate::wire::report::{Log, LogDeadlock, LogFile, LogWait, Report, Seen, WaitEnd, Waits};
+use crate::wire::report::{
+    IncidentReport, LogDeadlock, LogFile, LogReport, LogWait, Visibility, WaitEnd, WaitSums,
+};
 
 /// Most waits and lines, and most deadlocks.
 const KEPT: usize = 1_000;
@@ -43,13 +47,13 @@ const SAME: i64 = 100;
 /// Adds log files to the report. They are read once, in the given order; memory use does not depend on their size. An error
 /// includes the name of its file.
 pub fn add_log(
-    report: &mut Report,
+    report: &mut IncidentReport,
     recording: &mut Recording,
     places: Range<usize>,
     files: &[impl AsRef<Path>],
     redaction: Option<Redaction>,
 ) -> Result<(), String> {
-    let known = Known::of(recording, places, redaction.unwrap_or_default());
+    let known = KnownViews::of(recording, places, redaction.unwrap_or_default());
     let is_off = |(_, snapshot): (&View, &Snapshot)| snapshot.server()?.log_lock_waits.map(|on| !on);
     let tells_no_waits = known.snapshots().filter_map(is_off).any(|off| off);
     let mut gather = Gather {
@@ -57,7 +61,7 @@ pub fn add_log(
         report,
         known,
         open: FxHashMap::default(),
-        log: Log { tells_no_waits, ..Log::default() },
+        log: LogReport { tells_no_waits, ..LogReport::default() },
         same: 0,
         other: None,
     };
@@ -77,11 +81,11 @@ fn stricter(recorded: &str, asked: Option<Redaction>) -> Redaction {
     }
 }
 
-struct Known {
+struct KnownViews {
     views: Vec<Arc<View>>,
 }
 
-impl Known {
+impl KnownViews {
     /// Reads the snapshot with the most waiting sessions, and some others from the first to the last.
     fn of(recording: &mut Recording, places: Range<usize>, redaction: Redaction) -> Self {
         let moments = recording.moments().get(places.clone()).unwrap_or_default();
@@ -101,12 +105,12 @@ impl Known {
 
     /// The name of the lock, such as `accounts`; otherwise the text of the log.
     fn lock(&self, on: &str) -> String {
-        let said = lock_tag(on).and_then(|tag| {
+        let target = lock_tag(on).and_then(|tag| {
             let named = |(_, snapshot): &(&View, &Snapshot)| snapshot.names.relation(&tag).is_some();
             let (view, snapshot) = self.snapshots().find(named).or_else(|| self.snapshots().next())?;
             Some(words::target(snapshot, &view.lock_names, &tag, None))
         });
-        one_line_prefix(said.as_deref().unwrap_or(on), 100).into_owned()
+        one_line_prefix(target.as_deref().unwrap_or(on), 100).into_owned()
     }
 
     /// `4312 app@billing` if a snapshot shows that session; otherwise the process id.
@@ -120,7 +124,7 @@ impl Known {
     }
 
     /// Whether the log entry's session matches a snapshot taken during that session. `None` if there is no such snapshot.
-    fn agrees(&self, entry: &Entry<'_>) -> Option<Result<(), String>> {
+    fn agrees(&self, entry: &LogEntry<'_>) -> Option<Result<(), String>> {
         // The log has only the second of the start.
         let start = entry.session_start.filter(|_| !entry.user.is_empty())?;
         let there = (start + TimeDelta::seconds(1))..=entry.at;
@@ -150,14 +154,14 @@ impl Known {
 
 /// A wait whose end is not known yet, with the start of its session: the process id can be reused.
 #[derive(Clone)]
-struct Open(LogWait, Option<Timestamp>);
+struct OpenWait(LogWait, Option<Timestamp>);
 
 struct Gather<'a> {
-    report: &'a Report,
-    known: Known,
+    report: &'a IncidentReport,
+    known: KnownViews,
     redaction: Redaction,
-    open: FxHashMap<i32, Open>,
-    log: Log,
+    open: FxHashMap<i32, OpenWait>,
+    log: LogReport,
     /// Entries of the file whose sessions match the snapshots, and the first reason for a mismatch.
     same: u64,
     other: Option<String>,
@@ -184,7 +188,7 @@ impl Gather<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, entry: &Entry<'_>) {
+    fn entry(&mut self, entry: &LogEntry<'_>) {
         let is_within = (self.report.from..=self.report.to).contains(&entry.at);
         if let Some(file) = self.log.files.last_mut() {
             let (from, to) = file.span.unwrap_or((entry.at, entry.at));
@@ -197,19 +201,19 @@ impl Gather<'_> {
             Some(Err(why)) => drop(self.other.get_or_insert(why)),
             None => {}
         }
-        match said(entry) {
-            Some(Said::Wait(wait)) => self.wait(entry, &wait),
-            Some(Said::Deadlock(deadlock)) => self.deadlock(entry, &deadlock, is_within),
-            Some(Said::Ended(how)) => self.ended(entry, how, is_within),
+        match parse(entry) {
+            Some(LogMessage::Wait(wait)) => self.wait(entry, &wait),
+            Some(LogMessage::Deadlock(deadlock)) => self.deadlock(entry, &deadlock, is_within),
+            Some(LogMessage::Ended(how)) => self.ended(entry, how, is_within),
             None => {}
         }
     }
 
-    fn wait(&mut self, entry: &Entry<'_>, wait: &Wait<'_>) {
+    fn wait(&mut self, entry: &LogEntry<'_>, wait: &LoggedWait<'_>) {
         #[expect(clippy::cast_possible_truncation, reason = "of a wait of centuries the begin is not known")]
         let length = TimeDelta::try_milliseconds((wait.after * 1000.0) as i64);
         let Some(begin) = length.and_then(|length| entry.at.checked_sub_signed(length)) else { return };
-        let is_same = |open: &Open| (open.0.begin - begin).abs() <= TimeDelta::milliseconds(SAME);
+        let is_same = |open: &OpenWait| (open.0.begin - begin).abs() <= TimeDelta::milliseconds(SAME);
         let before = self.open.remove(&entry.pid);
         let (same, other) = match before {
             Some(open) if is_same(&open) => (Some(open), None),
@@ -218,7 +222,7 @@ impl Gather<'_> {
         if let Some(other) = other {
             self.close(other, WaitEnd::NotTold);
         }
-        let mut told = self.told(entry, wait, begin);
+        let mut told = self.logged(entry, wait, begin);
         // Possibly only one message names the holder.
         if let Some(same) = same.filter(|_| told.0.behind.is_empty()) {
             told.0.behind = same.0.behind;
@@ -231,7 +235,7 @@ impl Gather<'_> {
         }
     }
 
-    fn told(&self, entry: &Entry<'_>, wait: &Wait<'_>, begin: Timestamp) -> Open {
+    fn logged(&self, entry: &LogEntry<'_>, wait: &LoggedWait<'_>, begin: Timestamp) -> OpenWait {
         let holders = wait.holders.iter().filter(|pid| **pid != entry.pid).take(HOLDERS);
         let holders: Vec<String> = holders.map(|pid| self.known.who(*pid, entry.at)).collect();
         let mode = LockMode::parse(wait.mode.as_bytes()).map(LockMode::short);
@@ -243,13 +247,13 @@ impl Gather<'_> {
             on: self.known.lock(wait.on),
             behind: holders.join(", "),
             end: WaitEnd::NotTold,
-            seen: Seen::Hole,
+            seen: Visibility::Hole,
             statement: self.statement(&entry.statement),
         };
-        Open(wait, entry.session_start)
+        OpenWait(wait, entry.session_start)
     }
 
-    fn close(&mut self, Open(wait, _): Open, end: WaitEnd) {
+    fn close(&mut self, OpenWait(wait, _): OpenWait, end: WaitEnd) {
         let LogWait { begin, seconds, .. } = wait;
         #[expect(clippy::cast_possible_truncation, reason = "it was made of one")]
         let length = TimeDelta::try_milliseconds((seconds * 1000.0) as i64).unwrap_or_default();
@@ -258,8 +262,8 @@ impl Gather<'_> {
             return;
         }
         let seen = self.seen(begin, last);
-        let sums = if seen == Seen::InLooks { &mut self.log.seen } else { &mut self.log.unseen };
-        *sums = Waits { count: sums.count + 1, seconds: sums.seconds + seconds };
+        let sums = if seen == Visibility::InLooks { &mut self.log.seen } else { &mut self.log.unseen };
+        *sums = WaitSums { count: sums.count + 1, seconds: sums.seconds + seconds };
         self.log.waits.push(LogWait { end, seen, ..wait });
         if self.log.waits.len() >= 2 * KEPT {
             self.keep_longest();
@@ -272,17 +276,17 @@ impl Gather<'_> {
     }
 
     /// Whether a snapshot was taken during a wait.
-    fn seen(&self, begin: Timestamp, end: Timestamp) -> Seen {
-        let Report { looks, holes, .. } = self.report;
+    fn seen(&self, begin: Timestamp, end: Timestamp) -> Visibility {
+        let IncidentReport { looks, holes, .. } = self.report;
         let first = looks.partition_point(|look| *look < begin);
         if looks.get(first).is_some_and(|look| *look <= end) {
-            return Seen::InLooks;
+            return Visibility::InLooks;
         }
         let is_hole = holes.iter().any(|hole| hole.from <= begin && end <= hole.to);
-        if is_hole || first == 0 || first == looks.len() { Seen::Hole } else { Seen::Between }
+        if is_hole || first == 0 || first == looks.len() { Visibility::Hole } else { Visibility::Between }
     }
 
-    fn deadlock(&mut self, entry: &Entry<'_>, deadlock: &Deadlock<'_>, is_within: bool) {
+    fn deadlock(&mut self, entry: &LogEntry<'_>, deadlock: &Deadlock<'_>, is_within: bool) {
         self.gives_up(entry, "deadlock");
         if !is_within {
             return;
@@ -309,7 +313,7 @@ impl Gather<'_> {
         self.log.deadlocks.push(LogDeadlock { at: entry.at, victim, statement, waits });
     }
 
-    fn ended(&mut self, entry: &Entry<'_>, how: Ended, is_within: bool) {
+    fn ended(&mut self, entry: &LogEntry<'_>, how: StatementEnd, is_within: bool) {
         self.gives_up(entry, how.words());
         if !is_within {
             return;
@@ -324,7 +328,7 @@ impl Gather<'_> {
     }
 
     /// A canceled or terminated session no longer waits.
-    fn gives_up(&mut self, entry: &Entry<'_>, why: &'static str) {
+    fn gives_up(&mut self, entry: &LogEntry<'_>, why: &'static str) {
         let Some(mut open) = self.open.remove(&entry.pid) else { return };
         if open.1 != entry.session_start {
             return self.close(open, WaitEnd::NotTold);
@@ -334,7 +338,7 @@ impl Gather<'_> {
     }
 
     /// The process id with user and application, such as `4410 deploy@ci`; from snapshots if the entry has neither.
-    fn who(&self, entry: &Entry<'_>) -> String {
+    fn who(&self, entry: &LogEntry<'_>) -> String {
         let who = match (&*entry.user, &*entry.application) {
             ("", "") => return self.known.who(entry.pid, entry.at),
             (user, "") => user.to_owned(),
@@ -352,7 +356,7 @@ impl Gather<'_> {
             .into_owned()
     }
 
-    fn end(mut self) -> Log {
+    fn end(mut self) -> LogReport {
         let mut open: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
         open.order_by_key(|(pid, _)| *pid);
         for (_, open) in open {

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::model::event::{Event, Kind};
+use crate::model::event::{Event, EventKind};
 use crate::model::finding::{Severity, Subject};
 use crate::model::task::{JobState, TaskId};
 use crate::model::view::View;
@@ -25,11 +25,11 @@ enum Wrong {
 }
 
 impl Wrong {
-    fn of(kind: Kind) -> Option<Self> {
+    fn of(kind: EventKind) -> Option<Self> {
         Some(match kind {
-            Kind::TaskOrphaned | Kind::TaskSlow => Self::Runs,
-            Kind::TaskOverdue => Self::Waits,
-            Kind::TaskLeaked => Self::Leaks,
+            EventKind::TaskOrphaned | EventKind::TaskSlow => Self::Runs,
+            EventKind::TaskOverdue => Self::Waits,
+            EventKind::TaskLeaked => Self::Leaks,
             _ => return None,
         })
     }
@@ -43,22 +43,22 @@ impl Wrong {
         })
     }
 
-    fn ends_with(self, kind: Kind) -> bool {
+    fn ends_with(self, kind: EventKind) -> bool {
         match self {
-            Self::Runs => matches!(kind, Kind::TaskEnded | Kind::TaskRecovered),
-            Self::Waits => matches!(kind, Kind::TaskStarted | Kind::TaskEnded),
+            Self::Runs => matches!(kind, EventKind::TaskEnded | EventKind::TaskRecovered),
+            Self::Waits => matches!(kind, EventKind::TaskStarted | EventKind::TaskEnded),
             Self::Leaks => false,
         }
     }
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
+pub(super) struct TaskTroubles {
     rows: Vec<TaskTrouble>,
     open: FxHashMap<TaskId, Vec<(Wrong, usize)>>,
 }
 
-impl Tasks {
+impl TaskTroubles {
     pub(super) fn begin(&mut self, view: &View) {
         let Some(snapshot) = view.snapshot.as_deref() else { return };
         for row in &view.tasks.rows {
@@ -88,7 +88,8 @@ impl Tasks {
         }
         let wrong = Wrong::of(event.kind);
         let is_bad = event.severity > Severity::Info;
-        let failed = matches!(event.kind, Kind::TaskEnded | Kind::ItemFailed | Kind::ItemLost) && is_bad;
+        let failed = matches!(event.kind, EventKind::TaskEnded | EventKind::ItemFailed | EventKind::ItemLost)
+            && is_bad;
         if wrong.is_some() || failed {
             let open = task.zip(wrong);
             self.push(TaskTrouble { at: event.at, text: event.text(), ended: None }, open);

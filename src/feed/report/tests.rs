@@ -5,10 +5,10 @@ use chrono::Offset;
 
 use super::*;
 use crate::feed::EventSender;
-use crate::feed::record::{Options, Place, Rotation, Tape};
+use crate::feed::record::{Destination, Options, Recorder, Rotation};
 use crate::model::backend::{BackendId, State};
-use crate::model::blame::Span;
-use crate::model::event::{Draft, Told};
+use crate::model::blame::BlamePeriod;
+use crate::model::event::{EventBody, ExternalEvent};
 use crate::model::finding::Subject;
 use crate::model::lock::LockMode;
 use crate::model::lock_name::LockNames;
@@ -16,7 +16,7 @@ use crate::model::task::JobState;
 use crate::model::thresholds::Thresholds;
 use crate::model::zone::Zone;
 use crate::sample::{self, at};
-use crate::wire::record::container::About;
+use crate::wire::record::container::RecordingInfo;
 use crate::wire::report::{Branch, LARGEST, Style, html, json, markdown};
 
 mod page;
@@ -29,36 +29,36 @@ const OFFSET: chrono::FixedOffset = match chrono::FixedOffset::east_opt(3600) {
 
 /// Records these seconds with a recorder that starts with them.
 fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sample::Builder) {
-    let about = About {
+    let about = RecordingInfo {
         program: "locktop test".to_owned(),
         target: "app@db:5432 <prod>".to_owned(),
         refresh: 1.0,
-        ..About::default()
+        ..RecordingInfo::default()
     };
     let options = Options {
         on_trouble: None,
-        place: Place::File(path.to_owned()),
+        place: Destination::File(path.to_owned()),
         sync: Duration::from_secs(1),
         rotation: Rotation::default(),
         about,
     };
-    let mut tape = Tape::open(options).unwrap();
-    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut tape = Recorder::open(options).unwrap();
+    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let (sender, mut told) = EventSender::new();
     for second in seconds {
         if second == 40 {
             let subject = Subject::Backend(BackendId { pid: 4288, backend_start: Some(at(-3600.0)) });
-            sender.tell(Told {
-                kind: Kind::ActionResult,
+            sender.send(ExternalEvent {
+                kind: EventKind::ActionResult,
                 severity: Severity::Info,
                 text: "terminated 4288 app@billing: its session ended".to_owned(),
                 subject: Some(subject),
             });
-            digest.told(told.rest());
+            digest.events_received(told.rest());
         }
         let past = digest.past();
         digest.snapshot_taken(looks(second).snapshot());
-        tape.write(&digest.look(past)).unwrap();
+        tape.write(&digest.observation(past)).unwrap();
     }
     tape.end().unwrap();
 }
@@ -128,7 +128,7 @@ fn a_part_has_what_was_waited_in_it() {
     let whole = of(&mut recording, 0..180, None, waiting).unwrap();
     let begin = of(&mut recording, 0..58, None, waiting).unwrap();
     assert!(begin.blame.table.episodes.iter().all(|episode| [4288, 4295].contains(&episode.pid)));
-    assert!((begin.blame.total(Span::All).seconds - 357.0).abs() < 4.0);
+    assert!((begin.blame.total(BlamePeriod::All).seconds - 357.0).abs() < 4.0);
     let first = whole.blame.table.episodes.iter().find(|episode| episode.pid == 4290).unwrap();
     let places = of_episode(&mut recording, first.number).unwrap().unwrap();
     assert_eq!(places, 30..150);
@@ -150,13 +150,17 @@ fn a_part_has_what_was_waited_in_it() {
     let mut recording = Recording::open(&path).unwrap();
     let both = of(&mut recording, 0..200, None, waiting).unwrap();
     assert_eq!(both.holes, [Hole { from: at(179.0), to: at(240.0) }]);
-    assert!((both.blame.total(Span::All).seconds - whole.blame.total(Span::All).seconds - 19.0).abs() < 1e-6);
+    assert!(
+        (both.blame.total(BlamePeriod::All).seconds - whole.blame.total(BlamePeriod::All).seconds - 19.0)
+            .abs()
+            < 1e-6
+    );
     let numbers: Vec<u64> = both.blame.table.episodes.iter().map(|episode| episode.number).collect();
     let mut sorted = numbers.clone();
     sorted.dedup();
     assert_eq!(numbers, sorted, "each has a number of its own");
     let sum: f64 = both.blame.table.episodes.iter().map(|episode| episode.sums.seconds).sum();
-    assert!((sum - both.blame.total(Span::All).seconds).abs() < 1e-6);
+    assert!((sum - both.blame.total(BlamePeriod::All).seconds).abs() < 1e-6);
 }
 
 #[test]
@@ -211,25 +215,26 @@ fn tasks_are_told_with_how_they_ended() {
         row.map_or_else(|| panic!("{state:?}"), |row| row.task)
     };
     let orphan = row(JobState::Orphan);
-    let mut tasks = Tasks::default();
+    let mut tasks = TaskTroubles::default();
     tasks.begin(&view);
     let event = |second: f64, kind, severity, (who, what): (&str, &str), task| {
         let subject = Some(Subject::Task(task));
-        let draft = Draft { who: who.into(), subject, ..Draft::new(at(second), kind, severity, what) };
+        let draft =
+            EventBody { who: who.into(), subject, ..EventBody::new(at(second), kind, severity, what) };
         Event { number: 0, seen: at(second), draft }
     };
     let recovered = event(
         5.0,
-        Kind::TaskRecovered,
+        EventKind::TaskRecovered,
         Severity::Warning,
         ("报表生成任务", "was recovered by ops, lost on worker-7"),
         orphan,
     );
     tasks.event(&recovered);
-    tasks.event(&event(6.0, Kind::TaskEnded, Severity::Info, ("sync", "completed on worker-1"), orphan));
+    tasks.event(&event(6.0, EventKind::TaskEnded, Severity::Info, ("sync", "completed on worker-1"), orphan));
     tasks.event(&event(
         7.0,
-        Kind::TaskEnded,
+        EventKind::TaskEnded,
         Severity::Warning,
         ("sync", "failed on worker-1: full"),
         orphan,
@@ -248,7 +253,7 @@ fn tasks_are_told_with_how_they_ended() {
     assert!(!all.iter().any(|task| task.text.contains("completed")), "{all:#?}");
 
     // Actions of any origin are listed under actions.
-    let mut report = Report::default();
+    let mut report = IncidentReport::default();
     note(&mut report, &recovered);
     assert_eq!(report.actions[0].text, "报表生成任务 was recovered by ops, lost on worker-7");
     report.tasks = all;
@@ -268,7 +273,7 @@ fn settings_are_told_only_where_they_would_have_helped() {
     let folder = tempfile::tempdir().unwrap();
     let (_, mut recording) = recorded(folder.path());
     let mut report = of(&mut recording, 0..180, None, waiting).unwrap();
-    let names = |report: &Report, (timeout, log): (f64, bool)| {
+    let names = |report: &IncidentReport, (timeout, log): (f64, bool)| {
         let mut view = sample::blame(100).view();
         let snapshot = Arc::make_mut(view.snapshot.as_mut().unwrap());
         let server = &mut Arc::make_mut(snapshot.server.rows_mut())[0];
@@ -326,7 +331,7 @@ fn an_older_recording_has_a_report_too() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/format-1.ltr");
     let mut recording = Recording::open(&path).unwrap();
     let report = of(&mut recording, 0..70, None, waiting).unwrap();
-    let total = report.blame.total(Span::All);
+    let total = report.blame.total(BlamePeriod::All);
     assert!(report.is_counted_anew && total.seconds > 100.0, "{total:?}");
     has_all(&markdown(&report, STYLE), &["they were computed from its snapshots", "PostgreSQL 17.2 primary"]);
     assert!(of_episode(&mut recording, 1).unwrap().is_some());

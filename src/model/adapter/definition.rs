@@ -29,10 +29,10 @@ pub struct Adapter {
     /// What its system does with a lost job automatically, by the proof of the loss.
     pub comes_back: Vec<(Proof, Text)>,
     /// The queries; for each part, the first whose needs are met and that passes the checks applies.
-    pub queries: Vec<Query>,
+    pub queries: Vec<AdapterQuery>,
     /// Commands for the system's own console, by state.
     pub advise: Vec<(JobState, Text)>,
-    pub actions: Vec<Action>,
+    pub actions: Vec<AdapterAction>,
     pub allows_actions: bool,
 }
 
@@ -50,11 +50,11 @@ impl Adapter {
     }
 
     /// The alternatives for an action, with their numbers in the file, from 1.
-    pub fn actions_of(&self, kind: ActionKind) -> impl Iterator<Item = (usize, &Action)> {
+    pub fn actions_of(&self, kind: ActionKind) -> impl Iterator<Item = (usize, &AdapterAction)> {
         (1..).zip(self.actions.iter().filter(move |action| action.kind == kind))
     }
 
-    pub fn action(&self, kind: ActionKind, number: usize) -> Option<&Action> {
+    pub fn action(&self, kind: ActionKind, number: usize) -> Option<&AdapterAction> {
         self.actions_of(kind).find(|(one, _)| *one == number).map(|(_, action)| action)
     }
 
@@ -108,7 +108,7 @@ pub struct TableRule {
     /// The name in the queries.
     pub key: Text,
     pub name: TableName,
-    pub columns: Vec<(Text, ColumnKind)>,
+    pub columns: Vec<(Text, AdapterColumnKind)>,
     pub optional: bool,
 }
 
@@ -134,7 +134,7 @@ impl TableName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColumnKind {
+pub enum AdapterColumnKind {
     /// `int`: `smallint`, `integer` or `bigint`.
     Int,
     /// `text`: `text`, `varchar`, `char` or `name`.
@@ -151,7 +151,7 @@ pub enum ColumnKind {
     TextArray,
 }
 
-impl ColumnKind {
+impl AdapterColumnKind {
     pub const ALL: [(&'static str, Self); 10] = [
         ("int", Self::Int),
         ("text", Self::Text),
@@ -238,7 +238,7 @@ rows! {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub struct AdapterQuery {
     pub part: Part,
     /// Required columns and labels. If one is missing, the next query of the part is tried.
     pub needs: Vec<Need>,
@@ -256,25 +256,29 @@ words! {
 }
 
 impl ActionKind {
-    pub const fn values(self) -> &'static [Value] {
+    pub const fn values(self) -> &'static [ActionValue] {
         match self {
-            Self::Recover => &[Value::Id, Value::Worker, Value::Attempt, Value::StartedAt],
-            Self::Unlock => &[Value::Id, Value::Owner, Value::AcquiredAt, Value::ExpiresAt],
+            Self::Recover => {
+                &[ActionValue::Id, ActionValue::Worker, ActionValue::Attempt, ActionValue::StartedAt]
+            }
+            Self::Unlock => {
+                &[ActionValue::Id, ActionValue::Owner, ActionValue::AcquiredAt, ActionValue::ExpiresAt]
+            }
         }
     }
 
     /// Values that distinguish one run or holder from the next: the statement must name one of them.
-    pub const fn telling(self) -> &'static [Value] {
+    pub const fn identifying_values(self) -> &'static [ActionValue] {
         match self {
-            Self::Recover => &[Value::StartedAt, Value::Attempt],
-            Self::Unlock => &[Value::AcquiredAt, Value::ExpiresAt],
+            Self::Recover => &[ActionValue::StartedAt, ActionValue::Attempt],
+            Self::Unlock => &[ActionValue::AcquiredAt, ActionValue::ExpiresAt],
         }
     }
 }
 
 words! {
     /// A value that was read of the row, which the statement names in braces and the server compares.
-    pub enum Value {
+    pub enum ActionValue {
         Id,
         Worker,
         Attempt,
@@ -286,7 +290,7 @@ words! {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Action {
+pub struct AdapterAction {
     pub kind: ActionKind,
     /// Required columns and labels. If one is missing, the next action of this kind is tried.
     pub needs: Vec<Need>,
@@ -304,7 +308,7 @@ pub struct Action {
 
 /// The record stores them under these names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Values {
+pub struct ActionValues {
     pub id: Text,
     /// The worker of a job, or the owner of a lease. None if the row names none.
     #[serde(rename = "worker")]
@@ -319,15 +323,15 @@ pub struct Values {
     pub key: Option<LockKey>,
 }
 
-impl Values {
+impl ActionValues {
     /// Whether the row has this value: otherwise a statement that names it cannot be sent.
-    pub fn has(&self, value: Value) -> bool {
+    pub fn has(&self, value: ActionValue) -> bool {
         match value {
-            Value::Id => true,
-            Value::Worker | Value::Owner => self.who.is_some(),
-            Value::Attempt => self.attempt.is_some(),
-            Value::StartedAt | Value::AcquiredAt => self.since.is_some(),
-            Value::ExpiresAt => self.until.is_some(),
+            ActionValue::Id => true,
+            ActionValue::Worker | ActionValue::Owner => self.who.is_some(),
+            ActionValue::Attempt => self.attempt.is_some(),
+            ActionValue::StartedAt | ActionValue::AcquiredAt => self.since.is_some(),
+            ActionValue::ExpiresAt => self.until.is_some(),
         }
     }
 }

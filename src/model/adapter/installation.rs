@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Action, ActionKind, Adapter, Part, Proof};
+use super::{ActionKind, Adapter, AdapterAction, Part, Proof};
 use crate::model::Text;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,14 +16,14 @@ pub struct Installation {
     pub tables: BTreeMap<Text, Text>,
     pub version: Option<Text>,
     pub refused: Option<Text>,
-    pub choices: Vec<Choice>,
+    pub choices: Vec<QueryChoice>,
     pub actions: Vec<Rehearsal>,
     /// It is the only installation of this system, and a schema has at most one: its title identifies it.
     pub is_alone: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub struct QueryChoice {
     pub part: Part,
     /// In the order of the file, up to the one that is used.
     pub tried: Vec<Tried>,
@@ -38,13 +38,13 @@ pub struct Tried {
     /// Rows of the largest table that it reads, by the planner's estimate. None if that was not reached.
     pub size: Option<f64>,
     /// The result of reading it once. None if that was not tried.
-    pub read: Option<Result<Reading, Text>>,
+    pub read: Option<Result<TrialReading, Text>>,
     /// The position of the error in the query, in characters from its beginning, if the server reported one.
     pub at: Option<usize>,
 }
 
 impl Tried {
-    pub fn reading(&self) -> Option<&Reading> {
+    pub fn reading(&self) -> Option<&TrialReading> {
         self.read.as_ref()?.as_ref().ok()
     }
 
@@ -64,7 +64,7 @@ pub struct Rehearsal {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
+pub struct TrialReading {
     /// Rows returned; at most one more than are kept.
     pub rows: usize,
     /// Elapsed time at the client, in seconds.
@@ -94,7 +94,7 @@ impl Installation {
     }
 
     /// The action for a row, for a job by the proof of its loss: the first alternative whose tables all exist here.
-    pub fn action(&self, kind: ActionKind, proof: Option<Proof>) -> Option<(usize, &Action)> {
+    pub fn action(&self, kind: ActionKind, proof: Option<Proof>) -> Option<(usize, &AdapterAction)> {
         let is_here = |key: &Text| self.tables.contains_key(key);
         self.adapter.actions_of(kind).find(|(_, action)| {
             proof.is_none_or(|proof| action.proofs.contains(&proof))
@@ -103,12 +103,12 @@ impl Installation {
         })
     }
 
-    pub fn choice(&self, part: Part) -> Option<&Choice> {
+    pub fn choice(&self, part: Part) -> Option<&QueryChoice> {
         self.choices.iter().find(|choice| choice.part == part)
     }
 }
 
-impl Choice {
+impl QueryChoice {
     pub fn used(&self) -> Option<&Tried> {
         self.tried.iter().find(|tried| tried.outcome.is_ok())
     }

@@ -13,20 +13,21 @@ mod template;
 
 pub use super::job_state::{JobState, Proof};
 pub use board::{
-    Board, Count, JobRow, QueueRow, QueueState, ScheduleRow, ScheduleState, Watch, WorkerRow, WorkerState,
+    AdapterBoard, AdapterWatch, Count, JobRow, QueueRow, QueueState, ScheduleRow, ScheduleState, WorkerRow,
+    WorkerState,
 };
 pub(crate) use definition::evidence_rows;
 pub use definition::{
-    Action, ActionKind, Adapter, ColumnKind, Evidence, Need, Query, Setting, TableName, TableRule, Value,
-    Values, Version,
+    ActionKind, ActionValue, ActionValues, Adapter, AdapterAction, AdapterColumnKind, AdapterQuery, Evidence,
+    Need, Setting, TableName, TableRule, Version,
 };
-pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
+pub use installation::{Installation, QueryChoice, Rehearsal, TrialReading, Tried};
 pub use presence::{Presence, connected, counted};
 pub(crate) use rows::part_rows;
 pub use rows::{
     AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, Part, Parts, Paused, Worker, offset,
 };
-pub use template::{Piece, Template, Words};
+pub use template::{Template, TemplatePiece, TemplateWords};
 
 /// Rows kept of a part; a query should return one more if there are more (`{limit}`).
 pub const ROWS: usize = 500;

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use super::{
-    Action, ActionKind, Adapter, AdapterLease, AdapterSchedule, Depth, Evidence, Installation,
-    InstallationRows, Job, Part, Paused, Proof, Template, Words, Worker,
+    ActionKind, Adapter, AdapterAction, AdapterLease, AdapterSchedule, Depth, Evidence, Installation,
+    InstallationRows, Job, Part, Paused, Proof, Template, TemplateWords, Worker,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
@@ -163,12 +163,12 @@ pub(crate) fn acting(
     then: &str,
 ) -> InstallationRows {
     let keys: Vec<Text> = tables.iter().map(|(key, _)| (*key).into()).collect();
-    let telling = kind.telling().first().map_or("", |value| value.as_str());
+    let telling = kind.identifying_values().first().map_or("", |value| value.as_str());
     let named: Vec<String> = keys.iter().map(|key| format!("{{{key}}} {key}")).collect();
     let text =
         format!("WITH x AS (SELECT FROM {}) UPDATE x SET a = {{id}}, b = {{{telling}}}", named.join(", "));
-    let words = Words { tables: &keys, settings: &[], has_each: false, action: Some(kind) };
-    let action = Action {
+    let words = TemplateWords { tables: &keys, settings: &[], has_each: false, action: Some(kind) };
+    let action = AdapterAction {
         kind,
         needs: Vec::new(),
         proofs: vec![Proof::Heartbeat],

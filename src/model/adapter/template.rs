@@ -8,14 +8,14 @@ mod plain_names;
 
 use plain_names::names_are_plain;
 
-use super::{ActionKind, Value};
+use super::{ActionKind, ActionValue};
 use crate::model::Text;
 
 /// Maximum length of a query, in characters.
 const LONGEST: usize = 20_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum TemplatePiece {
     Text(Text),
     /// `{jobs}`: the table with this key.
     Table(Text),
@@ -32,10 +32,10 @@ pub enum Piece {
     /// `{each}`: the name of the queue, as a literal.
     Each,
     /// `{id}`, `{worker}`, …: a value of the row, in an action.
-    Value(Value),
+    Value(ActionValue),
 }
 
-impl Piece {
+impl TemplatePiece {
     pub fn source(&self) -> String {
         match self {
             Self::Text(text) => text.to_string(),
@@ -52,7 +52,7 @@ impl Piece {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Words<'a> {
+pub struct TemplateWords<'a> {
     pub tables: &'a [Text],
     pub settings: &'a [Text],
     pub has_each: bool,
@@ -61,14 +61,14 @@ pub struct Words<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Piece>);
+pub struct Template(Vec<TemplatePiece>);
 
 impl Template {
     /// Checks a query.
     ///
     /// # Errors
     /// If the query is not permitted: what is wrong, and how to correct it.
-    pub fn parse(text: &str, words: Words<'_>) -> Result<Self, String> {
+    pub fn parse(text: &str, words: TemplateWords<'_>) -> Result<Self, String> {
         let text = text.trim();
         if text.chars().count() > LONGEST {
             return Err(format!("it has more than {LONGEST} characters"));
@@ -87,7 +87,7 @@ impl Template {
                     let (name, length) = braces(rest)?;
                     let piece = words.piece(name)?;
                     if !plain.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut plain).into()));
+                        pieces.push(TemplatePiece::Text(std::mem::take(&mut plain).into()));
                     }
                     pieces.push(piece);
                     rest = rest.get(length..).unwrap_or_default();
@@ -107,25 +107,25 @@ impl Template {
             rest = tail;
         }
         if !plain.is_empty() {
-            pieces.push(Piece::Text(plain.into()));
+            pieces.push(TemplatePiece::Text(plain.into()));
         }
         names_are_plain(&outside, words.action.is_some())?;
         let template = Self(pieces);
         match words.action {
-            Some(kind) => template.tells_which(kind),
+            Some(kind) => template.identifies_row(kind),
             None => Ok(template),
         }
     }
 
     /// An action must name the row, and a value that distinguishes this run or holder from the next.
-    fn tells_which(self, kind: ActionKind) -> Result<Self, String> {
-        let has = |value: Value| self.values().any(|one| one == value);
-        let brace = |value: &Value| format!("{{{}}}", value.as_str());
-        if !has(Value::Id) {
+    fn identifies_row(self, kind: ActionKind) -> Result<Self, String> {
+        let has = |value: ActionValue| self.values().any(|one| one == value);
+        let brace = |value: &ActionValue| format!("{{{}}}", value.as_str());
+        if !has(ActionValue::Id) {
             return Err("it does not have {id}: which row it is".into());
         }
-        if !kind.telling().iter().any(|value| has(*value)) {
-            let words: Vec<String> = kind.telling().iter().map(brace).collect();
+        if !kind.identifying_values().iter().any(|value| has(*value)) {
+            let words: Vec<String> = kind.identifying_values().iter().map(brace).collect();
             return Err(format!(
                 "it has none of {}: the next run could not be distinguished from this one",
                 words.join(", ")
@@ -134,25 +134,25 @@ impl Template {
         Ok(self)
     }
 
-    pub fn values(&self) -> impl Iterator<Item = Value> {
+    pub fn values(&self) -> impl Iterator<Item = ActionValue> {
         self.0.iter().filter_map(|piece| match piece {
-            Piece::Value(value) => Some(*value),
+            TemplatePiece::Value(value) => Some(*value),
             _ => None,
         })
     }
 
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[TemplatePiece] {
         &self.0
     }
 
     pub fn source(&self) -> String {
-        self.0.iter().map(Piece::source).collect()
+        self.0.iter().map(TemplatePiece::source).collect()
     }
 
     pub fn tables(&self) -> Vec<&Text> {
         let mut keys: Vec<&Text> = Vec::new();
         for piece in &self.0 {
-            if let Piece::Table(key) | Piece::Oid(key) | Piece::Name(key) = piece
+            if let TemplatePiece::Table(key) | TemplatePiece::Oid(key) | TemplatePiece::Name(key) = piece
                 && !keys.contains(&key)
             {
                 keys.push(key);
@@ -162,24 +162,24 @@ impl Template {
     }
 }
 
-impl Words<'_> {
-    fn piece(&self, name: &str) -> Result<Piece, String> {
+impl TemplateWords<'_> {
+    fn piece(&self, name: &str) -> Result<TemplatePiece, String> {
         let table = |key: &str| self.tables.iter().find(|one| &***one == key).cloned();
         let value = self.action.map(ActionKind::values).unwrap_or_default();
         if let Some(value) = value.iter().find(|value| value.as_str() == name) {
-            return Ok(Piece::Value(*value));
+            return Ok(TemplatePiece::Value(*value));
         }
         let found = match name {
             "limit" if self.action.is_some() => None,
-            "limit" => Some(Piece::Limit),
-            "most" => Some(Piece::Most),
-            "each" if self.has_each => Some(Piece::Each),
+            "limit" => Some(TemplatePiece::Limit),
+            "most" => Some(TemplatePiece::Most),
+            "each" if self.has_each => Some(TemplatePiece::Each),
             _ => match name.split_once(':') {
-                None => table(name).map(Piece::Table),
-                Some((key, "oid")) => table(key).map(Piece::Oid),
-                Some((key, "name")) if self.action.is_some() => table(key).map(Piece::Name),
+                None => table(name).map(TemplatePiece::Table),
+                Some((key, "oid")) => table(key).map(TemplatePiece::Oid),
+                Some((key, "name")) if self.action.is_some() => table(key).map(TemplatePiece::Name),
                 Some(("set", name)) => {
-                    self.settings.iter().find(|one| &***one == name).cloned().map(Piece::Setting)
+                    self.settings.iter().find(|one| &***one == name).cloned().map(TemplatePiece::Setting)
                 }
                 Some(_) => None,
             },
@@ -240,7 +240,10 @@ mod tests {
 
     fn parse(text: &str) -> Result<Template, String> {
         let (tables, settings) = (["jobs".into(), "processes".into()], ["rescue_after".into()]);
-        Template::parse(text, Words { tables: &tables, settings: &settings, has_each: false, action: None })
+        Template::parse(
+            text,
+            TemplateWords { tables: &tables, settings: &settings, has_each: false, action: None },
+        )
     }
 
     #[test]
@@ -249,18 +252,18 @@ mod tests {
             "SELECT '{jobs}' FROM {jobs} j, {processes} WHERE oid = {jobs:oid} AND x < {set:rescue_after}::interval LIMIT {limit}",
         );
         let query = query.unwrap();
-        let text = |text: &str| Piece::Text(text.into());
+        let text = |text: &str| TemplatePiece::Text(text.into());
         let expected = [
             text("SELECT '{jobs}' FROM "),
-            Piece::Table("jobs".into()),
+            TemplatePiece::Table("jobs".into()),
             text(" j, "),
-            Piece::Table("processes".into()),
+            TemplatePiece::Table("processes".into()),
             text(" WHERE oid = "),
-            Piece::Oid("jobs".into()),
+            TemplatePiece::Oid("jobs".into()),
             text(" AND x < "),
-            Piece::Setting("rescue_after".into()),
+            TemplatePiece::Setting("rescue_after".into()),
             text("::interval LIMIT "),
-            Piece::Limit,
+            TemplatePiece::Limit,
         ];
         assert_eq!(query.pieces(), expected);
         let keys: Vec<&str> = query.tables().iter().map(|key| &***key).collect();

@@ -2,14 +2,14 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::table::minute;
-use super::{Blame, Episode, Key, Sums};
+use super::{Blame, BlameKey, Episode, Sums};
 use crate::model::{Text, Timestamp};
 use crate::order::Order;
 use rustc_hash::{FxHashMap, FxHasher};
 
 words! {
     #[derive(Default, strum::EnumString)]
-    pub enum Group {
+    pub enum BlameGrouping {
         #[default]
         Root,
         Application,
@@ -23,8 +23,8 @@ words! {
     }
 }
 
-impl Group {
-    fn part(self, key: &Key) -> &Text {
+impl BlameGrouping {
+    fn part(self, key: &BlameKey) -> &Text {
         match self {
             Self::Root | Self::Application => &key.application,
             Self::Role => &key.role,
@@ -35,7 +35,7 @@ impl Group {
         }
     }
 
-    fn name(self, key: &Key) -> String {
+    fn name(self, key: &BlameKey) -> String {
         if self == Self::Root {
             return key.words();
         }
@@ -45,7 +45,7 @@ impl Group {
         }
     }
 
-    fn id(self, key: &Key) -> u64 {
+    fn id(self, key: &BlameKey) -> u64 {
         let mut hasher = FxHasher::default();
         self.hash(&mut hasher);
         match self {
@@ -59,7 +59,7 @@ impl Group {
 words! {
     /// The period up to the last poll in which waits count.
     #[derive(Default)]
-    pub enum Span {
+    pub enum BlamePeriod {
         #[strum(serialize = "5m")]
         Five,
         #[default]
@@ -73,7 +73,7 @@ words! {
     }
 }
 
-impl Span {
+impl BlamePeriod {
     pub const fn minutes(self) -> Option<i64> {
         match self {
             Self::Five => Some(5),
@@ -96,7 +96,7 @@ impl Span {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Row {
+pub struct BlameRow {
     pub id: u64,
     pub name: String,
     /// The lock with the most waiting time, in one printable line.
@@ -107,27 +107,27 @@ pub struct Row {
     /// Episodes seen in the period; not counted for the remaining roots taken together.
     pub episodes: u64,
     /// Their keys; empty for the remaining roots taken together.
-    pub keys: Vec<Arc<Key>>,
+    pub keys: Vec<Arc<BlameKey>>,
     cost_of_on: f64,
 }
 
-impl Row {
+impl BlameRow {
     pub fn has(&self, episode: &Episode) -> bool {
         episode.keys.iter().any(|key| self.keys.contains(key))
     }
 }
 
 impl Blame {
-    pub fn total(&self, span: Span) -> Sums {
+    pub fn total(&self, span: BlamePeriod) -> Sums {
         self.table.total.since(span.first_minute(self))
     }
 
     /// Roots by group, the most expensive first; the remaining ones taken together are last.
-    pub fn by(&self, group: Group, span: Span) -> Vec<Row> {
+    pub fn by(&self, group: BlameGrouping, span: BlamePeriod) -> Vec<BlameRow> {
         let from = span.first_minute(self);
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<BlameRow> = Vec::new();
         let mut places: FxHashMap<u64, usize> = FxHashMap::default();
-        let mut row_of: FxHashMap<&Arc<Key>, usize> = FxHashMap::default();
+        let mut row_of: FxHashMap<&Arc<BlameKey>, usize> = FxHashMap::default();
         for cost in &self.table.keys {
             let sums = cost.trail.since(from);
             if sums == Sums::default() {
@@ -136,7 +136,7 @@ impl Blame {
             let id = group.id(&cost.key);
             let place = *places.entry(id).or_insert(rows.len());
             if place >= rows.len() {
-                rows.push(Row { id, name: group.name(&cost.key), ..Row::default() });
+                rows.push(BlameRow { id, name: group.name(&cost.key), ..BlameRow::default() });
             }
             let Some(row) = rows.get_mut(place) else { continue };
             let is_other = row.keys.iter().all(|key| key.lock != cost.key.lock);
@@ -153,12 +153,17 @@ impl Blame {
         let other = self.table.other.since(from);
         if other != Sums::default() {
             let name = format!("{} others, each with less waiting time", self.table.other_keys);
-            rows.push(Row { sums: other, name, ..Row::default() });
+            rows.push(BlameRow { sums: other, name, ..BlameRow::default() });
         }
         rows
     }
 
-    fn count_episodes(&self, span: Span, row_of: &FxHashMap<&Arc<Key>, usize>, rows: &mut [Row]) {
+    fn count_episodes(
+        &self,
+        span: BlamePeriod,
+        row_of: &FxHashMap<&Arc<BlameKey>, usize>,
+        rows: &mut [BlameRow],
+    ) {
         for episode in self.episodes_in(span) {
             let mut counted: Vec<usize> = Vec::new();
             for place in episode.keys.iter().filter_map(|key| row_of.get(key)) {
@@ -172,7 +177,7 @@ impl Blame {
         }
     }
 
-    pub fn episodes_in(&self, span: Span) -> impl Iterator<Item = &Episode> {
+    pub fn episodes_in(&self, span: BlamePeriod) -> impl Iterator<Item = &Episode> {
         let from = span.first_minute(self);
         let episodes = self.table.episodes.iter().map(|episode| &**episode);
         episodes.filter(move |episode| from.is_none_or(|from| minute(episode.last) >= from))

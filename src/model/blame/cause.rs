@@ -1,6 +1,6 @@
 use rustc_hash::FxHashMap;
 
-use super::Key;
+use super::BlameKey;
 use super::table::STATEMENTS;
 use crate::model::backend::Backend;
 use crate::model::event::harmless;
@@ -97,21 +97,22 @@ pub(super) fn who(
     }
 }
 
-pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> Key {
+pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> BlameKey {
     let (snapshot, index, names) = (view.snapshot, &view.index, &view.lock_names);
     let backend = backend_of(view, cause);
     let awaited = row_behind(index, queue);
     let lock = harmless(&lock_waits::name(snapshot, names, backend, awaited));
-    let doing = |doing: &str| Key { doing: doing.into(), lock: Text::clone(&lock), ..Key::default() };
+    let doing =
+        |doing: &str| BlameKey { doing: doing.into(), lock: Text::clone(&lock), ..BlameKey::default() };
     match cause {
         Cause::Circle => {
-            return Key { doing: CIRCLE.into(), lock: Text::clone(&lock), ..circle(view, queue) };
+            return BlameKey { doing: CIRCLE.into(), lock: Text::clone(&lock), ..circle(view, queue) };
         }
         Cause::Nobody => return doing("no blocker found"),
         Cause::Root(Party::Prepared(xact)) => {
             let prepared = index.prepared(snapshot, xact);
             let text = |text: Option<&Text>| text.map(|text| harmless(text)).unwrap_or_default();
-            return Key {
+            return BlameKey {
                 role: text(prepared.and_then(|prepared| prepared.owner.as_ref())),
                 database: text(prepared.and_then(|prepared| prepared.database.as_ref())),
                 ..doing("prepared transaction")
@@ -126,25 +127,25 @@ pub(super) fn key(view: SnapshotView<'_>, cause: Cause, queue: &Queue) -> Key {
         Some(state) => state.as_str(),
         None => "",
     };
-    Key { doing: harmless(kind.unwrap_or(state)), lock, ..session(backend) }
+    BlameKey { doing: harmless(kind.unwrap_or(state)), lock, ..session(backend) }
 }
 
-fn session(backend: &Backend) -> Key {
+fn session(backend: &Backend) -> BlameKey {
     let text = |text: &Option<Text>| text.as_ref().map(|text| harmless(text)).unwrap_or_default();
     let query = backend.query.as_ref().map_or("", |query| query.unredacted());
-    Key {
+    BlameKey {
         application: text(&backend.application),
         role: text(&backend.user),
         database: text(&backend.database),
         statement: fingerprint::fingerprint(query).into(),
         tag: fingerprint::tag(query).into(),
-        ..Key::default()
+        ..BlameKey::default()
     }
 }
 
 /// The common values of the sessions in a cycle, whose longest wait is in this queue; if they differ, the first different
 /// values.
-fn circle(view: SnapshotView<'_>, queue: &Queue) -> Key {
+fn circle(view: SnapshotView<'_>, queue: &Queue) -> BlameKey {
     let is_it = |cycle: &&Vec<Party>| {
         cycle
             .first()
@@ -153,8 +154,8 @@ fn circle(view: SnapshotView<'_>, queue: &Queue) -> Key {
     };
     let members = view.graph.cycles.iter().find(is_it).map(Vec::as_slice).unwrap_or_default();
     let backends = members.iter().filter_map(|member| view.backend(member.pid()));
-    let keys: Vec<Key> = backends.map(session).collect();
-    let common = |part: fn(&Key) -> &Text| -> Text {
+    let keys: Vec<BlameKey> = backends.map(session).collect();
+    let common = |part: fn(&BlameKey) -> &Text| -> Text {
         let mut parts: Vec<&str> =
             keys.iter().map(|key| &**part(key)).filter(|part| !part.is_empty()).collect();
         parts.sort_unstable();
@@ -163,13 +164,13 @@ fn circle(view: SnapshotView<'_>, queue: &Queue) -> Key {
         parts.truncate(MEMBERS);
         format!("{}{more}", parts.join(" | ")).into()
     };
-    Key {
+    BlameKey {
         application: common(|key| &key.application),
         role: common(|key| &key.role),
         database: common(|key| &key.database),
         statement: common(|key| &key.statement),
         tag: common(|key| &key.tag),
-        ..Key::default()
+        ..BlameKey::default()
     }
 }
 
@@ -180,7 +181,7 @@ const LENGTH: usize = 2_000;
 const TOLD: usize = 500;
 
 #[derive(Debug)]
-struct Transaction {
+struct SeenTransaction {
     backend_start: Option<Timestamp>,
     xact_start: Timestamp,
     look: u64,
@@ -190,21 +191,21 @@ struct Transaction {
 /// The statements seen in the transactions of sessions. The server keeps only the last one; the one that took a lock was
 /// often replaced by the time others wait for it.
 #[derive(Debug, Default)]
-pub(super) struct Statements {
-    open: FxHashMap<i32, Transaction>,
+pub(super) struct SeenStatements {
+    open: FxHashMap<i32, SeenTransaction>,
     looks: u64,
 }
 
-impl Statements {
-    pub(super) fn look(&mut self, backends: &[Backend]) {
+impl SeenStatements {
+    pub(super) fn observe(&mut self, backends: &[Backend]) {
         self.looks += 1;
         let look = self.looks;
         for backend in backends {
             let Some(xact_start) = backend.xact_start else { continue };
             let transaction =
-                self.open.entry(backend.pid).or_insert_with(|| Transaction::new(backend, xact_start));
+                self.open.entry(backend.pid).or_insert_with(|| SeenTransaction::new(backend, xact_start));
             if (transaction.backend_start, transaction.xact_start) != (backend.backend_start, xact_start) {
-                *transaction = Transaction::new(backend, xact_start);
+                *transaction = SeenTransaction::new(backend, xact_start);
             }
             transaction.look = look;
             transaction.see(backend);
@@ -229,7 +230,7 @@ pub(super) fn statement(query: &QueryText) -> Text {
     crate::text::one_line_prefix(&shown(Channel::Blame, query), TOLD).into()
 }
 
-impl Transaction {
+impl SeenTransaction {
     fn new(backend: &Backend, xact_start: Timestamp) -> Self {
         Self { backend_start: backend.backend_start, xact_start, look: 0, statements: Vec::new() }
     }

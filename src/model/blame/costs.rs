@@ -5,7 +5,7 @@ use crate::model::Timestamp;
 use crate::model::lock::{LockTag, LockType};
 
 #[derive(Debug)]
-pub(super) struct Wait {
+pub(super) struct CostedWait {
     pub(super) tag: LockTag,
     pub(super) start: Option<Timestamp>,
     /// The whole wait, without a split over causes.
@@ -84,7 +84,7 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    pub(super) fn see(&mut self, before: Option<&Wait>, episodes: &[u64]) -> Wait {
+    pub(super) fn see(&mut self, before: Option<&CostedWait>, episodes: &[u64]) -> CostedWait {
         let known = before.map(|wait| wait.behind.as_slice()).unwrap_or_default();
         let part = 1.0 / f64::from(u32::try_from(episodes.len()).unwrap_or(u32::MAX)).max(1.0);
         let mut behind = Vec::with_capacity(episodes.len());
@@ -103,10 +103,10 @@ impl Costs {
         let whole = before.map(|wait| wait.whole);
         let error = self.total.see(1.0, whole, self.seconds);
         let whole = Share { episode: 0, part: 1.0, is_long: whole.is_some(), error };
-        Wait { tag: LockTag::new(LockType::Other), start: None, whole, behind }
+        CostedWait { tag: LockTag::new(LockType::Other), start: None, whole, behind }
     }
 
-    pub(super) fn end(&mut self, wait: &Wait) {
+    pub(super) fn end(&mut self, wait: &CostedWait) {
         for share in &wait.behind {
             self.sums.entry(share.episode).or_default().end(share.part, share.is_long);
         }

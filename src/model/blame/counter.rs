@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::cause::{Cause, Statements, awaited, backend_of, causes, key, row_behind, statement, who};
-use super::costs::{Costs, Sum, Wait};
-use super::{Begun, Cost, Ended, Ending, GONE, Key, Ran, Tick};
-use crate::model::awaited_locks::held_up;
+use super::cause::{Cause, SeenStatements, awaited, backend_of, causes, key, row_behind, statement, who};
+use super::costs::{CostedWait, Costs, Sum};
+use super::{Begun, BlameKey, Cost, Ended, Ending, GONE, Ran, SnapshotBlame};
+use crate::model::awaited_locks::waits_by_mode;
 use crate::model::backend::{Backend, BackendId, State};
 use crate::model::event::harmless;
 use crate::model::finding::Deadlocks;
@@ -29,7 +29,7 @@ const HELD_UP: u32 = 3;
 const IN_LINE: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Identity {
+struct RootIdentity {
     cause: Cause,
     backend_start: Option<Timestamp>,
     xact_start: Option<Timestamp>,
@@ -37,13 +37,13 @@ struct Identity {
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenEpisode {
     number: u64,
     begin: Timestamp,
     look: u64,
     /// The state and query start that the key was made from.
     state: (Option<State>, Option<Timestamp>),
-    key: Arc<Key>,
+    key: Arc<BlameKey>,
     /// The start of the last of its statements that was reported.
     told: Option<Timestamp>,
     /// The last action on a session of the cycle, or on a waiter behind the episode, and the number of polls before it.
@@ -62,9 +62,9 @@ pub struct Counter {
     is_gap: bool,
     looks: u64,
     next: u64,
-    open: FxHashMap<Identity, Open>,
-    waits: FxHashMap<Party, Wait>,
-    statements: Statements,
+    open: FxHashMap<RootIdentity, OpenEpisode>,
+    waits: FxHashMap<Party, CostedWait>,
+    statements: SeenStatements,
     acted: Vec<(BackendId, Text)>,
 }
 
@@ -78,7 +78,7 @@ impl Default for Counter {
             next: 1,
             open: FxHashMap::default(),
             waits: FxHashMap::default(),
-            statements: Statements::default(),
+            statements: SeenStatements::default(),
             acted: Vec::new(),
         }
     }
@@ -108,7 +108,7 @@ impl Counter {
         self.acted.push((session, harmless(words)));
     }
 
-    pub fn look(&mut self, view: SnapshotView<'_>, deadlocks: &Deadlocks) -> Option<Tick> {
+    pub fn update(&mut self, view: SnapshotView<'_>, deadlocks: &Deadlocks) -> Option<SnapshotBlame> {
         let snapshot = view.snapshot;
         if !snapshot.locks.is_known() {
             return None;
@@ -117,8 +117,8 @@ impl Counter {
         let at = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
         let passed = self.last.map_or(0.0, |last| (at - last).as_seconds_f64().max(0.0));
         let seconds = if std::mem::take(&mut self.is_gap) { 0.0 } else { passed.min(2.0 * self.refresh) };
-        self.statements.look(snapshot.backends.last_rows());
-        let mut tick = Tick { at, missing: passed - seconds, ..Tick::default() };
+        self.statements.observe(snapshot.backends.last_rows());
+        let mut tick = SnapshotBlame { at, missing: passed - seconds, ..SnapshotBlame::default() };
         if view.graph.waiting > 0 || !self.waits.is_empty() || !self.open.is_empty() {
             self.count((view, deadlocks), seconds, &mut tick);
         }
@@ -126,7 +126,12 @@ impl Counter {
         Some(tick)
     }
 
-    fn count(&mut self, (view, deadlocks): (SnapshotView<'_>, &Deadlocks), seconds: f64, tick: &mut Tick) {
+    fn count(
+        &mut self,
+        (view, deadlocks): (SnapshotView<'_>, &Deadlocks),
+        seconds: f64,
+        tick: &mut SnapshotBlame,
+    ) {
         let mut costs = Costs { seconds, ..Costs::default() };
         let mut waits = FxHashMap::default();
         let mut episodes: FxHashMap<(Cause, usize), u64> = FxHashMap::default();
@@ -134,7 +139,7 @@ impl Counter {
             |party: Party| view.graph.wait_of(party).is_some_and(|(queue, _)| view.is_normal(queue));
         for (party, causes) in causes(&view.graph).into_iter().filter(|(party, _)| !is_normal(*party)) {
             let (tag, start) = awaited(&view.graph, party);
-            let same = |wait: &Wait| {
+            let same = |wait: &CostedWait| {
                 wait.tag == tag && (start.is_none() || wait.start.is_none() || wait.start == start)
             };
             let before = match self.waits.remove(&party) {
@@ -149,22 +154,22 @@ impl Counter {
             let behind: Vec<u64> = causes
                 .map(|cause| *episodes.entry(cause).or_insert_with(|| self.episode(view, cause, tick)))
                 .collect();
-            waits.insert(party, Wait { tag, start, ..costs.see(before.as_ref(), &behind) });
+            waits.insert(party, CostedWait { tag, start, ..costs.see(before.as_ref(), &behind) });
         }
         for (_, ended) in std::mem::replace(&mut self.waits, waits) {
             costs.end(&ended);
         }
         tick.total = costs.total.sums(seconds);
         tick.total.variance += costs.ends.values().map(|sum| sum.sums(seconds).variance).sum::<f64>();
-        self.tell_in_line(view, tick);
-        self.tell((view, deadlocks), seconds, &costs.sums, tick);
+        self.note_queued(view, tick);
+        self.note_ends((view, deadlocks), seconds, &costs.sums, tick);
     }
 
     /// Reports waiters that hold up others: these wait behind the root, but would not wait without that waiter.
-    fn tell_in_line(&mut self, view: SnapshotView<'_>, tick: &mut Tick) {
+    fn note_queued(&mut self, view: SnapshotView<'_>, tick: &mut SnapshotBlame) {
         let mut in_line: FxHashMap<u64, Vec<i32>> = FxHashMap::default();
         for queue in view.graph.queues.iter().filter(|queue| queue.waiters.len() > HELD_UP as usize) {
-            for (place, _) in held_up(queue).into_iter().filter(|(_, count)| *count >= HELD_UP) {
+            for (place, _) in waits_by_mode(queue).into_iter().filter(|(_, count)| *count >= HELD_UP) {
                 let Some(waiter) = queue.waiters.get(place) else { continue };
                 for share in self.waits.get(&waiter.party).iter().flat_map(|wait| &wait.behind) {
                     in_line.entry(share.episode).or_default().push(waiter.pid);
@@ -184,14 +189,19 @@ impl Counter {
         }
     }
 
-    fn episode(&mut self, view: SnapshotView<'_>, (cause, queue): (Cause, usize), tick: &mut Tick) -> u64 {
+    fn episode(
+        &mut self,
+        view: SnapshotView<'_>,
+        (cause, queue): (Cause, usize),
+        tick: &mut SnapshotBlame,
+    ) -> u64 {
         let (snapshot, graph, index) = (view.snapshot, &view.graph, &view.index);
         let backend = backend_of(view, cause);
         let Some(queue) = graph.queues.get(queue) else { return 0 };
         let awaited = row_behind(index, queue);
         // A session-level lock outlives transactions.
         let is_session = awaited.locktype() == LockType::Advisory;
-        let identity = Identity {
+        let identity = RootIdentity {
             cause,
             backend_start: backend.and_then(|backend| backend.backend_start),
             xact_start: backend.filter(|_| !is_session).and_then(|backend| backend.xact_start),
@@ -223,16 +233,19 @@ impl Counter {
             lock: Text::clone(&key.lock),
             at: begin,
         });
-        self.open.insert(identity, Open { number, begin, look: looks, state, key, ..Open::default() });
+        self.open.insert(
+            identity,
+            OpenEpisode { number, begin, look: looks, state, key, ..OpenEpisode::default() },
+        );
         number
     }
 
-    fn tell(
+    fn note_ends(
         &mut self,
         (view, deadlocks): (SnapshotView<'_>, &Deadlocks),
         seconds: f64,
         sums: &FxHashMap<u64, Sum>,
-        tick: &mut Tick,
+        tick: &mut SnapshotBlame,
     ) {
         let looks = self.looks;
         for (identity, open) in &mut self.open {
@@ -271,7 +284,7 @@ impl Counter {
     }
 }
 
-fn is_of(identity: &Identity, session: BackendId) -> bool {
+fn is_of(identity: &RootIdentity, session: BackendId) -> bool {
     identity.cause == Cause::Root(Party::Backend(session.pid))
         && identity.backend_start == session.backend_start
 }
@@ -279,8 +292,8 @@ fn is_of(identity: &Identity, session: BackendId) -> bool {
 fn ending(
     (_view, deadlocks): (SnapshotView<'_>, &Deadlocks),
     acted: &[(BackendId, Text)],
-    identity: &Identity,
-    open: &Open,
+    identity: &RootIdentity,
+    open: &OpenEpisode,
 ) -> (Ending, Text) {
     if let Some((_, words)) = acted.iter().rev().find(|(session, _)| is_of(identity, *session)) {
         return (Ending::Action, Text::clone(words));
@@ -304,7 +317,7 @@ fn ending(
 }
 
 /// What a snapshot shows of a former blocker; empty if nothing is known.
-fn left(view: SnapshotView<'_>, identity: &Identity) -> Text {
+fn left(view: SnapshotView<'_>, identity: &RootIdentity) -> Text {
     let words = match identity.cause {
         Cause::Root(Party::Backend(pid)) => {
             let backend = view.index.backend(view.snapshot, pid);

@@ -19,12 +19,12 @@ use super::wait_graph::WaitGraph;
 use super::{Text, Timestamp};
 use crate::text::duration;
 
-pub use by::{Group, Row, Span};
+pub use by::{BlameGrouping, BlamePeriod, BlameRow};
 pub use counter::Counter;
+pub use table::{CostTable, KeyCost, Trail, Window};
 pub(crate) use table::{EPISODES, KEYS, MINUTES};
-pub use table::{KeyCost, Table, Trail, Window};
 
-impl Key {
+impl BlameKey {
     pub fn who(&self) -> &str {
         if self.application.is_empty() { &self.role } else { &self.application }
     }
@@ -62,7 +62,7 @@ rows! {
     /// The key of the blame: sessions that have all of it in common are one line. Each part is one printable line, empty if not
     /// known.
     #[derive(Default, Eq, Hash, PartialOrd, Ord)]
-    pub struct Key in BlameKeys {
+    pub struct BlameKey in BlameKeys {
         1 application: Text,
         /// Its role (`usename`), or the owner of a prepared transaction.
         2 role: Text,
@@ -153,7 +153,7 @@ pub struct Episode {
     /// The awaited lock, in one printable line.
     pub lock: Text,
     /// Its keys, the latest last.
-    pub keys: Vec<Arc<Key>>,
+    pub keys: Vec<Arc<BlameKey>>,
     /// When it began to block, if known; otherwise when that was first seen.
     pub begin: Timestamp,
     /// The last poll with a waiter.
@@ -181,19 +181,19 @@ pub struct Blame {
     /// Seconds that were not counted, because polling stopped for longer than twice the usual interval.
     pub missing: f64,
     pub before: Before,
-    pub last: Arc<Tick>,
-    pub table: Arc<Table>,
+    pub last: Arc<SnapshotBlame>,
+    pub table: Arc<CostTable>,
 }
 
 impl Blame {
-    pub fn look(&mut self, tick: Tick, graph: &WaitGraph) {
+    pub fn advance(&mut self, tick: SnapshotBlame, graph: &WaitGraph) {
         if self.since.is_none() {
             self.before = Before::of(graph, tick.at);
         }
         self.add(Arc::new(tick));
     }
 
-    pub fn add(&mut self, tick: Arc<Tick>) {
+    pub fn add(&mut self, tick: Arc<SnapshotBlame>) {
         self.looks = self.looks.saturating_add(1);
         self.since.get_or_insert(tick.at);
         self.until = Some(tick.at);
@@ -204,14 +204,18 @@ impl Blame {
         self.last = tick;
     }
 
-    pub fn with_statements(&self, key: impl Fn(&Key) -> Key, statement: impl Fn(&Text) -> Text) -> Self {
+    pub fn with_statements(
+        &self,
+        key: impl Fn(&BlameKey) -> BlameKey,
+        statement: impl Fn(&Text) -> Text,
+    ) -> Self {
         let ran = |ran: &Ran| Ran { statement: statement(&ran.statement), ..ran.clone() };
-        let mut last = Tick::clone(&self.last);
+        let mut last = SnapshotBlame::clone(&self.last);
         for cost in &mut last.costs {
             cost.key = Arc::new(key(&cost.key));
         }
         last.ran = last.ran.iter().map(ran).collect();
-        let mut table = Table::clone(&self.table);
+        let mut table = CostTable::clone(&self.table);
         for cost in &mut table.keys {
             let cost = Arc::make_mut(cost);
             cost.key = Arc::new(key(&cost.key));
@@ -225,7 +229,7 @@ impl Blame {
     }
 
     /// Whether a session waited behind an episode in the last poll.
-    pub fn goes_on(&self, episode: &Episode) -> bool {
+    pub fn is_ongoing(&self, episode: &Episode) -> bool {
         episode.ending == Ending::GoesOn && episode.last_look == self.looks
     }
 
@@ -238,7 +242,7 @@ impl Blame {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tick {
+pub struct SnapshotBlame {
     /// When the locks were read, by the server's clock.
     pub at: Timestamp,
     /// Seconds since the previous poll that were not counted.
@@ -251,7 +255,7 @@ pub struct Tick {
     pub ended: Vec<Ended>,
 }
 
-impl Tick {
+impl SnapshotBlame {
     pub fn is_empty(&self) -> bool {
         self.total == Sums::default() && self.costs.is_empty() && self.ran.is_empty() && self.ended.is_empty()
     }
@@ -260,7 +264,7 @@ impl Tick {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     pub episode: u64,
-    pub key: Arc<Key>,
+    pub key: Arc<BlameKey>,
     pub sums: Sums,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Begun, Blame, Cost, Ending, Episode, Key, Ran, Sums, Tick};
+use super::{Begun, Blame, BlameKey, Cost, Ending, Episode, Ran, SnapshotBlame, Sums};
 use crate::model::Timestamp;
 use crate::order::Order;
 
@@ -60,13 +60,13 @@ impl Trail {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyCost {
-    pub key: Arc<Key>,
+    pub key: Arc<BlameKey>,
     pub trail: Trail,
     pub episodes: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Table {
+pub struct CostTable {
     /// All waits together: a wait behind two roots counts once.
     pub total: Trail,
     /// By key, in the order in which they were first seen.
@@ -84,8 +84,8 @@ pub(super) fn minute(at: Timestamp) -> i64 {
     at.timestamp().div_euclid(60)
 }
 
-impl Table {
-    pub(super) fn add(&mut self, tick: &Tick, look: u64) {
+impl CostTable {
+    pub(super) fn add(&mut self, tick: &SnapshotBlame, look: u64) {
         let minute = minute(tick.at);
         self.total.add(minute, tick.total);
         self.episodes.extend(tick.begun.iter().map(|begun| Arc::new(begin(begun, look))));
@@ -228,7 +228,7 @@ impl Window {
             }
             None => self.take_open(counted),
         }
-        let mut tick = Tick::clone(tick);
+        let mut tick = SnapshotBlame::clone(tick);
         if self.offset > 0 {
             self.renumber(&mut tick);
         }
@@ -239,7 +239,7 @@ impl Window {
         self.blame.add(Arc::new(tick));
     }
 
-    pub fn last(&self) -> &Tick {
+    pub fn last(&self) -> &SnapshotBlame {
         &self.blame.last
     }
 
@@ -269,7 +269,7 @@ impl Window {
         table.episodes.order_by_key(|episode| episode.number);
     }
 
-    fn renumber(&self, tick: &mut Tick) {
+    fn renumber(&self, tick: &mut SnapshotBlame) {
         let numbers = tick.begun.iter_mut().map(|row| &mut row.episode);
         let numbers = numbers.chain(tick.costs.iter_mut().map(|row| &mut row.episode));
         let numbers = numbers.chain(tick.ran.iter_mut().map(|row| &mut row.episode));

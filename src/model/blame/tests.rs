@@ -38,7 +38,7 @@ impl Looks {
             ..Default::default()
         });
         let index = SnapshotIndex::of(snapshot, &graph);
-        self.deadlocks.look(snapshot, &graph, &index);
+        self.deadlocks.observe(snapshot, &graph, &index);
         let graph = Arc::new(graph);
         let view = View {
             snapshot: Some(Arc::new(snapshot.clone())),
@@ -46,8 +46,8 @@ impl Looks {
             index: Arc::new(index),
             ..View::default()
         };
-        if let Some(tick) = self.counter.look(view.with_snapshot().unwrap(), &self.deadlocks) {
-            self.blame.look(tick, &graph);
+        if let Some(tick) = self.counter.update(view.with_snapshot().unwrap(), &self.deadlocks) {
+            self.blame.advance(tick, &graph);
         }
         &self.blame
     }
@@ -75,8 +75,8 @@ impl Looks {
 }
 
 /// Name, seconds, maximum waiters, waits, and episodes of each root.
-fn rows(blame: &Blame, group: Group) -> Vec<(String, f64, u32, u64, u64)> {
-    let rows = blame.by(group, Span::All);
+fn rows(blame: &Blame, group: BlameGrouping) -> Vec<(String, f64, u32, u64, u64)> {
+    let rows = blame.by(group, BlamePeriod::All);
     rows.into_iter()
         .map(|row| (row.name, row.sums.seconds, row.sums.most, row.sums.waits, row.episodes))
         .collect()
@@ -89,15 +89,19 @@ fn near(a: f64, b: f64) -> bool {
 #[test]
 fn each_who_waits_adds_the_time_since_the_look_before() {
     let mut looks = Looks::default();
-    assert_eq!(looks.waits(0.0, &[(1, 41, -5.0)]).total(Span::All).seconds, 0.0, "nobody looked before");
+    assert_eq!(
+        looks.waits(0.0, &[(1, 41, -5.0)]).total(BlamePeriod::All).seconds,
+        0.0,
+        "nobody looked before"
+    );
     looks.waits(1.0, &[(1, 41, -5.0), (2, 41, 0.5)]);
     looks.waits(2.0, &[(2, 41, 0.5)]);
     let blame = looks.waits(3.0, &[]);
     let name = "billing idle in xact, UPDATE t SET a = ?".to_owned();
-    assert_eq!(rows(blame, Group::Root), [(name, 3.0, 2, 2, 1)]);
-    assert_eq!(rows(blame, Group::Lock), [("advisory 41".to_owned(), 3.0, 2, 2, 1)]);
-    assert_eq!(rows(blame, Group::Tag)[0].0, "no query tag");
-    let total = blame.total(Span::All);
+    assert_eq!(rows(blame, BlameGrouping::Root), [(name, 3.0, 2, 2, 1)]);
+    assert_eq!(rows(blame, BlameGrouping::Lock), [("advisory 41".to_owned(), 3.0, 2, 2, 1)]);
+    assert_eq!(rows(blame, BlameGrouping::Tag)[0].0, "no query tag");
+    let total = blame.total(BlamePeriod::All);
     assert_eq!((total.seconds, total.waits, total.most), (3.0, 2, 2));
     assert_eq!((blame.looks, blame.since, blame.until), (4, Some(at(0.0)), Some(at(3.0))));
 }
@@ -107,14 +111,18 @@ fn what_nobody_looked_at_is_not_counted() {
     let mut looks = Looks::default();
     looks.waits(0.0, &[(1, 41, 0.0)]);
     let late = looks.waits(10.0, &[(1, 41, 0.0)]);
-    assert_eq!((late.total(Span::All).seconds, late.missing), (2.0, 8.0), "at most twice the usual time");
+    assert_eq!(
+        (late.total(BlamePeriod::All).seconds, late.missing),
+        (2.0, 8.0),
+        "at most twice the usual time"
+    );
     looks.counter.gap();
     let lost = looks.waits(11.0, &[(1, 41, 0.0)]);
-    assert_eq!((lost.total(Span::All).seconds, lost.missing), (2.0, 9.0));
+    assert_eq!((lost.total(BlamePeriod::All).seconds, lost.missing), (2.0, 9.0));
     looks.counter.refresh(5.0);
-    assert_eq!(looks.waits(20.0, &[(1, 41, 0.0)]).total(Span::All).seconds, 11.0);
+    assert_eq!(looks.waits(20.0, &[(1, 41, 0.0)]).total(BlamePeriod::All).seconds, 11.0);
     let back = looks.waits(15.0, &[(1, 41, 0.0)]);
-    assert_eq!(back.total(Span::All).seconds, 11.0, "a clock that was set back takes nothing away");
+    assert_eq!(back.total(BlamePeriod::All).seconds, 11.0, "a clock that was set back takes nothing away");
     let mut stale = Builder { now: 16.0, ..Builder::default() }.snapshot();
     stale.locks.error = Some("canceled".into());
     let before = back.clone();
@@ -141,11 +149,11 @@ fn who_waits_behind_several_is_split_among_them() {
         builder.lock(14, relation(8), LockMode::Exclusive, Some(waited));
         looks.look(builder);
     }
-    let by = rows(&looks.blame, Group::Application);
+    let by = rows(&looks.blame, BlameGrouping::Application);
     assert_eq!(by, [("two".to_owned(), 4.0, 2, 3, 2), ("one".to_owned(), 2.0, 2, 2, 1)]);
-    let by_lock = rows(&looks.blame, Group::Lock);
+    let by_lock = rows(&looks.blame, BlameGrouping::Lock);
     assert_eq!(by_lock[0], ("relation 7".to_owned(), 4.0, 2, 4, 2));
-    assert_eq!(looks.blame.total(Span::All).seconds, 6.0);
+    assert_eq!(looks.blame.total(BlamePeriod::All).seconds, 6.0);
 }
 
 #[test]
@@ -161,15 +169,15 @@ fn who_waits_for_each_other_is_blamed_by_what_they_have_in_common() {
         looks.look(builder);
     }
     for (group, name) in [
-        (Group::Root, "web sessions that wait for each other, UPDATE t SET a = ?"),
-        (Group::Application, "web"),
-        (Group::Role, "app | ops"),
-        (Group::Statement, "UPDATE t SET a = ?"),
+        (BlameGrouping::Root, "web sessions that wait for each other, UPDATE t SET a = ?"),
+        (BlameGrouping::Application, "web"),
+        (BlameGrouping::Role, "app | ops"),
+        (BlameGrouping::Statement, "UPDATE t SET a = ?"),
     ] {
         let names: Vec<_> = rows(&looks.blame, group).into_iter().map(|row| row.0).collect();
         assert_eq!(names, [name], "{group:?}");
     }
-    assert_eq!(looks.blame.total(Span::All).seconds, 2.0);
+    assert_eq!(looks.blame.total(BlamePeriod::All).seconds, 2.0);
 }
 
 #[test]
@@ -180,7 +188,7 @@ fn an_episode_has_gaps_of_three_looks_at_most() {
         let now = f64::from(second);
         let waits = if waits == '#' { vec![(1, 41, -5.0)] } else { Vec::new() };
         looks.waits(now, &waits);
-        seen.push(looks.blame.table.episodes.iter().filter(|one| looks.blame.goes_on(one)).count());
+        seen.push(looks.blame.table.episodes.iter().filter(|one| looks.blame.is_ongoing(one)).count());
     }
     assert_eq!(seen[..6], [1, 1, 0, 0, 1, 0]);
     let episodes = &looks.blame.table.episodes;
@@ -196,9 +204,9 @@ fn what_was_waited_before_the_first_look_is_said_and_in_no_sum() {
     let mut looks = Looks::default();
     let blame = looks.waits(0.0, &[(1, 41, -250.0), (2, 41, -3.0)]);
     let before = Before { sessions: 2, longest: Some(250.0), seconds: 253.0 };
-    assert_eq!((blame.before, blame.total(Span::All).seconds), (before, 0.0));
+    assert_eq!((blame.before, blame.total(BlamePeriod::All).seconds), (before, 0.0));
     let blame = looks.waits(1.0, &[(1, 41, -250.0), (2, 41, -3.0), (3, 41, 0.5)]);
-    assert_eq!((blame.before, blame.total(Span::All).seconds), (before, 3.0));
+    assert_eq!((blame.before, blame.total(BlamePeriod::All).seconds), (before, 3.0));
     assert_eq!(
         before.words().unwrap(),
         "2 sessions were already waiting at the first snapshot, the longest for 4m10s, 4m13s in total; not included in the sum"
@@ -249,12 +257,12 @@ fn an_episode_is_blamed_by_what_its_root_did_at_each_look() {
         builder.lock(20, relation(7), LockMode::Exclusive, Some(3.0 + now));
         looks.look(builder);
     }
-    let by = rows(&looks.blame, Group::Root);
+    let by = rows(&looks.blame, BlameGrouping::Root);
     let names: Vec<_> = by.iter().map(|row| (&*row.0, row.1, row.4)).collect();
     let expected =
         [("web UPDATE accounts SET a = ?", 2.0, 1), ("web idle in xact, UPDATE accounts SET a = ?", 2.0, 1)];
     assert_eq!(names, expected);
-    assert_eq!(rows(&looks.blame, Group::Tag)[0].0, "controller=pay");
+    assert_eq!(rows(&looks.blame, BlameGrouping::Tag)[0].0, "controller=pay");
     assert_eq!(looks.blame.table.episodes.len(), 1);
 }
 
@@ -265,13 +273,16 @@ fn a_span_ends_with_the_last_look() {
     for minute in 0..90 {
         looks.waits(f64::from(minute) * 60.0, &[(1, 41, -5.0)]);
     }
-    let seconds = |span: Span| looks.blame.total(span).seconds;
-    assert_eq!([Span::Five, Span::Quarter, Span::Hour].map(seconds), [300.0, 900.0, 3600.0]);
-    assert_eq!(seconds(Span::All), 89.0 * 60.0);
-    assert_eq!(looks.blame.by(Group::Role, Span::Five)[0].sums.seconds, 300.0);
-    let begin = Span::Five.begin(&looks.blame).unwrap();
+    let seconds = |span: BlamePeriod| looks.blame.total(span).seconds;
+    assert_eq!(
+        [BlamePeriod::Five, BlamePeriod::Quarter, BlamePeriod::Hour].map(seconds),
+        [300.0, 900.0, 3600.0]
+    );
+    assert_eq!(seconds(BlamePeriod::All), 89.0 * 60.0);
+    assert_eq!(looks.blame.by(BlameGrouping::Role, BlamePeriod::Five)[0].sums.seconds, 300.0);
+    let begin = BlamePeriod::Five.begin(&looks.blame).unwrap();
     assert_eq!((looks.blame.until.unwrap() - begin).num_minutes(), 4);
-    assert_eq!(Span::All.begin(&looks.blame), Some(at(0.0)));
+    assert_eq!(BlamePeriod::All.begin(&looks.blame), Some(at(0.0)));
 }
 
 #[test]
@@ -280,7 +291,7 @@ fn of_too_many_the_cheapest_are_taken_together() {
     for number in 0..25_000_u64 {
         let seconds = if number == 3 { 500.0 } else { 1.0 };
         let sums = Sums { seconds, variance: 1.0, waits: 1, most: 1 };
-        let key = Arc::new(Key { application: number.to_string().into(), ..Key::default() });
+        let key = Arc::new(BlameKey { application: number.to_string().into(), ..BlameKey::default() });
         let begun = Begun {
             episode: number,
             pid: 1,
@@ -290,21 +301,21 @@ fn of_too_many_the_cheapest_are_taken_together() {
             lock: "".into(),
             at: at(0.0),
         };
-        blame.add(Arc::new(Tick {
+        blame.add(Arc::new(SnapshotBlame {
             at: at(0.0) + TimeDelta::milliseconds(100 * i64::try_from(number).unwrap()),
             total: sums,
             begun: vec![begun],
             costs: vec![Cost { episode: number, key, sums }],
             ended: vec![Ended { episode: number, ending: Ending::Itself, note: "".into() }],
-            ..Tick::default()
+            ..SnapshotBlame::default()
         }));
         assert!(blame.table.keys.len() <= KEYS && blame.table.episodes.len() <= EPISODES);
     }
-    let rows = blame.by(Group::Root, Span::All);
+    let rows = blame.by(BlameGrouping::Root, BlamePeriod::All);
     assert_eq!((&*rows[0].name, rows[0].sums.seconds), ("3", 500.0));
     assert!(rows.last().unwrap().name.ends_with("others, each with less waiting time"));
     let sum: f64 = rows.iter().map(|row| row.sums.seconds).sum();
-    assert!(near(sum, blame.total(Span::All).seconds) && near(sum, 25_499.0), "{sum}");
+    assert!(near(sum, blame.total(BlamePeriod::All).seconds) && near(sum, 25_499.0), "{sum}");
     let kept: f64 = blame.table.episodes.iter().map(|one| one.sums.seconds).sum();
     assert!(near(kept + blame.table.forgotten.1, 25_499.0));
     assert!(blame.episode(3).is_some());
@@ -327,9 +338,9 @@ fn a_window_has_what_was_waited_in_it() {
         window.take(again.waits(f64::from(second), &[(1, 41, -5.0)]));
     }
     let blame = window.blame();
-    assert_eq!(blame.total(Span::All).seconds, 20.0 + 4.0);
+    assert_eq!(blame.total(BlamePeriod::All).seconds, 20.0 + 4.0);
     let told: Vec<_> =
         blame.table.episodes.iter().map(|one| (one.number, one.sums.seconds, one.begin)).collect();
     assert_eq!(told, [(1, 10.0, at(0.0)), (2, 10.0, at(0.0)), (3, 4.0, at(25.0))]);
-    assert_eq!(rows(&blame, Group::Lock).iter().map(|row| row.1).sum::<f64>(), 24.0);
+    assert_eq!(rows(&blame, BlameGrouping::Lock).iter().map(|row| row.1).sum::<f64>(), 24.0);
 }

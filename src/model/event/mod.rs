@@ -47,10 +47,10 @@ impl std::fmt::Display for Length {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Draft {
+pub struct EventBody {
     /// When it happened, by the server's clock: as reported by the server, otherwise when it was seen.
     pub at: Timestamp,
-    pub kind: Kind,
+    pub kind: EventKind,
     pub severity: Severity,
     /// The actor or subject, `4466 app@web-3`; empty if `what` is a full sentence.
     pub who: Text,
@@ -63,9 +63,9 @@ pub struct Draft {
     pub length: Option<Length>,
 }
 
-impl Draft {
+impl EventBody {
     /// An event that is a full sentence. All text is made printable.
-    pub fn new(at: Timestamp, kind: Kind, severity: Severity, what: impl AsRef<str>) -> Self {
+    pub fn new(at: Timestamp, kind: EventKind, severity: Severity, what: impl AsRef<str>) -> Self {
         let empty: Text = "".into();
         Self {
             at,
@@ -86,13 +86,13 @@ pub struct Event {
     /// The time of the snapshot in which it was seen; for a reported event the time of the report. Events of one snapshot have
     /// the same time.
     pub seen: Timestamp,
-    pub draft: Draft,
+    pub draft: EventBody,
 }
 
 impl std::ops::Deref for Event {
-    type Target = Draft;
+    type Target = EventBody;
 
-    fn deref(&self) -> &Draft {
+    fn deref(&self) -> &EventBody {
         &self.draft
     }
 }
@@ -115,7 +115,7 @@ impl Event {
     }
 
     pub fn is_routine(&self) -> bool {
-        use Kind::{LeaseChanged, LeaseReleased, LeaseTaken, TaskEnded, TaskStarted};
+        use EventKind::{LeaseChanged, LeaseReleased, LeaseTaken, TaskEnded, TaskStarted};
         self.severity == Severity::Info
             && matches!(self.kind, TaskStarted | TaskEnded | LeaseTaken | LeaseReleased | LeaseChanged)
     }
@@ -128,8 +128,8 @@ impl Event {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
-    pub kind: Kind,
+pub struct ExternalEvent {
+    pub kind: EventKind,
     pub severity: Severity,
     /// One line; it may contain text of the server, and is made printable.
     pub text: String,
@@ -152,11 +152,11 @@ pub fn harmless(text: &str) -> Text {
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal of $noun:literal,)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Kind {
+        pub enum EventKind {
             $($(#[$doc])* $kind,)*
         }
 
-        impl Kind {
+        impl EventKind {
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$kind => $word,)* }
             }
@@ -212,7 +212,7 @@ kinds! {
     Note = "note" of "events",
 }
 
-impl Kind {
+impl EventKind {
     pub const fn is_action(self) -> bool {
         matches!(self, Self::ActionAsked | Self::ActionResult | Self::Note)
     }
@@ -300,7 +300,7 @@ impl Events {
         part
     }
 
-    pub fn extend(&mut self, seen: Timestamp, drafts: impl IntoIterator<Item = Draft>) {
+    pub fn extend(&mut self, seen: Timestamp, drafts: impl IntoIterator<Item = EventBody>) {
         let first = self.dropped + self.len() as u64;
         for (number, draft) in (first..).zip(drafts) {
             self.push(Event { number, seen, draft });

@@ -4,8 +4,8 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(seconds, 0).unwrap()
 }
 
-fn draft(who: &str, what: &str) -> Draft {
-    Draft { who: harmless(who), ..Draft::new(at(0), Kind::WaitBegun, Severity::Info, what) }
+fn draft(who: &str, what: &str) -> EventBody {
+    EventBody { who: harmless(who), ..EventBody::new(at(0), EventKind::WaitBegun, Severity::Info, what) }
 }
 
 fn numbers(events: &Events) -> Vec<u64> {

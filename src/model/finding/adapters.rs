@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::check_input::CheckInput;
 use super::{Finding, LIMIT, Severity, Subject, short};
 use crate::model::adapter::{
-    Choice, InstallationRows, JobRow, JobState, Part, Proof, QueueRow, QueueState, ScheduleState,
+    InstallationRows, JobRow, JobState, Part, Proof, QueryChoice, QueueRow, QueueState, ScheduleState,
 };
 use crate::model::lease::LeaseState;
 use crate::model::section::Observed;
@@ -171,8 +171,8 @@ fn unreadable(severity: Severity, short: String, reason: &Text) -> Finding {
 
 /// Parts for which no query may be used.
 fn unread_parts(rows: &InstallationRows) -> Option<Finding> {
-    let is_unread = |choice: &&Choice| choice.used().is_none();
-    let unread: Vec<&Choice> = rows.installation.choices.iter().filter(is_unread).collect();
+    let is_unread = |choice: &&QueryChoice| choice.used().is_none();
+    let unread: Vec<&QueryChoice> = rows.installation.choices.iter().filter(is_unread).collect();
     let names: Vec<&str> = unread.iter().map(|choice| choice.part.as_str()).collect();
     let reason = unread.first()?.tried.last()?.outcome.as_ref().err()?;
     let short = format!("{}: {} cannot be read", source_name(rows), names.join(", "));

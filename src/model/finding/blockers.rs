@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::check_input::{CheckInput, party_text};
 use super::{Finding, Severity, listed, waits};
-use crate::model::awaited_locks::held_up;
+use crate::model::awaited_locks::waits_by_mode;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::KEPT;
 use crate::model::lock::{LockTag, LockType};
@@ -84,8 +84,8 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
     let state = backend.and_then(|backend| backend.state);
     let keeps = look.view.kept_key(root.party).is_some();
     let doing = match backend {
-        Some(_) if keeps => Doing { kind: KEEPS.to_owned(), ..Doing::default() },
-        backend => backend.map_or_else(Doing::default, Doing::of),
+        Some(_) if keeps => RootActivity { kind: KEEPS.to_owned(), ..RootActivity::default() },
+        backend => backend.map_or_else(RootActivity::default, RootActivity::of),
     };
     let (long, short) = doing.words(look);
     let promise = look.view.promise(root);
@@ -105,7 +105,7 @@ fn root_finding(look: &CheckInput<'_>, root: &Root, held: Option<&LockTag>) -> F
         }
         _ => holds.clone(),
     };
-    let Doing { kind, state: words, since: began, wait } = doing;
+    let RootActivity { kind, state: words, since: began, wait } = doing;
     let row = format!("{pid}{kind}{words}{wait}{lock_in_row}, {}", promise.words());
     let remedy = backend.map(|backend| look.view.remedy(backend, is_key));
     let itself = look.view.waits_for_itself(root.party);
@@ -155,7 +155,7 @@ fn root_severity(look: &CheckInput<'_>, root: &Root, backend: Option<&Backend>) 
 
 /// The activity of a root. Each text begins with a blank unless it is empty.
 #[derive(Default)]
-struct Doing {
+struct RootActivity {
     /// Its kind, if it is not a client backend.
     kind: String,
     state: String,
@@ -165,7 +165,7 @@ struct Doing {
     wait: String,
 }
 
-impl Doing {
+impl RootActivity {
     fn of(backend: &Backend) -> Self {
         let kind = match backend.backend_type.as_deref() {
             None | Some("client backend") => String::new(),
@@ -220,7 +220,7 @@ pub struct NewRoots {
 }
 
 impl NewRoots {
-    pub fn look(&mut self, graph: &WaitGraph, now: Timestamp) {
+    pub fn observe(&mut self, graph: &WaitGraph, now: Timestamp) {
         let first = !self.has_looked;
         let before = std::mem::take(&mut self.since);
         let since = |party: Party| match before.get(&party) {
@@ -255,7 +255,7 @@ pub(super) fn convoys(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut convoys: Vec<(u32, &Queue, &Waiter)> = Vec::new();
     for queue in &look.graph.queues {
         if queue.waiters.len() > least as usize {
-            let found = held_up(queue).into_iter().filter(|(_, behind)| *behind >= least);
+            let found = waits_by_mode(queue).into_iter().filter(|(_, behind)| *behind >= least);
             convoys
                 .extend(found.filter_map(|(place, behind)| Some((behind, queue, queue.waiters.get(place)?))));
         }

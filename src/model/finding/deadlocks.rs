@@ -20,7 +20,7 @@ const MEMORY: TimeDelta = TimeDelta::seconds(60);
 
 #[derive(Debug, Clone, Default)]
 pub struct Deadlocks {
-    pub(crate) counted: Option<Counted>,
+    pub(crate) counted: Option<DeadlockCount>,
     /// Cycles of the last minute that are not yet matched to a deadlock.
     pub(crate) cycles: Vec<SeenCycle>,
     pub(crate) broken: Vec<Broken>,
@@ -28,7 +28,7 @@ pub struct Deadlocks {
 
 /// The server's count at one time. It is comparable only with counts of the same server and databases.
 #[derive(Debug, Clone)]
-pub(crate) struct Counted {
+pub(crate) struct DeadlockCount {
     pub(crate) at: Timestamp,
     pub(crate) deadlocks: u64,
     pub(crate) databases: Arc<[u32]>,
@@ -71,7 +71,7 @@ const LISTED: usize = 20;
 /// Columns of a query that are kept.
 const QUERY: usize = 200;
 
-fn told(snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, party: Party) -> Text {
+fn describe(snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, party: Party) -> Text {
     let Party::Backend(pid) = party else { return party_text(party).into() };
     let backend = index.backend(snapshot, pid);
     let who = backend.map(|backend| format!(" {}", words::who(backend))).unwrap_or_default();
@@ -98,7 +98,7 @@ pub(crate) struct Broken {
 
 impl Deadlocks {
     /// Adds the next snapshot. If its locks could not be read, `graph` is that of the last snapshot with locks.
-    pub fn look(&mut self, snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex) {
+    pub fn observe(&mut self, snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex) {
         let now = snapshot.taken_at;
         // If the clock was set back, remembered times may be in the future.
         let recent = |at: Timestamp| at <= now && now - at <= MEMORY;
@@ -110,7 +110,8 @@ impl Deadlocks {
         }
         for cycle in graph.cycles.iter().take(LIMIT) {
             self.cycles.retain(|seen| seen.parties != *cycle);
-            let said = cycle.iter().take(LISTED).map(|party| told(snapshot, graph, index, *party)).collect();
+            let said =
+                cycle.iter().take(LISTED).map(|party| describe(snapshot, graph, index, *party)).collect();
             self.cycles.push(SeenCycle { parties: cycle.clone(), said, at: now });
         }
         self.cycles.drain(..self.cycles.len().saturating_sub(LIMIT));
@@ -127,7 +128,7 @@ impl Deadlocks {
         if !snapshot.server.is_known() || server.deadlocks_of.is_empty() {
             return;
         }
-        let now = Counted {
+        let now = DeadlockCount {
             at: snapshot.taken_at,
             deadlocks: server.deadlocks,
             databases: Arc::clone(&server.deadlocks_of),
@@ -135,7 +136,7 @@ impl Deadlocks {
         };
         let (at, deadlocks) = (now.at, now.deadlocks);
         let same =
-            |before: &Counted| (before.started_at == now.started_at, before.databases == now.databases);
+            |before: &DeadlockCount| (before.started_at == now.started_at, before.databases == now.databases);
         let (same_server, same_databases) = self.counted.as_ref().map_or((true, false), same);
         if !same_server {
             *self = Self::default();

@@ -59,14 +59,14 @@ fn task_lock(row: &TaskRow) -> Option<LockTag> {
     row.tag.filter(|_| row.execution.is_some() || row.state == JobState::Leaked)
 }
 
-struct Holder<'a> {
+struct LockHolder<'a> {
     backend: &'a Backend,
     since: Timestamp,
     first: Option<&'a Lock>,
     locks: usize,
 }
 
-impl Holder<'_> {
+impl LockHolder<'_> {
     fn finding(self, look: &CheckInput<'_>) -> Option<Finding> {
         let pid = self.backend.pid;
         let age = look.age_text(Some(self.since));
@@ -81,11 +81,11 @@ impl Holder<'_> {
     }
 }
 
-fn idle_sessions<'a>(look: &CheckInput<'a>, backends: &'a [Backend]) -> FxHashMap<i32, Holder<'a>> {
+fn idle_sessions<'a>(look: &CheckInput<'a>, backends: &'a [Backend]) -> FxHashMap<i32, LockHolder<'a>> {
     let holder = |backend: &'a Backend| {
         let since = backend.state_change.filter(|_| backend.state == Some(State::Idle))?;
         let long = look.age(since) >= look.thresholds.idle_lock;
-        long.then_some((backend.pid, Holder { backend, since, first: None, locks: 0 }))
+        long.then_some((backend.pid, LockHolder { backend, since, first: None, locks: 0 }))
     };
     let mut idle: FxHashMap<_, _> = backends.iter().filter_map(holder).collect();
     for root in &look.graph.roots {

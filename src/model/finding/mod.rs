@@ -382,7 +382,7 @@ pub struct Alerts {
 
 impl Alerts {
     /// The worst finding that became critical in this poll.
-    pub fn look<'a>(&mut self, findings: &'a [Finding], at: Timestamp) -> Option<&'a Finding> {
+    pub fn next_new<'a>(&mut self, findings: &'a [Finding], at: Timestamp) -> Option<&'a Finding> {
         let is_first = self.seen.is_none();
         let seen = self.seen.get_or_insert_default();
         seen.retain(|_, last| (at - *last).num_seconds() < FORGOTTEN);

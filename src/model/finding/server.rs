@@ -71,7 +71,7 @@ const MANY: usize = 3;
 
 const NAMED: usize = 3;
 
-struct Unread<'a> {
+struct UnreadSection<'a> {
     section: &'static str,
     /// `cannot read leases`, without the table.
     what: String,
@@ -80,7 +80,7 @@ struct Unread<'a> {
     reason: &'a str,
 }
 
-impl Unread<'_> {
+impl UnreadSection<'_> {
     /// The reason without the table's name, so that equal reasons of different tables match.
     fn kind(&self) -> (&str, String) {
         let reason = self.of.map_or_else(|| self.reason.to_owned(), |of| self.reason.replace(of, "it"));
@@ -94,7 +94,7 @@ impl Unread<'_> {
 pub(super) fn stale_sections(look: &CheckInput<'_>) -> Vec<Finding> {
     let sections = look.snapshot.unread();
     let unread = unread(&sections);
-    let kinds = grouped(unread.iter(), Unread::kind);
+    let kinds = grouped(unread.iter(), UnreadSection::kind);
     let findings = kinds.iter().flat_map(|((_, reason), all)| match all.len() {
         ..MANY => all.iter().map(|one| stale(look, one)).collect(),
         _ => together(look, all, reason).into_iter().collect::<Vec<_>>(),
@@ -120,7 +120,7 @@ fn grouped<'a, T, K: Hash + Eq + Clone>(
     groups
 }
 
-fn unread<'a>(sections: &'a [SectionRead<'_>]) -> Vec<Unread<'a>> {
+fn unread<'a>(sections: &'a [SectionRead<'_>]) -> Vec<UnreadSection<'a>> {
     // Job systems and Redis have separate findings; a failed search of the catalog is reported here.
     let is_apart = |read: &&SectionRead<'_>| {
         read.section == "redis" || (read.section == "adapters" && read.of.is_some())
@@ -130,7 +130,7 @@ fn unread<'a>(sections: &'a [SectionRead<'_>]) -> Vec<Unread<'a>> {
     groups.iter().filter_map(|(_, group)| of_group(group)).collect()
 }
 
-fn of_group<'a>(group: &[&'a SectionRead<'_>]) -> Option<Unread<'a>> {
+fn of_group<'a>(group: &[&'a SectionRead<'_>]) -> Option<UnreadSection<'a>> {
     let first = group.first()?;
     let sections: Vec<_> = group.iter().map(|read| read.section.replace('_', " ")).collect();
     let what = match first.section {
@@ -138,7 +138,7 @@ fn of_group<'a>(group: &[&'a SectionRead<'_>]) -> Option<Unread<'a>> {
         "adapters" => "cannot search for job systems".to_owned(),
         _ => format!("cannot read {}", sections.join(" and ")),
     };
-    Some(Unread {
+    Some(UnreadSection {
         section: first.section,
         what,
         of: first.of.as_deref(),
@@ -148,13 +148,13 @@ fn of_group<'a>(group: &[&'a SectionRead<'_>]) -> Option<Unread<'a>> {
 }
 
 /// `cannot read leases of public.distlock: permission denied for table distlock; …; the rows shown are 12s old`
-fn stale(look: &CheckInput<'_>, one: &Unread<'_>) -> Finding {
+fn stale(look: &CheckInput<'_>, one: &UnreadSection<'_>) -> Finding {
     let of = one.of.map(|of| format!(" of {of}")).unwrap_or_default();
     stale_finding(look, one.section, &format!("{}{of}", one.what), one.reason, one.since)
 }
 
 /// `cannot read leases of 1,000 tables (a.distlock, b.distlock, c.distlock, …): it is not read: mallory is not trusted`
-fn together(look: &CheckInput<'_>, all: &[&Unread<'_>], reason: &str) -> Option<Finding> {
+fn together(look: &CheckInput<'_>, all: &[&UnreadSection<'_>], reason: &str) -> Option<Finding> {
     let first = all.first()?;
     let names: Vec<_> = all.iter().filter_map(|one| one.of).take(NAMED).collect();
     let more = if all.len() > names.len() { ", …" } else { "" };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::check_input::{CheckInput, parties_text, party_text};
 use super::{Finding, Severity, Subject, listed};
-use crate::model::awaited_locks::held_up;
+use crate::model::awaited_locks::waits_by_mode;
 use crate::model::backend::{Backend, State};
 use crate::model::consequence::{awaits_standby, ignores_cancel};
 use crate::model::plan::Verb;
@@ -54,7 +54,7 @@ pub(super) fn long_waits(look: &CheckInput<'_>) -> Vec<Finding> {
 
 fn holds_up(queue: &Queue, waiter: &Waiter) -> bool {
     let is_it = |place: usize| queue.waiters.get(place).is_some_and(|other| other.party == waiter.party);
-    held_up(queue).into_iter().any(|(place, behind)| behind > 0 && is_it(place))
+    waits_by_mode(queue).into_iter().any(|(place, behind)| behind > 0 && is_it(place))
 }
 
 /// The blocker of a long wait already has a warning, as a root, a prepared transaction or a deadlock: the wait itself is a
@@ -64,9 +64,9 @@ fn wait_severity(queue: &Queue) -> Severity {
 }
 
 /// Since when, where and who waits longest, and the number of other waits in the queue that are too long.
-type Wait<'a> = (Timestamp, &'a Queue, &'a Waiter, usize);
+type LongestWait<'a> = (Timestamp, &'a Queue, &'a Waiter, usize);
 
-fn longest_wait<'a>(look: &CheckInput<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
+fn longest_wait<'a>(look: &CheckInput<'_>, queue: &'a Queue) -> Option<LongestWait<'a>> {
     let limit = look.thresholds.wait;
     let long = || queue.waiters.iter().filter(|waiter| look.is_older(waiter.wait_start, limit));
     let waiter = long().min_by_key(|waiter| (waiter.wait_start, waiter.pid))?;
@@ -88,13 +88,13 @@ const WAIT_EVENT: &str = "wait_event";
 
 /// A wait event in which a session can block others or be blocked, with the server's description of it
 /// (`src/backend/utils/activity/wait_event_names.txt`).
-struct Event<'a> {
+struct WaitEvent<'a> {
     name: &'a str,
     waits_for: &'static str,
     remedy: &'static str,
 }
 
-fn event_of(row: &Backend) -> Option<Event<'_>> {
+fn event_of(row: &Backend) -> Option<WaitEvent<'_>> {
     const STANDBY: &str = "max_standby_streaming_delay limits how long";
     let name = row.wait_event.as_deref()?;
     let (waits_for, remedy) = match name {
@@ -124,7 +124,7 @@ fn event_of(row: &Backend) -> Option<Event<'_>> {
         ),
         _ => return None,
     };
-    Some(Event { name, waits_for, remedy })
+    Some(WaitEvent { name, waits_for, remedy })
 }
 
 /// Waits whose individual blockers the server does not report: for a buffer pin, for server processes.
@@ -147,7 +147,7 @@ fn event_since(row: &Backend) -> Option<crate::model::Timestamp> {
     row.query_start.or(row.state_change)
 }
 
-fn event_finding(look: &CheckInput<'_>, row: &Backend, event: &Event<'_>) -> Finding {
+fn event_finding(look: &CheckInput<'_>, row: &Backend, event: &WaitEvent<'_>) -> Finding {
     let who = perhaps(look.snapshot, row, event);
     let replayed = look.snapshot.server().and_then(|server| server.replayed_at);
     let replayed = replayed.filter(|_| row.backend_type.as_deref() == Some("startup"));
@@ -165,7 +165,7 @@ fn event_finding(look: &CheckInput<'_>, row: &Backend, event: &Event<'_>) -> Fin
     Finding { since: event_since(row), ..finding.about(about).running(look.statement(row.pid)) }
 }
 
-fn perhaps(snapshot: &Snapshot, row: &Backend, event: &Event<'_>) -> String {
+fn perhaps(snapshot: &Snapshot, row: &Backend, event: &WaitEvent<'_>) -> String {
     // A session that keeps a snapshot may be the blocker; no view shows it.
     let is_by_snapshot = matches!(event.name, "BufferPin" | "RecoveryConflictSnapshot");
     let who = if is_by_snapshot { open_snapshots(snapshot, row) } else { Vec::new() };

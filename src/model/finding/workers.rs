@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::check_input::CheckInput;
 use super::{Finding, Severity, Subject, listed};
 use crate::model::Timestamp;
-use crate::model::takers::{Takers, Work};
+use crate::model::takers::{WorkKind, WorkerTypes};
 use crate::model::task::{JobState, TaskRow};
 use crate::model::work_queue::ItemRow;
 use crate::text;
@@ -68,13 +68,13 @@ pub(super) fn unserved_types(look: &CheckInput<'_>) -> Vec<Finding> {
 }
 
 /// For each of the snapshot's task tables, the types that workers take. None if not known.
-pub(super) fn takers_of_tasks(look: &CheckInput<'_>) -> Vec<Option<Takers>> {
-    let of = |name: &str| Takers::of(look.snapshot, &look.index, name, Work::Tasks);
+pub(super) fn takers_of_tasks(look: &CheckInput<'_>) -> Vec<Option<WorkerTypes>> {
+    let of = |name: &str| WorkerTypes::of(look.snapshot, &look.index, name, WorkKind::Tasks);
     let sets = look.snapshot.task_sets.iter();
     sets.map(|set| set.tables.own_keys.then(|| of(&set.tables.schedules)).flatten()).collect()
 }
 
-pub(super) fn is_unserved(look: &CheckInput<'_>, takers: &[Option<Takers>], row: &TaskRow) -> bool {
+pub(super) fn is_unserved(look: &CheckInput<'_>, takers: &[Option<WorkerTypes>], row: &TaskRow) -> bool {
     let takers = takers.get(row.set).and_then(Option::as_ref);
     row.state == JobState::Overdue && takers.is_some_and(|takers| !takers.takes(kind_of(look, row)))
 }
@@ -130,7 +130,8 @@ fn unserved_items(look: &CheckInput<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (table, rows) in late {
         let Some(source) = snapshot.systems.items.get(table).map(|table| &table.source) else { continue };
-        let takers = source.own_keys.then(|| Takers::of(snapshot, &look.index, &source.name, Work::Items));
+        let takers =
+            source.own_keys.then(|| WorkerTypes::of(snapshot, &look.index, &source.name, WorkKind::Items));
         let Some(takers) = takers.flatten() else { continue };
         let kind = |row: &&ItemRow| row.item(snapshot).and_then(|item| item.name.clone());
         let mut groups: BTreeMap<_, Vec<&ItemRow>> = BTreeMap::new();
@@ -168,7 +169,7 @@ fn unserved_finding(
     summary: String,
     subject: Subject,
     since: Option<crate::model::Timestamp>,
-    (kind, takers): (Option<&str>, &Takers),
+    (kind, takers): (Option<&str>, &WorkerTypes),
 ) -> Finding {
     let types = takers.types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let types = text::fit(&text::one_line_prefix(&types, TYPES * 2), TYPES).into_owned();

@@ -52,8 +52,8 @@ fn snapshot(seconds: i64, locks: &[Lock], backends: &[Backend]) -> Snapshot {
 fn after(first: Backend, second: Backend) -> i64 {
     let mut held = HeldWatch::default();
     let lock = [lock(1, 7, true)];
-    held.look(&snapshot(10, &lock, &[first])).values().for_each(|since| assert_eq!(since.proved, at(10)));
-    held.look(&snapshot(11, &lock, &[second])).values().next().unwrap().proved.timestamp()
+    held.observe(&snapshot(10, &lock, &[first])).values().for_each(|since| assert_eq!(since.proved, at(10)));
+    held.observe(&snapshot(11, &lock, &[second])).values().next().unwrap().proved.timestamp()
 }
 
 fn proved(table: &HeldLocks, key: (i32, LockTag)) -> Option<Timestamp> {
@@ -65,7 +65,7 @@ fn a_lock_is_seen_for_as_long_as_its_holder_is_the_same_process() {
     let mut held = HeldWatch::default();
     let lock = [lock(1, 7, true)];
     let mut seen = |now, backend: Backend| {
-        held.look(&snapshot(now, &lock, &[backend])).get(&(1, lock[0].tag)).map(|since| since.seen)
+        held.observe(&snapshot(now, &lock, &[backend])).get(&(1, lock[0].tag)).map(|since| since.seen)
     };
     // A worker that does something between any two polls.
     for now in 10..20 {
@@ -80,18 +80,18 @@ fn a_lock_keeps_its_time_for_as_long_as_the_holder_stays() {
     let backends: Vec<_> = (1..4).map(|pid| backend(pid, None, 5)).collect();
     let mut held = HeldWatch::default();
     let first = [lock(1, 7, true), lock(2, 7, false)];
-    let table = held.look(&snapshot(10, &first, &backends));
+    let table = held.observe(&snapshot(10, &first, &backends));
     assert_eq!(table.values().count(), 1);
-    assert!(Arc::ptr_eq(&table, &held.look(&snapshot(11, &first, &backends))));
+    assert!(Arc::ptr_eq(&table, &held.observe(&snapshot(11, &first, &backends))));
     let second = [lock(3, 8, true), lock(1, 7, true)];
-    let table = held.look(&snapshot(12, &second, &backends));
+    let table = held.observe(&snapshot(12, &second, &backends));
     assert_eq!(proved(&table, (1, first[0].tag)), Some(at(10)));
     assert_eq!(proved(&table, (3, second[0].tag)), Some(at(12)));
     let third = [lock(2, 7, true)];
-    let table = held.look(&snapshot(13, &third, &backends));
+    let table = held.observe(&snapshot(13, &third, &backends));
     assert_eq!(proved(&table, (2, third[0].tag)), Some(at(13)));
     assert_eq!(table.values().count(), 1, "what is gone is forgotten");
-    let table = held.look(&snapshot(14, &first, &backends));
+    let table = held.observe(&snapshot(14, &first, &backends));
     assert_eq!(proved(&table, (1, first[0].tag)), Some(at(14)), "it was seen without the lock in between");
 }
 
@@ -119,30 +119,34 @@ fn what_could_not_be_read_proves_nothing() {
     let (lock, idle) = ([lock(1, 7, true)], [backend(1, None, 5)]);
     let key = (1, lock[0].tag);
     let mut held = HeldWatch::default();
-    let first = held.look(&snapshot(10, &lock, &idle));
+    let first = held.observe(&snapshot(10, &lock, &idle));
     // Old locks change nothing, and the next ones are compared with the last that were read.
     let mut stale = snapshot(11, &lock, &[]);
     stale.locks = stale.locks.stale("lock timeout".into());
-    assert!(Arc::ptr_eq(&first, &held.look(&stale)));
-    assert_eq!(proved(&held.look(&snapshot(12, &lock, &idle)), key), Some(at(10)));
+    assert!(Arc::ptr_eq(&first, &held.observe(&stale)));
+    assert_eq!(proved(&held.observe(&snapshot(12, &lock, &idle)), key), Some(at(10)));
     let mut stale = snapshot(13, &lock, &idle);
     stale.backends = stale.backends.stale("lock timeout".into());
-    assert_eq!(proved(&held.look(&stale), key), Some(at(13)));
-    assert_eq!(proved(&held.look(&snapshot(14, &lock, &idle)), key), Some(at(14)));
-    assert_eq!(proved(&held.look(&snapshot(15, &lock, &idle)), key), Some(at(14)));
+    assert_eq!(proved(&held.observe(&stale), key), Some(at(13)));
+    assert_eq!(proved(&held.observe(&snapshot(14, &lock, &idle)), key), Some(at(14)));
+    assert_eq!(proved(&held.observe(&snapshot(15, &lock, &idle)), key), Some(at(14)));
     held.forget();
-    assert_eq!(proved(&held.look(&snapshot(16, &lock, &idle)), key), Some(at(16)), "the connection was lost");
+    assert_eq!(
+        proved(&held.observe(&snapshot(16, &lock, &idle)), key),
+        Some(at(16)),
+        "the connection was lost"
+    );
 }
 
 #[test]
 fn what_an_idle_session_holds_it_held_when_it_became_idle() {
     for (state, xact) in [(State::Idle, None), (State::IdleInTransaction, Some(2))] {
         let idle = Backend { state: Some(state), ..backend(1, xact, 5) };
-        let table = HeldWatch::default().look(&snapshot(100, &[lock(1, 7, true)], &[idle]));
+        let table = HeldWatch::default().observe(&snapshot(100, &[lock(1, 7, true)], &[idle]));
         assert_eq!(table.values().map(|since| since.proved).collect::<Vec<_>>(), [at(5)], "{state:?}");
     }
     let just_now = Backend { state: Some(State::Idle), ..backend(1, None, 100) };
-    let table = HeldWatch::default().look(&snapshot(100, &[lock(1, 7, true)], &[just_now]));
+    let table = HeldWatch::default().observe(&snapshot(100, &[lock(1, 7, true)], &[just_now]));
     assert_eq!(
         table.values().map(|since| since.proved).collect::<Vec<_>>(),
         [at(100)],
@@ -153,13 +157,13 @@ fn what_an_idle_session_holds_it_held_when_it_became_idle() {
 #[test]
 fn a_look_in_which_nobody_takes_or_gives_back_shares_the_table() {
     let mut watch = HeldWatch::default();
-    let _ = watch.look(&snapshot(10, &[lock(1, 7, true)], &[backend(1, Some(5), 5)]));
+    let _ = watch.observe(&snapshot(10, &[lock(1, 7, true)], &[backend(1, Some(5), 5)]));
     let first = watch.clone();
-    let _ = watch.look(&snapshot(11, &[lock(1, 7, true), lock(2, 7, false)], &[backend(1, Some(5), 10)]));
+    let _ = watch.observe(&snapshot(11, &[lock(1, 7, true), lock(2, 7, false)], &[backend(1, Some(5), 10)]));
     assert!(!watch.is_same(&first), "the holder does something else");
     let second = watch.clone();
-    let _ = watch.look(&snapshot(12, &[lock(1, 7, true)], &[backend(1, Some(5), 10)]));
+    let _ = watch.observe(&snapshot(12, &[lock(1, 7, true)], &[backend(1, Some(5), 10)]));
     assert!(watch.is_same(&second));
-    let _ = watch.look(&snapshot(13, &[lock(1, 7, true), lock(1, 8, true)], &[backend(1, Some(5), 10)]));
+    let _ = watch.observe(&snapshot(13, &[lock(1, 7, true), lock(1, 8, true)], &[backend(1, Some(5), 10)]));
     assert!(!watch.is_same(&second));
 }

@@ -54,10 +54,10 @@ fn names(rows: &[LeaseRow]) -> Vec<&str> {
 
 #[test]
 fn what_ended_comes_first_and_then_what_has_the_least_time_left() {
-    let mut rows = Board::of(&leases().snapshot()).rows;
+    let mut rows = LeaseBoard::of(&leases().snapshot()).rows;
     rows.sort_by(LeaseRow::urgency);
     assert_eq!(names(&rows), ["8", "7", "3", "2", "11", "12", "9", "10"]);
-    let board = Board::of(&leases().snapshot());
+    let board = LeaseBoard::of(&leases().snapshot());
     assert_eq!(
         LeaseState::ALL.iter().map(|state| board.count(*state)).collect::<Vec<_>>(),
         [2, 3, 0, 0, 1, 2]
@@ -68,7 +68,7 @@ fn what_ended_comes_first_and_then_what_has_the_least_time_left() {
 fn rows_that_could_not_be_read_anew_are_judged_as_of_when_they_were_read() {
     let mut snapshot = leases().snapshot();
     snapshot.taken_at = at(3600.0);
-    let board = |snapshot: &Snapshot| Board::of(snapshot).count(LeaseState::Expired);
+    let board = |snapshot: &Snapshot| LeaseBoard::of(snapshot).count(LeaseState::Expired);
     assert_eq!(board(&snapshot), 2);
     let mut systems = (*snapshot.systems).clone();
     systems.leases[0].section = systems.leases[0].section.clone().taken(Some(at(3600.0)));
@@ -111,7 +111,7 @@ fn who_waits_for_a_row_is_counted_at_its_lease() {
         let source = std::sync::Arc::make_mut(&mut systems.leases[0].source);
         (source.own_keys, source.name) = (own_keys, "My \"Jobs.distlock".into());
         snapshot.systems = systems.into();
-        Board::of(&snapshot)
+        LeaseBoard::of(&snapshot)
     };
     assert!(board(false).rows.iter().all(|row| row.name == row.key));
     let board = board(true);
@@ -130,7 +130,7 @@ fn an_owner_is_alive_only_where_its_session_is_named_and_seen() {
         }
         let lease = b.lease("7", "node1", 20.0, 1.0);
         (lease.backend_pid, lease.backend_start) = (pid, start.map(at));
-        Board::of(&b.snapshot()).rows[0].owner_alive
+        LeaseBoard::of(&b.snapshot()).rows[0].owner_alive
     };
     for (pid, start, hide, expected) in [
         (None, None, false, None),
@@ -184,7 +184,7 @@ fn the_locks_of_redis_are_leases_as_old_as_they_were_read() {
     let redis = std::sync::Arc::new(RedisLeases { read_at, ..leases });
     let systems = crate::model::systems::Systems { redis, ..Default::default() };
     snapshot.systems = std::sync::Arc::new(systems);
-    let board = Board::of(&snapshot);
+    let board = LeaseBoard::of(&snapshot);
     let told: Vec<_> = board
         .rows
         .iter()
@@ -226,7 +226,7 @@ fn a_key_on_two_sets_of_servers_is_two_leases() {
     let redis = std::sync::Arc::new(RedisLeases { read_at: Some(snapshot.taken_at), ..leases });
     let systems = crate::model::systems::Systems { redis, ..Default::default() };
     snapshot.systems = std::sync::Arc::new(systems);
-    let board = Board::of(&snapshot);
+    let board = LeaseBoard::of(&snapshot);
     let told: Vec<_> = board
         .rows
         .iter()

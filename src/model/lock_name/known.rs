@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha224};
 
 use super::statement::golang_migrate;
-use super::{Context, LockName};
+use super::{LockName, NameContext};
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::namespace;
@@ -25,7 +25,7 @@ use Trust::{Certain, If};
 /// First half of every `pg_repack` lock (`REPACK_LOCK_PREFIX_STR` in `bin/pg_repack.c`).
 const REPACK: i32 = 16_185_446;
 
-pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
+pub(super) fn resolve(key: LockKey, context: NameContext<'_>) -> Option<LockName> {
     match key {
         LockKey::Bigint(key) if namespace::id_in(namespace::WORKERS, key).is_some() => Some(worker(context)),
         LockKey::Bigint(key) => {
@@ -57,7 +57,7 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
 }
 
 /// The lock on the name of a locktop worker, which its session holds so that no other worker takes the name.
-fn worker(context: Context<'_>) -> LockName {
+fn worker(context: NameContext<'_>) -> LockName {
     const ORIGIN: &str =
         "locktop worker holds 0x4C4E << 48 | hashtextextended('\"schema\".name', 0) & 0xFFFFFFFFFFFF";
     let name = context.application.and_then(|application| application.strip_prefix("locktop worker "));
@@ -118,7 +118,7 @@ fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
 }
 
 /// `pg_repack` locks `(16185446, oid - 2147483648)` while it works on a table.
-fn repack(relation: i32, context: Context<'_>) -> LockName {
+fn repack(relation: i32, context: NameContext<'_>) -> LockName {
     const ORIGIN: &str = "pg_repack locks (16185446, oid - 2147483648)";
     let oid = relation.cast_unsigned() ^ 0x8000_0000;
     let name = context.names.zip(context.datid).and_then(|(names, datid)| names.relations.get(&(datid, oid)));
@@ -133,9 +133,9 @@ const LIMIT: usize = 4096;
 const SHARED: &str = "Grafana or golang-migrate";
 
 /// The keys of programs for one database, each with its name and origin.
-type Keys = [(i64, &'static str, &'static str); 5];
+type ProgramKeys = [(i64, &'static str, &'static str); 5];
 
-fn keys_of(database: &str) -> Keys {
+fn keys_of(database: &str) -> ProgramKeys {
     let crc = i64::from(crc32fast::hash(database.as_bytes()));
     let with_tables = golang_migrate(&format!("public\0schema_migrations\0{database}"));
     [
@@ -164,7 +164,7 @@ fn pg_boss(database: &str) -> i64 {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cache(Arc<RwLock<FxHashMap<Box<str>, Keys>>>);
+pub(super) struct Cache(Arc<RwLock<FxHashMap<Box<str>, ProgramKeys>>>);
 
 impl Cache {
     pub(super) fn resolve(&self, key: LockKey, database: &str) -> Option<LockName> {
@@ -173,7 +173,7 @@ impl Cache {
         Some(LockName::new(name, name == SHARED, origin))
     }
 
-    fn keys(&self, database: &str) -> Keys {
+    fn keys(&self, database: &str) -> ProgramKeys {
         if let Some(keys) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(database) {
             return *keys;
         }
@@ -195,7 +195,7 @@ const MIN_LENGTH: usize = 3;
 /// .NET's `DistributedLock` packs a name of up to nine ASCII characters, 7 bits each, then a 0 and as many 1s as there is
 /// room left (`PostgresAdvisoryLockKey.cs`). It is the pair of the two halves; a bigint is accepted only if it ends in so
 /// many 1s that chance is excluded.
-pub(super) fn decoded(key: LockKey, context: Context<'_>) -> Option<LockName> {
+pub(super) fn decoded(key: LockKey, context: NameContext<'_>) -> Option<LockName> {
     let (bits, longest) = match key {
         LockKey::Bigint(key) => (key.cast_unsigned(), 7),
         LockKey::Pair(high, low) => {

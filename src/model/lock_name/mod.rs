@@ -47,7 +47,7 @@ impl fmt::Display for LockName {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Context<'a> {
+pub struct NameContext<'a> {
     pub database: Option<&'a str>,
     /// `application_name` of the holder.
     pub application: Option<&'a str>,
@@ -56,7 +56,7 @@ pub struct Context<'a> {
     pub names: Option<&'a Names>,
 }
 
-impl Context<'_> {
+impl NameContext<'_> {
     fn is_by(&self, words: &[&str]) -> bool {
         let application = self.application.unwrap_or_default().as_bytes();
         words.iter().any(|word| {
@@ -150,7 +150,7 @@ impl LockNames {
     }
 
     /// The name of `key`, if it has one. A miss costs a few look-ups and allocates nothing (except once a database).
-    pub fn resolve(&self, key: LockKey, context: Context<'_>) -> Option<LockName> {
+    pub fn resolve(&self, key: LockKey, context: NameContext<'_>) -> Option<LockName> {
         let named = self.configured.get(key, context.database);
         let runs =
             || self.running.names.get(&key).filter(|_| context.database == Some(&self.running.database));
@@ -201,9 +201,11 @@ impl LockNames {
 
     /// The name of an advisory lock, also of one that an extension takes outside the two key spaces. If the context has no
     /// database OID, that of the tag is used.
-    pub fn resolve_tag(&self, tag: &LockTag, context: Context<'_>) -> Option<LockName> {
+    pub fn resolve_tag(&self, tag: &LockTag, context: NameContext<'_>) -> Option<LockName> {
         match tag.advisory_key() {
-            Some(key) => self.resolve(key, Context { datid: context.datid.or(tag.database()), ..context }),
+            Some(key) => {
+                self.resolve(key, NameContext { datid: context.datid.or(tag.database()), ..context })
+            }
             None => known::of_extension(tag),
         }
     }

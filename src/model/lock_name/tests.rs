@@ -1,8 +1,8 @@
 use super::*;
 use crate::model::lock::LockType;
 
-const APP: Context<'static> =
-    Context { database: Some("app"), application: None, datid: Some(5), names: None };
+const APP: NameContext<'static> =
+    NameContext { database: Some("app"), application: None, datid: Some(5), names: None };
 
 fn name(key: i64) -> Option<String> {
     LockNames::default().resolve(LockKey::Bigint(key), APP).map(|name| name.to_string())
@@ -26,7 +26,7 @@ fn halves(bits: u64) -> LockKey {
 fn the_name_of_a_worker_is_known_by_its_namespace_and_its_session() {
     let key = LockKey::Bigint((0x4C4E << 48) + 12_345);
     let named = |application| {
-        let context = Context { application, ..APP };
+        let context = NameContext { application, ..APP };
         LockNames::default().resolve(key, context).map(|name| name.to_string())
     };
     assert_eq!(named(Some("locktop worker w1")).as_deref(), Some("worker name w1"));
@@ -87,10 +87,10 @@ fn what_nobody_is_known_to_use_has_no_name() {
 fn a_key_that_is_computed_belongs_to_its_database() {
     let names = LockNames::default();
     let rails = LockKey::Bigint(6_939_591_962_871_035_475);
-    let elsewhere = Context { database: Some("shop"), ..APP };
+    let elsewhere = NameContext { database: Some("shop"), ..APP };
     assert!(names.resolve(rails, APP).is_some());
     assert_eq!(names.resolve(rails, elsewhere), None);
-    assert_eq!(names.resolve(rails, Context::default()), None);
+    assert_eq!(names.resolve(rails, NameContext::default()), None);
     assert_eq!(names.resolve(LockKey::Bigint(PG_BOSS_APP), APP).unwrap().to_string(), "pg-boss");
 }
 
@@ -101,7 +101,7 @@ const PG_BOSS_APP: i64 = -9_218_828_629_118_414_586;
 fn an_application_corroborates_a_small_number() {
     let names = LockNames::default();
     for (key, application) in [(1, "Airflow scheduler"), (1_234_567_890, "dbos-worker"), (-1, "terraform")] {
-        let by = Context { application: Some(application), ..APP };
+        let by = NameContext { application: Some(application), ..APP };
         assert!(!names.resolve(LockKey::Bigint(key), by).unwrap().uncertain, "{key}");
     }
 }
@@ -114,10 +114,10 @@ fn pairs() {
     let mut known = Names::default();
     known.relations.insert((5, 3_000_000_000), "accounts".into());
     let key = LockKey::Pair(16_185_446, 852_516_352);
-    let name = LockNames::default().resolve(key, Context { names: Some(&known), ..APP }).unwrap();
+    let name = LockNames::default().resolve(key, NameContext { names: Some(&known), ..APP }).unwrap();
     assert_eq!(name.to_string(), "pg_repack accounts");
 
-    let concourse = Context { application: Some("concourse-web"), ..APP };
+    let concourse = NameContext { application: Some("concourse-web"), ..APP };
     let name = LockNames::default().resolve(LockKey::Pair(1, 100), concourse).unwrap();
     assert_eq!(name.to_string(), "Concourse lock type 1 of 100?");
 }
@@ -148,7 +148,7 @@ fn what_runs_has_its_name_while_it_does_and_in_its_database() {
     let row = || [(key, Text::from("GoodJob A 1"), Text::from("a job"))];
     let running = learned.with_running("app", row()).unwrap();
     let name = |names: &LockNames, database| {
-        let context = Context { database: Some(database), ..Context::default() };
+        let context = NameContext { database: Some(database), ..NameContext::default() };
         names.resolve(key, context).map(|name| name.name.to_string())
     };
     assert_eq!(name(&running, "app").as_deref(), Some("GoodJob A 1"));
@@ -170,7 +170,7 @@ fn a_configured_name_comes_first_and_a_learned_one_second() {
     let here =
         learned.clone().with_learned_in("app".into(), false, [(key, "here".into(), "from app.jobs".into())]);
     assert_eq!(here.resolve(key, APP).unwrap().to_string(), "here");
-    assert_eq!(here.resolve(key, Context::default()).unwrap().to_string(), "learned");
+    assert_eq!(here.resolve(key, NameContext::default()).unwrap().to_string(), "learned");
 
     let perhaps = learned.clone().with_learned_in("app".into(), true, [(key, "job 7".into(), "ids".into())]);
     assert_eq!(perhaps.resolve(key, APP).unwrap().to_string(), "job 7?");
@@ -179,7 +179,7 @@ fn a_configured_name_comes_first_and_a_learned_one_second() {
         .with_database("app".into(), [(key, "mine in app".into())]);
     let name = names.resolve(key, APP).unwrap();
     assert_eq!((&*name.name, &*name.origin), ("mine in app", "named in the config for database app"));
-    assert_eq!(&*names.resolve(key, Context::default()).unwrap().origin, "named in the config");
+    assert_eq!(&*names.resolve(key, NameContext::default()).unwrap().origin, "named in the config");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn keys_of_other_schemas_and_tables() {
     assert_eq!(flyway("\"app\".\"flyway_schema_history\""), 77_431_436_970_681);
     assert_eq!(flyway("\"public\".\"schema_version\""), 77_430_801_598_678);
     assert_eq!(golang_migrate("app\0schema_migrations\0postgres"), 1_679_318_560);
-    let context = Context { database: Some("postgres"), ..APP };
+    let context = NameContext { database: Some("postgres"), ..APP };
     let shared = LockNames::default().resolve(LockKey::Bigint(golang_migrate("postgres")), context).unwrap();
     assert_eq!(shared.to_string(), "Grafana or golang-migrate?");
 }
@@ -219,7 +219,7 @@ proptest::proptest! {
     #[test]
     fn any_key_can_be_asked_about(key in proptest::prelude::any::<i64>(), high: i32, low: i32, database in ".{0,20}") {
         let names = LockNames::default();
-        let context = Context { database: Some(&database), application: Some(&database), ..APP };
+        let context = NameContext { database: Some(&database), application: Some(&database), ..APP };
         for key in [LockKey::Bigint(key), LockKey::Pair(high, low), LockKey::Pair(high, 0)] {
             // The second call is answered from the cache.
             proptest::prop_assert_eq!(names.resolve(key, context), names.resolve(key, context));
@@ -228,7 +228,7 @@ proptest::proptest! {
 
     #[test]
     fn every_packed_name_is_read(word in "[a-zA-Z0-9_.:/ #-]{3,9}") {
-        let name = LockNames::default().resolve(halves(pack(&word)), Context::default()).map(|name| name.to_string());
+        let name = LockNames::default().resolve(halves(pack(&word)), NameContext::default()).map(|name| name.to_string());
         proptest::prop_assert_eq!(name, Some(word + "?"));
     }
 }

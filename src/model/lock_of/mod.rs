@@ -10,7 +10,7 @@ use super::backend::Backend;
 use super::lock::{Lock, LockMode, LockModes, LockType};
 use super::lock_key::LockKey;
 use super::snapshot::Snapshot;
-use super::statement::{Also, Role, Statement, Take, Target, first};
+use super::statement::{Also, Role, Statement, StatementTarget, Take, first};
 use super::view::View;
 use super::wait_graph::Party;
 use super::{QueryText, Text, Timestamp};
@@ -47,7 +47,7 @@ pub struct CatalogRelation {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum Resolution {
     Relation(CatalogRelation),
     /// OIDs of the objects with that name, since functions can share a name, and the tables found through a type.
     Object(Vec<u32>, Vec<Other>),
@@ -61,7 +61,7 @@ pub enum Place {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Key {
+pub enum TakenKey {
     Relation(u32),
     /// OID of the catalog, and OID of the object.
     Object(u32, u32),
@@ -69,9 +69,9 @@ pub enum Key {
 }
 
 /// The notification queue: `LockSharedObject(DatabaseRelationId, InvalidOid)` in `src/backend/commands/async.c`.
-const NOTIFICATIONS: Key = Key::Object(1262, 0);
+const NOTIFICATIONS: TakenKey = TakenKey::Object(1262, 0);
 
-impl Key {
+impl TakenKey {
     /// `None` if the lock is of another database or of a kind that no statement names.
     fn of(lock: &Lock, database: u32) -> Option<Self> {
         let tag = &lock.tag;
@@ -89,7 +89,7 @@ impl Key {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Want<'a> {
-    pub key: Key,
+    pub key: TakenKey,
     pub mode: LockMode,
     /// The relation through which it is found, if the statement does not name it; `None` for the table of an index.
     pub other: Option<&'a Other>,
@@ -97,28 +97,28 @@ pub struct Want<'a> {
     pub is_subject: bool,
 }
 
-pub fn wants<'a>(statement: &Statement, take: &Take, place: &'a Place, version: u32) -> Vec<Want<'a>> {
+pub fn wants<'a>(statement: &Statement, take: &Take, place: &'a Resolution, version: u32) -> Vec<Want<'a>> {
     let is_taken = take.since <= version && take.mode != LockMode::SIRead;
     let is_subject = take.is_subject;
-    let want = |key: Key, mode: LockMode| Want { key, mode, other: None, is_subject };
+    let want = |key: TakenKey, mode: LockMode| Want { key, mode, other: None, is_subject };
     let mut found = Vec::new();
     let others: &[Other] = match (place, &take.target) {
-        (Place::Relation(relation), _) => {
-            found.push(want(Key::Relation(relation.oid), take.mode));
+        (Resolution::Relation(relation), _) => {
+            found.push(want(TakenKey::Relation(relation.oid), take.mode));
             if let Some((table, mode)) = relation.table.zip(take.on_table_of_index) {
-                found.push(want(Key::Relation(table), mode));
+                found.push(want(TakenKey::Relation(table), mode));
             }
             &relation.others
         }
-        (Place::Object(oids, others), Target::Object(object)) => {
-            found.extend(oids.iter().map(|oid| want(Key::Object(object.kind.catalog, *oid), take.mode)));
+        (Resolution::Object(oids, others), StatementTarget::Object(object)) => {
+            found.extend(oids.iter().map(|oid| want(TakenKey::Object(object.kind.catalog, *oid), take.mode)));
             others
         }
-        (Place::Lock, Target::Advisory(call)) => {
-            found.extend(call.key.map(|key| want(Key::Advisory(key), take.mode)));
+        (Resolution::Lock, StatementTarget::Advisory(call)) => {
+            found.extend(call.key.map(|key| want(TakenKey::Advisory(key), take.mode)));
             &[]
         }
-        (Place::Lock, Target::Notifications) => {
+        (Resolution::Lock, StatementTarget::Notifications) => {
             found.push(want(NOTIFICATIONS, take.mode));
             &[]
         }
@@ -127,7 +127,8 @@ pub fn wants<'a>(statement: &Statement, take: &Take, place: &'a Place, version: 
     if !is_taken {
         found.clear();
     }
-    let is_partitioned = matches!(place, Place::Relation(relation) if matches!(relation.kind, 'p' | 'I'));
+    let is_partitioned =
+        matches!(place, Resolution::Relation(relation) if matches!(relation.kind, 'p' | 'I'));
     let only = take.relation().is_some_and(|relation| relation.only);
     for (also, by_name) in statement.also.iter().filter(|(also, _)| also.from <= version) {
         let leads = |other: &&Other| {
@@ -137,7 +138,7 @@ pub fn wants<'a>(statement: &Statement, take: &Take, place: &'a Place, version: 
             named && role_fits(also, other.role, take, is_partitioned, only)
         };
         found.extend(others.iter().filter(leads).map(|other| Want {
-            key: Key::Relation(other.oid),
+            key: TakenKey::Relation(other.oid),
             mode: also.mode.unwrap_or(take.mode),
             other: Some(other),
             is_subject: false,
@@ -158,7 +159,7 @@ fn role_fits(also: &Also, role: Role, take: &Take, is_partitioned: bool, only: b
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Known {
+pub struct KnownHolder {
     /// Process id of the session; `None` for a prepared transaction.
     pub pid: Option<i32>,
     /// The identifier given to PREPARE TRANSACTION; `None` for a session.
@@ -170,14 +171,14 @@ pub struct Known {
     pub query: Option<QueryText>,
 }
 
-pub fn known(view: &View, party: Party) -> Known {
-    let Some(snapshot) = view.snapshot.as_deref() else { return Known::default() };
+pub fn known(view: &View, party: Party) -> KnownHolder {
+    let Some(snapshot) = view.snapshot.as_deref() else { return KnownHolder::default() };
     match party {
         Party::Prepared(xact) => {
             let row = view.index.prepared(snapshot, xact);
             let owner = row.and_then(|row| row.owner.as_deref()).unwrap_or_default().to_owned();
             let gid = row.map(|row| row.gid.clone());
-            Known { pid: None, gid, who: owner, state: "prepared".to_owned(), query: None }
+            KnownHolder { pid: None, gid, who: owner, state: "prepared".to_owned(), query: None }
         }
         Party::Backend(pid) => {
             let backend = view.index.backend(snapshot, pid);
@@ -187,7 +188,7 @@ pub fn known(view: &View, party: Party) -> Known {
                 (Some(state), _) => state.as_str(),
                 (None, kind) => kind.unwrap_or_default(),
             };
-            Known {
+            KnownHolder {
                 pid: Some(pid),
                 gid: None,
                 who: backend.map(super::words::who).unwrap_or_default(),
@@ -257,7 +258,7 @@ pub struct Meeting {
 
 /// What the statement requests of one key.
 #[derive(Default)]
-struct Wanted {
+struct RequestedModes {
     modes: LockModes,
     /// Those of the modes that do not depend on its rows or its plan.
     certain: LockModes,
@@ -269,7 +270,7 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
     let rows = snapshot.map_or(&[][..], |snapshot| snapshot.locks.last_rows());
     let server = snapshot.and_then(Snapshot::server);
     let (datid, own) = server.map_or((0, 0), |server| (server.datid, server.own_pid));
-    let mut wanted: FxHashMap<Key, Wanted> = FxHashMap::default();
+    let mut wanted: FxHashMap<TakenKey, RequestedModes> = FxHashMap::default();
     for want in wants {
         let one = wanted.entry(want.key).or_default();
         let mode = LockModes::of(want.mode);
@@ -284,7 +285,7 @@ pub fn meeting(view: &View, statement: &Statement, wants: &[Want<'_>]) -> Meetin
     let mut row_lockers: FxHashSet<Party> = FxHashSet::default();
     let mut obstacles: FxHashMap<Party, Obstacle> = FxHashMap::default();
     for lock in rows.iter().filter(|lock| lock.pid != Some(own)) {
-        let Some(wanted) = Key::of(lock, datid).and_then(|key| wanted.get(&key)) else { continue };
+        let Some(wanted) = TakenKey::of(lock, datid).and_then(|key| wanted.get(&key)) else { continue };
         let (party, since) = who(view, snapshot, lock);
         if lock.granted && users.insert(party) {
             found.using += 1;

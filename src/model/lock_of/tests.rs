@@ -25,7 +25,7 @@ fn read(statement: &str) -> Statement {
 
 fn met_at(view: &View, statement: &str, place: CatalogRelation) -> Meeting {
     let statement = read(statement);
-    let place = Place::Relation(place);
+    let place = Resolution::Relation(place);
     meeting(view, &statement, &wants(&statement, &statement.takes[0], &place, 18))
 }
 
@@ -140,7 +140,8 @@ fn foreign_keys_count_by_the_name_that_is_dropped() {
         key(Role::Referenced, 21, "b_fkey"),
         key(Role::Referencing, 22, "c_fkey"),
     ];
-    let place = Place::Relation(CatalogRelation { oid: 9, kind: 'r', others, ..CatalogRelation::default() });
+    let place =
+        Resolution::Relation(CatalogRelation { oid: 9, kind: 'r', others, ..CatalogRelation::default() });
     for (statement, expected) in [
         ("ALTER TABLE t DROP CONSTRAINT a_fkey", vec![9, 20]),
         ("ALTER TABLE t DROP COLUMN x", vec![9, 20, 21]),
@@ -154,7 +155,7 @@ fn foreign_keys_count_by_the_name_that_is_dropped() {
         let oids: Vec<u32> = wants
             .iter()
             .map(|want| match want.key {
-                Key::Relation(oid) => oid,
+                TakenKey::Relation(oid) => oid,
                 other => panic!("{other:?}"),
             })
             .collect();

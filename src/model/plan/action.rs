@@ -6,7 +6,8 @@ use std::time::Duration;
 use strum::{Display, IntoStaticStr};
 
 use super::{
-    Confirm, PlanContext, PlanIndex, RecoveryPlan, Request, Scope, Target, TargetKind, Verb, rows, signal,
+    Confirm, PlanContext, PlanIndex, RecoveryPlan, Request, Target, TargetKind, TargetScope, Verb, rows,
+    signal,
 };
 use crate::model::Text;
 use crate::model::consequence::Consequence;
@@ -29,9 +30,9 @@ pub struct ActionPlan {
     /// Number of targets left out because the filter hides them.
     pub hidden: usize,
     /// The combined effect of all targets; only for sessions.
-    pub effect: Option<Effect>,
+    pub effect: Option<PlanEffect>,
     /// Other scopes that the row could mean, in words; only if one row of the forest was chosen.
-    pub offers: Vec<(Scope, String)>,
+    pub offers: Vec<(TargetScope, String)>,
     pub confirm: Confirm,
 }
 
@@ -43,16 +44,16 @@ pub struct PlannedTarget {
     pub does: String,
     pub facts: Vec<String>,
     /// The effect of this target alone; only for sessions.
-    pub effect: Option<Effect>,
+    pub effect: Option<PlanEffect>,
     /// What the action does to the session and its data; only for sessions.
     pub consequence: Option<Consequence>,
     pub cautions: Vec<Caution>,
     pub lease: Option<LeaseHeld>,
     /// The work of the session by locktop's own tables: while it stays the same, the session serves the same client, whatever
     /// it has run.
-    pub work: Option<Stake>,
+    pub work: Option<WorkAtRisk>,
     /// How the target has changed since it was chosen, so that the server will not act on it. Once set, it stays set.
-    pub change: Option<Change>,
+    pub change: Option<TargetChange>,
 }
 
 /// A lease and its owner: the values that a renewal does not change.
@@ -74,7 +75,7 @@ pub struct Refused {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Effect {
+pub struct PlanEffect {
     pub release: Release,
     /// `17: 1 continues now, 16 in turn`, or that they block no session.
     pub blocks: String,
@@ -87,12 +88,12 @@ pub struct Caution {
     pub kind: CautionKind,
     pub words: String,
     /// The work of the session that the caution is about: with another task, item or lease it is a different caution.
-    pub about: Vec<Stake>,
+    pub about: Vec<WorkAtRisk>,
 }
 
 /// Work that is lost with a session, by values that stay the same as long as it is the same work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stake {
+pub enum WorkAtRisk {
     /// An execution that the session runs, and its attempt.
     Execution(TaskId, Option<i64>),
     Item(ItemId, Option<i64>),
@@ -223,7 +224,7 @@ impl Refused {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display)]
-pub enum Change {
+pub enum TargetChange {
     #[strum(serialize = "has ended")]
     Gone,
     #[strum(serialize = "is no longer visible to this role")]
@@ -249,7 +250,7 @@ pub enum Change {
 }
 
 /// The change of each target since the plan was made, in order; `None` if no change is known.
-pub fn still_there(plan: &ActionPlan, context: &PlanContext<'_>) -> Vec<Option<Change>> {
+pub fn still_there(plan: &ActionPlan, context: &PlanContext<'_>) -> Vec<Option<TargetChange>> {
     plan.refreshed(context).rows.into_iter().map(|row| row.change).collect()
 }
 
@@ -342,7 +343,7 @@ pub struct TargetResult {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct ActionReport {
     pub number: u64,
     pub verb: Verb,
     pub results: Vec<TargetResult>,
@@ -353,7 +354,7 @@ pub struct Report {
 pub enum ExecutorReply {
     /// The number of a command, and how many of its targets have a known result. Some of these replies may be skipped.
     Progress(u64, usize),
-    Reported(Arc<Report>),
+    Reported(Arc<ActionReport>),
     /// The plan, or in one line why there is none.
     RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
 }

@@ -82,7 +82,7 @@ impl RecoverySearch {
         first.map(|refused| format!("{}: {}", refused.name, refused.reason))
     }
 
-    pub(crate) fn look(&mut self, look: &PlanContext<'_>) {
+    pub(crate) fn refresh(&mut self, look: &PlanContext<'_>) {
         self.place = place(look, self.table);
         let mut found = self.executions(look);
         if let (Some((_, request)), Some(terminate)) = (&mut found.request, self.terminate) {

@@ -18,20 +18,22 @@ mod target;
 pub(crate) mod tests;
 
 pub use action::{
-    ActionCommand, ActionPlan, Caution, CautionKind, Change, Effect, ExecutorReply, LeaseHeld, Order,
-    Outcome, PlannedTarget, Refused, Report, Stake, TargetResult, still_there,
+    ActionCommand, ActionPlan, ActionReport, Caution, CautionKind, ExecutorReply, LeaseHeld, Order, Outcome,
+    PlanEffect, PlannedTarget, Refused, TargetChange, TargetResult, WorkAtRisk, still_there,
 };
-pub use command::{Command, CommandId, Definition, Verb};
+pub use command::{Command, CommandId, Verb, VerbDefinition};
 pub use context::PlanContext;
 use context::PlanIndex;
 pub use executions::{RecoverySearch, recovery, without_grace};
 pub use locktop_tasks::recovery::{
     AlsoEnded, Others, Planned, Reason, RecoveryOutcome, RecoveryPlan, RecoveryResult, Request, RunState,
-    Running, Selection, Step,
+    RunningExecution, Selection, Step,
 };
-pub use question::{Ask, Choice, Chosen, Confirm, Known, Scope, is_blocker};
+pub use question::{Ask, Choice, ChosenTargets, Confirm, KnownBlockers, TargetScope, is_blocker};
 pub use rights::{Lack, Rights};
 pub use row_target::{Identity, PublishedHolder, PublishedTarget, RowTarget};
 pub use rows::{ItemVerb, TaskVerb, is_published, published_plan, rows};
 pub use signal::{sessions, with_offers};
-pub use target::{AdapterTarget, Client, ExecutionTarget, Seen, SessionTarget, Signal, Target, TargetKind};
+pub use target::{
+    AdapterTarget, Client, ExecutionTarget, ExpectedTime, SessionTarget, Signal, Target, TargetKind,
+};

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use super::{ActionPlan, PlanContext, PlannedTarget, RecoverySearch, Verb, rows, signal};
 use crate::model::backend::Backend;
 use crate::model::finding::Finding;
-use crate::model::row_id::{Owner, RowId};
+use crate::model::row_id::{LockOwner, RowId};
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::{Blocker, ExpectedBlocker};
 use crate::model::view::View;
@@ -14,7 +14,7 @@ use crate::model::wait_graph::Party;
 use crate::model::{Text, words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Scope {
+pub enum TargetScope {
     /// The row itself; for a folded line, all its members.
     #[default]
     This,
@@ -23,7 +23,7 @@ pub enum Scope {
     Blockers,
 }
 
-impl Scope {
+impl TargetScope {
     pub const fn letter(self) -> char {
         match self {
             Self::This => 't',
@@ -54,7 +54,7 @@ impl Choice {
 pub struct Ask {
     /// [`Verb::Cancel`] or [`Verb::Terminate`], no other verb.
     pub verb: Verb,
-    pub scope: Scope,
+    pub scope: TargetScope,
     pub chosen: Vec<RowId>,
     /// The rows were chosen in the forest of waits: a session that blocked another must still do so.
     pub from_chains: bool,
@@ -66,11 +66,11 @@ pub struct Ask {
 
 impl Ask {
     pub fn new(verb: Verb, chosen: Vec<RowId>) -> Self {
-        Self { verb, scope: Scope::This, chosen, from_chains: false, of_roots: false, shown: None }
+        Self { verb, scope: TargetScope::This, chosen, from_chains: false, of_roots: false, shown: None }
     }
 
     pub(super) fn is_of_chains(&self) -> bool {
-        self.from_chains || self.scope != Scope::This
+        self.from_chains || self.scope != TargetScope::This
     }
 
     pub(super) fn shows(&self, party: Party) -> bool {
@@ -79,17 +79,17 @@ impl Ask {
 }
 
 #[derive(Debug, Clone)]
-pub enum Chosen {
+pub enum ChosenTargets {
     Sessions(Ask),
     /// Executions of tasks: the server must be queried for them.
     Executions(Box<RecoverySearch>),
     /// Rows of one kind, never empty: each is changed separately.
     Rows(Vec<RowId>),
     /// Expected blockers: nothing is sent to the server.
-    Known(Box<Known>),
+    Known(Box<KnownBlockers>),
 }
 
-impl Chosen {
+impl ChosenTargets {
     /// The singular; the plural has an added `s`.
     pub fn one(&self, verb: Verb) -> &'static str {
         match self {
@@ -199,7 +199,7 @@ pub(super) fn is_typable(word: &str) -> bool {
 const CHECKS: [&str; 3] = ["root_blocker", "prepared_transaction", "convoy"];
 
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct KnownBlockers {
     pub rows: Vec<(String, ExpectedBlocker)>,
     pub takes_away: bool,
     /// How many sessions match the entries now, and how many of these block others.
@@ -229,7 +229,7 @@ fn is_root(view: &View, party: Party) -> bool {
 fn party_of(view: &View, row: RowId) -> Option<Party> {
     match row {
         RowId::Prepared(xact) => Some(Party::Prepared(xact)),
-        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _) => {
+        RowId::Backend(id) | RowId::Lock(_, LockOwner::Backend(id), _) => {
             let backend = view.index.backend(view.snapshot.as_deref()?, id.pid);
             Some(Party::Backend(backend.map_or(id.pid, Backend::group)))
         }
@@ -237,7 +237,7 @@ fn party_of(view: &View, row: RowId) -> Option<Party> {
     }
 }
 
-impl Known {
+impl KnownBlockers {
     /// `None` if no row is about a possible blocker. If all of them are already expected, their entries are removed; else
     /// entries are made for the others.
     pub fn of(view: &View, rows: &[RowId]) -> Option<Self> {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::row_target::{PublishedTarget, RowTarget};
 use super::{Outcome, Planned, RecoveryPlan, TargetResult};
-use crate::model::adapter::{Action, ActionKind, Installation, Values};
+use crate::model::adapter::{ActionKind, ActionValues, AdapterAction, Installation};
 use crate::model::backend::Backend;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag};
@@ -41,15 +41,15 @@ pub struct SessionTarget {
     /// Start of the session: without it there is no identity, and no action is possible.
     pub backend_start: Timestamp,
     /// Its transaction. In a pool, the same session may serve another client in its next transaction.
-    #[serde(skip_serializing_if = "Seen::is_any")]
-    pub xact_start: Seen,
+    #[serde(skip_serializing_if = "ExpectedTime::is_any")]
+    pub xact_start: ExpectedTime,
     /// The current or last query; to be cancelled, the query must also be active.
-    #[serde(skip_serializing_if = "Seen::is_any")]
-    pub query_start: Seen,
-    #[serde(skip_serializing_if = "Seen::is_any")]
-    pub state_change: Seen,
+    #[serde(skip_serializing_if = "ExpectedTime::is_any")]
+    pub query_start: ExpectedTime,
+    #[serde(skip_serializing_if = "ExpectedTime::is_any")]
+    pub state_change: ExpectedTime,
     pub client: Client,
-    #[serde(serialize_with = "told", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "serialize_held", skip_serializing_if = "Option::is_none")]
     pub holds: Option<(LockTag, LockMode)>,
     /// The lock must be a session-level lock, whatever client the session serves.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -65,9 +65,9 @@ impl SessionTarget {
             pid: backend.pid,
             backend_start,
             client: Client::of(backend),
-            xact_start: Seen::Any,
-            query_start: Seen::Any,
-            state_change: Seen::Any,
+            xact_start: ExpectedTime::Any,
+            query_start: ExpectedTime::Any,
+            state_change: ExpectedTime::Any,
             holds: Some(held),
             keeps: false,
             blocks: false,
@@ -116,12 +116,12 @@ impl Client {
 /// A time that must be the same, or may be any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Seen {
+pub enum ExpectedTime {
     Same(Option<Timestamp>),
     Any,
 }
 
-impl Seen {
+impl ExpectedTime {
     fn is_any(&self) -> bool {
         *self == Self::Any
     }
@@ -136,7 +136,10 @@ impl Seen {
 }
 
 #[expect(clippy::ref_option, reason = "serde hands a field over so")]
-fn told<S: Serializer>(held: &Option<(LockTag, LockMode)>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_held<S: Serializer>(
+    held: &Option<(LockTag, LockMode)>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let Some((tag, mode)) = held else { return serializer.serialize_none() };
     serializer.collect_map([
         ("locktype", json!(tag.locktype().as_str())),
@@ -161,7 +164,7 @@ pub struct AdapterTarget {
     #[serde(skip)]
     pub number: usize,
     #[serde(flatten)]
-    pub values: Values,
+    pub values: ActionValues,
 }
 
 fn name_of<S: Serializer>(installation: &Installation, serializer: S) -> Result<S::Ok, S::Error> {
@@ -170,7 +173,7 @@ fn name_of<S: Serializer>(installation: &Installation, serializer: S) -> Result<
 
 impl AdapterTarget {
     /// `None` if its adapter has no such alternative.
-    pub fn action(&self) -> Option<&Action> {
+    pub fn action(&self) -> Option<&AdapterAction> {
         self.installation.adapter.action(self.kind, self.number)
     }
 

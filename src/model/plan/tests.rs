@@ -14,8 +14,8 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(1_700_000_000 + seconds, 0).unwrap()
 }
 
-pub(crate) fn slow() -> Running {
-    Running {
+pub(crate) fn slow() -> RunningExecution {
+    RunningExecution {
         execution_id: 7,
         task_id: 1,
         task_name: "report".to_owned(),
@@ -39,6 +39,6 @@ pub(crate) fn slow() -> Running {
     }
 }
 
-pub(crate) fn orphan() -> Running {
-    Running { state: RunState::Orphan, holder_pid: None, holder_start: None, ..slow() }
+pub(crate) fn orphan() -> RunningExecution {
+    RunningExecution { state: RunState::Orphan, holder_pid: None, holder_start: None, ..slow() }
 }

@@ -1,6 +1,6 @@
 //! Calls of the advisory lock functions: `pg_advisory_lock` and the twenty others (`src/backend/utils/adt/lockfuncs.c`).
 
-use super::token::{Kind, Token, group, split};
+use super::token::{Token, TokenKind, group, split};
 use crate::model::lock::LockMode;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::{hashtext, hashtextextended};
@@ -75,7 +75,7 @@ fn constant(tokens: &[Token<'_>]) -> Option<i64> {
             _ => constant(rest)?.checked_neg(),
         },
         [sign, rest @ ..] if sign.sign('+') => constant(rest),
-        [number] if number.kind == Kind::Number => digits(number)?.parse().ok(),
+        [number] if number.kind == TokenKind::Number => digits(number)?.parse().ok(),
         [text] => text.string()?.trim().parse().ok(),
         [open, .., close] if open.sign('(') && close.sign(')') => constant(tokens.get(1..tokens.len() - 1)?),
         [called, open, inside @ .., close] if open.sign('(') && close.sign(')') => {
@@ -116,7 +116,7 @@ fn without_cast<'t, 'a>(tokens: &'t [Token<'a>]) -> &'t [Token<'a>] {
 }
 
 fn digits(token: &Token<'_>) -> Option<String> {
-    (token.kind == Kind::Number && !token.text.starts_with('$')).then(|| token.text.replace('_', ""))
+    (token.kind == TokenKind::Number && !token.text.starts_with('$')).then(|| token.text.replace('_', ""))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use crate::model::lock::LockMode;
 
 words! {
     /// What the statement does with the rows of its table while it holds the lock, the shortest first.
-    pub enum Work {
+    pub enum StatementWork {
         /// Nothing whose duration depends on the size of the table.
         Catalog,
         /// Some or all rows, as the statement says.
@@ -19,7 +19,7 @@ words! {
     }
 }
 
-impl Work {
+impl StatementWork {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Catalog => "changes only catalogs: short, once it has the lock",
@@ -112,7 +112,7 @@ pub struct Form {
     /// A lock that is always taken: key words of the kind, or an empty string for a catalog; name; mode.
     pub(super) fixed: Option<(&'static str, &'static str, LockMode)>,
     pub since: u32,
-    pub work: Work,
+    pub work: StatementWork,
     /// It also waits for all transactions that hold a lock on the table in a mode conflicting with this one, whatever mode it
     /// takes itself.
     pub waits_for: Option<LockMode>,
@@ -162,7 +162,7 @@ pub(super) const fn form(
         by_name: false,
         fixed: None,
         since: 14,
-        work: Work::Catalog,
+        work: StatementWork::Catalog,
         waits_for: None,
         waits_for_snapshots: false,
         alone: false,
@@ -180,7 +180,7 @@ pub(super) const fn form(
 
 impl Form {
     setters! {
-        work(work: Work) { work }
+        work(work: StatementWork) { work }
         since(since: u32) { since }
         from(from: &'static [u32]) { from }
         waits_for(mode: LockMode) { waits_for: Some(mode), alone: true }

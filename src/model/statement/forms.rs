@@ -3,7 +3,7 @@
 //!
 //! The first matching pattern counts.
 
-use super::form::{Also, Form, Role, Work, form};
+use super::form::{Also, Form, Role, StatementWork, form};
 use crate::model::lock::LockMode;
 
 pub(super) const AS: LockMode = LockMode::AccessShare;
@@ -48,14 +48,14 @@ const GRANTS: &str = "before 18 it locks only catalogs";
 
 // Locks of queries are found by reading their text.
 pub(super) static SELECT: Form =
-    form("SELECT", "", &[], "SELECT * FROM t").work(Work::Rows).also(QUERIED).note(FUNCTIONS);
+    form("SELECT", "", &[], "SELECT * FROM t").work(StatementWork::Rows).also(QUERIED).note(FUNCTIONS);
 pub(super) static SELECT_FOR_UPDATE: Form =
     form("SELECT … FOR UPDATE/SHARE", "", &[], "SELECT * FROM t FOR UPDATE")
-        .work(Work::Rows)
+        .work(StatementWork::Rows)
         .also(QUERIED)
         .note(FUNCTIONS);
 pub(super) static INSERT: Form = form("INSERT", "", &[], "INSERT INTO t (id) SELECT id + 1000 FROM u")
-    .work(Work::Rows)
+    .work(StatementWork::Rows)
     .also(&[
         Also::same(Role::Partitions),
         Also::same(Role::Base),
@@ -65,11 +65,11 @@ pub(super) static INSERT: Form = form("INSERT", "", &[], "INSERT INTO t (id) SEL
     ])
     .note(PARENTS);
 pub(super) static UPDATE: Form = form("UPDATE", "", &[], "UPDATE t SET n = 1 FROM u WHERE u.id = t.id")
-    .work(Work::Rows)
+    .work(StatementWork::Rows)
     .also(CHANGED)
     .note(PARENTS);
 pub(super) static DELETE: Form = form("DELETE", "", &[], "DELETE FROM t USING u WHERE u.id = t.id AND t.id = -1")
-    .work(Work::Rows)
+    .work(StatementWork::Rows)
     .also(&[
         Also::same(Role::Below),
         Also::same(Role::Base),
@@ -80,7 +80,7 @@ pub(super) static DELETE: Form = form("DELETE", "", &[], "DELETE FROM t USING u 
     .note("foreign keys: the check locks rows that refer to a deleted row, and with ON DELETE CASCADE deletes them; triggers can take more locks: not known");
 pub(super) static MERGE: Form =
     form("MERGE", "", &[], "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n = 2")
-        .work(Work::Rows)
+        .work(StatementWork::Rows)
         .since(15)
         .also(CHANGED)
         .note(PARENTS);
@@ -98,10 +98,10 @@ const fn lock(
 
 pub(super) static STATEMENTS: &[Form] = &[
     form("COPY … FROM", "COPY @ [()] FROM *", &[RX], "COPY t FROM PROGRAM 'true'")
-        .work(Work::Rows)
+        .work(StatementWork::Rows)
         .also(&[Also::same(Role::Partitions), Also::of(Role::Referenced, RS), Also::of(Role::Sequences, RX)])
         .note(TRIGGERS),
-    form("COPY … TO", "COPY @ [()] TO *", &[AS], "COPY t TO '/dev/null'").work(Work::Reads),
+    form("COPY … TO", "COPY @ [()] TO *", &[AS], "COPY t TO '/dev/null'").work(StatementWork::Reads),
     lock("LOCK TABLE … ACCESS SHARE", "LOCK [TABLE] @+ IN ACCESS SHARE MODE [NOWAIT]", &[AS], "LOCK TABLE t IN ACCESS SHARE MODE"),
     lock("LOCK TABLE … ROW SHARE", "LOCK [TABLE] @+ IN ROW SHARE MODE [NOWAIT]", &[RS], "LOCK TABLE t IN ROW SHARE MODE"),
     lock("LOCK TABLE … ROW EXCLUSIVE", "LOCK [TABLE] @+ IN ROW EXCLUSIVE MODE [NOWAIT]", &[RX], "LOCK t IN ROW EXCLUSIVE MODE"),
@@ -127,7 +127,7 @@ pub(super) static STATEMENTS: &[Form] = &[
     ),
     lock("LOCK TABLE", "LOCK [TABLE] @+ [NOWAIT]", &[AX], "LOCK TABLE t"),
     form("TRUNCATE", "TRUNCATE [TABLE] @+ [{RESTART|CONTINUE} IDENTITY] [{CASCADE|RESTRICT}]", &[AX], "TRUNCATE TABLE lone")
-        .work(Work::Empties)
+        .work(StatementWork::Empties)
         .also(&[
             Also::same(Role::Below),
             Also::of(Role::Sequences, AX).with("RESTART"),
@@ -160,39 +160,39 @@ pub(super) static STATEMENTS: &[Form] = &[
         &[SUX],
         "CREATE INDEX CONCURRENTLY late ON t (v)",
     )
-    .work(Work::BuildsIndex)
+    .work(StatementWork::BuildsIndex)
     .waits_for(S)
     .waits_for_snapshots(),
     form("CREATE INDEX", "CREATE [UNIQUE] INDEX [[IF NOT EXISTS] $] ON @ {USING|()} *", &[S], "CREATE INDEX late ON t (v)")
-        .work(Work::BuildsIndex)
+        .work(StatementWork::BuildsIndex)
         .also(PARTITIONS)
         .advice(INDEX_CONCURRENTLY),
     form("REINDEX TABLE CONCURRENTLY", "REINDEX [()] TABLE CONCURRENTLY @", &[SUX], "REINDEX TABLE CONCURRENTLY t")
-        .work(Work::BuildsIndex)
+        .work(StatementWork::BuildsIndex)
         .waits_for(AX)
         .waits_for_snapshots(),
     form("REINDEX TABLE CONCURRENTLY", "REINDEX (CONCURRENTLY) TABLE @", &[SUX], "REINDEX (CONCURRENTLY) TABLE t")
-        .work(Work::BuildsIndex)
+        .work(StatementWork::BuildsIndex)
         .waits_for(AX)
         .waits_for_snapshots(),
     form("REINDEX INDEX CONCURRENTLY", "REINDEX [()] INDEX CONCURRENTLY @", &[SUX], "REINDEX INDEX CONCURRENTLY t_v")
         .on_table_of_index(SUX)
-        .work(Work::BuildsIndex)
+        .work(StatementWork::BuildsIndex)
         .waits_for(AX)
         .waits_for_snapshots(),
     form("REINDEX INDEX CONCURRENTLY", "REINDEX (CONCURRENTLY) INDEX @", &[SUX], "REINDEX (CONCURRENTLY) INDEX t_v")
         .on_table_of_index(SUX)
-        .work(Work::BuildsIndex)
+        .work(StatementWork::BuildsIndex)
         .waits_for(AX)
         .waits_for_snapshots(),
     form("REINDEX TABLE", "REINDEX [()] TABLE @", &[S], "REINDEX TABLE t")
-        .work(Work::BuildsIndex)
+        .work(StatementWork::BuildsIndex)
         .also(&[Also::of(Role::Indexes, AX)])
         .note("its indexes are locked in AccessExclusive; of a partitioned table each partition in a transaction of its own")
         .advice(REINDEX_CONCURRENTLY),
     form("REINDEX INDEX", "REINDEX [()] INDEX @", &[AX], "REINDEX INDEX t_v")
         .on_table_of_index(S)
-        .work(Work::BuildsIndex)
+        .work(StatementWork::BuildsIndex)
         .advice(REINDEX_CONCURRENTLY),
     form("REINDEX SCHEMA, DATABASE, SYSTEM", "REINDEX [()] {SCHEMA|DATABASE|SYSTEM} *", &[], "REINDEX SCHEMA other")
         .alone()
@@ -230,7 +230,7 @@ pub(super) static STATEMENTS: &[Form] = &[
     )
     .runs("AS")
     .also(READ)
-    .work(Work::Rows),
+    .work(StatementWork::Rows),
     form(
         "CREATE TABLE AS",
         "CREATE [{TEMP|TEMPORARY|UNLOGGED}] TABLE [IF NOT EXISTS] ^ [()] {AS|USING|WITH|ON|TABLESPACE} *",
@@ -239,7 +239,7 @@ pub(super) static STATEMENTS: &[Form] = &[
     )
     .runs("AS")
     .also(READ)
-    .work(Work::Rows),
+    .work(StatementWork::Rows),
     form("CREATE TABLE … OF", "CREATE [{TEMP|TEMPORARY|UNLOGGED}] TABLE [IF NOT EXISTS] ^ OF @ *", &[AS], "CREATE TABLE typed OF pair")
         .others(),
     form("CREATE TABLE", "CREATE [{TEMP|TEMPORARY|UNLOGGED}] TABLE [IF NOT EXISTS] ^ () *", &[], "CREATE TABLE fresh (a int REFERENCES t, LIKE u)")
@@ -253,11 +253,11 @@ pub(super) static STATEMENTS: &[Form] = &[
         "REFRESH MATERIALIZED VIEW CONCURRENTLY m",
     )
     .also(&[Also::of(Role::Source, AS)])
-    .work(Work::Rows),
+    .work(StatementWork::Rows),
     form("REFRESH MATERIALIZED VIEW WITH NO DATA", "REFRESH MATERIALIZED VIEW @ WITH NO DATA", &[AX], "REFRESH MATERIALIZED VIEW m WITH NO DATA")
-        .work(Work::Empties),
+        .work(StatementWork::Empties),
     form("REFRESH MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW @ [WITH DATA]", &[AX], "REFRESH MATERIALIZED VIEW m")
-        .work(Work::Rewrites)
+        .work(StatementWork::Rewrites)
         .also(&[Also::of(Role::Source, AS)])
         .advice("REFRESH MATERIALIZED VIEW CONCURRENTLY does not block readers; it needs a unique index"),
     form(
@@ -307,12 +307,12 @@ pub(super) static STATEMENTS: &[Form] = &[
     ),
     form("SECURITY LABEL ON COLUMN", "SECURITY LABEL [FOR %] ON COLUMN @. IS *", &[SUX], ""),
     form("VACUUM FULL", "VACUUM {(FULL)|FULL [FREEZE] [VERBOSE] [{ANALYZE|ANALYSE}]} @+", &[AX], "VACUUM (FULL) t")
-        .work(Work::Rewrites)
+        .work(StatementWork::Rewrites)
         .also(PARTITIONS)
         .alone()
         .advice("VACUUM without FULL frees space for new rows of the table and does not block readers and writers; pg_repack and pg_squeeze also return it to the file system"),
     form("VACUUM", "VACUUM [()] [FREEZE] [VERBOSE] [{ANALYZE|ANALYSE}] @+", &[SUX], "VACUUM t")
-        .work(Work::Reads)
+        .work(StatementWork::Reads)
         .also(PARTITIONS)
         .alone()
         .note("at its end it tries to take AccessExclusive to truncate the file; it gives up if another session waits"),
@@ -324,22 +324,22 @@ pub(super) static STATEMENTS: &[Form] = &[
         .note("it reads a sample of the rows; from 18 it also locks children in ShareUpdateExclusive"),
     form("ANALYZE of the database", "{ANALYZE|ANALYSE} [()] [VERBOSE]", &[], "ANALYZE").unseen("", "each table of the database"),
     form("CLUSTER", "CLUSTER [()] [VERBOSE] @ [USING %]", &[AX], "CLUSTER t USING t_pkey")
-        .work(Work::Rewrites)
+        .work(StatementWork::Rewrites)
         .advice("pg_repack orders a table and does not block readers and writers"),
     form("CLUSTER of the database", "CLUSTER [()] [VERBOSE]", &[], "CLUSTER").alone().unseen("", "each table that was clustered before"),
     form("REPACK CONCURRENTLY", "REPACK (CONCURRENTLY) @ *", &[SUX], "REPACK (CONCURRENTLY) t")
-        .work(Work::Rewrites)
+        .work(StatementWork::Rewrites)
         .since(19)
         .note("at its end it takes AccessExclusive for a moment"),
     form("REPACK", "REPACK [()] @ *", &[AX], "REPACK t")
-        .work(Work::Rewrites)
+        .work(StatementWork::Rewrites)
         .since(19)
         .advice("REPACK (CONCURRENTLY) does not block readers and writers"),
     form("ALTER INDEX … RENAME", "ALTER INDEX [IF EXISTS] @ RENAME TO %", &[SUX], "ALTER INDEX t_v RENAME TO t_w"),
     form("ALTER INDEX … SET (…)", "ALTER INDEX [IF EXISTS] @ {SET|RESET} ()", &[SUX], "ALTER INDEX t_v SET (fillfactor = 70)"),
     form("ALTER INDEX … SET STATISTICS", "ALTER INDEX [IF EXISTS] @ ALTER [COLUMN] * SET STATISTICS *", &[SUX], ""),
     form("ALTER INDEX … SET TABLESPACE", "ALTER INDEX [IF EXISTS] @ SET TABLESPACE *", &[AX], "ALTER INDEX t_v SET TABLESPACE pg_default")
-        .work(Work::Copies),
+        .work(StatementWork::Copies),
     form("ALTER INDEX … ATTACH PARTITION", "ALTER INDEX @ ATTACH PARTITION @", &[SUX, AX], "ALTER INDEX p_a ATTACH PARTITION p1_a_idx")
         .on_table_of_index(AS),
     form("ALTER INDEX … DEPENDS ON EXTENSION", "ALTER INDEX @ [NO] DEPENDS ON EXTENSION #EXTENSION", &[AX, AX], "ALTER INDEX t_v DEPENDS ON EXTENSION plpgsql"),
@@ -382,7 +382,7 @@ pub(super) static STATEMENTS: &[Form] = &[
         &[SUX, AX],
         "ALTER TABLE p ATTACH PARTITION p2 FOR VALUES IN (2)",
     )
-    .work(Work::Reads)
+    .work(StatementWork::Reads)
     .also(ADDED)
     .note("it reads the new partition, unless a valid CHECK implies its bounds; a default partition is locked in AccessExclusive and read, too"),
     form(
@@ -398,7 +398,7 @@ pub(super) static STATEMENTS: &[Form] = &[
         .also(&[Also::of(Role::Default, AX), Also::of(Role::Referencing, AX)])
         .advice("DETACH PARTITION … CONCURRENTLY does not block readers and writers; it fails if there is a default partition"),
     form("ALTER TABLE … SPLIT, MERGE PARTITIONS", "ALTER TABLE [IF EXISTS] @ {SPLIT PARTITION|MERGE PARTITIONS} *", &[AX], "")
-        .work(Work::Rewrites)
+        .work(StatementWork::Rewrites)
         .also(BELOW)
         .since(19),
 ];

@@ -22,7 +22,7 @@ pub mod token;
 use std::fmt;
 
 pub use advisory::{Act, Advisory};
-pub use form::{Also, Form, Role, Work};
+pub use form::{Also, Form, Role, StatementWork};
 pub use object::{KINDS, Object, ObjectKind};
 pub use pieces::Unknown;
 use read::{of_query, read, unwrapped};
@@ -70,7 +70,7 @@ pub enum Nowait {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum StatementTarget {
     Relation(Relation),
     Object(Object),
     Advisory(Advisory),
@@ -78,7 +78,7 @@ pub enum Target {
     Notifications,
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for StatementTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Relation(relation) => relation.fmt(f),
@@ -94,7 +94,7 @@ impl fmt::Display for Target {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Take {
-    pub target: Target,
+    pub target: StatementTarget,
     pub mode: LockMode,
     /// The mode on the table of an index.
     pub on_table_of_index: Option<LockMode>,
@@ -109,7 +109,7 @@ pub struct Take {
 impl Take {
     pub fn relation(&self) -> Option<&Relation> {
         match &self.target {
-            Target::Relation(relation) => Some(relation),
+            StatementTarget::Relation(relation) => Some(relation),
             _ => None,
         }
     }
@@ -142,27 +142,27 @@ impl Statement {
 
     /// Whether it reads or changes rows, and so locks single rows.
     pub fn is_query(&self) -> bool {
-        self.forms.iter().all(|form| form.work == Work::Rows)
+        self.forms.iter().all(|form| form.work == StatementWork::Rows)
     }
 }
 
 #[derive(Debug, Clone)]
-pub struct Piece {
+pub struct StatementPiece {
     /// Line of the first word, from 1.
     pub line: usize,
     pub read: Result<Statement, Unknown>,
 }
 
 /// The statements of a text, separated by semicolons. Text beyond [`LONGEST`] bytes is not read.
-pub fn statements(text: &str) -> Vec<Piece> {
+pub fn statements(text: &str) -> Vec<StatementPiece> {
     let text = beginning(text, LONGEST);
     let tokens = tokens(text);
-    let mut lines = pieces::Lines::of(text);
+    let mut lines = pieces::LineNumbers::of(text);
     let pieces = pieces::pieces(&tokens).into_iter();
     pieces
         .filter_map(|tokens| {
             let line = lines.line(tokens.first()?.at);
-            Some(Piece { line, read: read(tokens) })
+            Some(StatementPiece { line, read: read(tokens) })
         })
         .collect()
 }

@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use super::token::{Kind as TokenKind, Relation, Token, group, relation};
+use super::token::{Relation, Token, TokenKind, group, relation};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
+enum NameKind {
     /// `name` or `schema.name`.
     Name,
     /// The same with an optional list of argument types in parentheses.
@@ -27,7 +27,7 @@ pub struct ObjectKind {
     pub catalog: u32,
     /// The catalog, its name column, and its schema column; empty if locktop does not look it up by name.
     pub columns: [&'static str; 3],
-    named: Named,
+    named: NameKind,
 }
 
 impl ObjectKind {
@@ -40,7 +40,7 @@ impl ObjectKind {
     }
 }
 
-const fn kind(words: &'static str, catalog: u32, columns: [&'static str; 3], named: Named) -> ObjectKind {
+const fn kind(words: &'static str, catalog: u32, columns: [&'static str; 3], named: NameKind) -> ObjectKind {
     ObjectKind { words, catalog, columns, named }
 }
 
@@ -51,42 +51,42 @@ const ROLE: [&str; 3] = ["pg_roles", "rolname", ""];
 /// All kinds that a statement can name; of kinds with the same beginning, the longer one first, and of kinds in one catalog,
 /// the one whose words also stand for the others.
 pub static KINDS: [ObjectKind; 36] = [
-    kind("SCHEMA", 2615, ["pg_namespace", "nspname", ""], Named::Name),
-    kind("DATABASE", 1262, ["pg_database", "datname", ""], Named::Name),
-    kind("ROLE", 1260, ROLE, Named::Name),
-    kind("USER MAPPING", 1418, ["", "", ""], Named::Phrase),
-    kind("USER", 1260, ROLE, Named::Name),
-    kind("GROUP", 1260, ROLE, Named::Name),
-    kind("EXTENSION", 3079, ["pg_extension", "extname", ""], Named::Name),
-    kind("FUNCTION", 1255, PROC, Named::Arguments),
-    kind("PROCEDURE", 1255, PROC, Named::Arguments),
-    kind("ROUTINE", 1255, PROC, Named::Arguments),
-    kind("AGGREGATE", 1255, PROC, Named::Arguments),
-    kind("TYPE", 1247, TYPE, Named::Name),
-    kind("DOMAIN", 1247, TYPE, Named::Name),
-    kind("OPERATOR CLASS", 2616, ["pg_opclass", "opcname", "opcnamespace"], Named::Method),
-    kind("OPERATOR FAMILY", 2753, ["pg_opfamily", "opfname", "opfnamespace"], Named::Method),
-    kind("OPERATOR", 2617, ["pg_operator", "oprname", "oprnamespace"], Named::Sign),
-    kind("COLLATION", 3456, ["pg_collation", "collname", "collnamespace"], Named::Name),
-    kind("CONVERSION", 2607, ["pg_conversion", "conname", "connamespace"], Named::Name),
-    kind("CAST", 2605, ["", "", ""], Named::Phrase),
-    kind("TRANSFORM", 3576, ["", "", ""], Named::Phrase),
-    kind("TEXT SEARCH DICTIONARY", 3600, ["pg_ts_dict", "dictname", "dictnamespace"], Named::Name),
-    kind("TEXT SEARCH CONFIGURATION", 3602, ["pg_ts_config", "cfgname", "cfgnamespace"], Named::Name),
-    kind("TEXT SEARCH PARSER", 3601, ["pg_ts_parser", "prsname", "prsnamespace"], Named::Name),
-    kind("TEXT SEARCH TEMPLATE", 3764, ["pg_ts_template", "tmplname", "tmplnamespace"], Named::Name),
-    kind("LANGUAGE", 2612, ["pg_language", "lanname", ""], Named::Name),
-    kind("PROCEDURAL LANGUAGE", 2612, ["pg_language", "lanname", ""], Named::Name),
-    kind("ACCESS METHOD", 2601, ["pg_am", "amname", ""], Named::Name),
-    kind("FOREIGN DATA WRAPPER", 2328, ["pg_foreign_data_wrapper", "fdwname", ""], Named::Name),
-    kind("FOREIGN SERVER", 1417, ["pg_foreign_server", "srvname", ""], Named::Name),
-    kind("SERVER", 1417, ["pg_foreign_server", "srvname", ""], Named::Name),
-    kind("PUBLICATION", 6104, ["pg_publication", "pubname", ""], Named::Name),
-    kind("SUBSCRIPTION", 6100, ["pg_subscription", "subname", ""], Named::Name),
-    kind("EVENT TRIGGER", 3466, ["pg_event_trigger", "evtname", ""], Named::Name),
-    kind("STATISTICS", 3381, ["pg_statistic_ext", "stxname", "stxnamespace"], Named::Name),
-    kind("TABLESPACE", 1213, ["pg_tablespace", "spcname", ""], Named::Name),
-    kind("LARGE OBJECT", 2613, ["", "", ""], Named::Number),
+    kind("SCHEMA", 2615, ["pg_namespace", "nspname", ""], NameKind::Name),
+    kind("DATABASE", 1262, ["pg_database", "datname", ""], NameKind::Name),
+    kind("ROLE", 1260, ROLE, NameKind::Name),
+    kind("USER MAPPING", 1418, ["", "", ""], NameKind::Phrase),
+    kind("USER", 1260, ROLE, NameKind::Name),
+    kind("GROUP", 1260, ROLE, NameKind::Name),
+    kind("EXTENSION", 3079, ["pg_extension", "extname", ""], NameKind::Name),
+    kind("FUNCTION", 1255, PROC, NameKind::Arguments),
+    kind("PROCEDURE", 1255, PROC, NameKind::Arguments),
+    kind("ROUTINE", 1255, PROC, NameKind::Arguments),
+    kind("AGGREGATE", 1255, PROC, NameKind::Arguments),
+    kind("TYPE", 1247, TYPE, NameKind::Name),
+    kind("DOMAIN", 1247, TYPE, NameKind::Name),
+    kind("OPERATOR CLASS", 2616, ["pg_opclass", "opcname", "opcnamespace"], NameKind::Method),
+    kind("OPERATOR FAMILY", 2753, ["pg_opfamily", "opfname", "opfnamespace"], NameKind::Method),
+    kind("OPERATOR", 2617, ["pg_operator", "oprname", "oprnamespace"], NameKind::Sign),
+    kind("COLLATION", 3456, ["pg_collation", "collname", "collnamespace"], NameKind::Name),
+    kind("CONVERSION", 2607, ["pg_conversion", "conname", "connamespace"], NameKind::Name),
+    kind("CAST", 2605, ["", "", ""], NameKind::Phrase),
+    kind("TRANSFORM", 3576, ["", "", ""], NameKind::Phrase),
+    kind("TEXT SEARCH DICTIONARY", 3600, ["pg_ts_dict", "dictname", "dictnamespace"], NameKind::Name),
+    kind("TEXT SEARCH CONFIGURATION", 3602, ["pg_ts_config", "cfgname", "cfgnamespace"], NameKind::Name),
+    kind("TEXT SEARCH PARSER", 3601, ["pg_ts_parser", "prsname", "prsnamespace"], NameKind::Name),
+    kind("TEXT SEARCH TEMPLATE", 3764, ["pg_ts_template", "tmplname", "tmplnamespace"], NameKind::Name),
+    kind("LANGUAGE", 2612, ["pg_language", "lanname", ""], NameKind::Name),
+    kind("PROCEDURAL LANGUAGE", 2612, ["pg_language", "lanname", ""], NameKind::Name),
+    kind("ACCESS METHOD", 2601, ["pg_am", "amname", ""], NameKind::Name),
+    kind("FOREIGN DATA WRAPPER", 2328, ["pg_foreign_data_wrapper", "fdwname", ""], NameKind::Name),
+    kind("FOREIGN SERVER", 1417, ["pg_foreign_server", "srvname", ""], NameKind::Name),
+    kind("SERVER", 1417, ["pg_foreign_server", "srvname", ""], NameKind::Name),
+    kind("PUBLICATION", 6104, ["pg_publication", "pubname", ""], NameKind::Name),
+    kind("SUBSCRIPTION", 6100, ["pg_subscription", "subname", ""], NameKind::Name),
+    kind("EVENT TRIGGER", 3466, ["pg_event_trigger", "evtname", ""], NameKind::Name),
+    kind("STATISTICS", 3381, ["pg_statistic_ext", "stxname", "stxnamespace"], NameKind::Name),
+    kind("TABLESPACE", 1213, ["pg_tablespace", "spcname", ""], NameKind::Name),
+    kind("LARGE OBJECT", 2613, ["", "", ""], NameKind::Number),
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,15 +144,15 @@ pub(super) fn one(kind: &'static ObjectKind, tokens: &[Token<'_>]) -> Option<(Ob
         words.collect::<Vec<_>>().join(" ")
     };
     match kind.named {
-        Named::Number => {
+        NameKind::Number => {
             (first.kind == TokenKind::Number).then(|| named(None, first.text.to_owned(), 1)).flatten()
         }
-        Named::Phrase => {
+        NameKind::Phrase => {
             let stop = |token: &Token<'_>| token.is_any(&["IS", "CASCADE", "RESTRICT", "OPTIONS", "WITH"]);
             let used = tokens.iter().take_while(|token| !stop(token)).count();
             (used > 0).then(|| named(None, words(used), used)).flatten()
         }
-        Named::Sign => {
+        NameKind::Sign => {
             let is_name = |token: &Token<'_>| token.kind != TokenKind::Sign || token.sign('.');
             let schema = tokens.iter().take_while(|token| is_name(token)).count();
             let is_part = |token: &&Token<'_>| token.kind == TokenKind::Sign && !token.sign('(');
@@ -163,13 +163,13 @@ pub(super) fn one(kind: &'static ObjectKind, tokens: &[Token<'_>]) -> Option<(Ob
             let schema = tokens.first().filter(|_| schema > 0).and_then(Token::name);
             (!sign.is_empty()).then(|| named(schema, sign, used + arguments)).flatten()
         }
-        Named::Name | Named::Arguments | Named::Method => {
+        NameKind::Name | NameKind::Arguments | NameKind::Method => {
             let (found, mut used) = relation(tokens, false)?;
             let has = |used: usize, is: &dyn Fn(&Token<'_>) -> bool| tokens.get(used).is_some_and(is);
-            if kind.named == Named::Arguments && has(used, &|token| token.sign('(')) {
+            if kind.named == NameKind::Arguments && has(used, &|token| token.sign('(')) {
                 used += group(tokens.get(used..)?)?;
             }
-            if kind.named == Named::Method && has(used, &|token| token.is("USING")) {
+            if kind.named == NameKind::Method && has(used, &|token| token.is("USING")) {
                 used += 2;
             }
             named(found.schema, found.name, used)

@@ -9,10 +9,10 @@
 //! tokens: `*` at its end takes the rest.
 
 use super::object::{self, Object, ObjectKind};
-use super::token::{Kind, Relation, Token, depths, group, relation};
+use super::token::{Relation, Token, TokenKind, depths, group, relation};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum NamedObjects {
     Relations(Vec<Relation>),
     Objects(Vec<Object>),
     Created(Relation),
@@ -42,7 +42,7 @@ enum Element<'p> {
 /// The names found so far, and the number of tokens left where no pattern could continue.
 #[derive(Debug)]
 pub(super) struct Matching {
-    named: Vec<Named>,
+    named: Vec<NamedObjects>,
     /// The fewest tokens left by any pattern that was tried.
     pub(super) left: usize,
 }
@@ -52,7 +52,7 @@ impl Matching {
         Self { named: Vec::new(), left: tokens.len() }
     }
 
-    pub(super) fn matched(&mut self, pattern: &str, tokens: &[Token<'_>]) -> Option<Vec<Named>> {
+    pub(super) fn matched(&mut self, pattern: &str, tokens: &[Token<'_>]) -> Option<Vec<NamedObjects>> {
         // Most patterns begin with another word: they are not compiled.
         let first = pattern.split([' ', '[']).next().unwrap_or_default();
         let is_word = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -148,7 +148,7 @@ fn take(rest: &Rest<'_, '_>, tokens: &[Token<'_>], found: &mut Matching) -> bool
     };
     let next = Rest { elements, after: rest.after };
     let known = found.named.len();
-    let relations = |(all, used): (Vec<Relation>, usize)| (used, Some(Named::Relations(all)));
+    let relations = |(all, used): (Vec<Relation>, usize)| (used, Some(NamedObjects::Relations(all)));
     let single = |(relation, used): (Relation, usize)| relations((vec![relation], used));
     let is_name = |token: &&Token<'_>| !token.is_any(&NO_NAMES);
     // The number of tokens that the first element takes, and what it names.
@@ -164,14 +164,14 @@ fn take(rest: &Rest<'_, '_>, tokens: &[Token<'_>], found: &mut Matching) -> bool
         }),
         Element::Kept => {
             let kept = tokens.first().filter(is_name).and_then(Token::name);
-            kept.map(|kept| (1, Some(Named::Name(kept))))
+            kept.map(|kept| (1, Some(NamedObjects::Name(kept))))
         }
         Element::Created => {
             let created = tokens.first().filter(is_name).and_then(|_| relation(tokens, false));
-            created.map(|(created, used)| (used, Some(Named::Created(created))))
+            created.map(|(created, used)| (used, Some(NamedObjects::Created(created))))
         }
         Element::Object(kind, several) => {
-            objects(*kind, *several, tokens).map(|(all, used)| (used, Some(Named::Objects(all))))
+            objects(*kind, *several, tokens).map(|(all, used)| (used, Some(NamedObjects::Objects(all))))
         }
         Element::Group(word) => {
             group(tokens).filter(|used| has(tokens, *used, word)).map(|used| (used, None))
@@ -299,7 +299,7 @@ fn is_volatile(tokens: &[Token<'_>]) -> bool {
     tokens.windows(2).any(|pair| match pair {
         [called, open] => {
             open.sign('(')
-                && matches!(called.kind, Kind::Word | Kind::Quoted)
+                && matches!(called.kind, TokenKind::Word | TokenKind::Quoted)
                 && !called.is_among(NOT_VOLATILE)
         }
         _ => false,
@@ -348,11 +348,15 @@ mod tests {
             ("DROP CONSTRAINT $", "DROP CONSTRAINT c", Some("=c")),
         ] {
             let tokens = tokens(text);
-            let words = |named: Named| match named {
-                Named::Relations(all) => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
-                Named::Objects(all) => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
-                Named::Created(created) => format!("+{created}"),
-                Named::Name(name) => format!("={name}"),
+            let words = |named: NamedObjects| match named {
+                NamedObjects::Relations(all) => {
+                    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+                }
+                NamedObjects::Objects(all) => {
+                    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+                }
+                NamedObjects::Created(created) => format!("+{created}"),
+                NamedObjects::Name(name) => format!("={name}"),
             };
             let found = Matching::of(&tokens).matched(pattern, &tokens);
             let found = found.map(|found| found.into_iter().map(words).collect::<Vec<_>>().join(","));

@@ -1,4 +1,4 @@
-use super::token::{Kind, Token, group};
+use super::token::{Token, TokenKind, group};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
@@ -26,13 +26,13 @@ pub(super) fn near(token: Option<&Token<'_>>) -> String {
 }
 
 /// Line numbers by byte position. Positions must be increasing.
-pub(super) struct Lines<'a> {
+pub(super) struct LineNumbers<'a> {
     text: &'a str,
     at: usize,
     line: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineNumbers<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         Self { text, at: 0, line: 1 }
     }
@@ -53,7 +53,7 @@ pub(super) fn pieces<'a, 'b>(tokens: &'b [Token<'a>]) -> Vec<&'b [Token<'a>]> {
         found.extend((!piece.is_empty()).then_some(piece));
     };
     for (at, token) in tokens.iter().enumerate() {
-        if token.kind == Kind::Psql {
+        if token.kind == TokenKind::Psql {
             put(from, at);
             put(at, at + 1);
             (from, depth, body) = (at + 1, 0, 0);
@@ -106,7 +106,7 @@ const SECOND: [(&str, &str); 11] = [
 /// Errors that the server would certainly report; `None` if in doubt.
 pub(super) fn refused(tokens: &[Token<'_>]) -> Option<Unknown> {
     if let Some(open) = tokens.iter().find(|token| !token.is_closed()) {
-        let is_name = open.kind == Kind::Quoted;
+        let is_name = open.kind == TokenKind::Quoted;
         return Some(Unknown::Open(if is_name {
             "a quoted name does not end"
         } else {

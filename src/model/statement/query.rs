@@ -7,7 +7,7 @@ use super::token::{Relation, Token, group, relation, tokens};
 use crate::model::lock::LockMode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum QueryVerb {
     Select,
     Insert,
     Update,
@@ -16,9 +16,9 @@ pub(super) enum Verb {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Query {
+pub(super) struct ParsedQuery {
     /// `None` if the tokens are not a query.
-    pub(super) verb: Option<Verb>,
+    pub(super) verb: Option<QueryVerb>,
     /// In the order of the text; a relation named several times is repeated.
     pub(super) takes: Vec<(Relation, LockMode)>,
     pub(super) locks_rows: bool,
@@ -32,10 +32,10 @@ pub(super) struct Query {
 /// The text between two parentheses, or outside of all.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
-struct Scope {
+struct QueryScope {
     begins: bool,
     with: bool,
-    verb: Option<Verb>,
+    verb: Option<QueryVerb>,
     /// In a list of relations, and whether a relation comes next.
     from: bool,
     expects: bool,
@@ -62,21 +62,21 @@ pub(super) fn begins(token: &Token<'_>) -> bool {
     token.is_any(&["SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE"])
 }
 
-pub(super) fn query(tokens: &[Token<'_>]) -> Query {
-    let mut reader = Reader {
+pub(super) fn query(tokens: &[Token<'_>]) -> ParsedQuery {
+    let mut reader = QueryReader {
         tokens,
         own: own_names(tokens),
-        scopes: vec![Scope { begins: true, ..Scope::default() }],
-        found: Query { is_whole: true, ..Query::default() },
+        scopes: vec![QueryScope { begins: true, ..QueryScope::default() }],
+        found: ParsedQuery { is_whole: true, ..ParsedQuery::default() },
     };
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         at = reader.step(at, token).max(at + 1);
     }
-    let Reader { mut found, scopes, .. } = reader;
+    let QueryReader { mut found, scopes, .. } = reader;
     // `(SELECT …)`
     if found.verb.is_none() && tokens.first().is_some_and(|token| token.sign('(')) {
-        found.verb = Some(Verb::Select);
+        found.verb = Some(QueryVerb::Select);
     }
     found.is_whole &= scopes.len() == 1;
     for call in &mut found.calls {
@@ -107,14 +107,14 @@ fn own_names(tokens: &[Token<'_>]) -> Vec<String> {
     (0..tokens.len()).filter_map(named).collect()
 }
 
-struct Reader<'a, 'b> {
+struct QueryReader<'a, 'b> {
     tokens: &'b [Token<'a>],
     own: Vec<String>,
-    scopes: Vec<Scope>,
-    found: Query,
+    scopes: Vec<QueryScope>,
+    found: ParsedQuery,
 }
 
-impl Reader<'_, '_> {
+impl QueryReader<'_, '_> {
     fn rest(&self, at: usize) -> &[Token<'_>] {
         self.tokens.get(at..).unwrap_or_default()
     }
@@ -157,7 +157,7 @@ impl Reader<'_, '_> {
     fn open(&mut self, at: usize) {
         let is_call = self.before(at, &CALLS);
         let is_query = self.tokens.get(at + 1).is_some_and(begins);
-        let mut scope = Scope { begins: true, is_call, ..Scope::default() };
+        let mut scope = QueryScope { begins: true, is_call, ..QueryScope::default() };
         if let Some(parent) = self.scopes.last_mut().filter(|parent| parent.expects) {
             parent.expects = false;
             scope.is_item = true;
@@ -181,7 +181,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn read(&mut self, at: usize, token: &Token<'_>, scope: &mut Scope) -> usize {
+    fn read(&mut self, at: usize, token: &Token<'_>, scope: &mut QueryScope) -> usize {
         if (scope.begins || scope.with) && begins(token) {
             return self.begin(at, token, scope);
         }
@@ -195,7 +195,7 @@ impl Reader<'_, '_> {
                 (scope.from, scope.expects) = (true, true);
             }
         } else if token.is("USING") {
-            let is_list = matches!(scope.verb, Some(Verb::Delete | Verb::Merge))
+            let is_list = matches!(scope.verb, Some(QueryVerb::Delete | QueryVerb::Merge))
                 && !self.tokens.get(at + 1).is_some_and(|next| next.sign('(') && scope.from);
             if is_list {
                 (scope.from, scope.expects) = (true, true);
@@ -212,26 +212,26 @@ impl Reader<'_, '_> {
         at + 1
     }
 
-    fn begin(&mut self, at: usize, token: &Token<'_>, scope: &mut Scope) -> usize {
+    fn begin(&mut self, at: usize, token: &Token<'_>, scope: &mut QueryScope) -> usize {
         scope.begins = false;
         if token.is("WITH") {
             scope.with = true;
             return at + 1;
         }
         scope.with = false;
-        let (verb, skip): (Verb, &[&str]) = match () {
-            () if token.is("INSERT") => (Verb::Insert, &["INTO"]),
-            () if token.is("UPDATE") => (Verb::Update, &["ONLY"]),
-            () if token.is("DELETE") => (Verb::Delete, &["FROM", "ONLY"]),
-            () if token.is("MERGE") => (Verb::Merge, &["INTO", "ONLY"]),
-            () => (Verb::Select, &["ONLY"]),
+        let (verb, skip): (QueryVerb, &[&str]) = match () {
+            () if token.is("INSERT") => (QueryVerb::Insert, &["INTO"]),
+            () if token.is("UPDATE") => (QueryVerb::Update, &["ONLY"]),
+            () if token.is("DELETE") => (QueryVerb::Delete, &["FROM", "ONLY"]),
+            () if token.is("MERGE") => (QueryVerb::Merge, &["INTO", "ONLY"]),
+            () => (QueryVerb::Select, &["ONLY"]),
         };
         scope.verb = Some(verb);
         if self.scopes.is_empty() {
             self.found.verb.get_or_insert(verb);
         }
         // INSERT may be followed by a query.
-        scope.begins = verb == Verb::Insert;
+        scope.begins = verb == QueryVerb::Insert;
         if token.is_any(&["SELECT", "VALUES"]) {
             return at + 1;
         }
@@ -248,7 +248,7 @@ impl Reader<'_, '_> {
         next + used
     }
 
-    fn item(&mut self, at: usize, token: &Token<'_>, scope: &mut Scope) -> usize {
+    fn item(&mut self, at: usize, token: &Token<'_>, scope: &mut QueryScope) -> usize {
         if token.is_any(&["ONLY", "LATERAL"]) {
             return at + 1;
         }
@@ -272,7 +272,7 @@ impl Reader<'_, '_> {
     }
 
     /// `FOR [NO KEY] UPDATE`, `FOR [KEY] SHARE`, with `OF` or without.
-    fn lock_rows(&mut self, at: usize, scope: &mut Scope) -> usize {
+    fn lock_rows(&mut self, at: usize, scope: &mut QueryScope) -> usize {
         let rest = self.rest(at + 1);
         let skipped = match rest.first() {
             Some(first) if first.is("NO") => 2,

@@ -2,17 +2,17 @@ use super::advisory::Act;
 use super::catalog_forms::{self, ACTIONS, NOTIFY};
 use super::form::{Form, Role};
 use super::object::{Object, kind_of};
-use super::pattern::{Matching, Named};
+use super::pattern::{Matching, NamedObjects};
 use super::pieces::{Unknown, called, inside, near, psql, refused};
-use super::query::{self, Query, Verb};
-use super::token::{Kind, Token, tokens};
-use super::{Nowait, Statement, Take, Target, forms, script};
+use super::query::{self, ParsedQuery, QueryVerb};
+use super::token::{Token, TokenKind, tokens};
+use super::{Nowait, Statement, StatementTarget, Take, forms, script};
 use super::{token, token::Relation};
 use crate::model::lock::LockMode;
 
 pub(super) fn read(tokens: &[Token<'_>]) -> Result<Statement, Unknown> {
     if let [command] = tokens
-        && command.kind == Kind::Psql
+        && command.kind == TokenKind::Psql
     {
         return of_psql(command.text);
     }
@@ -89,12 +89,12 @@ fn whole_query(tokens: &[Token<'_>]) -> Option<Result<Statement, Unknown>> {
 }
 
 /// The statement for a query; `form` is that of a statement that contains the query.
-pub(super) fn of_query(query: Query, form: Option<&'static Form>) -> Statement {
+pub(super) fn of_query(query: ParsedQuery, form: Option<&'static Form>) -> Statement {
     let own = match query.verb {
-        Some(Verb::Insert) => &forms::INSERT,
-        Some(Verb::Update) => &forms::UPDATE,
-        Some(Verb::Delete) => &forms::DELETE,
-        Some(Verb::Merge) => &forms::MERGE,
+        Some(QueryVerb::Insert) => &forms::INSERT,
+        Some(QueryVerb::Update) => &forms::UPDATE,
+        Some(QueryVerb::Delete) => &forms::DELETE,
+        Some(QueryVerb::Merge) => &forms::MERGE,
         _ if query.locks_rows => &forms::SELECT_FOR_UPDATE,
         _ => &forms::SELECT,
     };
@@ -105,7 +105,11 @@ pub(super) fn of_query(query: Query, form: Option<&'static Form>) -> Statement {
     found
 }
 
-fn statement(form: &'static Form, named: Vec<Named>, tokens: &[Token<'_>]) -> Result<Statement, Unknown> {
+fn statement(
+    form: &'static Form,
+    named: Vec<NamedObjects>,
+    tokens: &[Token<'_>],
+) -> Result<Statement, Unknown> {
     let mut found = Statement::default();
     found.put(form, tokens);
     found.put_named(form, named, tokens);
@@ -138,7 +142,7 @@ fn statement(form: &'static Form, named: Vec<Named>, tokens: &[Token<'_>]) -> Re
         found.add_others(tokens);
     }
     if form.note == NOTIFY {
-        found.add(Target::Notifications, LockMode::AccessExclusive, false);
+        found.add(StatementTarget::Notifications, LockMode::AccessExclusive, false);
     }
     Ok(found)
 }
@@ -171,18 +175,18 @@ fn altered_table(tokens: &[Token<'_>]) -> Option<Result<Statement, Unknown>> {
             return Some(Err(Unknown::Form("ALTER TABLE".to_owned(), from)));
         };
         let own = form.modes.first().copied().unwrap_or(LockMode::AccessExclusive);
-        found.add(Target::Relation(relation.clone()), own, true);
+        found.add(StatementTarget::Relation(relation.clone()), own, true);
         found.put(form, action);
         let others = form.modes.get(1).or(form.modes.first()).copied().unwrap_or(own);
         for named in named {
             match named {
-                Named::Relations(relations) => {
+                NamedObjects::Relations(relations) => {
                     for other in relations {
-                        found.add(Target::Relation(other), others, false);
+                        found.add(StatementTarget::Relation(other), others, false);
                     }
                 }
-                Named::Name(name) => found.names.push(name),
-                Named::Objects(_) | Named::Created(_) => {}
+                NamedObjects::Name(name) => found.names.push(name),
+                NamedObjects::Objects(_) | NamedObjects::Created(_) => {}
             }
         }
         if action.first().is_some_and(|first| first.is("ADD")) {
@@ -205,8 +209,8 @@ impl Statement {
         self.unseen.extend((!unseen.is_empty() && has(word)).then_some(unseen));
         if let Some((kind, name, mode)) = form.fixed {
             let target = match kind_of(kind) {
-                Some(kind) => Target::Object(Object { kind, schema: None, name: name.to_owned() }),
-                None => Target::Relation(Relation {
+                Some(kind) => StatementTarget::Object(Object { kind, schema: None, name: name.to_owned() }),
+                None => StatementTarget::Relation(Relation {
                     schema: Some("pg_catalog".to_owned()),
                     name: name.to_owned(),
                     only: false,
@@ -217,7 +221,7 @@ impl Statement {
         self.forms.push(form);
     }
 
-    fn put_named(&mut self, form: &'static Form, named: Vec<Named>, tokens: &[Token<'_>]) {
+    fn put_named(&mut self, form: &'static Form, named: Vec<NamedObjects>, tokens: &[Token<'_>]) {
         let is_temporary = tokens.iter().take(5).any(|token| token.is_any(&["TEMP", "TEMPORARY"]));
         let mut place = 0;
         for named in named {
@@ -225,45 +229,49 @@ impl Statement {
             let since = form.from.get(place).copied().unwrap_or_default();
             let from = self.takes.len();
             match named {
-                Named::Relations(relations) => {
+                NamedObjects::Relations(relations) => {
                     for relation in relations {
-                        let target = Target::Relation(relation);
+                        let target = StatementTarget::Relation(relation);
                         self.put_one(target, mode, place == 0, form);
                     }
                     place += 1;
                 }
-                Named::Objects(objects) => {
+                NamedObjects::Objects(objects) => {
                     for object in objects {
                         if form.composite {
                             let (schema, name) = (object.schema.clone(), object.name.clone());
                             let relation = Relation { schema, name, only: false };
-                            self.add(Target::Relation(relation), LockMode::AccessExclusive, false);
+                            self.add(StatementTarget::Relation(relation), LockMode::AccessExclusive, false);
                             self.make_optional();
                         }
                         // An object that is not locked itself, but leads to tables.
                         let finds_others = self.also.iter().any(|(also, _)| also.role == Role::Columns);
                         if mode.is_some() || finds_others {
-                            self.put_one(Target::Object(object), mode, place == 0, form);
+                            self.put_one(StatementTarget::Object(object), mode, place == 0, form);
                         }
                     }
                     place += 1;
                 }
-                Named::Created(created) => {
+                NamedObjects::Created(created) => {
                     if !is_temporary {
-                        self.add(Target::Object(Object::schema_of(&created)), LockMode::AccessShare, false);
+                        self.add(
+                            StatementTarget::Object(Object::schema_of(&created)),
+                            LockMode::AccessShare,
+                            false,
+                        );
                     }
                     if form.replaces {
-                        self.add(Target::Relation(created.clone()), LockMode::AccessExclusive, true);
+                        self.add(StatementTarget::Relation(created.clone()), LockMode::AccessExclusive, true);
                         self.make_optional();
                     }
                     self.created.push(created);
                 }
-                Named::Name(name)
+                NamedObjects::Name(name)
                     if form.name.starts_with("CREATE INDEX") || form.name.ends_with("RENAME TO") =>
                 {
                     self.created.push(Relation { schema: None, name, only: false });
                 }
-                Named::Name(name) => self.names.push(name),
+                NamedObjects::Name(name) => self.names.push(name),
             }
             for take in self.takes.iter_mut().skip(from) {
                 take.since = take.since.max(since);
@@ -271,8 +279,14 @@ impl Statement {
         }
     }
 
-    fn put_one(&mut self, target: Target, mode: Option<LockMode>, is_subject: bool, form: &'static Form) {
-        let is_relation = matches!(target, Target::Relation(_));
+    fn put_one(
+        &mut self,
+        target: StatementTarget,
+        mode: Option<LockMode>,
+        is_subject: bool,
+        form: &'static Form,
+    ) {
+        let is_relation = matches!(target, StatementTarget::Relation(_));
         let mode = match mode {
             Some(mode) => mode,
             // Only the start of a search for tables.
@@ -293,15 +307,15 @@ impl Statement {
         }
     }
 
-    fn with_query(&mut self, query: Query, runs: bool) {
+    fn with_query(&mut self, query: ParsedQuery, runs: bool) {
         // A recursive view reads itself.
         let takes = query.takes.into_iter().filter(|(relation, _)| !self.created.contains(relation));
         for (relation, mode) in takes.collect::<Vec<_>>() {
             let is_subject = runs && mode == LockMode::RowExclusive;
-            self.add(Target::Relation(relation), mode, is_subject);
+            self.add(StatementTarget::Relation(relation), mode, is_subject);
         }
         if query.notifies {
-            self.add(Target::Notifications, LockMode::AccessExclusive, false);
+            self.add(StatementTarget::Notifications, LockMode::AccessExclusive, false);
         }
         if !runs {
             return;
@@ -310,7 +324,7 @@ impl Statement {
             if matches!(call.act, Act::Lock | Act::Try) {
                 self.takes.push(Take {
                     mode: call.mode,
-                    target: Target::Advisory(call.clone()),
+                    target: StatementTarget::Advisory(call.clone()),
                     ..Take::default()
                 });
             }
@@ -318,7 +332,7 @@ impl Statement {
         }
     }
 
-    fn add(&mut self, target: Target, mode: LockMode, is_subject: bool) {
+    fn add(&mut self, target: StatementTarget, mode: LockMode, is_subject: bool) {
         match self.takes.iter_mut().find(|take| take.target == target) {
             Some(take) => {
                 take.mode = take.mode.max(mode);
@@ -342,7 +356,7 @@ impl Statement {
             if let Some((relation, _)) = token::relation(tokens.get(at + 1..).unwrap_or_default(), false) {
                 // A table may reference itself while it is created.
                 if !self.created.contains(&relation) {
-                    self.add(Target::Relation(relation), mode, false);
+                    self.add(StatementTarget::Relation(relation), mode, false);
                 }
             }
         }
@@ -352,7 +366,7 @@ impl Statement {
 impl Default for Take {
     fn default() -> Self {
         Self {
-            target: Target::Notifications,
+            target: StatementTarget::Notifications,
             mode: LockMode::AccessShare,
             on_table_of_index: None,
             is_subject: false,

@@ -3,24 +3,24 @@
 
 use std::sync::LazyLock;
 
-use super::scan::{Piece, pieces};
+use super::scan::{ScanPiece, pieces};
 
 const LEFT_OUT: &str = "?";
 
 /// The pieces of a statement in printable form: `?` for strings and numbers, and comments without their text. If the
 /// statement mentions a secret, unquoted words and quoted names given as its value also become `?`.
-pub fn redacted_pieces(statement: &str) -> impl Iterator<Item = (Piece, &str)> {
-    let mut values = speaks_of_secret(statement).then(Values::default);
+pub fn redacted_pieces(statement: &str) -> impl Iterator<Item = (ScanPiece, &str)> {
+    let mut values = speaks_of_secret(statement).then(SecretValues::default);
     let mut at = 0;
     pieces(statement).map(move |(piece, text)| {
         at += text.len();
         let behind = statement.as_bytes().get(at).copied();
         let hidden = values.as_mut().map_or(Hidden::No, |values| values.next(piece, text, behind));
         let shown = match (hidden, piece) {
-            (Hidden::Begin, _) | (Hidden::No, Piece::String | Piece::Number) => LEFT_OUT,
+            (Hidden::Begin, _) | (Hidden::No, ScanPiece::String | ScanPiece::Number) => LEFT_OUT,
             (Hidden::Within, _) => "",
-            (Hidden::No, Piece::LineComment) => "--",
-            (Hidden::No, Piece::Comment) => "/**/",
+            (Hidden::No, ScanPiece::LineComment) => "--",
+            (Hidden::No, ScanPiece::Comment) => "/**/",
             (Hidden::No, _) => text,
         };
         (piece, shown)
@@ -49,7 +49,7 @@ enum At {
 /// Finds values of secrets that are unquoted or quoted as names: `PASSWORD "x"`, `SET app.password = x`, and mistakes,
 /// which the server rejects but still shows to others.
 #[derive(Debug, Default)]
-struct Values {
+struct SecretValues {
     at: At,
     words: usize,
     is_alter: bool,
@@ -64,9 +64,9 @@ struct Values {
 const OBJECTS: [&str; 8] =
     ["ROLE", "USER", "GROUP", "SERVER", "SUBSCRIPTION", "FOREIGN", "SYSTEM", "DATABASE"];
 
-impl Values {
+impl SecretValues {
     /// `behind` is the byte after the piece.
-    fn next(&mut self, piece: Piece, text: &str, behind: Option<u8>) -> Hidden {
+    fn next(&mut self, piece: ScanPiece, text: &str, behind: Option<u8>) -> Hidden {
         if self.at == At::Value {
             if !self.ends_value(piece, text) {
                 return Hidden::Within;
@@ -74,27 +74,28 @@ impl Values {
             self.at = At::Nowhere;
         }
         match piece {
-            Piece::Space | Piece::LineComment | Piece::Comment => return Hidden::No,
-            Piece::Sign if text == ";" => {
+            ScanPiece::Space | ScanPiece::LineComment | ScanPiece::Comment => return Hidden::No,
+            ScanPiece::Sign if text == ";" => {
                 *self = Self::default();
                 return Hidden::No;
             }
             _ => {}
         }
         let before = std::mem::take(&mut self.at);
-        if piece == Piece::Word {
+        if piece == ScanPiece::Word {
             self.word(text);
         }
         // `password = crypt(…)`, `password = other.password`
-        let is_name = piece == Piece::Word && matches!(behind, Some(b'(' | b'.')) && !self.is_setting;
+        let is_name = piece == ScanPiece::Word && matches!(behind, Some(b'(' | b'.')) && !self.is_setting;
         if self.begins_value(before, piece, text) && !is_name {
             self.at = At::Value;
             return Hidden::Begin;
         }
         self.at = self.behind(before, piece, text);
         // `crypt("x", …)`: a string in the wrong quotes.
-        let is_argument = self.open > 0 && piece == Piece::Quoted;
-        let is_conninfo = piece == Piece::Quoted && text.contains(['=', ' ', '/']) && speaks_of_secret(text);
+        let is_argument = self.open > 0 && piece == ScanPiece::Quoted;
+        let is_conninfo =
+            piece == ScanPiece::Quoted && text.contains(['=', ' ', '/']) && speaks_of_secret(text);
         if is_argument || is_conninfo { Hidden::Begin } else { Hidden::No }
     }
 
@@ -109,26 +110,30 @@ impl Values {
         self.words += 1;
     }
 
-    fn begins_value(&self, before: At, piece: Piece, text: &str) -> bool {
+    fn begins_value(&self, before: At, piece: ScanPiece, text: &str) -> bool {
         let is_null = text.eq_ignore_ascii_case("NULL") || text.eq_ignore_ascii_case("DEFAULT");
         match before {
             At::Nowhere | At::Value => false,
             At::Name { is_keyword } => match piece {
-                Piece::String | Piece::Number => true,
-                Piece::Quoted => is_keyword,
-                Piece::Word => is_keyword && self.is_object && !is_null && !text.eq_ignore_ascii_case("TO"),
-                Piece::Sign => is_keyword && self.is_object && !is_operator(text) && !is_punctuation(text),
+                ScanPiece::String | ScanPiece::Number => true,
+                ScanPiece::Quoted => is_keyword,
+                ScanPiece::Word => {
+                    is_keyword && self.is_object && !is_null && !text.eq_ignore_ascii_case("TO")
+                }
+                ScanPiece::Sign => {
+                    is_keyword && self.is_object && !is_operator(text) && !is_punctuation(text)
+                }
                 _ => false,
             },
             At::Sign => match piece {
-                Piece::Parameter => false,
-                Piece::Sign => !is_operator(text) && !is_punctuation(text),
+                ScanPiece::Parameter => false,
+                ScanPiece::Sign => !is_operator(text) && !is_punctuation(text),
                 _ => !is_null,
             },
         }
     }
 
-    fn behind(&mut self, before: At, piece: Piece, text: &str) -> At {
+    fn behind(&mut self, before: At, piece: ScanPiece, text: &str) -> At {
         if self.open > 0 || (matches!(before, At::Name { .. }) && text == "(") {
             match text {
                 "(" => self.open += 1,
@@ -137,21 +142,23 @@ impl Values {
             }
         }
         match (before, piece) {
-            (_, Piece::Word | Piece::Quoted) if is_secret_name(text) => {
+            (_, ScanPiece::Word | ScanPiece::Quoted) if is_secret_name(text) => {
                 At::Name { is_keyword: text.eq_ignore_ascii_case("PASSWORD") }
             }
-            (At::Name { .. }, Piece::Word) if self.is_setting && text.eq_ignore_ascii_case("TO") => At::Sign,
+            (At::Name { .. }, ScanPiece::Word) if self.is_setting && text.eq_ignore_ascii_case("TO") => {
+                At::Sign
+            }
             // `::` is a cast.
-            (At::Sign, Piece::Sign) if text == ":" => At::Nowhere,
-            (At::Name { .. } | At::Sign, Piece::Sign) if is_operator(text) => At::Sign,
+            (At::Sign, ScanPiece::Sign) if text == ":" => At::Nowhere,
+            (At::Name { .. } | At::Sign, ScanPiece::Sign) if is_operator(text) => At::Sign,
             _ => At::Nowhere,
         }
     }
 
-    fn ends_value(&self, piece: Piece, text: &str) -> bool {
-        let is_end = piece == Piece::Sign && text == ";";
-        let is_apart = matches!(piece, Piece::Space | Piece::LineComment | Piece::Comment)
-            || (piece == Piece::Sign && matches!(text, "," | ")" | "(" | "."));
+    fn ends_value(&self, piece: ScanPiece, text: &str) -> bool {
+        let is_end = piece == ScanPiece::Sign && text == ";";
+        let is_apart = matches!(piece, ScanPiece::Space | ScanPiece::LineComment | ScanPiece::Comment)
+            || (piece == ScanPiece::Sign && matches!(text, "," | ")" | "(" | "."));
         is_end || (is_apart && !self.is_setting)
     }
 }
@@ -164,15 +171,15 @@ fn is_operator(sign: &str) -> bool {
     matches!(sign, "=" | ":" | "<" | ">" | "!" | "~")
 }
 
-struct Sign {
+struct SecretSign {
     text: &'static str,
-    at: Place,
+    at: SignPlace,
     /// A word that must also be in the text.
     with: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SignPlace {
     Any,
     /// As a part of a name: `db_pwd`, `userPwd`.
     Part,
@@ -201,13 +208,14 @@ const PAIRS: [(&str, &str); 6] = [
 ];
 
 /// All signs, and a bit set of their first three bytes, in lower case: nothing else is examined in most texts.
-static SIGNS: LazyLock<(Vec<Sign>, [u64; 64])> = LazyLock::new(|| {
+static SIGNS: LazyLock<(Vec<SecretSign>, [u64; 64])> = LazyLock::new(|| {
     let of = |texts: &'static str, at| {
-        texts.split_ascii_whitespace().map(move |text| Sign { text, at, with: None })
+        texts.split_ascii_whitespace().map(move |text| SecretSign { text, at, with: None })
     };
-    let pairs = PAIRS.map(|(text, with)| Sign { text, at: Place::Word, with: Some(with) });
-    let single = of(ANYWHERE, Place::Any).chain(of(PARTS, Place::Part)).chain(of("execute", Place::Word));
-    let signs: Vec<Sign> = single.chain(pairs).collect();
+    let pairs = PAIRS.map(|(text, with)| SecretSign { text, at: SignPlace::Word, with: Some(with) });
+    let single =
+        of(ANYWHERE, SignPlace::Any).chain(of(PARTS, SignPlace::Part)).chain(of("execute", SignPlace::Word));
+    let signs: Vec<SecretSign> = single.chain(pairs).collect();
     let mut bits = [0; 64];
     // Shorter signs are searched separately.
     for first in signs.iter().filter_map(|sign| sign.text.as_bytes().get(..3)) {
@@ -232,7 +240,7 @@ fn bit_of(window: u32) -> usize {
 }
 
 /// Whether `is_it` accepts any of the signs in a text. One pass, at two nanoseconds per byte.
-fn any_sign(text: &str, mut is_it: impl FnMut(usize, &Sign) -> bool) -> bool {
+fn any_sign(text: &str, mut is_it: impl FnMut(usize, &SecretSign) -> bool) -> bool {
     let (signs, beginnings) = &*SIGNS;
     let bytes = text.as_bytes();
     let mut last = 0;
@@ -243,7 +251,7 @@ fn any_sign(text: &str, mut is_it: impl FnMut(usize, &Sign) -> bool) -> bool {
         if !is_beginning && last & 0xffff != PW {
             continue;
         }
-        let is_found = |(number, sign): (usize, &Sign)| {
+        let is_found = |(number, sign): (usize, &SecretSign)| {
             let begin = (at + 1).checked_sub(sign.text.len().min(3));
             begin.is_some_and(|begin| sign.is_at(bytes, begin)) && is_it(number, sign)
         };
@@ -261,7 +269,7 @@ pub fn speaks_of_secret(text: &str) -> bool {
         half |= 1 << number;
         sign.with.is_none()
     });
-    let other = |(number, sign): (usize, &Sign)| {
+    let other = |(number, sign): (usize, &SecretSign)| {
         half >> number & 1 == 1 && sign.with.is_some_and(|with| has_word(text.as_bytes(), with))
     };
     is_whole || half != 0 && SIGNS.0.iter().enumerate().any(other) || has_userinfo(text)
@@ -271,7 +279,7 @@ fn is_secret_name(name: &str) -> bool {
     any_sign(name, |_, sign| sign.with.is_none())
 }
 
-impl Sign {
+impl SecretSign {
     fn is_at(&self, bytes: &[u8], at: usize) -> bool {
         let end = at + self.text.len();
         let is = bytes.get(at..end).is_some_and(|part| part.eq_ignore_ascii_case(self.text.as_bytes()));
@@ -280,25 +288,25 @@ impl Sign {
 }
 
 /// Whether the match is not part of a longer word; `userPwd` has two parts.
-fn is_apart(bytes: &[u8], (at, end): (usize, usize), place: Place) -> bool {
+fn is_apart(bytes: &[u8], (at, end): (usize, usize), place: SignPlace) -> bool {
     let byte = |at: Option<usize>| at.and_then(|at| bytes.get(at)).copied().unwrap_or_default();
     let (before, first) = (byte(at.checked_sub(1)), byte(Some(at)));
     let (last, after) = (byte(end.checked_sub(1)), byte(Some(end)));
     let changes = |one: u8, other: u8| one.is_ascii_lowercase() && other.is_ascii_uppercase();
     let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     match place {
-        Place::Any => true,
-        Place::Part => {
+        SignPlace::Any => true,
+        SignPlace::Part => {
             (!before.is_ascii_alphanumeric() || changes(before, first))
                 && (!after.is_ascii_alphabetic() || changes(last, after))
         }
-        Place::Word => !is_of_word(before) && !is_of_word(after),
+        SignPlace::Word => !is_of_word(before) && !is_of_word(after),
     }
 }
 
 fn has_word(bytes: &[u8], word: &str) -> bool {
     let is_it = |(at, part): (usize, &[u8])| {
-        part.eq_ignore_ascii_case(word.as_bytes()) && is_apart(bytes, (at, at + word.len()), Place::Word)
+        part.eq_ignore_ascii_case(word.as_bytes()) && is_apart(bytes, (at, at + word.len()), SignPlace::Word)
     };
     bytes.windows(word.len()).enumerate().any(is_it)
 }

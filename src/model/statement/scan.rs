@@ -5,7 +5,7 @@
 //! does not determine how a session reads it, it is read so that no part of a string is taken for anything else.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece {
+pub enum ScanPiece {
     Space,
     /// `-- …`, without the line end.
     LineComment,
@@ -22,7 +22,7 @@ pub enum Piece {
     Sign,
 }
 
-pub fn pieces(text: &str) -> impl Iterator<Item = (Piece, &str)> {
+pub fn pieces(text: &str) -> impl Iterator<Item = (ScanPiece, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let (piece, length) = next(rest)?;
@@ -32,22 +32,24 @@ pub fn pieces(text: &str) -> impl Iterator<Item = (Piece, &str)> {
     })
 }
 
-fn next(rest: &str) -> Option<(Piece, usize)> {
+fn next(rest: &str) -> Option<(ScanPiece, usize)> {
     let bytes = rest.as_bytes();
     let first = *bytes.first()?;
     let second = bytes.get(1).copied().unwrap_or_default();
     Some(match first {
-        _ if is_space(first) => (Piece::Space, length(bytes, is_space)),
+        _ if is_space(first) => (ScanPiece::Space, length(bytes, is_space)),
         _ if begins_name(first) => word(rest),
-        b'-' if second == b'-' => (Piece::LineComment, length(bytes, |byte| !matches!(byte, b'\n' | b'\r'))),
-        b'/' if second == b'*' => (Piece::Comment, comment(bytes)),
-        b'\'' => (Piece::String, string(bytes, 0, false)),
+        b'-' if second == b'-' => {
+            (ScanPiece::LineComment, length(bytes, |byte| !matches!(byte, b'\n' | b'\r')))
+        }
+        b'/' if second == b'*' => (ScanPiece::Comment, comment(bytes)),
+        b'\'' => (ScanPiece::String, string(bytes, 0, false)),
         b'"' => quoted(bytes, 0),
-        b'$' if second.is_ascii_digit() => (Piece::Parameter, 1 + digits(bytes, 1)),
-        b'$' => dollar_quoted(rest).map_or((Piece::Sign, 1), |length| (Piece::String, length)),
-        b'0'..=b'9' => (Piece::Number, number(bytes)),
-        b'.' if second.is_ascii_digit() => (Piece::Number, number(bytes)),
-        _ => (Piece::Sign, 1),
+        b'$' if second.is_ascii_digit() => (ScanPiece::Parameter, 1 + digits(bytes, 1)),
+        b'$' => dollar_quoted(rest).map_or((ScanPiece::Sign, 1), |length| (ScanPiece::String, length)),
+        b'0'..=b'9' => (ScanPiece::Number, number(bytes)),
+        b'.' if second.is_ascii_digit() => (ScanPiece::Number, number(bytes)),
+        _ => (ScanPiece::Sign, 1),
     })
 }
 
@@ -69,16 +71,18 @@ fn is_of_name(byte: u8) -> bool {
 }
 
 /// A word, or what a quote after it makes of it: `E'…'`, `U&"…"`. Only a whole word is a prefix.
-fn word(rest: &str) -> (Piece, usize) {
+fn word(rest: &str) -> (ScanPiece, usize) {
     let bytes = rest.as_bytes();
     let end = length(bytes, is_of_name);
     let (word, tail) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
     match (word, tail) {
-        (b"E" | b"e", [b'\'', ..]) => (Piece::String, string(bytes, end, true)),
-        (b"B" | b"b" | b"X" | b"x" | b"N" | b"n", [b'\'', ..]) => (Piece::String, string(bytes, end, false)),
-        (b"U" | b"u", [b'&', b'\'', ..]) => (Piece::String, string(bytes, end + 1, false)),
+        (b"E" | b"e", [b'\'', ..]) => (ScanPiece::String, string(bytes, end, true)),
+        (b"B" | b"b" | b"X" | b"x" | b"N" | b"n", [b'\'', ..]) => {
+            (ScanPiece::String, string(bytes, end, false))
+        }
+        (b"U" | b"u", [b'&', b'\'', ..]) => (ScanPiece::String, string(bytes, end + 1, false)),
         (b"U" | b"u", [b'&', b'"', ..]) => quoted(bytes, end + 1),
-        _ => (Piece::Word, end),
+        _ => (ScanPiece::Word, end),
     }
 }
 
@@ -123,18 +127,18 @@ fn continued(bytes: &[u8], mut at: usize) -> Option<usize> {
 }
 
 /// A quoted name; two quotes are one within it. An unclosed one may be anything.
-fn quoted(bytes: &[u8], open: usize) -> (Piece, usize) {
+fn quoted(bytes: &[u8], open: usize) -> (ScanPiece, usize) {
     let mut at = open + 1;
     while let Some(byte) = bytes.get(at) {
         if *byte == b'"' {
             if bytes.get(at + 1) != Some(&b'"') {
-                return (Piece::Quoted, at + 1);
+                return (ScanPiece::Quoted, at + 1);
             }
             at += 1;
         }
         at += 1;
     }
-    (Piece::String, bytes.len())
+    (ScanPiece::String, bytes.len())
 }
 
 /// A dollar-quoted string, up to its closing tag; `None` if no such string begins here.
@@ -187,7 +191,7 @@ fn number(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Piece::{Comment, LineComment, Number, Parameter, Quoted, Sign, Space, String, Word};
+    use super::ScanPiece::{Comment, LineComment, Number, Parameter, Quoted, Sign, Space, String, Word};
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::token::{Token, split};
-use super::{Act, Piece, Statement, Take, Target};
+use super::{Act, Statement, StatementPiece, StatementTarget, Take};
 use crate::model::lock::LockMode;
 
 words! {
@@ -20,7 +20,7 @@ words! {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Held {
+pub struct HeldTake {
     pub take: Take,
     /// Index of the statement that takes it.
     pub from: usize,
@@ -29,14 +29,14 @@ pub struct Held {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Transaction {
+pub struct ScriptTransaction {
     /// Index of its first statement, including BEGIN.
     pub first: usize,
     /// Index of its last statement, including COMMIT.
     pub last: usize,
     pub end: End,
     /// Locks in the order of the statements; the same object again only in a stronger mode.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldTake>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Timeouts {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Step {
+pub struct ScriptStep {
     /// Index in [`Script::transactions`]; `None` if the statement is its own transaction.
     pub transaction: Option<usize>,
     pub timeouts: Timeouts,
@@ -80,12 +80,12 @@ pub struct Step {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Script {
-    pub steps: Vec<Step>,
-    pub transactions: Vec<Transaction>,
-    pub session: Vec<Held>,
+    pub steps: Vec<ScriptStep>,
+    pub transactions: Vec<ScriptTransaction>,
+    pub session: Vec<HeldTake>,
 }
 
-struct Open {
+struct OpenTransaction {
     at: usize,
     aborted: bool,
     /// Names of savepoints, with the number of locks and the timeouts at that moment.
@@ -93,9 +93,9 @@ struct Open {
 }
 
 #[derive(Default)]
-struct Reader {
+struct ScriptReader {
     found: Script,
-    open: Option<Open>,
+    open: Option<OpenTransaction>,
     /// Timeouts at the last commit, those that a commit keeps, and the current ones.
     committed: Timeouts,
     kept: Timeouts,
@@ -103,8 +103,8 @@ struct Reader {
 }
 
 /// `single`: all statements run in one transaction, as with `psql -1`.
-pub fn script(pieces: &[Piece], single: bool) -> Script {
-    let mut reader = Reader::default();
+pub fn script(pieces: &[StatementPiece], single: bool) -> Script {
+    let mut reader = ScriptReader::default();
     if single {
         reader.begin(0);
     }
@@ -117,9 +117,9 @@ pub fn script(pieces: &[Piece], single: bool) -> Script {
     reader.found
 }
 
-impl Reader {
+impl ScriptReader {
     fn step(&mut self, at: usize, statement: Option<&Statement>) {
-        let mut step = Step {
+        let mut step = ScriptStep {
             transaction: self.open.as_ref().map(|open| open.at),
             timeouts: self.now.clone(),
             problem: None,
@@ -179,20 +179,20 @@ impl Reader {
             _ => {}
         }
         self.unlock(at, statement);
-        self.hold(at, statement);
+        self.add_held(at, statement);
         None
     }
 
     fn begin(&mut self, at: usize) {
         if self.open.is_none() {
             let place = self.found.transactions.len();
-            self.found.transactions.push(Transaction {
+            self.found.transactions.push(ScriptTransaction {
                 first: at,
                 last: at,
                 end: End::Open,
                 held: Vec::new(),
             });
-            self.open = Some(Open { at: place, aborted: false, savepoints: Vec::new() });
+            self.open = Some(OpenTransaction { at: place, aborted: false, savepoints: Vec::new() });
         }
     }
 
@@ -248,17 +248,17 @@ impl Reader {
         }
     }
 
-    fn hold(&mut self, at: usize, statement: &Statement) {
+    fn add_held(&mut self, at: usize, statement: &Statement) {
         for take in statement.takes.iter().filter(|take| take.mode != LockMode::SIRead) {
-            let is_session = matches!(&take.target, Target::Advisory(call) if !call.in_transaction);
-            let held = Held { take: take.clone(), from: at, until: None };
+            let is_session = matches!(&take.target, StatementTarget::Advisory(call) if !call.in_transaction);
+            let held = HeldTake { take: take.clone(), from: at, until: None };
             if is_session {
                 self.found.session.push(held);
                 continue;
             }
             let Some(open) = &self.open else { continue };
             let Some(transaction) = self.found.transactions.get_mut(open.at) else { continue };
-            let has = |one: &Held| {
+            let has = |one: &HeldTake| {
                 one.until.is_none() && one.take.target == take.target && one.take.mode >= take.mode
             };
             if !transaction.held.iter().any(has) {
@@ -270,7 +270,7 @@ impl Reader {
     fn unlock(&mut self, at: usize, statement: &Statement) {
         let all = statement.control == Some(Control::Discard);
         for held in &mut self.found.session {
-            let Target::Advisory(lock) = &held.take.target else { continue };
+            let StatementTarget::Advisory(lock) = &held.take.target else { continue };
             let is_released = |call: &super::Advisory| match call.act {
                 Act::UnlockAll => true,
                 Act::Unlock => {
@@ -286,7 +286,7 @@ impl Reader {
 }
 
 /// Replaces each EXECUTE by its statement, if an earlier statement of the text has prepared it.
-pub fn with_prepared(mut pieces: Vec<Piece>) -> Vec<Piece> {
+pub fn with_prepared(mut pieces: Vec<StatementPiece>) -> Vec<StatementPiece> {
     let mut prepared: BTreeMap<String, Statement> = BTreeMap::new();
     for piece in &mut pieces {
         let Ok(statement) = &mut piece.read else { continue };
@@ -388,7 +388,7 @@ mod tests {
     fn held(text: &str, single: bool) -> String {
         let found = script(&statements(text), single);
         let all = found.transactions.iter().flat_map(|of| &of.held).chain(&found.session);
-        let one = |held: &Held| {
+        let one = |held: &HeldTake| {
             let until = held.until.map_or_else(|| "end".to_owned(), |until| (until + 1).to_string());
             format!("{} {} {}-{until}", held.take.target, held.take.mode.short(), held.from + 1)
         };

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn said(text: &str) -> String {
-    let one = |piece: Piece| match piece.read {
+    let one = |piece: StatementPiece| match piece.read {
         Ok(found) => {
             let takes = found.takes.iter().filter(|take| take.mode != LockMode::SIRead).map(|take| {
                 let table =

@@ -1,10 +1,10 @@
 use std::fmt;
 
 use super::beginning;
-use super::scan::{Piece, pieces};
+use super::scan::{ScanPiece, pieces};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     Word,
     Quoted,
     /// A string in any quotes, or a name in `U&"…"`, which is not decoded.
@@ -19,14 +19,14 @@ pub enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub text: &'a str,
     pub at: usize,
 }
 
 impl Token<'_> {
     pub fn is(&self, word: &str) -> bool {
-        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
+        self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
     pub fn is_any(&self, words: &[&str]) -> bool {
@@ -35,47 +35,47 @@ impl Token<'_> {
 
     /// Whether it is one of these words, which blanks separate.
     pub(super) fn is_among(&self, words: &str) -> bool {
-        self.kind == Kind::Word && words.split(' ').any(|word| self.is(word))
+        self.kind == TokenKind::Word && words.split(' ').any(|word| self.is(word))
     }
 
     pub fn sign(&self, sign: char) -> bool {
-        self.kind == Kind::Sign && self.text.starts_with(sign)
+        self.kind == TokenKind::Sign && self.text.starts_with(sign)
     }
 
     /// The value of a plain string; `None` for other quotes.
     pub fn string(&self) -> Option<String> {
-        let text = (self.kind == Kind::Text).then_some(self.text)?;
+        let text = (self.kind == TokenKind::Text).then_some(self.text)?;
         Some(text.strip_prefix('\'')?.strip_suffix('\'')?.replace("''", "'"))
     }
 
     /// Printable form: without literals, and truncated.
     pub fn shown(&self) -> String {
         match self.kind {
-            Kind::Text | Kind::Number => "?".to_owned(),
-            Kind::Psql => self.text.split_ascii_whitespace().next().unwrap_or_default().to_owned(),
-            Kind::Word | Kind::Quoted | Kind::Sign => self.text.chars().take(40).collect(),
+            TokenKind::Text | TokenKind::Number => "?".to_owned(),
+            TokenKind::Psql => self.text.split_ascii_whitespace().next().unwrap_or_default().to_owned(),
+            TokenKind::Word | TokenKind::Quoted | TokenKind::Sign => self.text.chars().take(40).collect(),
         }
     }
 
     pub fn is_closed(&self) -> bool {
         let last = self.text.chars().next_back();
         match self.kind {
-            Kind::Quoted => self.text.len() > 1 && last == Some('"'),
-            Kind::Text if self.text.starts_with('$') => {
+            TokenKind::Quoted => self.text.len() > 1 && last == Some('"'),
+            TokenKind::Text if self.text.starts_with('$') => {
                 let tag = self.text.split_inclusive('$').take(2).map(str::len).sum();
                 self.text.len() >= 2 * tag && self.text.get(..tag).is_some_and(|tag| self.text.ends_with(tag))
             }
-            Kind::Text => self.text.len() > 1 && matches!(last, Some('\'' | '"')),
-            Kind::Word | Kind::Number | Kind::Sign | Kind::Psql => true,
+            TokenKind::Text => self.text.len() > 1 && matches!(last, Some('\'' | '"')),
+            TokenKind::Word | TokenKind::Number | TokenKind::Sign | TokenKind::Psql => true,
         }
     }
 
     /// The name as the server stores it: lower case unless quoted, and truncated to 63 bytes.
     pub fn name(&self) -> Option<String> {
         let mut name = match self.kind {
-            Kind::Word => self.text.to_ascii_lowercase(),
-            Kind::Quoted => self.text.strip_prefix('"')?.strip_suffix('"')?.replace("\"\"", "\""),
-            Kind::Text | Kind::Number | Kind::Sign | Kind::Psql => return None,
+            TokenKind::Word => self.text.to_ascii_lowercase(),
+            TokenKind::Quoted => self.text.strip_prefix('"')?.strip_suffix('"')?.replace("\"\"", "\""),
+            TokenKind::Text | TokenKind::Number | TokenKind::Sign | TokenKind::Psql => return None,
         };
         name.truncate(beginning(&name, 63).len());
         (!name.is_empty()).then_some(name)
@@ -99,14 +99,14 @@ fn put<'a>(found: &mut Vec<Token<'a>>, rest: &'a str, from: usize) -> usize {
     for (piece, text) in pieces(rest) {
         let behind = at + text.len();
         match text {
-            "\\" if piece == Piece::Sign => {
+            "\\" if piece == ScanPiece::Sign => {
                 let line = rest.get(at..).unwrap_or_default();
                 let line = line.split(['\n', '\r']).next().unwrap_or(line);
-                found.push(Token { kind: Kind::Psql, text: line, at: from + at });
+                found.push(Token { kind: TokenKind::Psql, text: line, at: from + at });
                 return from + at + line.len();
             }
-            ";" if piece == Piece::Sign => {
-                found.push(Token { kind: Kind::Sign, text, at: from + at });
+            ";" if piece == ScanPiece::Sign => {
+                found.push(Token { kind: TokenKind::Sign, text, at: from + at });
                 if let Some(rows) = rest.get(behind..).and_then(|rest| rows(found, rest)) {
                     return from + behind + rows;
                 }
@@ -122,7 +122,8 @@ fn put<'a>(found: &mut Vec<Token<'a>>, rest: &'a str, from: usize) -> usize {
 fn rows(found: &[Token<'_>], rest: &str) -> Option<usize> {
     let [before @ .., _] = found else { return None };
     // No COPY has this many words; without the limit each semicolon would scan the whole text.
-    let copy = before.iter().rev().take(200).take_while(|token| !token.sign(';') && token.kind != Kind::Psql);
+    let copy =
+        before.iter().rev().take(200).take_while(|token| !token.sign(';') && token.kind != TokenKind::Psql);
     let is_copy = copy.clone().last().is_some_and(|first| first.is("COPY"));
     if !is_copy || !copy.clone().any(|token| token.is("STDIN")) {
         return None;
@@ -131,14 +132,14 @@ fn rows(found: &[Token<'_>], rest: &str) -> Option<usize> {
     end.or_else(|| rest.ends_with("\n\\.").then_some(rest.len()))
 }
 
-fn kind(piece: Piece, text: &str) -> Option<Kind> {
+fn kind(piece: ScanPiece, text: &str) -> Option<TokenKind> {
     match piece {
-        Piece::Space | Piece::LineComment | Piece::Comment => None,
-        Piece::String => Some(Kind::Text),
-        Piece::Quoted => Some(if text.starts_with('"') { Kind::Quoted } else { Kind::Text }),
-        Piece::Number | Piece::Parameter => Some(Kind::Number),
-        Piece::Word => Some(Kind::Word),
-        Piece::Sign => Some(Kind::Sign),
+        ScanPiece::Space | ScanPiece::LineComment | ScanPiece::Comment => None,
+        ScanPiece::String => Some(TokenKind::Text),
+        ScanPiece::Quoted => Some(if text.starts_with('"') { TokenKind::Quoted } else { TokenKind::Text }),
+        ScanPiece::Number | ScanPiece::Parameter => Some(TokenKind::Number),
+        ScanPiece::Word => Some(TokenKind::Word),
+        ScanPiece::Sign => Some(TokenKind::Sign),
     }
 }
 

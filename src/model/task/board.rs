@@ -79,12 +79,12 @@ impl TaskRow {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Board {
+pub struct TaskBoard {
     /// A row for each task, and for each further execution and leaked key, in the order of the tables.
     pub rows: Vec<TaskRow>,
 }
 
-impl Board {
+impl TaskBoard {
     pub fn count(&self, state: JobState) -> usize {
         self.rows.iter().filter(|row| row.state == state).count()
     }

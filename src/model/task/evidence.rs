@@ -13,7 +13,7 @@ use crate::text::{duration, one_line};
 /// Observations from earlier snapshots. Valid only for one connection to one run of one server in one role: a reconnect,
 /// a restart or a promotion resets them.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct TaskWatch {
     pub(crate) epoch: Option<Epoch>,
     /// Executions, by set and id, and since when their key was free in every snapshot.
     pub(crate) free: FxHashMap<(u32, i64), Timestamp>,
@@ -50,7 +50,7 @@ pub(super) struct Holders {
     tied: FxHashSet<i64>,
 }
 
-pub(super) fn holders(before: &Watch, snapshot: &Snapshot, held: &WorkLocks, set: &TaskSet) -> Holders {
+pub(super) fn holders(before: &TaskWatch, snapshot: &Snapshot, held: &WorkLocks, set: &TaskSet) -> Holders {
     let mut best: FxHashMap<LockKey, (u8, i64)> = FxHashMap::default();
     let mut tied = FxHashSet::default();
     for execution in set.executions.last_rows().iter().filter(|row| row.is_running()) {
@@ -72,7 +72,7 @@ pub(super) fn holders(before: &Watch, snapshot: &Snapshot, held: &WorkLocks, set
 /// Whether the application name or statement of a process names the worker of an execution, now or earlier while the same
 /// session held the key.
 fn is_tied(
-    before: &Watch,
+    before: &TaskWatch,
     snapshot: &Snapshot,
     set: &TaskSet,
     execution: &Execution,
@@ -103,16 +103,16 @@ pub fn names_worker(backend: &Backend, worker: &str) -> bool {
             || backend.query.as_ref().is_some_and(|query| quoted(query.unredacted())))
 }
 
-pub(super) struct Keys<'a> {
-    pub(super) before: &'a Watch,
-    pub(super) after: &'a mut Watch,
+pub(super) struct KeyEvidence<'a> {
+    pub(super) before: &'a TaskWatch,
+    pub(super) after: &'a mut TaskWatch,
     pub(super) snapshot: &'a Snapshot,
     pub(super) held: &'a WorkLocks,
     pub(super) set: &'a TaskSet,
     pub(super) holders: &'a Holders,
 }
 
-impl Keys<'_> {
+impl KeyEvidence<'_> {
     pub(super) fn of(&mut self, execution: &Execution) -> KeySeen {
         let key = self.set.key(execution).filter(|_| self.held.is_known && self.set.executions.is_known());
         match key {

@@ -4,9 +4,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::board::of_schedule;
-use super::evidence::{Holders, KeySeen, Keys, holders};
+use super::evidence::{Holders, KeyEvidence, KeySeen, holders};
 use super::rows::Streaks;
-use super::{Board, Execution, JobState, Schedule, TaskId, TaskKey, TaskRow, TaskSet, Watch};
+use super::{Execution, JobState, Schedule, TaskBoard, TaskId, TaskKey, TaskRow, TaskSet, TaskWatch};
 use crate::model::Timestamp;
 use crate::model::adapter::{Evidence, Job};
 use crate::model::backend::State;
@@ -17,9 +17,9 @@ use crate::model::thresholds::Thresholds;
 use crate::model::work_queue::Item;
 use crate::order::Order;
 
-impl Watch {
+impl TaskWatch {
     /// Evaluates the tasks of the next snapshot, and remembers its free and leaked keys.
-    pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
+    pub fn evaluate(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> TaskBoard {
         let epoch = snapshot.server().map(Server::epoch);
         if self.epoch != epoch {
             *self = Self { epoch, ..Self::default() };
@@ -28,40 +28,40 @@ impl Watch {
             self.free.clear();
             self.seen.clear();
             self.idle.clear();
-            return Board::default();
+            return TaskBoard::default();
         }
         let before = std::mem::take(self);
         self.epoch = before.epoch;
         let held = WorkLocks::of(snapshot);
-        let mut look = BoardBuilder { before: &before, after: self, snapshot, thresholds, held };
+        let mut look = TaskBoardBuilder { before: &before, after: self, snapshot, thresholds, held };
         let leaked = look.leaked();
         let mut rows = Vec::new();
         for place in 0..snapshot.task_sets.len() {
             look.rows_of(place, &leaked, &mut rows);
         }
-        Board { rows }
+        TaskBoard { rows }
     }
 }
 
 /// Keys held without a running task: process ID of the holder, and since when.
 type Leaked = FxHashMap<i64, (i32, Timestamp)>;
 
-struct About<'a> {
+struct TaskSetContext<'a> {
     place: usize,
     set: &'a TaskSet,
     streaks: Streaks,
     holders: Holders,
 }
 
-struct BoardBuilder<'a> {
-    before: &'a Watch,
-    after: &'a mut Watch,
+struct TaskBoardBuilder<'a> {
+    before: &'a TaskWatch,
+    after: &'a mut TaskWatch,
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
     held: WorkLocks,
 }
 
-impl BoardBuilder<'_> {
+impl TaskBoardBuilder<'_> {
     /// Keys of tasks without a running row, held in this snapshot and the previous one by sessions that are not in a
     /// transaction. All tables must have been read: an unread row may be a running one.
     fn leaked(&mut self) -> Leaked {
@@ -143,7 +143,7 @@ impl BoardBuilder<'_> {
             let id = |at: &usize| set.executions.last_rows().get(*at).map(|execution| execution.id);
             executions.order_by_key(|at| std::cmp::Reverse(id(at)));
         }
-        let about = About {
+        let about = TaskSetContext {
             place,
             set,
             streaks: Streaks::of(set),
@@ -168,7 +168,7 @@ impl BoardBuilder<'_> {
 
     fn executions(
         &mut self,
-        about: &About<'_>,
+        about: &TaskSetContext<'_>,
         (schedule, id): (Option<usize>, i64),
         executions: &[usize],
         rows: &mut Vec<TaskRow>,
@@ -215,11 +215,11 @@ impl BoardBuilder<'_> {
     /// The state of a running execution, and the seconds until it counts as an orphan.
     fn judge(
         &mut self,
-        about: &About<'_>,
+        about: &TaskSetContext<'_>,
         execution: &Execution,
         limit: f64,
     ) -> (JobState, KeySeen, Option<f64>) {
-        let mut keys = Keys {
+        let mut keys = KeyEvidence {
             before: self.before,
             after: &mut *self.after,
             snapshot: self.snapshot,
@@ -237,7 +237,7 @@ impl BoardBuilder<'_> {
         (judged.shown(JobState::Settling), seen, orphan_in)
     }
 
-    fn schedule(&self, about: &About<'_>, at: usize, task: &Schedule, leaked: &Leaked) -> TaskRow {
+    fn schedule(&self, about: &TaskSetContext<'_>, at: usize, task: &Schedule, leaked: &Leaked) -> TaskRow {
         let set = about.set;
         let streak = about.streaks.of_task(task.id);
         let (key, proof) = set.task_key(task).unzip();

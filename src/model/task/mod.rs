@@ -12,9 +12,9 @@ mod rows;
 mod tests;
 
 pub use crate::model::job_state::JobState;
-pub use board::{Board, TaskRow};
+pub use board::{TaskBoard, TaskRow};
 pub(crate) use evidence::KeyHolder;
-pub use evidence::{Watch, evidence, names_worker};
+pub use evidence::{TaskWatch, evidence, names_worker};
 pub use locktop_base::namespace::{LARGEST_ID, TASKS as NAMESPACE, item_statement_number, statement_number};
 pub(crate) use rows::{CLOSED, task_tables_rows};
 pub use rows::{

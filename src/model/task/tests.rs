@@ -117,8 +117,8 @@ fn stage(now: f64, held: bool) -> Builder {
     b
 }
 
-fn state(watch: &mut Watch, snapshot: &Snapshot) -> JobState {
-    watch.look(snapshot, &Thresholds::default()).rows[0].state
+fn state(watch: &mut TaskWatch, snapshot: &Snapshot) -> JobState {
+    watch.evaluate(snapshot, &Thresholds::default()).rows[0].state
 }
 
 fn with_server(mut snapshot: Snapshot, change: impl Fn(&mut crate::model::snapshot::Server)) -> Snapshot {
@@ -130,7 +130,7 @@ fn with_server(mut snapshot: Snapshot, change: impl Fn(&mut crate::model::snapsh
 
 #[test]
 fn nothing_is_said_of_what_was_not_read_in_this_poll() {
-    let mut watch = Watch::default();
+    let mut watch = TaskWatch::default();
     let mut without_locks = stage(40.0, false).snapshot();
     without_locks.locks = without_locks.locks.stale("no".into());
     assert_eq!(state(&mut watch, &without_locks), JobState::Unknown);
@@ -143,7 +143,7 @@ fn nothing_is_said_of_what_was_not_read_in_this_poll() {
 
 #[test]
 fn on_a_standby_nothing_is_an_orphan() {
-    let mut watch = Watch::default();
+    let mut watch = TaskWatch::default();
     let standby = |now| with_server(stage(now, false).snapshot(), |server| server.in_recovery = true);
     let _ = state(&mut watch, &standby(0.0));
     assert_eq!(state(&mut watch, &standby(500.0)), JobState::Unknown);
@@ -154,7 +154,7 @@ fn a_key_that_is_held_by_another_session_than_the_log_names_is_unknown() {
     let mut b = stage(0.0, false);
     b.session(8, "jobs@worker-2", State::Idle, 5.0, "SELECT 1");
     b.lock(8, advisory(OWN + 1), LockMode::Exclusive, None);
-    assert_eq!(state(&mut Watch::default(), &b.snapshot()), JobState::Unknown);
+    assert_eq!(state(&mut TaskWatch::default(), &b.snapshot()), JobState::Unknown);
 }
 
 /// A session that holds the key of task 1, which does not run.
@@ -168,7 +168,7 @@ fn leak(now: f64, session: State) -> Builder {
 
 #[test]
 fn a_key_is_leaked_when_two_looks_see_it_with_one_idle_session() {
-    let mut watch = Watch::default();
+    let mut watch = TaskWatch::default();
     let mut states = |now, session| state(&mut watch, &leak(now, session).snapshot());
     assert_eq!(states(0.0, State::Idle), JobState::Idle);
     assert_eq!(states(1.0, State::Idle), JobState::Leaked);
@@ -178,20 +178,20 @@ fn a_key_is_leaked_when_two_looks_see_it_with_one_idle_session() {
         "what its transaction writes is not visible yet"
     );
     assert_eq!(states(3.0, State::Idle), JobState::Idle, "two looks again");
-    let board = watch.look(&leak(4.0, State::Idle).snapshot(), &Thresholds::default());
+    let board = watch.evaluate(&leak(4.0, State::Idle).snapshot(), &Thresholds::default());
     assert_eq!((board.rows[0].holder, board.rows[0].since), (Some(7), Some(at(3.0))));
 }
 
 #[test]
 fn a_leaked_key_of_no_task_has_a_row_of_its_own() {
-    let mut watch = Watch::default();
+    let mut watch = TaskWatch::default();
     let snapshot = || {
         let mut b = leak(0.0, State::Idle);
         b.lock(7, advisory(OWN + 99), LockMode::Exclusive, None);
         b.snapshot()
     };
-    let _ = watch.look(&snapshot(), &Thresholds::default());
-    let board = watch.look(&snapshot(), &Thresholds::default());
+    let _ = watch.evaluate(&snapshot(), &Thresholds::default());
+    let board = watch.evaluate(&snapshot(), &Thresholds::default());
     let ids: Vec<(i64, Option<usize>)> = board.rows.iter().map(|row| (row.task.id, row.schedule)).collect();
     assert_eq!(ids, [(1, Some(0)), (99, None)]);
     assert_eq!(board.count(JobState::Leaked), 2);
@@ -237,7 +237,7 @@ fn a_key_of_two_tables_says_as_much_as_ever_while_it_is_free() {
         snapshot.task_sets = Arc::new(vec![set, other]);
         snapshot
     };
-    let mut watch = Watch::default();
+    let mut watch = TaskWatch::default();
     let free = |now| twice(stage(now, false), Some(7));
     let _ = state(&mut watch, &free(0.0));
     assert_eq!(state(&mut watch, &free(100.0)), JobState::Orphan);
@@ -258,7 +258,7 @@ fn every_running_row_of_a_task_is_seen_the_newest_first() {
     let mut b = stage(0.0, true);
     b.execution(1, "worker-2", "running", 10.0, None);
     b.execution(77, "worker-3", "running", 10.0, None);
-    let board = Watch::default().look(&b.snapshot(), &Thresholds::default());
+    let board = TaskWatch::default().evaluate(&b.snapshot(), &Thresholds::default());
     let rows: Vec<_> = board.rows.iter().map(|row| (row.task.id, row.again, row.schedule)).collect();
     assert_eq!(rows, [(1, None, Some(0)), (1, Some(900), Some(0)), (77, None, None)]);
 }
@@ -274,7 +274,7 @@ fn a_row_of_nulls_is_a_row() {
     let set = TaskSet::new(tables, section, Section::fresh(vec![execution, Execution::default()], at));
     let mut snapshot = sample::Builder::default().snapshot();
     snapshot.task_sets = Arc::new(vec![set]);
-    let board = Watch::default().look(&snapshot, &Thresholds::default());
+    let board = TaskWatch::default().evaluate(&snapshot, &Thresholds::default());
     assert_eq!(board.rows.len(), 1);
     assert_eq!(board.rows[0].state, JobState::Unknown);
     assert_eq!(&*board.rows[0].name(&snapshot), "task 1");

@@ -6,7 +6,7 @@ mod tests;
 
 use super::backend::State;
 use super::lock::{LockMode, LockModes, LockTag, LockType};
-use super::lock_words::{beside, taken_by};
+use super::lock_words::{also_permitted, taken_by};
 use super::statement::{self, Statement};
 use super::view::{SnapshotView, View};
 use super::wait_graph::{Party, Queue, Waiter};
@@ -21,14 +21,14 @@ pub fn why(view: &View, party: Party) -> Vec<String> {
     let wait =
         view.graph.wait_of(party).and_then(|(queue, place)| Some((queue, place, queue.waiters.get(place)?)));
     let (Some(look), Some((queue, place, waiter))) = (view.with_snapshot(), wait) else { return Vec::new() };
-    let wait = Wait { look, queue, place, waiter, statement: look.statement(waiter.party) };
+    let wait = ExplainedWait { look, queue, place, waiter, statement: look.statement(waiter.party) };
     match queue.tag.locktype() {
         LockType::Relation => on_relation(&wait),
         _ => on_other(&wait),
     }
 }
 
-struct Wait<'a> {
+struct ExplainedWait<'a> {
     look: SnapshotView<'a>,
     queue: &'a Queue,
     place: usize,
@@ -95,7 +95,7 @@ impl SnapshotView<'_> {
     }
 }
 
-impl Wait<'_> {
+impl ExplainedWait<'_> {
     /// `UPDATE`, or a placeholder for an unknown statement.
     fn name(&self) -> &str {
         self.statement.as_ref().map_or("Its statement", |statement| &statement.name)
@@ -128,7 +128,7 @@ fn modes(modes: LockModes) -> String {
     modes.iter().map(LockMode::short).collect::<Vec<_>>().join(" and ")
 }
 
-fn on_relation(wait: &Wait<'_>) -> Vec<String> {
+fn on_relation(wait: &ExplainedWait<'_>) -> Vec<String> {
     let table = wait.look.target(&wait.queue.tag, wait.waiter.party);
     let mut said = vec![needs(wait, &table)];
     let mut holders = wait.in_the_way();
@@ -154,7 +154,7 @@ fn on_relation(wait: &Wait<'_>) -> Vec<String> {
 }
 
 /// The requested mode, and the requesting statement if known.
-fn needs(wait: &Wait<'_>, table: &str) -> String {
+fn needs(wait: &ExplainedWait<'_>, table: &str) -> String {
     let need = wait.waiter.mode;
     match wait.statement.as_ref().filter(|statement| statement.mode_on(table) == Some(need)) {
         Some(statement) => format!("{} takes {} on {table}.", statement.name, need.short()),
@@ -172,11 +172,11 @@ fn holds(look: SnapshotView<'_>, party: Party, has: LockModes, table: &str) -> S
         Some(statement) => format!("which its last statement, {}, takes", statement.name),
         None => format!("the lock of {}", taken_by(strongest)),
     };
-    format!("{} holds {} on it, {taken}: {}.", look.who(party), modes(has), beside(strongest))
+    format!("{} holds {} on it, {taken}: {}.", look.who(party), modes(has), also_permitted(strongest))
 }
 
 /// The number of waiters behind it that do not conflict with the holders.
-fn behind(wait: &Wait<'_>) -> Option<String> {
+fn behind(wait: &ExplainedWait<'_>) -> Option<String> {
     let held = wait.queue.holders.iter().fold(LockModes::default(), |all, holder| all.union(holder.modes));
     let own = LockModes::of(wait.waiter.mode);
     let after = wait.queue.waiters.get(wait.place + 1..)?.iter();
@@ -187,14 +187,14 @@ fn behind(wait: &Wait<'_>) -> Option<String> {
         .then(|| format!("{kept} more {sessions} behind it, without a conflict with {}.", holders(wait)))
 }
 
-fn holders(wait: &Wait<'_>) -> String {
+fn holders(wait: &ExplainedWait<'_>) -> String {
     match wait.queue.holders.as_slice() {
         [one] => wait.look.who(one.party),
         _ => "the sessions that hold it".to_owned(),
     }
 }
 
-fn on_other(wait: &Wait<'_>) -> Vec<String> {
+fn on_other(wait: &ExplainedWait<'_>) -> Vec<String> {
     let holder = wait.in_the_way().next();
     let mut said = match wait.queue.tag.locktype() {
         LockType::TransactionId => transaction(wait, holder),
@@ -218,10 +218,10 @@ fn on_other(wait: &Wait<'_>) -> Vec<String> {
     said
 }
 
-type Holder = Option<(Party, LockModes)>;
+type HoldingParty = Option<(Party, LockModes)>;
 
 /// A row changed or locked by another transaction: the waiter waits for the end of that transaction.
-fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+fn transaction(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
     let Some((party, _)) = holder else { return plain(wait, holder) };
     let look = wait.look;
     let who = look.who(party);
@@ -257,7 +257,7 @@ fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
 }
 
 /// The place in the queue for a row.
-fn tuple(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+fn tuple(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
     let row = wait.look.target(&wait.queue.tag, wait.waiter.party);
     let first = holder.map(|(party, _)| {
         let waits = if wait.look.graph.wait_of(party).is_some() { ", and is itself waiting" } else { "" };
@@ -267,7 +267,7 @@ fn tuple(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
 }
 
 /// CREATE INDEX CONCURRENTLY and similar commands.
-fn virtual_transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+fn virtual_transaction(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
     let Some((party, _)) = holder else { return plain(wait, holder) };
     let who = wait.look.who(party);
     let waits = wait.statement.as_ref().is_some_and(|statement| statement.waits_for().is_some());
@@ -284,14 +284,14 @@ fn virtual_transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
 
 /// A read-only transaction that never fails to serialize: it begins once the transactions that ran at its start have
 /// ended without a conflict.
-fn safe_snapshot(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+fn safe_snapshot(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
     let needs = "It waits for a safe snapshot (SERIALIZABLE READ ONLY DEFERRABLE): the serializable transactions that ran when it began must end first.".to_owned();
     let held = holder
         .map(|(party, _)| format!("{} is one of them. {}", wait.look.who(party), wait.look.until(party)));
     std::iter::once(needs).chain(held).collect()
 }
 
-fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+fn advisory(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
     let look = wait.look;
     let how = |mode: LockMode| if mode == LockMode::Share { "shared" } else { "exclusively" };
     let asks =
@@ -316,7 +316,7 @@ fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
     vec![asks, format!("{} holds it {}.", look.who(party), how(mode)), until]
 }
 
-fn momentary(wait: &Wait<'_>, does: &str, why: &str) -> Vec<String> {
+fn momentary(wait: &ExplainedWait<'_>, does: &str, why: &str) -> Vec<String> {
     let mut what = wait.look.target(&wait.queue.tag, wait.waiter.party);
     if let Some(relation) = what.strip_prefix("extension of ") {
         what = relation.to_owned();
@@ -324,7 +324,7 @@ fn momentary(wait: &Wait<'_>, does: &str, why: &str) -> Vec<String> {
     vec![format!("It {does} {what}: {why}.")]
 }
 
-fn plain(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+fn plain(wait: &ExplainedWait<'_>, holder: HoldingParty) -> Vec<String> {
     let what = wait.look.target(&wait.queue.tag, wait.waiter.party);
     let mut said = vec![format!("It requests {} on {what}.", wait.waiter.mode.short())];
     if let Some((party, has)) = holder {

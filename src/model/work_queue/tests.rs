@@ -16,7 +16,7 @@ fn state(change: impl Fn(&mut Item), alter: impl Fn(&mut Snapshot)) -> &'static 
     change(item);
     let mut snapshot = b.snapshot();
     alter(&mut snapshot);
-    Board::of(&snapshot, &Thresholds::default()).rows.first().map_or("none", |row| row.state.as_str())
+    QueueBoard::of(&snapshot, &Thresholds::default()).rows.first().map_or("none", |row| row.state.as_str())
 }
 
 fn server(snapshot: &mut Snapshot, change: impl Fn(&mut Server)) {
@@ -125,7 +125,7 @@ fn an_item_that_is_not_due_rests_and_does_not_count_as_one_that_waits() {
     b.item(7, "mail", "pending", 60.0).due_at = Some(at(9.0));
     b.count("pending", 1, false).oldest_at = Some(at(9.0));
     let snapshot = b.snapshot();
-    let board = Board::of(&snapshot, &Thresholds::default());
+    let board = QueueBoard::of(&snapshot, &Thresholds::default());
     assert_eq!(board.rows[0].due_in(&snapshot), Some(9.0));
     assert_eq!(board.depth.oldest_pending_at, None);
 }
@@ -144,7 +144,7 @@ fn with_raw_ids_a_free_key_is_the_proof_and_a_held_one_may_be_anybodys() {
         let source = crate::model::systems::Source { has_function, ..(*systems.items[0].source).clone() };
         systems.items[0].source = source.into();
         snapshot.systems = systems.into();
-        let rows = Board::of(&snapshot, &Thresholds::default()).rows;
+        let rows = QueueBoard::of(&snapshot, &Thresholds::default()).rows;
         (rows[0].state.as_str(), rows[0].pid)
     };
     assert_eq!(states(Some("app@worker-7"), 60.0, false), ("running", Some(100)));
@@ -167,14 +167,14 @@ fn counts_of_all_tables_are_summed_and_say_where_they_end() {
     let mut systems = (*snapshot.systems).clone();
     systems.counts.push(systems.counts[0].clone());
     snapshot.systems = systems.into();
-    let depth = Board::of(&snapshot, &Thresholds::default()).depth;
+    let depth = QueueBoard::of(&snapshot, &Thresholds::default()).depth;
     let shown = [depth.pending, depth.processing, depth.completed, depth.failed, depth.other];
     assert_eq!(shown.map(|count| count.to_string()), ["8", "0", "20,000+", "0", "6"]);
     assert_eq!((depth.oldest_pending_at, depth.per_minute), (Some(at(-90.0)), Some(240)));
     let mut b = Builder::default();
     b.count("completed", 9, false).last_minute = None;
     assert_eq!(
-        Board::of(&b.snapshot(), &Thresholds::default()).depth.per_minute,
+        QueueBoard::of(&b.snapshot(), &Thresholds::default()).depth.per_minute,
         None,
         "not known is not none"
     );
@@ -194,7 +194,7 @@ fn what_needs_somebody_comes_first() {
         b.item(id, "mail", status, since);
     }
     let snapshot = b.snapshot();
-    let mut rows = Board::of(&snapshot, &Thresholds::default()).rows;
+    let mut rows = QueueBoard::of(&snapshot, &Thresholds::default()).rows;
     rows.sort_by_key(|row| row.urgency(&snapshot));
     assert_eq!(rows.iter().map(|row| row.id.id).collect::<Vec<_>>(), [6, 5, 4, 3, 2, 1]);
 }

@@ -14,7 +14,7 @@ use tokio_postgres::{Client, SimpleColumn, SimpleQueryRow};
 use super::find::{FoundInstallation, found_in, statement};
 use super::{Filled, statement_name, zone};
 use crate::model::Text;
-use crate::model::adapter::{Action, ActionKind, Adapter, Rehearsal, Value, Values};
+use crate::model::adapter::{ActionKind, ActionValue, ActionValues, Adapter, AdapterAction, Rehearsal};
 use crate::model::lock_key::LockKey;
 use crate::model::plan::AdapterTarget;
 use crate::pg::sql;
@@ -63,8 +63,8 @@ pub fn act_message(owners: &TrustedOwners, on: &AdapterTarget, rows: &[String]) 
 fn message(
     owners: &TrustedOwners,
     found: &FoundInstallation,
-    action: &Action,
-    values: &Values,
+    action: &AdapterAction,
+    values: &ActionValues,
 ) -> Result<String, ActError> {
     let mut sql = zone(found) + "\n";
     let mut guards = String::new();
@@ -96,7 +96,7 @@ fn message(
     let Some(Filled { sql: statement, .. }) = Filled::of(found, &action.sql, |value| literal(values, value))
     else {
         let missing =
-            action.sql.values().find(|value| !values.has(*value)).map_or("something", Value::as_str);
+            action.sql.values().find(|value| !values.has(*value)).map_or("something", ActionValue::as_str);
         return refused(format!(
             "its row has no {missing}: the next run could not be distinguished from this one"
         ));
@@ -114,19 +114,19 @@ fn try_lock(key: LockKey) -> String {
     }
 }
 
-fn literal(values: &Values, value: Value) -> Option<String> {
+fn literal(values: &ActionValues, value: ActionValue) -> Option<String> {
     let time = |at: Option<crate::model::Timestamp>| {
         let text = at?.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
         Some(format!("'{text}'::pg_catalog.timestamptz"))
     };
     match value {
-        Value::Id => Some(format!("{}::pg_catalog.text", escape_literal(&values.id))),
-        Value::Worker | Value::Owner => {
+        ActionValue::Id => Some(format!("{}::pg_catalog.text", escape_literal(&values.id))),
+        ActionValue::Worker | ActionValue::Owner => {
             values.who.as_deref().map(|who| format!("{}::pg_catalog.text", escape_literal(who)))
         }
-        Value::Attempt => values.attempt.map(|attempt| format!("'{attempt}'::pg_catalog.int8")),
-        Value::StartedAt | Value::AcquiredAt => time(values.since),
-        Value::ExpiresAt => time(values.until),
+        ActionValue::Attempt => values.attempt.map(|attempt| format!("'{attempt}'::pg_catalog.int8")),
+        ActionValue::StartedAt | ActionValue::AcquiredAt => time(values.since),
+        ActionValue::ExpiresAt => time(values.until),
     }
 }
 
@@ -165,18 +165,20 @@ pub(super) async fn rehearsed(
     Ok(all)
 }
 
-fn unknown(value: Value) -> &'static str {
+fn unknown(value: ActionValue) -> &'static str {
     match value {
-        Value::Id | Value::Worker | Value::Owner => "NULL::pg_catalog.text",
-        Value::Attempt => "NULL::pg_catalog.int8",
-        Value::StartedAt | Value::AcquiredAt | Value::ExpiresAt => "NULL::pg_catalog.timestamptz",
+        ActionValue::Id | ActionValue::Worker | ActionValue::Owner => "NULL::pg_catalog.text",
+        ActionValue::Attempt => "NULL::pg_catalog.int8",
+        ActionValue::StartedAt | ActionValue::AcquiredAt | ActionValue::ExpiresAt => {
+            "NULL::pg_catalog.timestamptz"
+        }
     }
 }
 
 fn rehearsal(
     owners: &TrustedOwners,
     found: &FoundInstallation,
-    action: &Action,
+    action: &AdapterAction,
     (name, statement): (&str, &str),
 ) -> String {
     let mut sql = without_comments(sql::ADAPTERS_FRAME) + &zone(found);
@@ -204,10 +206,10 @@ fn rehearsal(
 }
 
 /// The server's answer about a query, or why the query is rejected.
-pub(super) type Said<T> = Result<Result<T, Unread>, SectionError>;
+pub(super) type QueryAnswer<T> = Result<Result<T, Rejection>, SectionError>;
 
 /// The columns of the last statement of a message, and the values of all columns named `sizes` or `QUERY PLAN`.
-pub(super) async fn asked(client: &Client, scope: Scope, sql: &str) -> Said<Rows> {
+pub(super) async fn asked(client: &Client, scope: Scope, sql: &str) -> QueryAnswer<TriedRows> {
     match scope.alone(client, rows(client, sql)).await {
         Ok(rows) => Ok(Ok(rows)),
         Err(error) => match error.as_db_error() {
@@ -216,7 +218,7 @@ pub(super) async fn asked(client: &Client, scope: Scope, sql: &str) -> Said<Rows
                     Some(ErrorPosition::Original(at)) => usize::try_from(*at).ok(),
                     _ => None,
                 };
-                Ok(Err(Unread {
+                Ok(Err(Rejection {
                     reason: untrusted(told).unwrap_or_else(|| words_of(&error)).into(),
                     position,
                 }))
@@ -228,18 +230,18 @@ pub(super) async fn asked(client: &Client, scope: Scope, sql: &str) -> Said<Rows
 
 /// Why a query is rejected, and the position of the error in the message, in characters from 1.
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) struct Rejection {
     pub(super) reason: Text,
     pub(super) position: Option<usize>,
 }
 
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct TriedRows {
     pub(super) columns: Vec<String>,
     pub(super) values: Vec<String>,
 }
 
-async fn rows(client: &Client, sql: &str) -> Result<Rows, tokio_postgres::Error> {
+async fn rows(client: &Client, sql: &str) -> Result<TriedRows, tokio_postgres::Error> {
     let (mut columns, mut values) = (Vec::new(), Vec::new());
     let is_wanted = |described: &[SimpleColumn]| {
         columns = described.iter().map(|column| column.name().to_owned()).collect();
@@ -250,5 +252,5 @@ async fn rows(client: &Client, sql: &str) -> Result<Rows, tokio_postgres::Error>
         Ok(())
     };
     each_row(client, sql, is_wanted, keep).await?;
-    Ok(Rows { columns, values })
+    Ok(TriedRows { columns, values })
 }

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use crate::model::Text;
-use crate::model::adapter::{Adapter, ColumnKind, Need, TableName, TableRule};
+use crate::model::adapter::{Adapter, AdapterColumnKind, Need, TableName, TableRule};
 use crate::pg::decode::value::{raw, text};
 use crate::pg::sql;
-use crate::pg::tables::Named;
+use crate::pg::tables::NamedTable;
 use crate::pg::trust::TrustedOwners;
 use crate::pg::{Scope, SectionError};
 use crate::text::count;
@@ -46,7 +46,7 @@ pub(super) fn found_in(
     adapters: &[Arc<Adapter>],
     rows: impl Iterator<Item = impl AsRef<str>>,
 ) -> Vec<FoundInstallation> {
-    let (mut tables, mut left) = (Vec::<FoundTable>::new(), Vec::<LeftOut>::new());
+    let (mut tables, mut left) = (Vec::<AdapterTable>::new(), Vec::<LeftOut>::new());
     for row in rows {
         match serde_json::from_str(row.as_ref()) {
             Ok(table) => tables.push(table),
@@ -93,8 +93,8 @@ fn needs(adapter: &Adapter) -> impl Iterator<Item = &Need> {
     versions.chain(queries).chain(adapter.actions.iter().flat_map(|action| &action.needs))
 }
 
-fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<FoundInstallation> {
-    let mut places = Places::new();
+fn installations(adapter: &Arc<Adapter>, tables: &[AdapterTable]) -> Vec<FoundInstallation> {
+    let mut places = TablesBySchema::new();
     for table in tables {
         if adapter.schema.as_ref().is_some_and(|schema| **schema != *table.schema) {
             continue;
@@ -110,7 +110,7 @@ fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<FoundInst
     if adapter.has_each() {
         with_common(&mut places);
     }
-    let is_whole = |tables: &BTreeMap<Text, &FoundTable>| {
+    let is_whole = |tables: &BTreeMap<Text, &AdapterTable>| {
         adapter.tables.iter().all(|rule| rule.optional || tables.contains_key(&rule.key))
     };
     let whole = places.into_iter().filter(|(_, tables)| is_whole(tables));
@@ -122,7 +122,7 @@ fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<FoundInst
 /// A candidate table of an adapter: a row of `assets/sql/adapters_find.sql`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is something of its own, as the query tells it")]
-pub(super) struct FoundTable {
+pub(super) struct AdapterTable {
     pub(super) oid: u32,
     pub(super) schema: String,
     pub(super) name: String,
@@ -169,7 +169,7 @@ pub(super) struct FoundInstallation {
     /// The text before or after the adapter's part of the table names.
     pub(super) prefix: Text,
     /// Tables by the adapter's keys, without optional tables that cannot be read.
-    pub(super) tables: BTreeMap<Text, FoundTable>,
+    pub(super) tables: BTreeMap<Text, AdapterTable>,
     pub(super) refused: Option<Text>,
 }
 
@@ -178,10 +178,10 @@ impl FoundInstallation {
         adapter: &Arc<Adapter>,
         schema: &str,
         prefix: &str,
-        tables: &BTreeMap<Text, &FoundTable>,
+        tables: &BTreeMap<Text, &AdapterTable>,
     ) -> Self {
         let is_optional = |key: &str| adapter.table(key).is_some_and(|rule| rule.optional);
-        let needed: Vec<&FoundTable> =
+        let needed: Vec<&AdapterTable> =
             tables.iter().filter(|(key, _)| !is_optional(key)).map(|(_, table)| *table).collect();
         let kept = tables.iter().filter(|(key, table)| !is_optional(key) || refusal(&[table]).is_none());
         Self {
@@ -226,9 +226,9 @@ impl FoundInstallation {
     }
 }
 
-type Rule<'a> = &'a dyn Fn(&FoundTable, String) -> Option<String>;
+type Rule<'a> = &'a dyn Fn(&AdapterTable, String) -> Option<String>;
 
-fn refusal(tables: &[&FoundTable]) -> Option<Text> {
+fn refusal(tables: &[&AdapterTable]) -> Option<Text> {
     // The earlier rules come first, whichever table they are about.
     let rules: [Rule<'_>; 8] = [
         &|table, label| {
@@ -280,7 +280,7 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
     rules.iter().find_map(|why| tables.iter().find_map(|table| why(table, table.label()))).map(Text::from)
 }
 
-impl FoundTable {
+impl AdapterTable {
     /// `schema.table` without quotes, for messages.
     pub(super) fn label(&self) -> String {
         format!("{}.{}", self.schema, self.name)
@@ -297,8 +297,8 @@ impl FoundTable {
         format!("{}.{}", plain(&self.schema), plain(&self.name))
     }
 
-    pub(super) fn named(&self) -> Named<'_> {
-        Named { oid: self.oid, schema: &self.schema, name: &self.name, is_partitioned: self.kind == "p" }
+    pub(super) fn named(&self) -> NamedTable<'_> {
+        NamedTable { oid: self.oid, schema: &self.schema, name: &self.name, is_partitioned: self.kind == "p" }
     }
 
     fn column(&self, name: &str) -> Option<&FoundColumn> {
@@ -307,7 +307,8 @@ impl FoundTable {
 
     pub(super) fn fits(&self, rule: &TableRule) -> bool {
         rule.columns.iter().all(|(name, kind)| {
-            self.column(name).is_some_and(|column| ColumnKind::of(column.oid, column.is_enum) == Some(*kind))
+            self.column(name)
+                .is_some_and(|column| AdapterColumnKind::of(column.oid, column.is_enum) == Some(*kind))
         })
     }
 }
@@ -318,12 +319,13 @@ impl FoundTable {
 const EACH: usize = 20;
 
 /// Tables of an adapter by schema and rest of the table name, then by the adapter's key.
-pub(super) type Places<'a> = BTreeMap<(&'a str, &'a str), BTreeMap<Text, &'a FoundTable>>;
+pub(super) type TablesBySchema<'a> = BTreeMap<(&'a str, &'a str), BTreeMap<Text, &'a AdapterTable>>;
 
 /// Adds the tables that exist once to each queue.
-fn with_common(places: &mut Places<'_>) {
+fn with_common(places: &mut TablesBySchema<'_>) {
     let all = std::mem::take(places).into_iter();
-    let (common, each): (Places<'_>, Places<'_>) = all.partition(|((_, rest), _)| rest.is_empty());
+    let (common, each): (TablesBySchema<'_>, TablesBySchema<'_>) =
+        all.partition(|((_, rest), _)| rest.is_empty());
     *places = each;
     for ((schema, _), tables) in places {
         tables.extend(

@@ -24,13 +24,13 @@ const DISABLED: f64 = 1e10;
 /// The result of `assets/sql/adapters_sizes.sql`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Sizes {
-    relations: Vec<Relation>,
+    relations: Vec<GateRelation>,
     partial: BTreeSet<String>,
 }
 
 /// With its rows from the planner's statistics.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-struct Relation {
+struct GateRelation {
     schema: String,
     name: String,
     rows: f64,

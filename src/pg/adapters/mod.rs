@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-use crate::model::adapter::{COUNTED, Piece, ROWS, Template, Value};
+use crate::model::adapter::{ActionValue, COUNTED, ROWS, Template, TemplatePiece};
 use crate::pg::decode::copy::CHARACTERS;
 use crate::pg::sql;
-use crate::pg::tables::{ColumnKind, Columns, Named, guarded, records};
+use crate::pg::tables::{ColumnKind, Columns, NamedTable, guarded, records};
 use crate::pg::trust::MARK;
 use find::FoundInstallation;
 
@@ -50,7 +50,7 @@ impl Framed {
             tables.push(found.tables.get(key)?);
         }
         let query = Filled::of(found, template, |_| None)?;
-        let named: Vec<Named<'_>> = tables.iter().map(|table| table.named()).collect();
+        let named: Vec<NamedTable<'_>> = tables.iter().map(|table| table.named()).collect();
         let before = without_comments(sql::ADAPTERS_FRAME) + &zone(found) + &guarded(&named);
         let oids: Vec<String> = tables.iter().map(|table| table.oid.to_string()).collect();
         let tables = tables
@@ -163,13 +163,17 @@ impl Filled {
     fn of(
         found: &FoundInstallation,
         template: &Template,
-        value: impl Fn(Value) -> Option<String>,
+        value: impl Fn(ActionValue) -> Option<String>,
     ) -> Option<Self> {
         let (mut sql, mut pieces) = (String::new(), Vec::new());
         for piece in template.pieces() {
             let filled = filled(found, piece, &value)?;
             let source = piece.source();
-            pieces.push((source.chars().count(), filled.chars().count(), matches!(piece, Piece::Text(_))));
+            pieces.push((
+                source.chars().count(),
+                filled.chars().count(),
+                matches!(piece, TemplatePiece::Text(_)),
+            ));
             sql.push_str(&filled);
         }
         Some(Self { sql, pieces })
@@ -194,19 +198,19 @@ impl Filled {
 
 fn filled(
     found: &FoundInstallation,
-    piece: &Piece,
-    value: impl Fn(Value) -> Option<String>,
+    piece: &TemplatePiece,
+    value: impl Fn(ActionValue) -> Option<String>,
 ) -> Option<String> {
     Some(match piece {
-        Piece::Text(text) => text.to_string(),
-        Piece::Table(key) => found.tables.get(key)?.named().source(),
-        Piece::Oid(key) => format!("{}::pg_catalog.oid", found.tables.get(key)?.oid),
-        Piece::Name(key) => found.tables.get(key)?.named().sql(),
-        Piece::Limit => (ROWS + 1).to_string(),
-        Piece::Most => (COUNTED + 1).to_string(),
-        Piece::Each => escape_literal(&found.prefix),
-        Piece::Value(of) => value(*of)?,
-        Piece::Setting(name) => {
+        TemplatePiece::Text(text) => text.to_string(),
+        TemplatePiece::Table(key) => found.tables.get(key)?.named().source(),
+        TemplatePiece::Oid(key) => format!("{}::pg_catalog.oid", found.tables.get(key)?.oid),
+        TemplatePiece::Name(key) => found.tables.get(key)?.named().sql(),
+        TemplatePiece::Limit => (ROWS + 1).to_string(),
+        TemplatePiece::Most => (COUNTED + 1).to_string(),
+        TemplatePiece::Each => escape_literal(&found.prefix),
+        TemplatePiece::Value(of) => value(*of)?,
+        TemplatePiece::Setting(name) => {
             let setting = found.adapter.setting(name)?;
             // The server has fewer units than the config, and different ones.
             let value = setting

@@ -18,12 +18,12 @@ use crate::model::adapter::{Adapter, InstallationRows, Part, Parts, ROWS};
 use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::{Text, Timestamp};
-use crate::pg::background::{Background, Brought, Renewal};
+use crate::pg::background::{Background, BackgroundResult, Renewal};
 use crate::pg::decode::DecodedRow;
 use crate::pg::decode::Texts;
 use crate::pg::decode::{DecodeError, copy};
-use crate::pg::poll::Limits;
-use crate::pg::tables::{self, Reading, Refusal, blocker, has_changed};
+use crate::pg::poll::PollLimits;
+use crate::pg::tables::{self, Refusal, TableReading, blocker, has_changed};
 use crate::pg::trust::TrustedOwners;
 use crate::pg::{Scope, SectionError};
 
@@ -38,7 +38,7 @@ const TURN: Duration = Duration::from_millis(300);
 
 /// The systems that are searched, and how they are read.
 #[derive(Debug)]
-struct Wanted {
+struct ReadRequest {
     adapters: Arc<[Arc<Adapter>]>,
     owners: TrustedOwners,
     scope: Scope,
@@ -47,7 +47,7 @@ struct Wanted {
 
 #[derive(Debug)]
 pub(in crate::pg) struct Adapters {
-    wanted: Arc<Wanted>,
+    wanted: Arc<ReadRequest>,
     renewal: Renewal,
     surveyed: Arc<Vec<Surveyed>>,
     shown: Parts,
@@ -55,7 +55,7 @@ pub(in crate::pg) struct Adapters {
     timing: FxHashMap<(u32, Part), Timing>,
     texts: Texts,
     rows: Arc<Vec<InstallationRows>>,
-    reading: Background<Turn>,
+    reading: Background<ReadRound>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ impl Timing {
 }
 
 #[derive(Debug)]
-struct Turn {
+struct ReadRound {
     surveyed: Option<Vec<Surveyed>>,
     /// How long the search for them took.
     searched: Duration,
@@ -90,7 +90,7 @@ struct ReadPart {
 
 struct Task {
     client: Arc<Client>,
-    wanted: Arc<Wanted>,
+    wanted: Arc<ReadRequest>,
     /// The known installations, and whether to search again.
     surveyed: Arc<Vec<Surveyed>>,
     is_looking: bool,
@@ -100,10 +100,10 @@ struct Task {
 }
 
 impl Adapters {
-    pub(in crate::pg) fn new(limits: &Limits, scope: Scope, texts: Texts) -> Self {
+    pub(in crate::pg) fn new(limits: &PollLimits, scope: Scope, texts: Texts) -> Self {
         let (adapters, owners) = (Arc::clone(&limits.adapters), limits.trusted_owners.clone());
         Self {
-            wanted: Arc::new(Wanted { adapters, owners, scope, parts: limits.adapter_parts }),
+            wanted: Arc::new(ReadRequest { adapters, owners, scope, parts: limits.adapter_parts }),
             renewal: Renewal::default(),
             surveyed: Arc::default(),
             shown: Parts::ALL,
@@ -150,7 +150,7 @@ impl Adapters {
         timeout: Duration,
     ) {
         match self.reading.take(timeout).await {
-            Some(Brought { result: Ok(turn), .. }) => self.take(turn, locks, taken_at),
+            Some(BackgroundResult { result: Ok(turn), .. }) => self.take(turn, locks, taken_at),
             Some(failed) => drop(self.renewal.end(failed)),
             None => {}
         }
@@ -194,9 +194,10 @@ impl Adapters {
         })
     }
 
-    fn take(&mut self, turn: Turn, locks: &Section<Lock>, taken_at: Timestamp) {
+    fn take(&mut self, turn: ReadRound, locks: &Section<Lock>, taken_at: Timestamp) {
         let mut all = Vec::clone(&self.rows);
-        let searched = turn.surveyed.map(|surveyed| Brought { result: Ok(surveyed), took: turn.searched });
+        let searched =
+            turn.surveyed.map(|surveyed| BackgroundResult { result: Ok(surveyed), took: turn.searched });
         if let Some(surveyed) = searched.and_then(|searched| self.renewal.end(searched)) {
             for one in surveyed.iter().filter(|one| one.is_new) {
                 // Planned again: parts that had timed out are retried.
@@ -278,11 +279,11 @@ impl Task {
         due
     }
 
-    async fn run(self) -> Result<Turn, SectionError> {
-        let mut turn = Turn { surveyed: None, searched: Duration::ZERO, read: Vec::new() };
+    async fn run(self) -> Result<ReadRound, SectionError> {
+        let mut turn = ReadRound { surveyed: None, searched: Duration::ZERO, read: Vec::new() };
         let started = clock::monotonic();
         if self.is_looking {
-            let Wanted { adapters, owners, scope, parts } = &*self.wanted;
+            let ReadRequest { adapters, owners, scope, parts } = &*self.wanted;
             let found = find(&self.client, owners, *scope, adapters).await?;
             turn.searched = clock::monotonic().duration_since(started);
             turn.surveyed = Some(surveyed(&self.client, (*scope, *parts), found, &self.surveyed).await?);
@@ -297,7 +298,8 @@ impl Task {
             }
             let began = clock::monotonic();
             let is_locked = part.oids.iter().any(|oid| self.locked.contains(oid));
-            let answer = Reading::Statement(part.sql, self.wanted.scope).read(&self.client, is_locked).await;
+            let answer =
+                TableReading::Statement(part.sql, self.wanted.scope).read(&self.client, is_locked).await;
             let took = clock::monotonic().duration_since(began);
             let is_lost = matches!(&answer, Err(refusal) if refusal.fatal().is_some());
             read.push(ReadPart { oid, part: part.part, answer, took });

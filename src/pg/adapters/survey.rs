@@ -4,20 +4,20 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
-use super::act::{Said, Unread, asked, rehearsed};
+use super::act::{QueryAnswer, Rejection, asked, rehearsed};
 use super::find::{FoundInstallation, find};
 use super::gate::{Sizes, judge};
 use super::{Framed, mistyped, statement_name};
 use crate::clock;
 use crate::model::adapter::{
-    Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Installation, Job, Part, Parts, Paused, Query,
-    Reading as Once, STATES, Template, Tried, Worker, part_rows,
+    Adapter, AdapterLease, AdapterQuery, AdapterSchedule, Depth, Installation, Job, Part, Parts, Paused,
+    QueryChoice, STATES, Template, TrialReading as Once, Tried, Worker, part_rows,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::{DecodedRow, Texts, copy, decoded};
 use crate::pg::sql;
-use crate::pg::tables::{Columns, Reading, Refusal};
+use crate::pg::tables::{Columns, Refusal, TableReading};
 use crate::pg::trust::TrustedOwners;
 use crate::pg::{Scope, SectionError};
 
@@ -84,7 +84,7 @@ pub async fn survey(
 
 async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<Once, Text>, SectionError> {
     let started = clock::monotonic();
-    let messages = match Reading::Statement(sql, Scope::Own).read(client, false).await {
+    let messages = match TableReading::Statement(sql, Scope::Own).read(client, false).await {
         Ok(messages) => messages,
         Err(Refusal::Section(error)) if error.is_fatal() => return Err(error),
         Err(Refusal::Section(error)) => return Ok(Err(error.to_string().into())),
@@ -123,12 +123,12 @@ pub(super) async fn surveyed(
             None => all.push(Box::pin(one(client, (scope, wanted), found)).await?),
         }
     }
-    tell_apart(&mut all);
+    distinguish(&mut all);
     Ok(all)
 }
 
 /// The title is enough if the system exists once, but never for a system with one table per queue.
-fn tell_apart(all: &mut [Surveyed]) {
+fn distinguish(all: &mut [Surveyed]) {
     let mut counts: BTreeMap<Text, usize> = BTreeMap::new();
     for one in all.iter().filter(|one| one.installation.is_somewhere()) {
         *counts.entry(one.installation.adapter.name.clone()).or_default() += 1;
@@ -180,9 +180,9 @@ struct Survey<'a> {
 
 impl Survey<'_> {
     /// The alternatives of a part up to the one that is used, and the message that reads that one.
-    async fn choice(&self, part: Part) -> Result<(Choice, Option<PartReading>), SectionError> {
+    async fn choice(&self, part: Part) -> Result<(QueryChoice, Option<PartReading>), SectionError> {
         let all = self.found.adapter.queries.iter().filter(|query| query.part == part).zip(1..);
-        let mut choice = Choice { part, tried: Vec::new() };
+        let mut choice = QueryChoice { part, tried: Vec::new() };
         for (query, number) in all.filter(|(query, _)| self.found.has(&query.needs)) {
             let (tried, reading) = Box::pin(self.alternative(query, number)).await?;
             choice.tried.push(tried);
@@ -195,7 +195,7 @@ impl Survey<'_> {
 
     async fn alternative(
         &self,
-        query: &Query,
+        query: &AdapterQuery,
         number: usize,
     ) -> Result<(Tried, Option<PartReading>), SectionError> {
         let refused_at =
@@ -233,7 +233,7 @@ impl Survey<'_> {
     }
 
     /// The column names of a query, after it was parsed and found to name only what it may.
-    async fn names(&self, framed: &Framed) -> Said<Vec<String>> {
+    async fn names(&self, framed: &Framed) -> QueryAnswer<Vec<String>> {
         let name = statement_name();
         let message = framed.understood(&name);
         let said = asked(self.client, self.scope, &message).await?;
@@ -242,18 +242,18 @@ impl Survey<'_> {
             let deallocate = format!("DEALLOCATE {name}");
             let _ = self.scope.alone(self.client, self.client.batch_execute(&deallocate)).await;
         }
-        let place = |unread: Unread| {
+        let place = |unread: Rejection| {
             let position = unread.position.and_then(|at| framed.origin(&message, at));
-            Unread { position, ..unread }
+            Rejection { position, ..unread }
         };
         Ok(said.map(|said| said.columns).map_err(place))
     }
 
-    async fn plan(&self, text: &str) -> Said<(String, Sizes)> {
+    async fn plan(&self, text: &str) -> QueryAnswer<(String, Sizes)> {
         Ok(asked(self.client, self.scope, text).await?.and_then(|said| {
             let sizes = said.values.first().and_then(|text| Sizes::parse(text));
             let plan = said.values.last().filter(|_| said.values.len() == 2);
-            let unread = || Unread { reason: "its plan cannot be read".into(), position: None };
+            let unread = || Rejection { reason: "its plan cannot be read".into(), position: None };
             plan.cloned().zip(sizes).ok_or_else(unread)
         }))
     }
@@ -279,7 +279,7 @@ impl Survey<'_> {
         if judge(&plan, &sizes).is_err() {
             return Ok(None);
         }
-        match Reading::Statement(framed.reading(&read), self.scope).read(self.client, false).await {
+        match TableReading::Statement(framed.reading(&read), self.scope).read(self.client, false).await {
             Ok(messages) => {
                 let mut values =
                     copy::rows(&messages, 1, &mut Texts::default(), |row| Ok(Some(row.whole_text()?)))?;
@@ -292,7 +292,7 @@ impl Survey<'_> {
 }
 
 /// Why a query cannot be planned. The server does not report which column has the wrong type, so that is added.
-fn explained(unread: Unread, message: &str, columns: Columns) -> Text {
+fn explained(unread: Rejection, message: &str, columns: Columns) -> Text {
     let column = unread.position.and_then(|at| mistyped(message, at, columns));
     match column {
         Some((name, kind)) => {

@@ -31,11 +31,11 @@ pub struct Backends<'a> {
     poll: &'a str,
     by_pid: FxHashMap<i32, &'a Backend>,
     encodings: Encodings,
-    last: Option<Last>,
+    last: Option<BackendsTrailer>,
 }
 
 #[derive(Debug, Default)]
-struct Last {
+struct BackendsTrailer {
     poll: String,
     digests: String,
 }
@@ -73,7 +73,7 @@ impl<'a> Backends<'a> {
     /// # Errors
     /// If the end is missing, or if the server left out rows that are not known here.
     pub fn finish(self) -> Result<(Vec<Backend>, String), DecodeError> {
-        let Last { poll, digests } = self.last.ok_or(DecodeError::Short)?;
+        let BackendsTrailer { poll, digests } = self.last.ok_or(DecodeError::Short)?;
         if poll != self.poll {
             return Err(DecodeError::Unknown);
         }
@@ -98,7 +98,7 @@ fn parts(digests: &str) -> Vec<&str> {
 
 enum BackendsRow {
     Backend(Backend),
-    Last(Last),
+    Last(BackendsTrailer),
 }
 
 fn row(
@@ -152,7 +152,7 @@ fn last(fields: &mut Fields<'_>) -> Result<BackendsRow, DecodeError> {
         values.push(fields.value()?);
     }
     let words = |at: usize| text(values.get(at).copied().flatten()).unwrap_or_default().into_owned();
-    Ok(BackendsRow::Last(Last { poll: words(4), digests: words(COLUMNS - 2) }))
+    Ok(BackendsRow::Last(BackendsTrailer { poll: words(4), digests: words(COLUMNS - 2) }))
 }
 
 /// Reuses an unchanged query: queries are most of the text, and most do not change.

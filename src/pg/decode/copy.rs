@@ -88,12 +88,12 @@ pub(in crate::pg) fn rows<T>(
     messages: &[Bytes],
     columns: usize,
     texts: &mut Texts,
-    mut read: impl FnMut(&mut Values<'_, '_>) -> Result<Option<T>, DecodeError>,
+    mut read: impl FnMut(&mut CopyValues<'_, '_>) -> Result<Option<T>, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
     let (mut reader, mut rows) = (CopyReader::default(), Vec::new());
     for message in messages {
         reader.read(message, columns, |fields| {
-            rows.extend(read(&mut Values { fields, texts })?);
+            rows.extend(read(&mut CopyValues { fields, texts })?);
             Ok(())
         })?;
     }
@@ -101,12 +101,12 @@ pub(in crate::pg) fn rows<T>(
 }
 
 /// The values of a row, in the order of its columns. NULL and a value of another type are None.
-pub(in crate::pg) struct Values<'a, 'b> {
+pub(in crate::pg) struct CopyValues<'a, 'b> {
     fields: &'a mut Fields<'b>,
     texts: &'a mut Texts,
 }
 
-impl<'b> Values<'_, 'b> {
+impl<'b> CopyValues<'_, 'b> {
     /// A text, truncated to [`CHARACTERS`].
     pub(in crate::pg) fn text(&mut self) -> Result<Option<Text>, DecodeError> {
         let Some(text) = self.whole_text()? else { return Ok(None) };

@@ -14,7 +14,7 @@ const COLUMNS: usize = 11;
 
 /// The session that reads. NULL stands for its database, and the locks taken by the reading itself are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reader {
+pub struct ReadingSession {
     pub datid: u32,
     pub pid: i32,
 }
@@ -91,8 +91,8 @@ impl Awaited {
 }
 
 #[derive(Debug)]
-pub struct Locks<'a> {
-    reader: Reader,
+pub struct LocksDecoder<'a> {
+    reader: ReadingSession,
     before: &'a KnownLocks,
     poll: &'a str,
     copy: CopyReader,
@@ -103,12 +103,12 @@ pub struct Locks<'a> {
     own_reads: Vec<Lock>,
     /// A session waits for a virtual transaction.
     awaited: bool,
-    last: Option<Last>,
+    last: Option<LocksTrailer>,
 }
 
-impl<'a> Locks<'a> {
+impl<'a> LocksDecoder<'a> {
     /// For the poll with this number, in which the server received `before` as known, or nothing.
-    pub fn new(reader: Reader, before: &'a KnownLocks, poll: &'a str) -> Self {
+    pub fn new(reader: ReadingSession, before: &'a KnownLocks, poll: &'a str) -> Self {
         let (copy, rows, own_reads) = (CopyReader::default(), Vec::new(), Vec::new());
         Self { reader, before, poll, copy, rows, own: None, own_reads, awaited: false, last: None }
     }
@@ -143,7 +143,7 @@ impl<'a> Locks<'a> {
     /// # Errors
     /// If the end is missing, or if the server left out rows that are not known here.
     pub fn finish(mut self) -> Result<KnownLocks, DecodeError> {
-        let Last { poll, quiet, since, total, cost } = self.last.ok_or(DecodeError::Short)?;
+        let LocksTrailer { poll, quiet, since, total, cost } = self.last.ok_or(DecodeError::Short)?;
         if poll != self.poll {
             return Err(DecodeError::Unknown);
         }
@@ -211,7 +211,7 @@ impl Quiet {
 }
 
 #[derive(Debug, Default)]
-struct Last {
+struct LocksTrailer {
     poll: String,
     quiet: Quiet,
     since: String,
@@ -222,7 +222,7 @@ struct Last {
 
 enum LocksRow {
     Lock(Lock),
-    Last(Last),
+    Last(LocksTrailer),
     /// A mode unknown to this version of locktop: its conflicts are not known.
     Unknown,
 }
@@ -240,7 +240,7 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<LocksRow, DecodeError> {
     let waits = fields.value()?;
     if virtualtransaction.is_none() {
         let cost = Duration::from_micros(classid.unwrap_or_default().into());
-        return Ok(LocksRow::Last(Last { total: relation, cost, ..last(locktype, rare, mode) }));
+        return Ok(LocksRow::Last(LocksTrailer { total: relation, cost, ..last(locktype, rare, mode) }));
     }
     let locktype = locktype.map_or(LockType::Advisory, LockType::parse);
     let rare = rare.map_or(Rare::default(), Rare::parse);
@@ -264,10 +264,10 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<LocksRow, DecodeError> {
 }
 
 #[cold]
-fn last(poll: Option<&[u8]>, quiet: Option<&[u8]>, since: Option<&[u8]>) -> Last {
+fn last(poll: Option<&[u8]>, quiet: Option<&[u8]>, since: Option<&[u8]>) -> LocksTrailer {
     let words = |bytes| text(bytes).unwrap_or_default().into_owned();
     let quiet = quiet.map(Quiet::parse).unwrap_or_default();
-    Last { poll: words(poll), quiet, since: words(since), ..Last::default() }
+    LocksTrailer { poll: words(poll), quiet, since: words(since), ..LocksTrailer::default() }
 }
 
 /// Whether a NULL stands for the most frequent value or for none: `pg_lock_status` leaves each column out for certain
@@ -413,7 +413,7 @@ mod tests {
     const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
     fn read(rows: &[Vec<u8>], before: &KnownLocks, poll: &str) -> Result<KnownLocks, DecodeError> {
-        let mut locks = Locks::new(Reader { datid: 5, pid: 7 }, before, poll);
+        let mut locks = LocksDecoder::new(ReadingSession { datid: 5, pid: 7 }, before, poll);
         for message in std::iter::once(&HEADER.to_vec()).chain(rows) {
             locks.read(message).unwrap();
         }

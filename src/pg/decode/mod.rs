@@ -19,7 +19,7 @@ use crate::model::lock_key::LockKey;
 use crate::model::plan::Rights;
 use crate::model::{Text, Timestamp};
 use crate::pg::tables::{ColumnKind, Columns};
-use copy::Values;
+use copy::CopyValues;
 use value::{raw, text};
 
 pub use locktop_base::encoding::Encoding;
@@ -43,24 +43,24 @@ pub(super) trait DecodedRow: Sized {
     const COLUMNS: Columns;
 
     /// None if the row cannot be distinguished from others.
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError>;
+    fn read(row: &mut CopyValues<'_, '_>) -> Result<Option<Self>, DecodeError>;
 }
 
-pub(super) trait Value: Sized {
+pub(super) trait DecodedValue: Sized {
     const KIND: ColumnKind;
     const IS_REQUIRED: bool;
 
     /// The value of so many columns; None if it is required and missing.
-    fn read(row: &mut Values<'_, '_>, columns: usize) -> Result<Option<Self>, DecodeError>;
+    fn read(row: &mut CopyValues<'_, '_>, columns: usize) -> Result<Option<Self>, DecodeError>;
 }
 
 macro_rules! values {
     ($($type:ty: $kind:ident $is_required:literal, |$row:ident, $columns:pat_param| $value:expr;)*) => {$(
-        impl Value for $type {
+        impl DecodedValue for $type {
             const KIND: ColumnKind = ColumnKind::$kind;
             const IS_REQUIRED: bool = $is_required;
 
-            fn read($row: &mut Values<'_, '_>, $columns: usize) -> Result<Option<Self>, DecodeError> {
+            fn read($row: &mut CopyValues<'_, '_>, $columns: usize) -> Result<Option<Self>, DecodeError> {
                 Ok($value)
             }
         }
@@ -88,7 +88,7 @@ values! {
     };
 }
 
-pub(super) const fn column<T: Value>(name: &'static str) -> (&'static str, ColumnKind, bool) {
+pub(super) const fn column<T: DecodedValue>(name: &'static str) -> (&'static str, ColumnKind, bool) {
     (name, T::KIND, T::IS_REQUIRED)
 }
 
@@ -99,11 +99,11 @@ macro_rules! decoded {
                 &[$($($crate::pg::decode::column::<$type>($column),)+)*];
 
             fn read(
-                row: &mut $crate::pg::decode::copy::Values<'_, '_>,
+                row: &mut $crate::pg::decode::copy::CopyValues<'_, '_>,
             ) -> Result<Option<Self>, $crate::pg::decode::DecodeError> {
                 $(
                     let columns = [$($column),+].len();
-                    let $field = <$type as $crate::pg::decode::Value>::read(row, columns)?;
+                    let $field = <$type as $crate::pg::decode::DecodedValue>::read(row, columns)?;
                     let Some($field) = $field else { return Ok(None) };
                 )*
                 Ok(Some(Self { $($field,)* }))

@@ -14,14 +14,14 @@ use postgres_protocol::escape::{escape_identifier, escape_literal};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, SimpleColumn};
 
-use super::poll::{Limits, message};
+use super::poll::{PollLimits, message};
 use super::trust::{TrustedOwners, untrusted};
 use super::{each_row, sql};
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use locktop_tasks::sql::{fill, without_comments};
 
-pub use software::{Relation, Software, SoftwareTable};
+pub use software::{Software, SoftwareRelation, SoftwareTable};
 
 /// Rows of one query that are read; further rows are ignored.
 pub const ROWS: usize = 10_000;
@@ -38,7 +38,7 @@ const NAME: &str = "locktop_name";
 
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
-    #[error("{}", said(.0))]
+    #[error("{}", error_text(.0))]
     Server(#[from] tokio_postgres::Error),
     /// The number or the types of the columns are wrong.
     #[error("expected (key bigint, name text) or (classid int, objid int, name text), got {0}")]
@@ -54,7 +54,7 @@ pub enum LearnError {
     Silent,
 }
 
-fn said(error: &tokio_postgres::Error) -> String {
+fn error_text(error: &tokio_postgres::Error) -> String {
     error.as_db_error().and_then(untrusted).unwrap_or_else(|| message(error))
 }
 
@@ -70,8 +70,8 @@ pub struct QueryNames {
 ///
 /// # Errors
 /// If the server refuses it, it takes too long, or its rows are not keys and names.
-pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<QueryNames, LearnError> {
-    let statement = Statement::new(query);
+pub async fn ask(client: &Client, limits: &PollLimits, query: &str) -> Result<QueryNames, LearnError> {
+    let statement = LearnStatement::new(query);
     let asked = async {
         let shape = statement.shape(client, limits).await?;
         let before = statement.before(&limits.trusted_owners);
@@ -84,12 +84,12 @@ pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<QueryN
     answer
 }
 
-struct Statement<'a> {
+struct LearnStatement<'a> {
     name: String,
     query: &'a str,
 }
 
-impl<'a> Statement<'a> {
+impl<'a> LearnStatement<'a> {
     fn new(query: &'a str) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl<'a> Statement<'a> {
     }
 
     /// The types of its columns. The query is parsed, but not run.
-    async fn shape(&self, client: &Client, limits: &Limits) -> Result<Shape, LearnError> {
+    async fn shape(&self, client: &Client, limits: &PollLimits) -> Result<Shape, LearnError> {
         // The server accepts exactly one statement here, and does not look into it.
         let one = format!("PREPARE {} AS {}", self.name, self.query);
         let path = limits.trusted_owners.trusted_path(false);
@@ -135,7 +135,7 @@ impl<'a> Statement<'a> {
 
 pub async fn ask_software(
     client: &Client,
-    limits: &Limits,
+    limits: &PollLimits,
     place: &SoftwareTable,
 ) -> Result<QueryNames, LearnError> {
     let query = place
@@ -158,7 +158,10 @@ pub async fn ask_software(
     Ok(answer)
 }
 
-pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<SoftwareTable>), LearnError> {
+pub async fn installed_software(
+    client: &Client,
+    limits: &PollLimits,
+) -> Result<(Text, Vec<SoftwareTable>), LearnError> {
     let tables = limits.trusted_owners.filled(sql::LEARN_TABLES, &[]);
     let rows =
         fetch(client, &framed(&["software", "relation", "oid", "schema"], TRUSTED, &tables, limits)).await?;
@@ -174,7 +177,7 @@ pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<
         let name = from_hex(&name);
         match (kind.parse().ok(), oid.and_then(|oid| oid.parse().ok()), relation) {
             (Some(software), Some(oid), Some(relation)) => {
-                let table = Some(Relation { oid, name: relation.into() });
+                let table = Some(SoftwareRelation { oid, name: relation.into() });
                 places.push(SoftwareTable { software, schema: name.into(), table });
             }
             _ => database = name.into(),
@@ -183,9 +186,9 @@ pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<
     Ok((database, places))
 }
 
-type Row = Vec<Option<String>>;
+type TextRow = Vec<Option<String>>;
 
-async fn fetch(client: &Client, text: &str) -> Result<Vec<Row>, LearnError> {
+async fn fetch(client: &Client, text: &str) -> Result<Vec<TextRow>, LearnError> {
     let mut rows = Vec::new();
     let is_query = |columns: &[SimpleColumn]| columns.last().is_some_and(|column| column.name() == NAME);
     let read = each_row::<LearnError>(client, text, is_query, |row| {
@@ -198,7 +201,7 @@ async fn fetch(client: &Client, text: &str) -> Result<Vec<Row>, LearnError> {
     Ok(rows)
 }
 
-fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> String {
+fn framed(columns: &[&str], before: &str, query: &str, limits: &PollLimits) -> String {
     let frame = without_comments(sql::LEARN_FRAME);
     let number = columns.len();
     let selected = columns.iter().enumerate().map(|(place, column)| {
@@ -294,7 +297,7 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 }
 
 /// Rows whose last column is the name, in hexadecimal digits of its bytes.
-fn answer(shape: Shape, mut rows: Vec<Row>) -> Result<QueryNames, LearnError> {
+fn answer(shape: Shape, mut rows: Vec<TextRow>) -> Result<QueryNames, LearnError> {
     let cut = rows.len() > ROWS;
     rows.truncate(ROWS);
     let mut names = Vec::with_capacity(rows.len());

@@ -34,11 +34,11 @@ pub struct SoftwareTable {
     /// The schema of its table; `pg_catalog` if no table is read.
     pub schema: Text,
     /// None if no table is read.
-    pub table: Option<Relation>,
+    pub table: Option<SoftwareRelation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Relation {
+pub struct SoftwareRelation {
     pub oid: u32,
     pub name: Text,
 }

@@ -7,7 +7,7 @@ fn shape(types: &[(&str, Type)]) -> Result<Shape, String> {
     Shape::of(types).map_err(|error| error.to_string())
 }
 
-fn row(columns: &[Option<&str>]) -> Row {
+fn row(columns: &[Option<&str>]) -> TextRow {
     columns.iter().map(|column| column.map(str::to_owned)).collect()
 }
 
@@ -109,8 +109,12 @@ fn one_row_too_many_is_left_out_and_said() {
 
 #[test]
 fn nothing_in_a_query_is_replaced() {
-    let text =
-        framed(Shape::Pair.columns(), "", "select $names, '$settings', '$query' ; \n", &Limits::default());
+    let text = framed(
+        Shape::Pair.columns(),
+        "",
+        "select $names, '$settings', '$query' ; \n",
+        &PollLimits::default(),
+    );
     assert!(
         text.contains("\nselect $names, '$settings', '$query'\n) AS query (classid, objid, name);"),
         "{text}"

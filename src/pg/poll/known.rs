@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::error::SqlState;
 
-use super::Limits;
+use super::PollLimits;
 use crate::clock;
 use crate::model::wait_graph::Answer;
 use crate::pg::SectionError;
@@ -17,7 +17,7 @@ const NOTHING: &str = "0";
 
 /// Results of the last statements that succeeded.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct LastResults {
     pub(super) locks: KnownLocks,
     pub(super) backends: KnownBackends,
     polls: u64,
@@ -36,7 +36,7 @@ pub(super) struct Known {
 
 /// The data sent to the server for one poll.
 #[derive(Debug)]
-pub(super) struct Telling {
+pub(super) struct ChangesToSend {
     /// Number of the poll, which the answers repeat so that they can be matched.
     pub(super) poll: String,
     /// Sessions inactive since then need no rows; `0` requests all.
@@ -47,15 +47,15 @@ pub(super) struct Telling {
     at: Instant,
 }
 
-impl Telling {
+impl ChangesToSend {
     /// Whether a time is sent.
-    pub(super) fn tells_since(&self) -> bool {
+    pub(super) fn sends_since(&self) -> bool {
         self.since != NOTHING
     }
 }
 
-impl Known {
-    pub(super) fn telling(&mut self, limits: &Limits) -> Telling {
+impl LastResults {
+    pub(super) fn changes_to_send(&mut self, limits: &PollLimits) -> ChangesToSend {
         self.polls += 1;
         let rows = self.locks.rows.len();
         let is_recent = |at: Option<Instant>| {
@@ -73,16 +73,16 @@ impl Known {
             "" => "{}".to_owned(),
             digests => digests.to_owned(),
         };
-        Telling { poll: self.polls.to_string(), since, digests, narrow, at: clock::monotonic() }
+        ChangesToSend { poll: self.polls.to_string(), since, digests, narrow, at: clock::monotonic() }
     }
 
     /// Takes over the locks that were read. The next poll reads all of them if they were not read, if a row is missing
     /// according to the server's `answers`, or if the server's clock was set back.
     pub(super) fn learn(
         &mut self,
-        telling: &Telling,
+        telling: &ChangesToSend,
         (locks, answers): (&Result<KnownLocks, SectionError>, &[Answer]),
-        limits: &Limits,
+        limits: &PollLimits,
     ) {
         let now = clock::monotonic();
         let passed = self.told_at.replace(telling.at).map_or(Duration::ZERO, |before| telling.at - before);
@@ -90,7 +90,7 @@ impl Known {
             Ok(locks) => locks,
             Err(error) => {
                 self.is_blind |=
-                    telling.tells_since() && error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+                    telling.sends_since() && error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
                 if matches!(error, SectionError::TooMuch(_)) {
                     self.too_many_at = Some(now);
                 }
@@ -99,14 +99,14 @@ impl Known {
             }
         };
         let went_back =
-            telling.tells_since() && is_behind(&self.locks.since, &locks.since, passed, limits.clock_slack);
+            telling.sends_since() && is_behind(&self.locks.since, &locks.since, passed, limits.clock_slack);
         // The same rows and answers lack no more than before.
         let is_same = Arc::ptr_eq(&self.locks.rows, &locks.rows) && self.answers == answers;
-        let is_short = telling.tells_since() && !is_same && locks.lacks(answers);
+        let is_short = telling.sends_since() && !is_same && locks.lacks(answers);
         self.answers = answers.to_vec();
         self.locks = locks.clone();
         self.narrow = telling.narrow;
-        if !telling.tells_since() {
+        if !telling.sends_since() {
             self.whole_at = Some(now);
         } else if went_back || is_short {
             self.whole_at = None;

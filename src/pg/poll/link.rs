@@ -18,17 +18,17 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::{Limits, OpenError, PollError};
+use super::{OpenError, PollError, PollLimits};
 use crate::model::snapshot::Pooling;
 
 /// Resolves when the connection ends.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct PollLink {
     driver: AbortHandle,
     pub(super) ended: watch::Receiver<Option<String>>,
 }
 
-impl Link {
+impl PollLink {
     pub(super) fn watch(driver: JoinHandle<Result<(), tokio_postgres::Error>>) -> Self {
         let (sender, ended) = watch::channel(None);
         let abort = driver.abort_handle();
@@ -48,7 +48,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for PollLink {
     fn drop(&mut self) {
         self.close();
     }
@@ -196,10 +196,10 @@ pub(super) fn value(answer: &[SimpleQueryMessage]) -> Option<&str> {
 /// # Errors
 /// If a pooler uses another session for each transaction, if that cannot be determined, or if the server does not answer.
 pub async fn is_own(client: &Client, info: &ConnInfo) -> Result<(), OpenError> {
-    let Limits { lock_timeout, poll_timeout, .. } = Limits::default();
+    let PollLimits { lock_timeout, poll_timeout, .. } = PollLimits::default();
     let between = tokio::time::timeout(poll_timeout, is_between(client, lock_timeout)).await;
     if between.map_err(|_| OpenError::Silent)??
-        && Box::pin(keeps_sessions(client, info, poll_timeout)).await == Pooling::Transactions
+        && Box::pin(detect_pooling(client, info, poll_timeout)).await == Pooling::Transactions
     {
         return Err(no_session());
     }
@@ -208,7 +208,7 @@ pub async fn is_own(client: &Client, info: &ConnInfo) -> Result<(), OpenError> {
 
 /// Whether the pooler in between keeps a session for its client. Opens another connection for a moment. If that fails or
 /// shows nothing about the first one, transaction mode is assumed.
-pub(super) async fn keeps_sessions(client: &Client, info: &ConnInfo, timeout: Duration) -> Pooling {
+pub(super) async fn detect_pooling(client: &Client, info: &ConnInfo, timeout: Duration) -> Pooling {
     let asked = Box::pin(refuse_transaction_mode(client, info));
     match tokio::time::timeout(timeout, asked).await {
         Ok(Ok(())) => Pooling::Sessions,

@@ -22,7 +22,7 @@ pub use super::SectionError;
 pub use link::is_own;
 pub(crate) use link::silence;
 pub(crate) use link::take_back;
-pub use opening::{OpenError, open_beside, open_plain};
+pub use opening::{OpenError, open_plain, open_second};
 pub(crate) use pg_connect::message;
 pub use session::Session;
 
@@ -32,11 +32,11 @@ use crate::model::Timestamp;
 use crate::model::adapter::{Adapter, Parts};
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::snapshot::Snapshot;
-use crate::pg::sources::Places;
+use crate::pg::sources::TableLocations;
 use crate::pg::trust::TrustedOwners;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limits {
+pub struct PollLimits {
     pub statement_timeout: Duration,
     pub lock_timeout: Duration,
     /// Limit of the whole poll; a server that has not answered by then is considered dead.
@@ -62,14 +62,14 @@ pub struct Limits {
     pub name_timeout: Duration,
     /// Owners whose tables statements may read, in addition to superusers and the connected role.
     pub trusted_owners: TrustedOwners,
-    pub tables: Places,
+    pub tables: TableLocations,
     pub adapters: Arc<[Arc<Adapter>]>,
     pub adapter_parts: Parts,
     /// How long a snapshot waits for them; later rows arrive with the next snapshot.
     pub adapter_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for PollLimits {
     fn default() -> Self {
         Self {
             statement_timeout: Duration::from_secs(3),
@@ -84,7 +84,7 @@ impl Default for Limits {
             whole_table: 250_000,
             name_timeout: Duration::from_millis(30),
             trusted_owners: TrustedOwners::default(),
-            tables: Places::default(),
+            tables: TableLocations::default(),
             adapters: Arc::default(),
             adapter_parts: Parts::ALL,
             adapter_timeout: Duration::from_millis(30),
@@ -106,7 +106,7 @@ pub enum PollError {
 
 /// The waiters in `before` and the start of their waits, longest wait first: at most `ask`, and within `ask_rows`, but at
 /// least one.
-fn waiters(before: &Snapshot, limits: &Limits) -> Vec<(i32, Option<Timestamp>)> {
+fn waiters(before: &Snapshot, limits: &PollLimits) -> Vec<(i32, Option<Timestamp>)> {
     // Waits for a safe snapshot are requested separately.
     let is_asked = |lock: &&Lock| !lock.granted && lock.tag.locktype() != LockType::SafeSnapshot;
     let waiting = || before.locks.last_rows().iter().filter(is_asked);

@@ -16,7 +16,7 @@ use crate::model::Text;
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
 use crate::pg::SectionError;
-use crate::pg::background::{Background, Brought, RENEW, REST, rest};
+use crate::pg::background::{Background, BackgroundResult, RENEW, REST, rest};
 use crate::pg::decode::rights_of;
 use crate::pg::decode::value::{boolean, oid, raw, text};
 use crate::pg::decode::{Encoding, Encodings};
@@ -26,7 +26,7 @@ type ByOid = FxHashMap<u32, Text>;
 
 /// By kind, since a database, a role and a relation can have the same OID.
 #[derive(Debug, Default)]
-struct Asked {
+struct RequestedNames {
     databases: FxHashSet<u32>,
     roles: FxHashSet<u32>,
     relations: FxHashSet<u32>,
@@ -64,7 +64,7 @@ pub(super) struct NameCache {
     roles: ByOid,
     rights: Option<Arc<Rights>>,
     /// Requested since the last renewal; those without a name are requested again after a few seconds.
-    asked: Asked,
+    asked: RequestedNames,
     renewed: Instant,
     /// When objects without a name were last requested again.
     asked_again: Instant,
@@ -89,7 +89,7 @@ impl NameCache {
             names: Arc::new(Names { databases: names, ..Names::default() }),
             roles,
             rights: None,
-            asked: Asked::default(),
+            asked: RequestedNames::default(),
             renewed: clock::monotonic(),
             asked_again: clock::monotonic(),
             rest_until: None,
@@ -128,15 +128,15 @@ impl NameCache {
     }
 
     /// Requests unknown names in use, and waits for the answer for at most `timeout`.
-    pub(super) async fn look_up(&mut self, client: &Arc<Client>, used: Used, timeout: Duration) {
+    pub(super) async fn resolve(&mut self, client: &Arc<Client>, used: Used, timeout: Duration) {
         if !self.asking.is_begun() {
             self.ask(client, used);
         }
         match self.asking.take(timeout).await {
             None => {}
-            Some(Brought { result: Ok(found), .. }) => self.learn(found),
-            Some(Brought { took, .. }) => {
-                self.asked = Asked::default();
+            Some(BackgroundResult { result: Ok(found), .. }) => self.learn(found),
+            Some(BackgroundResult { took, .. }) => {
+                self.asked = RequestedNames::default();
                 self.rest_until = Some(clock::monotonic() + rest(REST, took));
             }
         }
@@ -149,7 +149,7 @@ impl NameCache {
         }
         let renew = now.duration_since(self.renewed) > RENEW;
         if renew {
-            self.asked = Asked::default();
+            self.asked = RequestedNames::default();
             self.renewed = now;
             self.forget(&used);
         }

@@ -7,8 +7,8 @@ use postgres_protocol::escape::escape_literal;
 use tokio::task::AbortHandle;
 use tokio_postgres::{Client, Error};
 
-use super::{Limits, link};
-use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
+use super::{PollLimits, link};
+use crate::model::snapshot::{Keepalives, Pooling, Server, Tls, WalReplay};
 use crate::model::{Text, Timestamp};
 use crate::pg::Scope;
 use crate::pg::decode::Encoding;
@@ -59,7 +59,7 @@ impl Opening {
     pub(super) async fn pooling(
         &self,
         info: &ConnInfo,
-        limits: &Limits,
+        limits: &PollLimits,
         known: impl Future<Output = Option<Pooling>>,
     ) -> Result<Pooling, OpenError> {
         let asked = link::is_between(self.client(), limits.lock_timeout);
@@ -68,7 +68,7 @@ impl Opening {
         }
         match known.await {
             None | Some(Pooling::None) => {
-                Ok(Box::pin(link::keeps_sessions(self.client(), info, limits.poll_timeout)).await)
+                Ok(Box::pin(link::detect_pooling(self.client(), info, limits.poll_timeout)).await)
             }
             Some(known) => Ok(known),
         }
@@ -116,7 +116,7 @@ async fn keep(client: &Client, path: &SearchPath) -> Result<(), Error> {
 /// later statement waits longer for a catalog lock.
 pub(super) async fn settings(
     client: &Client,
-    limits: &Limits,
+    limits: &PollLimits,
     path: &SearchPath,
     scope: Scope,
 ) -> Result<(), Error> {
@@ -177,8 +177,8 @@ impl OpenError {
 ///
 /// # Errors
 /// Also if a pooler keeps no session for it.
-pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
-    match Box::pin(open_beside(info, limits, std::future::ready(None))).await? {
+pub async fn open_plain(info: &ConnInfo, limits: &PollLimits) -> Result<Connection, OpenError> {
+    match Box::pin(open_second(info, limits, std::future::ready(None))).await? {
         (_, Pooling::Transactions) => Err(link::no_session()),
         (connection, _) => Ok(connection),
     }
@@ -186,9 +186,9 @@ pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, 
 
 /// The same next to a polling connection that was made with the same `info`; `known` is the pooling found for that one.
 /// If a pooler is in transaction mode, nothing is set: each message must include what it needs.
-pub async fn open_beside(
+pub async fn open_second(
     info: &ConnInfo,
-    limits: &Limits,
+    limits: &PollLimits,
     known: impl Future<Output = Option<Pooling>>,
 ) -> Result<(Connection, Pooling), OpenError> {
     let opening = Box::pin(Opening::connect(info)).await?;
@@ -243,7 +243,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         deadlocks_of: std::sync::Arc::default(),
         started_at: timestamp(raw(row, 7)),
         replayed_at: None,
-        replay: Replay::default(),
+        replay: WalReplay::default(),
         keepalives: keepalives_of(&words(13)),
         query_size: bytes_of_setting(&words(8)),
         deadlock_timeout: parse_duration(&words(14)).map(|time| time.as_secs_f64()),

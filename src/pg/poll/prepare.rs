@@ -7,11 +7,11 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Statement};
 
-use super::known::Telling;
+use super::known::ChangesToSend;
 use super::link::{self, value};
 use super::names::{self, NameCache, by_oid};
 use super::opening::{self, clock_of, encoding_of, identity_of};
-use super::{Limits, OpenError, PollError};
+use super::{OpenError, PollError, PollLimits};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::snapshot::Server;
@@ -27,7 +27,7 @@ use pg_connect::{message, refusal};
 const OLDEST: u32 = 14;
 
 #[derive(Debug, Clone)]
-pub(super) struct Statements {
+pub(super) struct PollStatements {
     pub(super) tick: Statement,
     pub(super) blocking: Option<Statement>,
     pub(super) known: Statement,
@@ -36,7 +36,7 @@ pub(super) struct Statements {
     pub(super) prepared: Statement,
 }
 
-impl Statements {
+impl PollStatements {
     /// Takes one round trip.
     pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
         let (main, (blocking, known)) = join(
@@ -80,16 +80,16 @@ impl LockStatements {
     }
 
     /// The statement that matches what the server receives.
-    pub(super) fn of(&self, telling: &Telling) -> &Statement {
+    pub(super) fn of(&self, telling: &ChangesToSend) -> &Statement {
         let [all, without_quiet] = if telling.narrow { &self.narrow } else { &self.whole };
-        if telling.tells_since() { without_quiet } else { all }
+        if telling.sends_since() { without_quiet } else { all }
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Prepared {
     /// None if they ended with the transaction in which they were made.
-    pub(super) statements: Option<Statements>,
+    pub(super) statements: Option<PollStatements>,
     pub(super) own_path: SearchPath,
     pub(super) server: Server,
     pub(super) names: NameCache,
@@ -100,7 +100,11 @@ pub(super) struct Prepared {
 }
 
 /// Sends everything at once, then splits the answers.
-pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> Result<Prepared, OpenError> {
+pub(super) async fn prepare(
+    client: &Client,
+    limits: &PollLimits,
+    scope: Scope,
+) -> Result<Prepared, OpenError> {
     let own_path = opening::pinned(client).await?;
     let path: Arc<[String]> = own_path.schemas().into();
     let reading = sql::reading(&limits.trusted_owners);
@@ -120,7 +124,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
             scope.alone(client, client.query_typed(sql::DATABASES, &[])),
             scope.alone(client, client.query_typed(sql::ROLES, &[])),
         ),
-        Box::pin(Statements::prepare(client)),
+        Box::pin(PollStatements::prepare(client)),
         Box::pin(join(client.batch_execute(&reading), search.rows(client))),
     )
     .await;
@@ -180,15 +184,15 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 
 /// How sessions are borrowed, poll by poll.
 #[derive(Debug)]
-pub(super) struct Loan {
+pub(super) struct PooledTransaction {
     path: SearchPath,
     /// The guard of tables, as in [`sql::reading`].
     reading: String,
-    limits: Limits,
+    limits: PollLimits,
 }
 
 /// Everything that a connection needs before its first poll, in one transaction. The statements end with it.
-pub(super) async fn prepare_lent(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
+pub(super) async fn prepare_pooled(client: &Client, limits: &PollLimits) -> Result<Prepared, OpenError> {
     // A pooler in statement mode reports a protocol violation.
     client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
         Some(&SqlState::PROTOCOL_VIOLATION) => link::refused("statement", "a poll takes a transaction"),
@@ -199,19 +203,23 @@ pub(super) async fn prepare_lent(client: &Client, limits: &Limits) -> Result<Pre
     Ok(ready)
 }
 
-impl Loan {
-    pub(super) fn new(path: SearchPath, limits: &Limits) -> Self {
+impl PooledTransaction {
+    pub(super) fn new(path: SearchPath, limits: &PollLimits) -> Self {
         Self { path, reading: sql::reading(&limits.trusted_owners), limits: limits.clone() }
     }
 
     /// The process ID of the session, and its statements. Takes two round trips. `reads`: there are tables to read.
-    pub(super) async fn begin(&self, client: &Client, reads: bool) -> Result<(i32, Statements), PollError> {
+    pub(super) async fn begin(
+        &self,
+        client: &Client,
+        reads: bool,
+    ) -> Result<(i32, PollStatements), PollError> {
         let lost = |error: Error| PollError::Lost(message(&error));
         let own_pid = begin(client).await.map_err(lost)?;
         let (set, reading, statements) = join3(
             opening::settings(client, &self.limits, &self.path, Scope::Open),
             client.batch_execute(if reads { &self.reading } else { "" }),
-            Box::pin(Statements::prepare(client)),
+            Box::pin(PollStatements::prepare(client)),
         )
         .await;
         set.and(reading).map_err(lost)?;
@@ -231,7 +239,7 @@ async fn begin(client: &Client) -> Result<i32, Error> {
 /// Restores and returns the session; `reads` as in the call of `begin`.
 pub(super) async fn give_back(
     client: &Client,
-    statements: Option<Statements>,
+    statements: Option<PollStatements>,
     reads: bool,
 ) -> Result<(), Error> {
     // The driver closes each statement when its last reference is dropped, in the order of sending.

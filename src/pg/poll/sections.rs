@@ -6,19 +6,19 @@ use rustc_hash::FxHashSet;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Statement};
 
-use super::known::Telling;
+use super::known::ChangesToSend;
 use super::names::Used;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
-use crate::model::snapshot::{Replay, Server, Snapshot};
+use crate::model::snapshot::{Server, Snapshot, WalReplay};
 use crate::model::wait_graph::Answer;
 use crate::model::words::class_has_names;
 use crate::pg::SectionError;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::Encodings;
 use crate::pg::decode::backends::{Backends, PreparedRows};
-use crate::pg::decode::locks::{KnownLocks, Locks, Reader};
+use crate::pg::decode::locks::{KnownLocks, LocksDecoder, ReadingSession};
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, raw, timestamp};
 use crate::pg::sources;
 
@@ -46,11 +46,11 @@ async fn copied(
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Tick {
+pub(super) struct PollTick {
     pub(super) at: Option<Timestamp>,
     pub(super) in_recovery: bool,
     pub(super) replayed_at: Option<Timestamp>,
-    pub(super) replay: Replay,
+    pub(super) replay: WalReplay,
     /// The number of deadlocks, and the databases it covers.
     pub(super) deadlocks: Option<(i64, Arc<[u32]>)>,
     pub(super) pid: Option<i32>,
@@ -60,16 +60,16 @@ pub(super) async fn tick(
     client: &Client,
     statement: &Statement,
     databases: &[u32],
-) -> Result<Tick, SectionError> {
+) -> Result<PollTick, SectionError> {
     let row = client.query_one(statement, &[&databases]).await?;
-    Ok(Tick {
+    Ok(PollTick {
         at: timestamp(raw(&row, 0)),
         in_recovery: boolean(raw(&row, 1)).unwrap_or_default(),
         replayed_at: timestamp(raw(&row, 2)),
         replay: match (boolean(raw(&row, 3)), boolean(raw(&row, 4))) {
-            (Some(true), Some(true)) => Replay::All,
-            (Some(true), _) => Replay::Some,
-            _ => Replay::Nothing,
+            (Some(true), Some(true)) => WalReplay::All,
+            (Some(true), _) => WalReplay::Some,
+            _ => WalReplay::Nothing,
         },
         deadlocks: int8(raw(&row, 5)).map(|deadlocks| (deadlocks, databases.into())),
         pid: int4(raw(&row, 6)),
@@ -106,12 +106,12 @@ pub(super) async fn blocking(
 }
 
 /// Sends what is known from the last poll, for the statements after this one.
-pub(super) async fn tell(
+pub(super) async fn send_changes(
     client: &Client,
     statement: &Statement,
-    telling: &Telling,
+    telling: &ChangesToSend,
 ) -> Result<(), SectionError> {
-    let Telling { poll, since, digests, .. } = telling;
+    let ChangesToSend { poll, since, digests, .. } = telling;
     client.query_one(statement, &[poll, since, digests]).await?;
     Ok(())
 }
@@ -119,11 +119,11 @@ pub(super) async fn tell(
 pub(super) async fn locks(
     client: &Client,
     statement: &Statement,
-    reader: Reader,
+    reader: ReadingSession,
     before: &KnownLocks,
     poll: &str,
 ) -> Result<KnownLocks, SectionError> {
-    let mut locks = Locks::new(reader, before, poll);
+    let mut locks = LocksDecoder::new(reader, before, poll);
     // None of the bytes of a message are kept.
     copied(client, statement, |_| LOCK, |message| locks.read(message)).await?;
     Ok(locks.finish()?)
@@ -229,12 +229,12 @@ pub(super) struct Scan {
     pub(super) backends: Result<(Vec<Backend>, String), SectionError>,
     pub(super) prepared: Result<PreparedRows, SectionError>,
     pub(super) sources: sources::Answers,
-    pub(super) tick: Result<Tick, SectionError>,
+    pub(super) tick: Result<PollTick, SectionError>,
 }
 
 impl Scan {
     /// Whether another session than `own` answered, or one without the prepared statements: then the session is shared.
-    pub(super) fn is_lent(&self, own: i32) -> bool {
+    pub(super) fn is_pooled(&self, own: i32) -> bool {
         self.errors().any(|error| error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME))
             || self.tick.as_ref().is_ok_and(|tick| tick.pid.is_some_and(|pid| pid != own))
     }

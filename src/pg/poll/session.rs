@@ -4,13 +4,13 @@ use std::time::Duration;
 use futures_util::future::{join, join5};
 use tokio_postgres::Client;
 
-use super::known::Known;
-use super::link::Link;
+use super::known::LastResults;
+use super::link::PollLink;
 use super::names::{NameCache, Used};
 use super::opening::Opening;
-use super::prepare::{self, Loan, Statements, prepare};
-use super::sections::{self, Blocking, Scan, Tick};
-use super::{Limits, OpenError, PollError, link, waiters};
+use super::prepare::{self, PollStatements, PooledTransaction, prepare};
+use super::sections::{self, Blocking, PollTick, Scan};
+use super::{OpenError, PollError, PollLimits, link, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::adapter::{self, Parts};
@@ -22,46 +22,46 @@ use crate::pg::SectionError;
 use crate::pg::adapters::Adapters;
 use crate::pg::decode::Texts;
 use crate::pg::decode::backends::{Backends, KnownBackends};
-use crate::pg::decode::locks::Reader;
+use crate::pg::decode::locks::ReadingSession;
 use crate::pg::sources::Sources;
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
 
 #[derive(Debug)]
-enum Hold {
+enum SessionStatements {
     /// A dedicated session, with its prepared statements.
-    Own(Statements),
-    Lent(Box<Loan>),
+    Own(PollStatements),
+    Lent(Box<PooledTransaction>),
 }
 
 #[derive(Debug)]
 pub struct Session {
     client: Arc<Client>,
-    link: Link,
-    hold: Hold,
+    link: PollLink,
+    hold: SessionStatements,
     /// Does not change, except for the counters of the last poll.
     server: Server,
     names: NameCache,
     sources: Sources,
     adapters: Adapters,
     texts: Texts,
-    limits: Limits,
-    known: Known,
+    limits: PollLimits,
+    known: LastResults,
     /// The server's clock when it was last read, and locktop's.
     clock: Option<(Timestamp, std::time::Instant)>,
 }
 
 impl Session {
     /// Connects and prepares: three round trips after the handshake before the first snapshot.
-    pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
+    pub async fn open(info: &ConnInfo, limits: PollLimits) -> Result<Self, OpenError> {
         Self::open_behind(info, limits, None).await
     }
 
     /// The same if it may already be `known` how the pooler in between shares its sessions.
     pub async fn open_behind(
         info: &ConnInfo,
-        limits: Limits,
+        limits: PollLimits,
         known: Option<Pooling>,
     ) -> Result<Self, OpenError> {
         let opening = Box::pin(Opening::connect(info)).await?;
@@ -69,7 +69,7 @@ impl Session {
         // A statement of the driver is large, and there are many of them at once.
         let setup = Box::pin(async {
             if pooling == Pooling::Transactions {
-                prepare::prepare_lent(opening.client(), &limits).await
+                prepare::prepare_pooled(opening.client(), &limits).await
             } else {
                 prepare(opening.client(), &limits, Scope::Own).await
             }
@@ -84,13 +84,13 @@ impl Session {
             ..ready.server
         };
         let hold = match ready.statements {
-            Some(statements) => Hold::Own(statements),
-            None => Hold::Lent(Box::new(Loan::new(ready.own_path, &limits))),
+            Some(statements) => SessionStatements::Own(statements),
+            None => SessionStatements::Lent(Box::new(PooledTransaction::new(ready.own_path, &limits))),
         };
         let Connection { client, driver, .. } = opening.ready();
         Ok(Self {
             client: Arc::new(client),
-            link: Link::watch(driver),
+            link: PollLink::watch(driver),
             hold,
             server,
             names: ready.names,
@@ -98,15 +98,15 @@ impl Session {
             adapters: ready.adapters,
             texts: Texts::default(),
             limits,
-            known: Known::default(),
+            known: LastResults::default(),
             clock: ready.clock,
         })
     }
 
     fn scope(&self) -> Scope {
         match self.hold {
-            Hold::Own(_) => Scope::Own,
-            Hold::Lent(_) => Scope::Open,
+            SessionStatements::Own(_) => Scope::Own,
+            SessionStatements::Lent(_) => Scope::Open,
         }
     }
 
@@ -160,17 +160,17 @@ impl Session {
             let closed = tokio::time::timeout(Duration::from_secs(1), self.closed()).await;
             return Err(closed.unwrap_or_else(|_| PollError::Lost(error.to_string())));
         }
-        if self.scope() == Scope::Own && scan.is_lent(self.server.own_pid) {
+        if self.scope() == Scope::Own && scan.is_pooled(self.server.own_pid) {
             return Err(PollError::Lent);
         }
         let taken_at = self.time(&scan.tick)?;
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
         let used = scan.used(before, &self.server);
         let name_timeout = self.limits.name_timeout;
-        if let Hold::Own(_) = self.hold {
-            self.names.look_up(&self.client, used, name_timeout).await;
+        if let SessionStatements::Own(_) = self.hold {
+            self.names.resolve(&self.client, used, name_timeout).await;
             let snapshot = self.assemble(scan, before, taken_at, answered);
-            self.sources.look_again(&self.client, name_timeout).await;
+            self.sources.search_again(&self.client, name_timeout).await;
             self.adapters.begin(&self.client, &snapshot.locks);
             return Ok(snapshot);
         }
@@ -178,7 +178,7 @@ impl Session {
         let back = Box::pin(async {
             // As at the start: tables found now are read from the next poll on.
             let reads = self.reads();
-            self.look_up_lent(used).await.map_err(|error| lost(&error))?;
+            self.resolve_pooled(used).await.map_err(|error| lost(&error))?;
             let snapshot = self.assemble(scan, before, taken_at, answered);
             self.adapters.begin(&self.client, &snapshot.locks);
             self.adapters.collect((&snapshot.locks, taken_at), name_timeout).await;
@@ -189,10 +189,10 @@ impl Session {
     }
 
     /// The statements of one poll. A shared session is borrowed from here on, until it is returned.
-    async fn statements(&mut self) -> Result<Statements, PollError> {
+    async fn statements(&mut self) -> Result<PollStatements, PollError> {
         match &self.hold {
-            Hold::Own(statements) => Ok(statements.clone()),
-            Hold::Lent(loan) => {
+            SessionStatements::Own(statements) => Ok(statements.clone()),
+            SessionStatements::Lent(loan) => {
                 let reads = self.reads();
                 let (own_pid, statements) = loan.begin(&self.client, reads).await?;
                 self.server.own_pid = own_pid;
@@ -206,11 +206,11 @@ impl Session {
     }
 
     /// Looks up what a dedicated session looks up next to the poll.
-    async fn look_up_lent(&mut self, used: Used) -> Result<(), tokio_postgres::Error> {
+    async fn resolve_pooled(&mut self, used: Used) -> Result<(), tokio_postgres::Error> {
         let Self { client, names, sources, .. } = self;
         let timeout = self.limits.poll_timeout;
-        Scope::Open.apart(client, names.look_up(client, used, timeout)).await?;
-        Scope::Open.apart(client, sources.look_again(client, timeout)).await
+        Scope::Open.apart(client, names.resolve(client, used, timeout)).await?;
+        Scope::Open.apart(client, sources.search_again(client, timeout)).await
     }
 
     pub fn watch(&mut self, shown: Parts) {
@@ -245,22 +245,22 @@ impl Session {
     /// Look-ups in progress next to the poll. If the server is silent, they wait as well.
     fn lookups(&self) -> usize {
         let Self { names, sources, adapters, .. } = self;
-        [names.is_asking(), sources.is_looking(), adapters.is_reading()].into_iter().map(usize::from).sum()
+        [names.is_asking(), sources.is_searching(), adapters.is_reading()].into_iter().map(usize::from).sum()
     }
 
-    async fn scan(&mut self, before: Option<&Snapshot>, statements: &Statements) -> Scan {
+    async fn scan(&mut self, before: Option<&Snapshot>, statements: &PollStatements) -> Scan {
         let asked = before.map_or_else(Vec::new, |before| waiters(before, &self.limits));
         let safe = before.map_or_else(Vec::new, |before| sections::waiters(before, self.limits.ask));
         let databases = self.names.database_oids();
-        let telling = self.known.telling(&self.limits);
+        let telling = self.known.changes_to_send(&self.limits);
         let (client, scope) = (&*self.client, self.scope());
         let encodings = self.names.encodings();
-        let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
-        let Known { locks: known_locks, backends: known_backends, .. } = &self.known;
+        let reader = ReadingSession { datid: self.server.datid, pid: self.server.own_pid };
+        let LastResults { locks: known_locks, backends: known_backends, .. } = &self.known;
         let activity = Backends::new(&mut self.texts, known_backends, &telling.poll, encodings.clone());
         let (blocking, told, locks, (backends, prepared), (sources, tick)) = join5(
             scope.alone(client, sections::blocking(client, statements.blocking.as_ref(), &asked, &safe)),
-            sections::tell(client, &statements.known, &telling),
+            sections::send_changes(client, &statements.known, &telling),
             scope.alone(
                 client,
                 sections::locks(client, statements.locks.of(&telling), reader, known_locks, &telling.poll),
@@ -281,10 +281,10 @@ impl Session {
     }
 
     /// The server's clock; if it could not be read, its last time plus the time passed here.
-    fn time(&mut self, tick: &Result<Tick, SectionError>) -> Result<Timestamp, PollError> {
+    fn time(&mut self, tick: &Result<PollTick, SectionError>) -> Result<Timestamp, PollError> {
         let here = clock::monotonic();
         match tick {
-            Ok(Tick { at: Some(at), .. }) => {
+            Ok(PollTick { at: Some(at), .. }) => {
                 self.clock = Some((*at, here));
                 Ok(*at)
             }

@@ -42,7 +42,7 @@ fn the_longest_waits_are_asked_about_first_and_those_without_a_start_last() {
         lock(5, false, Some(20)),
     ]);
     let pids = |ask, ask_rows| -> Vec<i32> {
-        let limits = Limits { ask, ask_rows, ..Limits::default() };
+        let limits = PollLimits { ask, ask_rows, ..PollLimits::default() };
         waiters(&before, &limits).iter().map(|waiter| waiter.0).collect()
     };
     let asked = |limit| pids(limit, 1000);

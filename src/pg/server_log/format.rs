@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use chrono::{NaiveDate, NaiveDateTime};
 
-use super::{Entry, Reading};
+use super::{LogEntry, LogReading};
 use crate::model::Timestamp;
 
 // `csvlog`: records of values, with line ends allowed within quotes.
@@ -30,13 +30,13 @@ enum CsvState {
 }
 
 /// The memory of the values is reused.
-struct Record {
+struct CsvRecord {
     values: Vec<Vec<u8>>,
     count: usize,
     place: CsvState,
 }
 
-impl Record {
+impl CsvRecord {
     fn begin(&mut self) {
         (self.count, self.place) = (0, CsvState::Begin);
         self.next();
@@ -81,12 +81,12 @@ impl Record {
         false
     }
 
-    fn entry(&self) -> Entry<'_> {
+    fn entry(&self) -> LogEntry<'_> {
         let text = |at: usize| {
             let value = self.values.get(at).filter(|_| at < self.count);
             String::from_utf8_lossy(value.map_or(&[], Vec::as_slice))
         };
-        Entry {
+        LogEntry {
             time: text(0),
             user: text(1),
             pid: text(3).parse().unwrap_or_default(),
@@ -99,13 +99,13 @@ impl Record {
             context: text(18),
             statement: text(19),
             application: text(22),
-            ..Entry::default()
+            ..LogEntry::default()
         }
     }
 }
 
-pub(super) fn csv(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Result<()> {
-    let mut record = Record { values: Vec::new(), count: 0, place: CsvState::Begin };
+pub(super) fn csv(mut input: impl BufRead, reading: &mut LogReading<'_>) -> io::Result<()> {
+    let mut record = CsvRecord { values: Vec::new(), count: 0, place: CsvState::Begin };
     record.begin();
     loop {
         let piece = input.fill_buf()?;
@@ -133,7 +133,7 @@ pub(super) fn csv(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Res
 /// Longest line in bytes: longer lines are skipped.
 const LONGEST: u64 = 8 << 20;
 
-pub(super) fn json(mut input: impl BufRead, reading: &mut Reading<'_>) -> io::Result<()> {
+pub(super) fn json(mut input: impl BufRead, reading: &mut LogReading<'_>) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();

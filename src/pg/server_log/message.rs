@@ -3,18 +3,18 @@
 //! Source: `src/backend/storage/lmgr/proc.c` (`ProcSleep`) and `deadlock.c` (`DeadLockReport`). Waits are reported only
 //! in words, and so are recognized only if the server's messages are English; errors have a code.
 
-use super::Entry;
+use super::LogEntry;
 use crate::model::lock::{LockTag, LockType};
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said<'a> {
-    Wait(Wait<'a>),
+pub enum LogMessage<'a> {
+    Wait(LoggedWait<'a>),
     Deadlock(Deadlock<'a>),
-    Ended(Ended),
+    Ended(StatementEnd),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wait<'a> {
+pub struct LoggedWait<'a> {
     pub kind: WaitKind,
     pub mode: &'a str,
     pub on: &'a str,
@@ -49,7 +49,7 @@ pub struct Party<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Ended {
+pub enum StatementEnd {
     LockTimeout,
     /// A lock was not available at once, and `NOWAIT` was used.
     NoWait,
@@ -67,7 +67,7 @@ pub enum Ended {
     Recovery,
 }
 
-impl Ended {
+impl StatementEnd {
     /// The reason in words, to follow the name of the session.
     pub const fn words(self) -> &'static str {
         match self {
@@ -85,15 +85,15 @@ impl Ended {
 }
 
 /// The lock event of an entry; None for other entries and for output of a function, which any user may have written.
-pub fn said<'a>(entry: &'a Entry<'_>) -> Option<Said<'a>> {
+pub fn parse<'a>(entry: &'a LogEntry<'_>) -> Option<LogMessage<'a>> {
     if is_of_function(&entry.context) {
         return None;
     }
     match &*entry.code {
         // jsonlog leaves the code out if there is no error.
-        "" | "00000" => wait(entry).map(Said::Wait),
-        "40P01" => Some(Said::Deadlock(deadlock(&entry.detail))),
-        code => ended(code, &entry.message).map(Said::Ended),
+        "" | "00000" => wait(entry).map(LogMessage::Wait),
+        "40P01" => Some(LogMessage::Deadlock(deadlock(&entry.detail))),
+        code => ended(code, &entry.message).map(LogMessage::Ended),
     }
 }
 
@@ -110,7 +110,7 @@ fn is_of_function(context: &str) -> bool {
     first.starts_with("PL/") && (first.ends_with(" at RAISE") || !first.starts_with("PL/pgSQL"))
 }
 
-fn wait<'a>(entry: &'a Entry<'_>) -> Option<Wait<'a>> {
+fn wait<'a>(entry: &'a LogEntry<'_>) -> Option<LoggedWait<'a>> {
     const KINDS: [(&str, WaitKind); 5] = [
         ("still waiting for ", WaitKind::Still),
         ("avoided deadlock for ", WaitKind::Still),
@@ -129,7 +129,7 @@ fn wait<'a>(entry: &'a Entry<'_>) -> Option<Wait<'a>> {
     let (mode, on) = rest.split_once(" on ")?;
     let after = after.parse::<f64>().ok().filter(|after| after.is_finite() && *after >= 0.0)? / 1000.0;
     let (holders, queue) = holders(&entry.detail);
-    Some(Wait { kind, mode, on, after, holders, queue })
+    Some(LoggedWait { kind, mode, on, after, holders, queue })
 }
 
 /// Parses `Processes holding the lock: 4312, 4313. Wait queue: 4410, 4466.`
@@ -187,19 +187,19 @@ fn party(text: &str) -> Option<(Party<'_>, &str)> {
     Some((Party { pid: pid.parse().ok()?, mode, on, behind: blocker.parse().ok()? }, rest))
 }
 
-fn ended(code: &str, message: &str) -> Option<Ended> {
+fn ended(code: &str, message: &str) -> Option<StatementEnd> {
     Some(match code {
         // In every language: the message of NOWAIT names the table in quotes, that of lock_timeout has none.
-        "55P03" if message.contains(['"', '«', '»', '“', '„']) => Ended::NoWait,
-        "55P03" => Ended::LockTimeout,
-        "57014" if message.contains("statement timeout") => Ended::StatementTimeout,
-        "57014" if message.contains("lock timeout") => Ended::LockTimeout,
-        "57014" if message.contains("autovacuum") => Ended::Autovacuum,
-        "57014" => Ended::Cancelled,
-        "57P01" => Ended::Terminated,
-        "25P03" => Ended::IdleInTransaction,
-        "25P04" => Ended::TransactionTimeout,
-        "40001" if message.contains("conflict with recovery") => Ended::Recovery,
+        "55P03" if message.contains(['"', '«', '»', '“', '„']) => StatementEnd::NoWait,
+        "55P03" => StatementEnd::LockTimeout,
+        "57014" if message.contains("statement timeout") => StatementEnd::StatementTimeout,
+        "57014" if message.contains("lock timeout") => StatementEnd::LockTimeout,
+        "57014" if message.contains("autovacuum") => StatementEnd::Autovacuum,
+        "57014" => StatementEnd::Cancelled,
+        "57P01" => StatementEnd::Terminated,
+        "25P03" => StatementEnd::IdleInTransaction,
+        "25P04" => StatementEnd::TransactionTimeout,
+        "40001" if message.contains("conflict with recovery") => StatementEnd::Recovery,
         _ => return None,
     })
 }

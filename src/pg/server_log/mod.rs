@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::model::Timestamp;
 
-pub use message::{Deadlock, Ended, Party, Said, Wait, WaitKind, lock_tag, said};
+pub use message::{Deadlock, LogMessage, LoggedWait, Party, StatementEnd, WaitKind, lock_tag, parse};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -34,7 +34,7 @@ impl Format {
 
 /// An entry, by the keys of `jsonlog`, which leaves out empty ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-pub struct Entry<'a> {
+pub struct LogEntry<'a> {
     /// By the server's clock.
     #[serde(skip)]
     pub at: Timestamp,
@@ -93,7 +93,10 @@ pub enum LogError {
     Empty,
 }
 
-pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result<(Format, Passed), LogError> {
+pub fn read(
+    mut input: impl BufRead,
+    each: &mut dyn FnMut(&LogEntry<'_>),
+) -> Result<(Format, Passed), LogError> {
     let format = match input.fill_buf()? {
         [] => return Err(LogError::Empty),
         [b'{', ..] => Format::Json,
@@ -101,7 +104,7 @@ pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result
         _ => return Err(LogError::Other),
     };
     let mut reading =
-        Reading { zones: format::Zones::default(), passed: Passed::default(), entries: 0, each };
+        LogReading { zones: format::Zones::default(), passed: Passed::default(), entries: 0, each };
     match format {
         Format::Json => format::json(input, &mut reading)?,
         Format::Csv => format::csv(input, &mut reading)?,
@@ -112,19 +115,19 @@ pub fn read(mut input: impl BufRead, each: &mut dyn FnMut(&Entry<'_>)) -> Result
     Ok((format, reading.passed))
 }
 
-struct Reading<'a> {
+struct LogReading<'a> {
     zones: format::Zones,
     passed: Passed,
     entries: u64,
-    each: &'a mut dyn FnMut(&Entry<'_>),
+    each: &'a mut dyn FnMut(&LogEntry<'_>),
 }
 
-impl Reading<'_> {
+impl LogReading<'_> {
     fn damaged(&mut self) {
         self.passed.damaged += 1;
     }
 
-    fn entry(&mut self, entry: Entry<'_>) {
+    fn entry(&mut self, entry: LogEntry<'_>) {
         let started = format::session(&entry.started, &entry.session_id);
         if let Some((zone, offset, _)) = started {
             self.zones.learn(zone, offset);
@@ -136,7 +139,7 @@ impl Reading<'_> {
         };
         self.entries += 1;
         let session_start = started.map(|(_, _, start)| start);
-        (self.each)(&Entry { at, session_start, ..entry });
+        (self.each)(&LogEntry { at, session_start, ..entry });
     }
 }
 

@@ -4,11 +4,11 @@ use chrono::TimeDelta;
 
 use super::*;
 
-fn entries(text: &[u8]) -> (Result<(Format, Passed), String>, Vec<Entry<'static>>) {
+fn entries(text: &[u8]) -> (Result<(Format, Passed), String>, Vec<LogEntry<'static>>) {
     let mut all = Vec::new();
     let read = read(text, &mut |entry| {
         let own = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
-        all.push(Entry {
+        all.push(LogEntry {
             at: entry.at,
             pid: entry.pid,
             session_start: entry.session_start,
@@ -20,7 +20,7 @@ fn entries(text: &[u8]) -> (Result<(Format, Passed), String>, Vec<Entry<'static>
             detail: own(&entry.detail),
             context: own(&entry.context),
             statement: own(&entry.statement),
-            ..Entry::default()
+            ..LogEntry::default()
         });
     });
     (read.map_err(|error| error.to_string()), all)
@@ -119,16 +119,16 @@ fn what_is_no_log_is_told() {
     }
 }
 
-fn entry<'a>(code: &'a str, message: &'a str, detail: &'a str, context: &'a str) -> Entry<'a> {
+fn entry<'a>(code: &'a str, message: &'a str, detail: &'a str, context: &'a str) -> LogEntry<'a> {
     let at = Timestamp::UNIX_EPOCH + TimeDelta::days(20_000);
-    Entry {
+    LogEntry {
         at,
         pid: 4410,
         code: code.into(),
         message: message.into(),
         detail: detail.into(),
         context: context.into(),
-        ..Entry::default()
+        ..LogEntry::default()
     }
 }
 
@@ -137,7 +137,7 @@ fn waits_are_understood() {
     let detail = "Processes holding the lock: 4312, 4313. Wait queue: 4410, 4466.";
     let still = "process 4410 still waiting for ShareLock on transaction 771 after 1000.123 ms";
     let found = entry("00000", still, detail, "while updating tuple (0,1) in relation \"accounts\"");
-    let Some(Said::Wait(wait)) = said(&found) else { panic!("{found:?}") };
+    let Some(LogMessage::Wait(wait)) = parse(&found) else { panic!("{found:?}") };
     assert_eq!((wait.kind, wait.mode, wait.on), (WaitKind::Still, "ShareLock", "transaction 771"));
     assert!((wait.after - 1.000_123).abs() < 1e-9);
     assert_eq!((wait.holders, wait.queue), (vec![4312, 4313], vec![4410, 4466]));
@@ -157,7 +157,7 @@ fn waits_are_understood() {
     ] {
         let found = entry("00000", message, "", "");
         assert!(
-            matches!(said(&found), Some(Said::Wait(wait)) if wait.kind == kind && lock_tag(wait.on).is_some()),
+            matches!(parse(&found), Some(LogMessage::Wait(wait)) if wait.kind == kind && lock_tag(wait.on).is_some()),
             "{message}"
         );
     }
@@ -168,15 +168,15 @@ fn waits_are_understood() {
         "process 4410 acquired ",
         "process -",
     ] {
-        assert_eq!(said(&entry("00000", message, "", "")), None, "{message}");
+        assert_eq!(parse(&entry("00000", message, "", "")), None, "{message}");
     }
 }
 
 /// Translations of PostgreSQL 17.
 #[test]
 fn a_lock_timeout_and_nowait_differ_in_every_language() {
-    let of = |message: &str| match said(&entry("55P03", message, "", "")) {
-        Some(Said::Ended(ended)) => ended,
+    let of = |message: &str| match parse(&entry("55P03", message, "", "")) {
+        Some(LogMessage::Ended(ended)) => ended,
         other => panic!("{message}: {other:?}"),
     };
     for message in [
@@ -184,14 +184,14 @@ fn a_lock_timeout_and_nowait_differ_in_every_language() {
         "storniere Anfrage wegen Zeitüberschreitung einer Sperre",
         "annulation de la requête à cause du délai écoulé pour l'obtention des verrous",
     ] {
-        assert_eq!(of(message), Ended::LockTimeout, "{message}");
+        assert_eq!(of(message), StatementEnd::LockTimeout, "{message}");
     }
     for message in [
         "could not obtain lock on row in relation \"accounts\"",
         "konnte Sperre für Zeile in Relation »accounts« nicht setzen",
         "n'a pas pu obtenir un verrou sur la ligne dans la relation « accounts »",
     ] {
-        assert_eq!(of(message), Ended::NoWait, "{message}");
+        assert_eq!(of(message), StatementEnd::NoWait, "{message}");
     }
 }
 
@@ -207,7 +207,7 @@ fn a_line_of_json_has_what_a_record_has() {
     assert_eq!(read, Ok((Format::Json, Passed::default())));
     let entry = &all[0];
     assert_eq!((&*entry.user, &*entry.application, &*entry.statement), ("app", "web", "SELECT 'a\nb'"));
-    assert!(matches!(said(entry), Some(Said::Wait(wait)) if wait.holders == [4312]), "{entry:?}");
+    assert!(matches!(parse(entry), Some(LogMessage::Wait(wait)) if wait.holders == [4312]), "{entry:?}");
 }
 
 /// `RAISE LOG` writes any text with any code.
@@ -215,13 +215,13 @@ fn a_line_of_json_has_what_a_record_has() {
 fn what_a_function_says_is_not_the_servers_word() {
     let still = "process 4410 still waiting for ShareLock on transaction 771 after 1000.123 ms";
     let raised = "PL/pgSQL function inline_code_block line 1 at RAISE\nSQL statement \"x\"";
-    assert_eq!(said(&entry("00000", still, "", raised)), None);
-    assert_eq!(said(&entry("40P01", "deadlock detected", "Process 1 waits", raised)), None);
-    assert_eq!(said(&entry("57014", "x", "", "PL/Perl function \"f\"")), None);
+    assert_eq!(parse(&entry("00000", still, "", raised)), None);
+    assert_eq!(parse(&entry("40P01", "deadlock detected", "Process 1 waits", raised)), None);
+    assert_eq!(parse(&entry("57014", "x", "", "PL/Perl function \"f\"")), None);
     let newline = "PL/pgSQL function pg_temp_3.\"a\nb\"() line 1 at RAISE";
-    assert_eq!(said(&entry("00000", still, "", newline)), None, "a name may have the end of a line in it");
+    assert_eq!(parse(&entry("00000", still, "", newline)), None, "a name may have the end of a line in it");
     let within = "SQL statement \"UPDATE t SET a = 1\"\nPL/pgSQL function f() line 3 at SQL statement";
-    assert!(said(&entry("00000", still, "", within)).is_some());
+    assert!(parse(&entry("00000", still, "", within)).is_some());
 }
 
 #[test]
@@ -229,8 +229,8 @@ fn deadlocks_have_their_parties_and_whose_statement_is_whose() {
     let waits = "Process 4410 waits for ShareLock on transaction 772; blocked by process 4312.\n\
                  Process 4312 waits for ShareLock on transaction 771; blocked by process 4410.";
     let detail = format!("{waits}\nProcess 4410: UPDATE t\n SET a = 1\nProcess 4312: UPDATE t SET a = 2");
-    let of = |detail: &str| match said(&entry("40P01", "deadlock detected", detail, "")) {
-        Some(Said::Deadlock(deadlock)) => (deadlock.waits.len(), deadlock.statements.join("|")),
+    let of = |detail: &str| match parse(&entry("40P01", "deadlock detected", detail, "")) {
+        Some(LogMessage::Deadlock(deadlock)) => (deadlock.waits.len(), deadlock.statements.join("|")),
         other => panic!("{other:?}"),
     };
     assert_eq!(of(&detail), (2, "UPDATE t\n SET a = 1|UPDATE t SET a = 2".to_owned()));
@@ -268,8 +268,8 @@ fn locks_have_their_tags() {
 
 #[test]
 fn a_deadlock_of_anybodys_making_is_bounded() {
-    let of = |detail: &str| match said(&entry("40P01", "deadlock detected", detail, "")) {
-        Some(Said::Deadlock(deadlock)) => (deadlock.waits.len(), deadlock.statements.len()),
+    let of = |detail: &str| match parse(&entry("40P01", "deadlock detected", detail, "")) {
+        Some(LogMessage::Deadlock(deadlock)) => (deadlock.waits.len(), deadlock.statements.len()),
         other => panic!("{other:?}"),
     };
     let parties = "Process 1 waits for A on B; blocked by process 2.\n".repeat(20_000);

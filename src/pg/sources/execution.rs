@@ -5,7 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::reader::{ANY, INT, Needed, Reads, Source, TEXT, filled};
+use super::reader::{ANY, INT, Needed, Reads, TEXT, TableSource, filled};
 use crate::model::task::{Execution, Schedule};
 use crate::model::{Text, Timestamp};
 use crate::order::Order;
@@ -26,7 +26,7 @@ const NEWEST: usize = 1000;
 /// Executions that a poll may read on average, in addition to the running ones.
 const PER_POLL: usize = 501;
 
-impl Source for Execution {
+impl TableSource for Execution {
     const TABLE: &'static str = "task_execution_log";
     const MOST: usize = RUNNING;
     const LACKS: &'static str = "has no columns id, task_id and status: not a log of executions";
@@ -108,7 +108,7 @@ const QUERY: &str = include_str!("../../../assets/sql/tasks.sql");
 /// Schedules that a poll may read on average: ten thousand are read in every eleventh poll.
 const SCHEDULES_PER_POLL: usize = 1000;
 
-impl Source for Schedule {
+impl TableSource for Schedule {
     const TABLE: &'static str = "scheduled_tasks";
     const MOST: usize = 10_000;
     const LACKS: &'static str = "has no columns id and task_name: not a table of tasks";

@@ -15,11 +15,11 @@ mod tasks;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reader::{Answer, Brought, Reader, Source, Turn};
+use reader::{PollDecoding, SourceAnswer, SourceData, SourceReader, TableSource};
 use tasks::Pair;
 use tokio_postgres::{Client, Row};
 
-use super::background::{Background, Brought as Searched, Renewal};
+use super::background::{Background, BackgroundResult as Searched, Renewal};
 use super::decode::DecodedRow as _;
 use super::decode::{Texts, copy};
 use super::tables::Refusal;
@@ -37,7 +37,7 @@ use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use crate::pg::{Scope, SectionError};
 
-pub use reader::Places;
+pub use reader::TableLocations;
 pub(super) use search::Search;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Answers {
 
     pub(super) fn counted(&self) -> impl Iterator<Item = LockTag> {
         let rows = self.contended.iter().filter_map(|answer| match answer {
-            Ok(Brought::Rows(messages)) => {
+            Ok(SourceData::Rows(messages)) => {
                 let (columns, mut texts) = (CountedWaits::WIDTH, Texts::default());
                 copy::rows(messages, columns, &mut texts, CountedWaits::read).ok()
             }
@@ -78,7 +78,7 @@ impl Sources {
         let readers = match found {
             Ok(rows) => Readers::prepare(client, search.scope, &search.all(&rows)).await,
             // An invalid name makes the search itself fail.
-            Err(error) if error.as_db_error().is_some() => look(client, &search).await,
+            Err(error) if error.as_db_error().is_some() => search_tables(client, &search).await,
             Err(error) => Err(error.into()),
         };
         let mut renewal = Renewal::default();
@@ -89,7 +89,7 @@ impl Sources {
         Self { search, readers, texts, renewal, looking: Background::default() }
     }
 
-    pub(super) fn is_looking(&self) -> bool {
+    pub(super) fn is_searching(&self) -> bool {
         self.looking.is_running()
     }
 
@@ -98,11 +98,11 @@ impl Sources {
     }
 
     /// Searches again when due, and waits for the answer for at most `timeout`; a later answer counts from the next poll on.
-    pub(super) async fn look_again(&mut self, client: &Arc<Client>, timeout: Duration) {
+    pub(super) async fn search_again(&mut self, client: &Arc<Client>, timeout: Duration) {
         if !self.looking.is_begun() && self.renewal.is_due() {
             self.renewal.begin();
             let (client, search) = (Arc::clone(client), self.search.clone());
-            self.looking.begin(async move { look(&client, &search).await });
+            self.looking.begin(async move { search_tables(&client, &search).await });
         }
         let searched = self.looking.take(timeout).await;
         if let Some(readers) = searched.and_then(|searched| self.renewal.end(searched)) {
@@ -132,7 +132,7 @@ impl Sources {
         if let (Some(reason), Some(before)) = (self.renewal.unknown(), before) {
             return aged(before, reason);
         }
-        let mut turn = Turn { texts: &mut self.texts, has_changed: false, locks, taken_at };
+        let mut turn = PollDecoding { texts: &mut self.texts, has_changed: false, locks, taken_at };
         let sections = self.readers.sections(found, &mut turn, before);
         if turn.has_changed {
             self.renewal.doubt();
@@ -141,7 +141,7 @@ impl Sources {
     }
 }
 
-async fn look(client: &Client, search: &Search) -> Result<Readers, SectionError> {
+async fn search_tables(client: &Client, search: &Search) -> Result<Readers, SectionError> {
     Readers::prepare(client, search.scope, &search.found(client).await?).await
 }
 
@@ -151,13 +151,13 @@ macro_rules! sources {
         #[derive(Debug, Default)]
         struct Readers {
             tasks: Vec<Pair>,
-            $($place: Vec<Reader<$row>>,)*
+            $($place: Vec<SourceReader<$row>>,)*
         }
 
         #[derive(Debug, Default)]
         pub(super) struct Answers {
             tasks: Vec<tasks::PairAnswer>,
-            $($place: Vec<Answer>,)*
+            $($place: Vec<SourceAnswer>,)*
         }
 
         /// The usual table names, without duplicates.
@@ -196,7 +196,7 @@ macro_rules! sources {
             fn sections(
                 &mut self,
                 found: Answers,
-                turn: &mut Turn<'_>,
+                turn: &mut PollDecoding<'_>,
                 before: Option<&Snapshot>,
             ) -> (Arc<Vec<TaskSet>>, Arc<Systems>) {
                 let old = before.map(|before| &*before.systems);
@@ -210,7 +210,7 @@ macro_rules! sources {
         }
 
         impl Answers {
-            fn answers(&self) -> impl Iterator<Item = &Answer> {
+            fn answers(&self) -> impl Iterator<Item = &SourceAnswer> {
                 let tasks = self.tasks.iter().flat_map(|(schedules, log)| [schedules].into_iter().chain(log));
                 tasks$(.chain(&self.$place))*
             }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::reader::{INT, INT_OR_TEXT, Needed, Reads, Source, TEXT, TIME, filled, has_needed};
+use super::reader::{INT, INT_OR_TEXT, Needed, Reads, TEXT, TIME, TableSource, filled, has_needed};
 use crate::model::id_generator::IdGenerator;
 use crate::model::lease::{Lease, RowPosition};
 use crate::model::lock::{LockMode, LockType};
@@ -15,14 +15,14 @@ use crate::model::{Text, Timestamp};
 use crate::order::Order;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::Texts;
-use crate::pg::decode::copy::Values;
+use crate::pg::decode::copy::CopyValues;
 use crate::pg::decode::value::text;
 use crate::pg::decode::{DecodedRow, optional};
 use crate::pg::tables::{ColumnKind, Columns, Table};
 
 const LIMITS: &str = include_str!("../../../assets/sql/rate_limits.sql");
 
-impl Source for RateLimit {
+impl TableSource for RateLimit {
     const TABLE: &'static str = "rate_limit";
     const MOST: usize = 1000;
     const LACKS: &'static str = "has no columns key and count: not a table of rate limits";
@@ -54,7 +54,7 @@ impl Source for RateLimit {
 
 const GENERATORS: &str = include_str!("../../../assets/sql/id_generators.sql");
 
-impl Source for IdGenerator {
+impl TableSource for IdGenerator {
     const TABLE: &'static str = "id_generator";
     const MOST: usize = 1024;
     const LACKS: &'static str = "has no columns worker_id and last_timestamp: not a table of id generators";
@@ -78,13 +78,13 @@ impl DecodedRow for Refusals {
         Int: "rate_limit" "transfer" "lease" "task";
     };
 
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+    fn read(row: &mut CopyValues<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let (rate_limit, transfer, lease, task) = (row.int()?, row.int()?, row.int()?, row.int()?);
         Ok(Some(Self { at: None, rate_limit, transfer, lease, task }))
     }
 }
 
-impl Source for Refusals {
+impl TableSource for Refusals {
     const TABLE: &'static str = "refusals";
     const MOST: usize = 1;
     const LACKS: &'static str = "has no columns rate_limit and transfer: not a table of refusals";
@@ -116,7 +116,7 @@ impl DecodedRow for TaskWorker {
         Bool: "takes_tasks" "takes_items"; Time: "announced_at";
     };
 
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+    fn read(row: &mut CopyValues<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let Some(pid) = row.small()? else { return Ok(None) };
         Ok(Some(Self {
             pid,
@@ -130,7 +130,7 @@ impl DecodedRow for TaskWorker {
     }
 }
 
-impl Source for TaskWorker {
+impl TableSource for TaskWorker {
     const TABLE: &'static str = "locktop_workers";
     /// The types: not known from a copy, and a worker that may take anything causes no alarm.
     const EXTRA: usize = 1;
@@ -172,7 +172,7 @@ impl DecodedRow for CountedWaits {
         Time: "first_seen" "last_seen";
     };
 
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+    fn read(row: &mut CopyValues<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let locktype = row.text()?.map(|text| LockType::parse(text.as_bytes()));
         let mut oid = || Ok::<_, DecodeError>(row.small()?.unwrap_or(0));
         let (database, relation, classid, objid) = (oid()?, oid()?, oid()?, oid()?);
@@ -193,7 +193,7 @@ impl DecodedRow for CountedWaits {
     }
 }
 
-impl Source for CountedWaits {
+impl TableSource for CountedWaits {
     const TABLE: &'static str = "contended_locks";
     const MOST: usize = 50;
     const LACKS: &'static str = "has no columns locktype, objid and total_wait: not a table of counted waits";
@@ -231,7 +231,7 @@ impl DecodedRow for Lease {
         Time: "acquired_at" "released_at"; Int: "backend_pid"; Time: "backend_start"; Text: "name";
     };
 
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+    fn read(row: &mut CopyValues<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let Some(id) = row.text()? else { return Ok(None) };
         Ok(Some(Self {
             id,
@@ -250,7 +250,7 @@ impl DecodedRow for Lease {
     }
 }
 
-impl Source for Lease {
+impl TableSource for Lease {
     const TABLE: &'static str = "distlock";
     /// `$end` and `$place`.
     const EXTRA: usize = 2;

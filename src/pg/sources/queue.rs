@@ -6,13 +6,13 @@
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
 
-use super::reader::{INT, Needed, Reads, Source, TEXT, filled};
+use super::reader::{INT, Needed, Reads, TEXT, TableSource, filled};
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use crate::order::Order;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::Texts;
-use crate::pg::decode::copy::{self, Values};
+use crate::pg::decode::copy::{self, CopyValues};
 use crate::pg::decode::{DecodedRow, optional};
 use crate::pg::tables::{ColumnKind, Columns, Table, every};
 
@@ -60,7 +60,7 @@ impl DecodedRow for StateCount {
         Text: "status"; Time: "due_at" "created_at" "completed_at";
     };
 
-    fn read(row: &mut Values<'_, '_>) -> Result<Option<Self>, DecodeError> {
+    fn read(row: &mut CopyValues<'_, '_>) -> Result<Option<Self>, DecodeError> {
         let status = row.text()?;
         let count: u64 = row.small()?.unwrap_or_default();
         let is_more = row.flag()?.unwrap_or_default();
@@ -69,7 +69,7 @@ impl DecodedRow for StateCount {
     }
 }
 
-impl Source for StateCount {
+impl TableSource for StateCount {
     const TABLE: &'static str = TABLE;
     const WIDTH: usize = 5;
     const MOST: usize = 100;
@@ -105,7 +105,7 @@ impl Source for StateCount {
 
     /// A copy is counted here. Items of unknown status are counted together, without a name.
     fn of_copy(messages: &[Bytes], texts: &mut Texts, now: Timestamp) -> Result<Vec<Self>, DecodeError> {
-        let items = copy::rows(messages, Self::COLUMNS.len(), texts, |row| Ok(Some(Counted::read(row)?)))?;
+        let items = copy::rows(messages, Self::COLUMNS.len(), texts, |row| Ok(Some(CountRow::read(row)?)))?;
         Ok(count(&items, now))
     }
 
@@ -159,20 +159,20 @@ fn count_of(table: &Table, status: &str) -> String {
     filled::<StateCount>(COUNT_OF_STATUS, table, &values)
 }
 
-struct Counted {
+struct CountRow {
     status: Option<Text>,
     since: Option<Timestamp>,
     completed_at: Option<Timestamp>,
 }
 
-impl Counted {
-    fn read(row: &mut Values<'_, '_>) -> Result<Self, DecodeError> {
+impl CountRow {
+    fn read(row: &mut CopyValues<'_, '_>) -> Result<Self, DecodeError> {
         let (status, due_at, created_at) = (row.text()?, row.time()?, row.time()?);
         Ok(Self { status, since: due_at.or(created_at), completed_at: row.time()? })
     }
 }
 
-fn count(items: &[Counted], now: Timestamp) -> Vec<StateCount> {
+fn count(items: &[CountRow], now: Timestamp) -> Vec<StateCount> {
     let known = STATUSES.map(|status| {
         let those = || items.iter().filter(move |item| item.status.as_deref() == Some(status));
         let minute = now - chrono::TimeDelta::minutes(1);
@@ -185,7 +185,7 @@ fn count(items: &[Counted], now: Timestamp) -> Vec<StateCount> {
             last_minute: (status == "completed").then_some(recent as u64),
         }
     });
-    let is_known = |item: &&Counted| item.status.as_deref().is_some_and(|status| STATUSES.contains(&status));
+    let is_known = |item: &&CountRow| item.status.as_deref().is_some_and(|status| STATUSES.contains(&status));
     let others = items.iter().filter(|item| !is_known(item)).count() as u64;
     let other = StateCount { count: others, ..StateCount::default() };
     known.into_iter().chain((others > 0).then_some(other)).collect()
@@ -205,7 +205,7 @@ const NEWEST: usize = 1000;
 /// Items that a poll may read on average.
 const ITEMS_PER_POLL: usize = 600;
 
-impl Source for Item {
+impl TableSource for Item {
     const TABLE: &'static str = TABLE;
     const MOST: usize = PROCESSING + FAILED + PENDING;
     const LACKS: &'static str = LACKS;

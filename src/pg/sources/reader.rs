@@ -22,7 +22,7 @@ use crate::pg::decode::Texts;
 use crate::pg::decode::{DecodeError, copy};
 use crate::pg::decode::{DecodedRow, decoded};
 use crate::pg::tables::{
-    self, ColumnKind, Copying, Reading, Refusal, Table, blocker, columns, every, has_changed,
+    self, ColumnKind, Copying, Refusal, Table, TableReading, blocker, columns, every, has_changed,
 };
 use crate::pg::{Scope, SectionError};
 
@@ -45,13 +45,13 @@ pub(super) const INT_OR_TEXT: &[ColumnKind] = &[ColumnKind::Int, ColumnKind::Tex
 pub(super) const TIME: &[ColumnKind] = &[ColumnKind::Time];
 pub(super) const ANY: &[ColumnKind] = &[];
 
-pub(super) fn has_needed<T: Source>(table: &Table) -> bool {
+pub(super) fn has_needed<T: TableSource>(table: &Table) -> bool {
     T::NEEDED
         .iter()
         .all(|(name, kinds)| table.kind(name).is_some_and(|kind| kinds.is_empty() || kinds.contains(&kind)))
 }
 
-pub(super) trait Source: Clone + DecodedRow {
+pub(super) trait TableSource: Clone + DecodedRow {
     const TABLE: &'static str;
     /// Further columns of the query: a copy has NULL in them.
     const EXTRA: usize = 0;
@@ -123,9 +123,9 @@ pub(super) trait Source: Clone + DecodedRow {
 /// `[tables]` of the config, by usual name: the location of a table that its usual name does not find, in SQL syntax
 /// (`distlock = "jobs.leases"`), and the lock of a row (`task_key`, `queue_key`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places(pub BTreeMap<&'static str, String>);
+pub struct TableLocations(pub BTreeMap<&'static str, String>);
 
-impl Places {
+impl TableLocations {
     pub fn with(mut self, name: &'static str, place: &str) -> Self {
         self.0.insert(name, place.to_owned());
         self
@@ -140,7 +140,7 @@ impl Places {
     }
 }
 
-pub(super) fn filled<T: Source>(sql: &str, table: &Table, values: &[(&str, &str)]) -> String {
+pub(super) fn filled<T: TableSource>(sql: &str, table: &Table, values: &[(&str, &str)]) -> String {
     let (columns, source) = (columns(table, T::COLUMNS), table.named().source());
     let limit = (T::MOST + 1).to_string();
     let mut all = vec![("$columns", columns.as_str()), ("$table", &source), ("$limit", &limit)];
@@ -152,48 +152,48 @@ pub(super) fn filled<T: Source>(sql: &str, table: &Table, values: &[(&str, &str)
 table_rows!(decoded);
 
 #[derive(Debug)]
-pub(super) enum Chosen<'a> {
+pub(super) enum ChosenTable<'a> {
     Table(&'a Table),
     Refused(Text, Text),
 }
 
 #[derive(Debug)]
-pub(super) struct Reader<T> {
+pub(super) struct SourceReader<T> {
     pub(super) source: Arc<systems::Source>,
     /// OID and name of the table that this one belongs to, which its query may name.
     with: Option<(u32, Text)>,
-    reading: Result<Reading, Text>,
+    reading: Result<TableReading, Text>,
     /// The part that is read in every poll.
-    part: Option<Reading>,
+    part: Option<TableReading>,
     /// Polls until the rest is read again.
     rest: u32,
     kind: PhantomData<fn() -> T>,
 }
 
 #[derive(Debug)]
-pub(super) enum Brought {
+pub(super) enum SourceData {
     Rows(Vec<Bytes>),
     /// Only the part that is read in every poll.
     Part(Vec<Bytes>),
     Nothing,
 }
 
-pub(super) type Answer = Result<Brought, Refusal>;
+pub(super) type SourceAnswer = Result<SourceData, Refusal>;
 
-impl<T: Source> Reader<T> {
+impl<T: TableSource> SourceReader<T> {
     /// Prepares a table, with the table that it hides. `with` is the table that it belongs to, `key_rule` the lock of a row
     /// from the config.
     pub(super) async fn prepare(
         client: &Client,
         scope: Scope,
-        (chosen, hides): (Chosen<'_>, Option<Text>),
+        (chosen, hides): (ChosenTable<'_>, Option<Text>),
         with: Option<&Table>,
         key_rule: KeyRule,
     ) -> Result<Self, SectionError> {
         let with_name = with.map(|table| (table.oid, table.label().into()));
         let table = match chosen {
-            Chosen::Table(table) => &Table { hides, key_rule, ..table.clone() },
-            Chosen::Refused(name, reason) => {
+            ChosenTable::Table(table) => &Table { hides, key_rule, ..table.clone() },
+            ChosenTable::Refused(name, reason) => {
                 let source = systems::Source { name, ..systems::Source::default() };
                 return Ok(Self::new(source, with_name, Err(reason)));
             }
@@ -210,7 +210,7 @@ impl<T: Source> Reader<T> {
         let reading = match table.allowed() {
             Err(reason) => Err(reason),
             Ok(()) if table.stranger.is_some() => {
-                Reading::copy(client, scope, table, (T::COLUMNS, T::EXTRA)).await?
+                TableReading::copy(client, scope, table, (T::COLUMNS, T::EXTRA)).await?
             }
             Ok(()) => statement::<T>(table, with, scope),
         };
@@ -218,12 +218,12 @@ impl<T: Source> Reader<T> {
         if reader.reads() != Reads::Copy
             && let Some(part) = T::part(table)
         {
-            reader.part = Some(Reading::query(&[table], &part, scope));
+            reader.part = Some(TableReading::query(&[table], &part, scope));
         }
         Ok(reader)
     }
 
-    fn new(source: systems::Source, with: Option<(u32, Text)>, reading: Result<Reading, Text>) -> Self {
+    fn new(source: systems::Source, with: Option<(u32, Text)>, reading: Result<TableReading, Text>) -> Self {
         Self { source: Arc::new(source), with, reading, part: None, rest: 0, kind: PhantomData }
     }
 
@@ -242,26 +242,31 @@ impl<T: Source> Reader<T> {
     }
 
     /// `has_old`: there are earlier rows that may be kept.
-    pub(super) async fn read(&self, client: &Client, has_old: bool, locks: Option<&Section<Lock>>) -> Answer {
+    pub(super) async fn read(
+        &self,
+        client: &Client,
+        has_old: bool,
+        locks: Option<&Section<Lock>>,
+    ) -> SourceAnswer {
         let is_locked = locks.is_some_and(|locks| self.blocked(locks).is_some());
         let reading = self.reading.as_ref().map_err(|reason| Refusal::Unreadable(reason.clone()))?;
         match &self.part {
-            _ if self.rest == 0 || !has_old => reading.read(client, is_locked).await.map(Brought::Rows),
-            Some(part) => part.read(client, is_locked).await.map(Brought::Part),
-            None => Ok(Brought::Nothing),
+            _ if self.rest == 0 || !has_old => reading.read(client, is_locked).await.map(SourceData::Rows),
+            Some(part) => part.read(client, is_locked).await.map(SourceData::Part),
+            None => Ok(SourceData::Nothing),
         }
     }
 }
 
-pub(super) fn statement<T: Source>(
+pub(super) fn statement<T: TableSource>(
     table: &Table,
     with: Option<&Table>,
     scope: Scope,
-) -> Result<Reading, Text> {
+) -> Result<TableReading, Text> {
     let both = with.and_then(|other| Some((other, T::query_with(table, other)?)));
     Ok(match both {
-        Some((other, query)) => Reading::query(&[table, other], &query, scope),
-        None => Reading::query(&[table], &T::query(table)?, scope),
+        Some((other, query)) => TableReading::query(&[table, other], &query, scope),
+        None => TableReading::query(&[table], &T::query(table)?, scope),
     })
 }
 
@@ -269,12 +274,12 @@ fn same<'a, T>(old: Option<&'a [TableRows<T>]>, source: &systems::Source) -> Opt
     old?.iter().find(|table| *table.source == *source)
 }
 
-pub(super) async fn read<T: Source>(
+pub(super) async fn read<T: TableSource>(
     client: &Client,
-    readers: &[Reader<T>],
+    readers: &[SourceReader<T>],
     old: Option<&[TableRows<T>]>,
     locks: Option<&Section<Lock>>,
-) -> Vec<Answer> {
+) -> Vec<SourceAnswer> {
     let each = readers.iter().map(|reader| {
         let has_old = same(old, &reader.source).is_some();
         reader.read(client, has_old, locks)
@@ -283,7 +288,7 @@ pub(super) async fn read<T: Source>(
 }
 
 /// The texts, locks and time of one snapshot, for decoding answers.
-pub(super) struct Turn<'a> {
+pub(super) struct PollDecoding<'a> {
     pub(super) texts: &'a mut Texts,
     /// Set if the tables may have changed.
     pub(super) has_changed: bool,
@@ -291,11 +296,11 @@ pub(super) struct Turn<'a> {
     pub(super) taken_at: Timestamp,
 }
 
-impl Turn<'_> {
-    pub(super) fn tables<T: Source>(
+impl PollDecoding<'_> {
+    pub(super) fn tables<T: TableSource>(
         &mut self,
-        readers: &mut [Reader<T>],
-        answers: Vec<Answer>,
+        readers: &mut [SourceReader<T>],
+        answers: Vec<SourceAnswer>,
         old: Option<&[TableRows<T>]>,
     ) -> Vec<TableRows<T>> {
         let each = readers.iter_mut().zip(answers);
@@ -308,10 +313,10 @@ impl Turn<'_> {
     }
 
     /// The rows of a table. Rows that were not read are taken from `old`.
-    pub(super) fn section<T: Source>(
+    pub(super) fn section<T: TableSource>(
         &mut self,
-        reader: &mut Reader<T>,
-        answer: Answer,
+        reader: &mut SourceReader<T>,
+        answer: SourceAnswer,
         old: Option<&Section<T>>,
     ) -> Section<T> {
         let before = old.cloned().unwrap_or_default();
@@ -333,30 +338,30 @@ impl Turn<'_> {
     }
 
     /// The received rows with those that are kept; None if nothing was received.
-    fn rows<T: Source>(
+    fn rows<T: TableSource>(
         &mut self,
-        reader: &mut Reader<T>,
-        brought: Brought,
+        reader: &mut SourceReader<T>,
+        brought: SourceData,
         before: &Section<T>,
     ) -> Result<Option<Vec<T>>, Refusal> {
         let unreadable = |error: DecodeError| Refusal::Section(error.into());
         let reads = reader.reads();
         let (rows, rest) = match brought {
-            Brought::Rows(messages) if reads == Reads::Copy => {
+            SourceData::Rows(messages) if reads == Reads::Copy => {
                 let rows = T::of_copy(&messages, self.texts, self.taken_at).map_err(unreadable)?;
                 (Some(rows), Copying::rest(&messages))
             }
-            Brought::Rows(messages) => {
+            SourceData::Rows(messages) => {
                 let rows = copy::rows(&messages, T::WIDTH, self.texts, T::read).map_err(unreadable)?;
                 let rest = T::rest(&rows, reads);
                 (Some(rows), rest)
             }
-            Brought::Part(messages) => {
+            SourceData::Part(messages) => {
                 let mut rows = copy::rows(&messages, T::WIDTH, self.texts, T::read).map_err(unreadable)?;
                 rows.extend(before.last_rows().iter().filter(|row| row.stays()).cloned());
                 (Some(rows), reader.rest.saturating_sub(1))
             }
-            Brought::Nothing => (None, reader.rest.saturating_sub(1)),
+            SourceData::Nothing => (None, reader.rest.saturating_sub(1)),
         };
         reader.rest = rest;
         Ok(rows)

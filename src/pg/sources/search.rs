@@ -3,7 +3,7 @@ use std::sync::Arc;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
-use super::reader::{Chosen, Places, Reader, Source};
+use super::reader::{ChosenTable, SourceReader, TableLocations, TableSource};
 use crate::model::Text;
 use crate::pg::tables::{Table, meant};
 use crate::pg::{Scope, SectionError};
@@ -13,7 +13,7 @@ pub(in crate::pg) struct Search {
     /// The statement of `assets/sql/tables_find.sql`, with the trusted owners filled in.
     pub(in crate::pg) find: Arc<str>,
     pub(in crate::pg) names: Arc<[&'static str]>,
-    pub(in crate::pg) places: Places,
+    pub(in crate::pg) places: TableLocations,
     /// Schemas searched for a name without a schema.
     pub(in crate::pg) path: Arc<[String]>,
     pub(in crate::pg) scope: Scope,
@@ -35,7 +35,7 @@ impl Search {
     pub(super) async fn found(&self, client: &Client) -> Result<FoundTables, SectionError> {
         match self.rows(client).await.map_err(SectionError::from) {
             Ok(rows) => Ok(self.all(&rows)),
-            Err(error) if error.is_refused() && self.places != Places::default() => {
+            Err(error) if error.is_refused() && self.places != TableLocations::default() => {
                 self.each_alone(client).await
             }
             Err(error) => Err(error),
@@ -48,9 +48,9 @@ impl Search {
     }
 
     async fn each_alone(&self, client: &Client) -> Result<FoundTables, SectionError> {
-        let (mut good, mut bad) = (Places::default(), Vec::new());
+        let (mut good, mut bad) = (TableLocations::default(), Vec::new());
         for (name, place) in self.names.iter().filter_map(|name| Some((*name, self.places.of(name)?))) {
-            let alone = Self { places: Places::default().with(name, place), ..self.clone() };
+            let alone = Self { places: TableLocations::default().with(name, place), ..self.clone() };
             match alone.rows(client).await.map_err(SectionError::from) {
                 Ok(_) => good = good.with(name, place),
                 Err(error) if error.is_refused() => {
@@ -69,17 +69,17 @@ pub(super) struct FoundTables {
     pub(super) tables: Vec<Table>,
     /// The usual names, in the order in which [`Table::given`] counts them.
     pub(super) names: Arc<[&'static str]>,
-    pub(super) places: Places,
+    pub(super) places: TableLocations,
     /// Errors of locations in the config, by usual name.
     pub(super) bad: Vec<(&'static str, Text)>,
 }
 
 impl FoundTables {
-    pub(super) async fn readers<T: Source>(
+    pub(super) async fn readers<T: TableSource>(
         &self,
         client: &Client,
         scope: Scope,
-    ) -> Result<Vec<Reader<T>>, SectionError> {
+    ) -> Result<Vec<SourceReader<T>>, SectionError> {
         let mut readers = Vec::new();
         let all = self.chosen::<T>(self.configured::<T>());
         let hidden = hidden(all.iter());
@@ -89,29 +89,34 @@ impl FoundTables {
         Ok(readers)
     }
 
-    pub(super) async fn reader<T: Source>(
+    pub(super) async fn reader<T: TableSource>(
         &self,
         client: &Client,
         scope: Scope,
-        chosen: (Chosen<'_>, Option<Text>),
+        chosen: (ChosenTable<'_>, Option<Text>),
         with: Option<&Table>,
-    ) -> Result<Reader<T>, SectionError> {
-        Reader::prepare(client, scope, chosen, with, self.places.key_rule(T::KEY_RULE)).await
+    ) -> Result<SourceReader<T>, SectionError> {
+        SourceReader::prepare(client, scope, chosen, with, self.places.key_rule(T::KEY_RULE)).await
     }
 
     /// The table that the config names, else the one on the search path; in addition those in schema `locktop` or in the
     /// schema of what the config names.
-    pub(super) fn chosen<'a, T: Source>(&'a self, mut chosen: Vec<Chosen<'a>>) -> Vec<Chosen<'a>> {
+    pub(super) fn chosen<'a, T: TableSource>(
+        &'a self,
+        mut chosen: Vec<ChosenTable<'a>>,
+    ) -> Vec<ChosenTable<'a>> {
         let usual = || self.tables.iter().filter(|table| table.name == T::TABLE && T::is_one(table));
         if chosen.is_empty() {
-            chosen.extend(meant(usual()).into_iter().map(Chosen::Table));
+            chosen.extend(meant(usual()).into_iter().map(ChosenTable::Table));
         }
         let beside = T::BESIDE.iter().flat_map(|name| self.given(name));
         for schema in ["locktop"].into_iter().chain(beside.map(|table| table.schema.as_str())) {
             if let Some(table) = usual().find(|table| table.schema == schema)
-                && !chosen.iter().any(|one| matches!(one, Chosen::Table(other) if other.oid == table.oid))
+                && !chosen
+                    .iter()
+                    .any(|one| matches!(one, ChosenTable::Table(other) if other.oid == table.oid))
             {
-                chosen.push(Chosen::Table(table));
+                chosen.push(ChosenTable::Table(table));
             }
         }
         chosen
@@ -119,9 +124,9 @@ impl FoundTables {
 
     /// The tables that the config may mean for the usual name, of which the last one is used, or why there is none; empty if
     /// the config does not name one.
-    pub(super) fn configured<T: Source>(&self) -> Vec<Chosen<'_>> {
+    pub(super) fn configured<T: TableSource>(&self) -> Vec<ChosenTable<'_>> {
         let Some(name) = self.places.of(T::TABLE) else { return Vec::new() };
-        let refused = |reason: Text| vec![Chosen::Refused(name.into(), reason)];
+        let refused = |reason: Text| vec![ChosenTable::Refused(name.into(), reason)];
         if let Some((_, reason)) = self.bad.iter().find(|(bad, _)| *bad == T::TABLE) {
             return refused(reason.clone());
         }
@@ -129,7 +134,8 @@ impl FoundTables {
         if given.is_empty() {
             return refused(missing(name));
         }
-        let fits: Vec<_> = given.into_iter().filter(|table| T::is_one(table)).map(Chosen::Table).collect();
+        let fits: Vec<_> =
+            given.into_iter().filter(|table| T::is_one(table)).map(ChosenTable::Table).collect();
         if fits.is_empty() { refused(format!("{name} {}", T::LACKS).into()) } else { fits }
     }
 
@@ -145,10 +151,10 @@ impl FoundTables {
 
 /// For each table, the table of another role behind it on the search path that it hides: only a table of an untrusted
 /// owner hides one.
-pub(super) fn hidden<'a>(chosen: impl Iterator<Item = &'a Chosen<'a>>) -> Vec<Option<Text>> {
-    let table = |chosen: &'a Chosen<'a>| match chosen {
-        Chosen::Table(table) => Some(*table),
-        Chosen::Refused(..) => None,
+pub(super) fn hidden<'a>(chosen: impl Iterator<Item = &'a ChosenTable<'a>>) -> Vec<Option<Text>> {
+    let table = |chosen: &'a ChosenTable<'a>| match chosen {
+        ChosenTable::Table(table) => Some(*table),
+        ChosenTable::Refused(..) => None,
     };
     let tables: Vec<_> = chosen.map(table).collect();
     let hides = |one: Option<&Table>| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::{OptionFuture, join, join_all};
 use tokio_postgres::Client;
 
-use super::reader::{Answer, Chosen, Reader, Source, Turn};
+use super::reader::{ChosenTable, PollDecoding, SourceAnswer, SourceReader, TableSource};
 use super::search::{FoundTables, hidden, missing};
 use crate::model::Text;
 use crate::model::snapshot::{Section, Snapshot};
@@ -16,12 +16,12 @@ use crate::pg::{Scope, SectionError};
 #[derive(Debug)]
 pub(super) struct Pair {
     tables: Arc<TaskTables>,
-    schedules: Reader<Schedule>,
-    log: Option<Reader<Execution>>,
+    schedules: SourceReader<Schedule>,
+    log: Option<SourceReader<Execution>>,
 }
 
 /// Answers for the schedules and for their log; None if there is no log.
-pub(super) type PairAnswer = (Answer, Option<Answer>);
+pub(super) type PairAnswer = (SourceAnswer, Option<SourceAnswer>);
 
 pub(super) async fn prepared(
     client: &Client,
@@ -32,7 +32,7 @@ pub(super) async fn prepared(
     let all = chosen(found);
     let hidden = hidden(all.iter().map(|(schedules, _)| schedules));
     for ((schedules, log), hides) in all.into_iter().zip(hidden) {
-        let table = if let Chosen::Table(table) = schedules { Some(table) } else { None };
+        let table = if let ChosenTable::Table(table) = schedules { Some(table) } else { None };
         let schedules = found.reader(client, scope, (schedules, hides), None).await?;
         let log = match log {
             Some(log) => Some(found.reader(client, scope, (log, None), table).await?),
@@ -44,24 +44,25 @@ pub(super) async fn prepared(
 }
 
 /// The pairs that the config names, else those on the search path; in addition those in schema `locktop`.
-fn chosen<'a>(found: &'a FoundTables) -> Vec<(Chosen<'a>, Option<Chosen<'a>>)> {
+fn chosen<'a>(found: &'a FoundTables) -> Vec<(ChosenTable<'a>, Option<ChosenTable<'a>>)> {
     let names = [Schedule::TABLE, Execution::TABLE];
     // One invalid name makes both unusable.
     if let Some((_, reason)) = found.bad.iter().find(|(name, _)| names.contains(name)) {
         let name = names.into_iter().find_map(|name| found.places.of(name)).unwrap_or_default();
-        return vec![(Chosen::Refused(name.into(), reason.clone()), None)];
+        return vec![(ChosenTable::Refused(name.into(), reason.clone()), None)];
     }
     let mut log_place = found.configured::<Execution>();
     let mut in_config = found.configured::<Schedule>();
     // A table that the config does not name is searched by its usual name in the schema of the one that it names.
     if in_config.is_empty() && !log_place.is_empty() {
-        let refused = |reason| Chosen::Refused(Schedule::TABLE.into(), reason);
+        let refused = |reason| ChosenTable::Refused(Schedule::TABLE.into(), reason);
         let beside_log = |log: &Table| {
             found.tables.iter().find(|table| table.name == Schedule::TABLE && table.schema == log.schema)
         };
         let beside: Vec<_> = found.given(Execution::TABLE).into_iter().filter_map(beside_log).collect();
-        in_config
-            .extend(beside.iter().filter(|table| Schedule::is_one(table)).map(|table| Chosen::Table(table)));
+        in_config.extend(
+            beside.iter().filter(|table| Schedule::is_one(table)).map(|table| ChosenTable::Table(table)),
+        );
         if in_config.is_empty() {
             in_config.push(refused(match beside.first() {
                 None => missing(Schedule::TABLE),
@@ -71,13 +72,14 @@ fn chosen<'a>(found: &'a FoundTables) -> Vec<(Chosen<'a>, Option<Chosen<'a>>)> {
     }
     let all = found.chosen::<Schedule>(in_config);
     // The log in the config belongs to the first trusted table of schedules.
-    let is_trusted = |one: &Chosen<'_>| matches!(one, Chosen::Table(table) if table.stranger.is_none());
+    let is_trusted =
+        |one: &ChosenTable<'_>| matches!(one, ChosenTable::Table(table) if table.stranger.is_none());
     let first = all.iter().position(is_trusted).unwrap_or_default();
-    let with_log = |(place, schedules): (usize, Chosen<'a>)| {
+    let with_log = |(place, schedules): (usize, ChosenTable<'a>)| {
         let log = if place == first { log_place.pop() } else { None };
         let log = match &schedules {
-            Chosen::Table(table) => log.or_else(|| log_beside(found, table)),
-            Chosen::Refused(..) => None,
+            ChosenTable::Table(table) => log.or_else(|| log_next_to(found, table)),
+            ChosenTable::Refused(..) => None,
         };
         (schedules, log)
     };
@@ -86,7 +88,7 @@ fn chosen<'a>(found: &'a FoundTables) -> Vec<(Chosen<'a>, Option<Chosen<'a>>)> {
 
 /// The log of a table of schedules: in the same schema, else on the search path. For schedules of an untrusted owner the
 /// log must have the same owner.
-fn log_beside<'a>(found: &'a FoundTables, schedules: &Table) -> Option<Chosen<'a>> {
+fn log_next_to<'a>(found: &'a FoundTables, schedules: &Table) -> Option<ChosenTable<'a>> {
     let logs =
         || found.tables.iter().filter(|table| table.name == Execution::TABLE && Execution::is_one(table));
     let beside = logs().find(|table| table.schema == schedules.schema);
@@ -96,11 +98,11 @@ fn log_beside<'a>(found: &'a FoundTables, schedules: &Table) -> Option<Chosen<'a
         // The trusted log is the last.
         meant(logs()).into_iter().rfind(goes_with)
     };
-    beside.or_else(on_path).map(Chosen::Table)
+    beside.or_else(on_path).map(ChosenTable::Table)
 }
 
 impl Pair {
-    fn new(schedules: Reader<Schedule>, log: Option<Reader<Execution>>) -> Self {
+    fn new(schedules: SourceReader<Schedule>, log: Option<SourceReader<Execution>>) -> Self {
         let of = &schedules.source;
         let of_log = log.as_ref().map(|log| &log.source);
         let tables = TaskTables {
@@ -129,7 +131,7 @@ impl Pair {
 
     fn set(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut PollDecoding<'_>,
         (schedules, log): PairAnswer,
         before: Option<&Snapshot>,
     ) -> TaskSet {
@@ -149,7 +151,7 @@ pub(super) async fn read(client: &Client, pairs: &[Pair], before: Option<&Snapsh
 
 pub(super) fn sets(
     pairs: &mut [Pair],
-    turn: &mut Turn<'_>,
+    turn: &mut PollDecoding<'_>,
     answers: Vec<PairAnswer>,
     before: Option<&Snapshot>,
 ) -> Vec<TaskSet> {
@@ -168,14 +170,14 @@ pub(super) fn aged(set: &TaskSet, reason: &Text) -> TaskSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pg::sources::reader::Places;
+    use crate::pg::sources::reader::TableLocations;
     use crate::pg::sources::reader::statement;
-    use crate::pg::tables::{Column, Index, Reading};
+    use crate::pg::tables::{Index, TableColumn, TableReading};
 
     fn table(oid: u32, schema: &str, name: &str, is_visible: bool) -> Table {
         let columns = [("id", 23), ("task_name", 25), ("task_id", 23), ("status", 25), ("started_at", 1184)];
         let column =
-            |(name, kind): (&str, u32)| Column { name: name.to_owned(), kind, generated: String::new() };
+            |(name, kind): (&str, u32)| TableColumn { name: name.to_owned(), kind, generated: String::new() };
         let index = |columns: &str| {
             let columns: Vec<&str> = columns.split(' ').collect();
             let json = serde_json::json!({"is_unique": false, "is_partial": false, "only": null, "columns": columns});
@@ -192,15 +194,15 @@ mod tests {
         }
     }
 
-    fn found(tables: &[Table], places: Places) -> FoundTables {
+    fn found(tables: &[Table], places: TableLocations) -> FoundTables {
         let names = [Schedule::TABLE, Execution::TABLE].into();
         FoundTables { tables: tables.to_vec(), names, places, bad: Vec::new() }
     }
 
-    fn names(tables: &[Table], places: Places) -> Vec<(String, Option<String>)> {
-        let name = |chosen: &Chosen<'_>| match chosen {
-            Chosen::Table(table) => table.label(),
-            Chosen::Refused(_, reason) => reason.to_string(),
+    fn names(tables: &[Table], places: TableLocations) -> Vec<(String, Option<String>)> {
+        let name = |chosen: &ChosenTable<'_>| match chosen {
+            ChosenTable::Table(table) => table.label(),
+            ChosenTable::Refused(_, reason) => reason.to_string(),
         };
         let found = found(tables, places);
         chosen(&found).iter().map(|(one, log)| (name(one), log.as_ref().map(name))).collect()
@@ -217,18 +219,22 @@ mod tests {
             table(5, "jobs", log, false),
         ];
         let pair = |schema: &str| (format!("{schema}.{tasks}"), Some(format!("{schema}.{log}")));
-        assert_eq!(names(&tables, Places::default()), [pair("public"), pair("locktop")]);
+        assert_eq!(names(&tables, TableLocations::default()), [pair("public"), pair("locktop")]);
         assert_eq!(
-            names(&tables[1..3], Places::default()),
+            names(&tables[1..3], TableLocations::default()),
             [pair("locktop")],
             "neither is on the search path"
         );
-        assert_eq!(names(&tables[2..], Places::default()), [], "a log alone is of no use");
+        assert_eq!(names(&tables[2..], TableLocations::default()), [], "a log alone is of no use");
         let alone = [table(1, "public", tasks, true), table(4, "other", log, true)];
         let both = (format!("public.{tasks}"), Some(format!("other.{log}")));
-        assert_eq!(names(&alone, Places::default()), [both], "both on the search path");
+        assert_eq!(names(&alone, TableLocations::default()), [both], "both on the search path");
         let on_path = [table(2, "locktop", tasks, true), table(3, "locktop", log, true)];
-        assert_eq!(names(&on_path, Places::default()), [pair("locktop")], "once, however it is found");
+        assert_eq!(
+            names(&on_path, TableLocations::default()),
+            [pair("locktop")],
+            "once, however it is found"
+        );
     }
 
     #[test]
@@ -238,17 +244,17 @@ mod tests {
             Table { given: vec![1], ..table(2, "jobs", "things", false) },
             table(3, "jobs", "task_execution_log", false),
         ];
-        let places = Places::default().with("scheduled_tasks", "jobs.things");
+        let places = TableLocations::default().with("scheduled_tasks", "jobs.things");
         let pair = ("jobs.things".to_owned(), Some("jobs.task_execution_log".to_owned()));
         assert_eq!(names(&tables, places), [pair]);
-        let missing = Places::default().with("scheduled_tasks", "nowhere");
+        let missing = TableLocations::default().with("scheduled_tasks", "nowhere");
         assert!(names(&tables[..1], missing)[0].0.contains("the table nowhere of"));
     }
 
     #[test]
     fn names_are_quoted_and_what_is_absent_is_null() {
         let odd = Table { schema: "a\"b".to_owned(), ..table(1, "", "scheduled_tasks", true) };
-        let Ok(Reading::Statement(text, _)) = statement::<Schedule>(&odd, None, Scope::Own) else {
+        let Ok(TableReading::Statement(text, _)) = statement::<Schedule>(&odd, None, Scope::Own) else {
             panic!("its owner is trusted")
         };
         assert!(text.contains("ONLY \"a\"\"b\".\"scheduled_tasks\""), "{text}");

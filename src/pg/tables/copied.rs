@@ -54,14 +54,14 @@ const LONGEST: u32 = 30;
 #[derive(Debug, Clone)]
 pub(in crate::pg) struct Copying {
     statement: Statement,
-    layout: Layout,
+    layout: CopyLayout,
     oid: u32,
     name: String,
     owner: String,
 }
 
 #[derive(Debug, Clone)]
-struct Layout {
+struct CopyLayout {
     copied: Vec<u32>,
     /// The wanted kinds, each with the index of its copied column.
     wanted: Vec<(ColumnKind, Option<usize>)>,
@@ -94,7 +94,7 @@ impl Copying {
             Err(error) => return Err(error),
         }
         let mut names = Vec::new();
-        let mut layout = Layout { copied: Vec::new(), wanted: Vec::new(), extra, zone: table.zone };
+        let mut layout = CopyLayout { copied: Vec::new(), wanted: Vec::new(), extra, zone: table.zone };
         for (name, kind, _) in wanted {
             let column = table.column(name).filter(|column| column.generated.is_empty());
             let place = column.filter(|column| fits(*kind, column.kind)).map(|column| {
@@ -205,7 +205,7 @@ fn fits(wanted: ColumnKind, oid: u32) -> bool {
     }
 }
 
-impl Layout {
+impl CopyLayout {
     fn moments(&self, messages: &[Bytes]) -> Result<Vec<i64>, DecodeError> {
         let (mut reader, mut moments) = (CopyReader::default(), Vec::new());
         if !self.copied.iter().any(|oid| matches!(*oid, 1082 | 1114)) {

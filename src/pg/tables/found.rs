@@ -52,12 +52,12 @@ pub(in crate::pg) struct Table {
     /// Number of rows that are older than that.
     #[serde(default)]
     pub(in crate::pg) old_rows: Option<i64>,
-    pub(in crate::pg) columns: Vec<Column>,
+    pub(in crate::pg) columns: Vec<TableColumn>,
     pub(in crate::pg) indexes: Vec<Index>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(in crate::pg) struct Column {
+pub(in crate::pg) struct TableColumn {
     pub(in crate::pg) name: String,
     #[serde(rename = "type")]
     pub(in crate::pg) kind: u32,
@@ -70,14 +70,14 @@ pub(in crate::pg) struct Column {
 #[serde(from = "IndexRow")]
 pub(in crate::pg) struct Index {
     pub(in crate::pg) is_unique: bool,
-    pub(in crate::pg) rows: Rows,
+    pub(in crate::pg) rows: IndexedRows,
     /// In order; None for an expression.
     pub(in crate::pg) columns: Vec<Option<String>>,
 }
 
 /// The rows that an index covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::pg) enum Rows {
+pub(in crate::pg) enum IndexedRows {
     All,
     /// Rows in which this column is equal to this text.
     Where(String, Vec<u8>),
@@ -97,9 +97,11 @@ struct IndexRow {
 impl From<IndexRow> for Index {
     fn from(row: IndexRow) -> Self {
         let rows = match row.only {
-            _ if !row.is_partial => Rows::All,
-            Some((column, bytes)) => bytes_of(&bytes).map_or(Rows::Some, |bytes| Rows::Where(column, bytes)),
-            None => Rows::Some,
+            _ if !row.is_partial => IndexedRows::All,
+            Some((column, bytes)) => {
+                bytes_of(&bytes).map_or(IndexedRows::Some, |bytes| IndexedRows::Where(column, bytes))
+            }
+            None => IndexedRows::Some,
         };
         Self { is_unique: row.is_unique, rows, columns: row.columns.unwrap_or_default() }
     }
@@ -129,8 +131,13 @@ impl Table {
         format!("{}.{}", self.schema, self.name)
     }
 
-    pub(in crate::pg) fn named(&self) -> Named<'_> {
-        Named { oid: self.oid, schema: &self.schema, name: &self.name, is_partitioned: self.is_partitioned }
+    pub(in crate::pg) fn named(&self) -> NamedTable<'_> {
+        NamedTable {
+            oid: self.oid,
+            schema: &self.schema,
+            name: &self.name,
+            is_partitioned: self.is_partitioned,
+        }
     }
 
     pub(in crate::pg) fn owner(&self) -> Owner {
@@ -146,7 +153,7 @@ impl Table {
         Growth { rows: count(self.rows), is_limited: self.is_limited, old: self.old_rows.map(count) }
     }
 
-    pub(in crate::pg) fn column(&self, name: &str) -> Option<&Column> {
+    pub(in crate::pg) fn column(&self, name: &str) -> Option<&TableColumn> {
         self.columns.iter().find(|column| column.name == name && column.generated != "v")
     }
 
@@ -173,7 +180,7 @@ impl Table {
     }
 
     pub(in crate::pg) fn has_index(&self, columns: &[&str]) -> bool {
-        self.indexes.iter().any(|index| index.rows == Rows::All && begins(&index.columns, columns))
+        self.indexes.iter().any(|index| index.rows == IndexedRows::All && begins(&index.columns, columns))
     }
 
     pub(in crate::pg) fn index_where(
@@ -184,8 +191,8 @@ impl Table {
     ) -> Option<&[Option<String>]> {
         let rest = |index: &'_ Index| -> Option<usize> {
             match &index.rows {
-                Rows::Where(name, bytes) if name == column && bytes == is.as_bytes() => Some(0),
-                Rows::All if begins(&index.columns, &[column]) => Some(1),
+                IndexedRows::Where(name, bytes) if name == column && bytes == is.as_bytes() => Some(0),
+                IndexedRows::All if begins(&index.columns, &[column]) => Some(1),
                 _ => None,
             }
         };
@@ -294,14 +301,14 @@ fn expression(table: &Table, name: &str, wanted: ColumnKind) -> String {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(in crate::pg) struct Named<'a> {
+pub(in crate::pg) struct NamedTable<'a> {
     pub(in crate::pg) oid: u32,
     pub(in crate::pg) schema: &'a str,
     pub(in crate::pg) name: &'a str,
     pub(in crate::pg) is_partitioned: bool,
 }
 
-impl Named<'_> {
+impl NamedTable<'_> {
     pub(in crate::pg) fn sql(&self) -> String {
         format!("{}.{}", escape_identifier(self.schema), escape_identifier(self.name))
     }
@@ -318,7 +325,7 @@ impl Named<'_> {
 }
 
 /// Locks tables in the mode that reading takes.
-pub(in crate::pg) fn locked(tables: &[Named<'_>]) -> String {
+pub(in crate::pg) fn locked(tables: &[NamedTable<'_>]) -> String {
     tables.iter().fold(String::new(), |mut sql, table| {
         let _ = write!(sql, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", table.source());
         sql
@@ -327,7 +334,7 @@ pub(in crate::pg) fn locked(tables: &[Named<'_>]) -> String {
 
 /// The same, and then checks each table again: the table that was checked is the one that is planned. The guard must be
 /// prepared where this is sent ([`crate::pg::sql::prepare_guard`]): planning it takes ten times as long as running it.
-pub(in crate::pg) fn guarded(tables: &[Named<'_>]) -> String {
+pub(in crate::pg) fn guarded(tables: &[NamedTable<'_>]) -> String {
     tables.iter().fold(locked(tables), |mut sql, table| {
         let _ = write!(sql, "\nEXECUTE {}({});", guard(), table.literals().join(", "));
         sql
@@ -352,17 +359,17 @@ mod tests {
     fn an_index_is_what_the_query_tells() {
         let unique = index(r#"{"is_unique":true,"is_partial":false,"only":null,"columns":["id",null]}"#);
         let columns = vec![Some("id".into()), None];
-        assert_eq!(unique, Index { is_unique: true, rows: Rows::All, columns });
+        assert_eq!(unique, Index { is_unique: true, rows: IndexedRows::All, columns });
         let partial = |only: &str| {
             index(&format!(r#"{{"is_unique":false,"is_partial":true,"only":{only},"columns":["a\nb"]}}"#))
                 .rows
         };
         assert_eq!(
             partial(r#"["status","112 101 -61 -92 "]"#),
-            Rows::Where("status".into(), "pe\u{e4}".as_bytes().to_vec())
+            IndexedRows::Where("status".into(), "pe\u{e4}".as_bytes().to_vec())
         );
-        assert_eq!(partial(r#"["status","x"]"#), Rows::Some);
-        assert_eq!(partial("null"), Rows::Some);
+        assert_eq!(partial(r#"["status","x"]"#), IndexedRows::Some);
+        assert_eq!(partial("null"), IndexedRows::Some);
     }
 
     #[test]

@@ -21,9 +21,9 @@ use crate::pg::trust::{remedy, untrusted};
 use crate::pg::{Scope, SectionError, each_row};
 
 pub(super) use copied::Copying;
+pub(super) use found::{ColumnKind, Columns, NamedTable, Table, columns, guarded, locked, meant};
 #[cfg(test)]
-pub(super) use found::{Column, Index};
-pub(super) use found::{ColumnKind, Columns, Named, Table, columns, guarded, locked, meant};
+pub(super) use found::{Index, TableColumn};
 
 /// Largest number of polls skipped between two that read much.
 const LONGEST: u32 = 10;
@@ -35,14 +35,14 @@ pub(super) fn every(rows: usize, each: usize) -> u32 {
 
 /// How a table is read: by a statement if its owner is trusted, else by a copy of the table.
 #[derive(Debug, Clone)]
-pub(super) enum Reading {
+pub(super) enum TableReading {
     /// A whole transaction in one message.
     Statement(String, Scope),
     /// A copy of a table of an untrusted owner.
     Copy(Copying),
 }
 
-impl Reading {
+impl TableReading {
     /// A copy of these columns of a table, with this many trailing columns that are always NULL; or why the table is not
     /// read.
     pub(super) async fn copy(
@@ -67,7 +67,7 @@ impl Reading {
     /// query planned: all in one message, which is one transaction, so that no table can be replaced in between.
     /// (PostgreSQL's documentation, "Multiple Statements in a Simple Query".)
     pub(super) fn query(tables: &[&Table], query: &str, scope: Scope) -> Self {
-        let tables: Vec<Named<'_>> = tables.iter().map(|table| table.named()).collect();
+        let tables: Vec<NamedTable<'_>> = tables.iter().map(|table| table.named()).collect();
         let sql = format!("SET TRANSACTION READ ONLY;{}\n{}", guarded(&tables), records(query));
         Self::Statement(sql, scope)
     }

@@ -1,25 +1,25 @@
 use super::*;
 use crate::feed::EventSender;
-use crate::feed::digest::Digest;
+use crate::feed::digest::ViewBuilder;
 use crate::model::backend::BackendId;
-use crate::model::event::{Kind, Told};
+use crate::model::event::{EventKind, ExternalEvent};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 use crate::sample::at;
 
 fn view() -> Arc<View> {
-    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
     let (sender, mut told) = EventSender::new();
     for second in 0..180 {
         if second == 40 {
-            sender.tell(Told {
-                kind: Kind::ActionResult,
+            sender.send(ExternalEvent {
+                kind: EventKind::ActionResult,
                 severity: Severity::Info,
                 text: "terminated 4288 app@billing: its session ended".to_owned(),
                 subject: Some(Subject::Backend(BackendId { pid: 4288, backend_start: Some(at(-3600.0)) })),
             });
-            digest.told(told.rest());
+            digest.events_received(told.rest());
         }
         digest.snapshot_taken(sample::blame(second).snapshot());
     }

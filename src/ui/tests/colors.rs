@@ -2,12 +2,12 @@ use ratatui::style::{Color, Modifier};
 
 use super::{incident, place_of};
 use crate::app::line::Tone;
-use crate::ui::theme::{Base, Depth, Theme};
+use crate::ui::theme::{Base, ColorDepth, Theme};
 
 #[test]
 fn the_selection_is_seen_without_colours() {
     let mut stage = incident(80, 24);
-    stage.theme = Theme::new(Base::Dark, Depth::None, false);
+    stage.theme = Theme::new(Base::Dark, ColorDepth::None, false);
     stage.draw();
     let buffer = stage.terminal.backend().buffer();
     let reversed: Vec<u16> =
@@ -35,7 +35,7 @@ fn the_mode_and_the_sign_of_writing_are_dim() {
 #[test]
 fn every_theme_draws_every_tone() {
     for base in [Base::Dark, Base::Light, Base::Mono, Base::Ansi] {
-        for depth in [Depth::None, Depth::Ansi, Depth::Indexed, Depth::Rgb] {
+        for depth in [ColorDepth::None, ColorDepth::Ansi, ColorDepth::Indexed, ColorDepth::Rgb] {
             let mut stage = incident(80, 24);
             stage.theme = Theme::new(base, depth, false);
             stage.draw();
@@ -48,7 +48,7 @@ fn every_theme_draws_every_tone() {
                 .any(|cell| matches!(cell.fg, Color::Rgb(..)));
             assert_eq!(
                 rgb,
-                depth == Depth::Rgb && matches!(base, Base::Dark | Base::Light),
+                depth == ColorDepth::Rgb && matches!(base, Base::Dark | Base::Light),
                 "{base:?} {depth:?}"
             );
         }
@@ -62,6 +62,6 @@ fn colors_of_the_config_are_used_unless_the_terminal_has_none() {
         let theme = Theme::new(Base::Dark, depth, false).with_colors(&colors, depth);
         (theme.style(Tone::Critical).fg, theme.selected.bg)
     };
-    assert_eq!(of(Depth::Rgb), (Some(Color::LightRed), Some(Color::Green)));
-    assert_eq!(of(Depth::None), (None, None));
+    assert_eq!(of(ColorDepth::Rgb), (Some(Color::LightRed), Some(Color::Green)));
+    assert_eq!(of(ColorDepth::None), (None, None));
 }

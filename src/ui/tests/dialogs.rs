@@ -4,10 +4,10 @@ use super::{SIZES, Stage, check, incident};
 use crate::app::message::{Effect, Message};
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    ExecutorReply, Order, Outcome, RecoveryPlan, Report, Request, RunState, Running, Selection, TargetResult,
-    Verb,
+    ActionReport, ExecutorReply, Order, Outcome, RecoveryPlan, Request, RunState, RunningExecution,
+    Selection, TargetResult, Verb,
 };
-use crate::model::view::{Link, TargetId};
+use crate::model::view::{ConnectionState, TargetId};
 use crate::sample;
 
 fn jobs(width: u16, height: u16) -> Stage {
@@ -93,10 +93,10 @@ fn questions_about_tasks_leases_and_items_at_three_sizes() {
     }
 }
 
-fn running(execution_id: i64, name: &str, state: RunState) -> Running {
+fn running(execution_id: i64, name: &str, state: RunState) -> RunningExecution {
     let slow = state == RunState::Slow;
     let (pid, start) = (Some(6103), Some(sample::at(-3600.0)));
-    Running {
+    RunningExecution {
         execution_id,
         task_id: execution_id,
         task_name: name.to_owned(),
@@ -121,7 +121,7 @@ fn running(execution_id: i64, name: &str, state: RunState) -> Running {
 }
 
 /// Sends the plan that the question opened by `keys` waits for.
-fn answered(mut stage: Stage, keys: &str, running: &[Running], request: &Request) -> Stage {
+fn answered(mut stage: Stage, keys: &str, running: &[RunningExecution], request: &Request) -> Stage {
     let all = crate::keys::Key::parse_all(keys).unwrap();
     let mut asked = None;
     for key in all {
@@ -148,7 +148,7 @@ fn recoveries_at_three_sizes() {
         running(3, "数据清理任务", RunState::Slow),
     ];
     for (width, height) in SIZES {
-        let of = |keys, running: &[Running], terminate| {
+        let of = |keys, running: &[RunningExecution], terminate| {
             answered(jobs(width, height), keys, running, &these(terminate))
         };
         check("recover_orphan", &mut of("4R", &orphan, false));
@@ -163,7 +163,7 @@ fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
     for (width, height) in SIZES {
         let mut stage = incident(width, height).keys("2K");
         let mut view = sample::incident(0.0).view();
-        view.link = Link::Down {
+        view.link = ConnectionState::Down {
             reason: "connection refused".into(),
             attempt: 3,
             wait: std::time::Duration::from_secs(4),
@@ -185,7 +185,7 @@ fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
             result("4410 deploy@ci", Outcome::Changed, "its transaction has ended"),
             result("4466 app@web-0", Outcome::Forbidden, "GRANT pg_signal_backend TO locktop would allow it"),
         ];
-        let report = Report { number, verb: Verb::Terminate, results, notes: Vec::new() };
+        let report = ActionReport { number, verb: Verb::Terminate, results, notes: Vec::new() };
         stage.app.update(Message::Answer(ExecutorReply::Reported(Arc::new(report))));
         check("reported", &mut stage);
     }
@@ -210,7 +210,7 @@ fn a_question_is_never_larger_than_its_place_and_takes_no_answer_where_it_was_no
 #[test]
 fn a_question_in_ascii_is_ascii() {
     let mut stage = incident(80, 24).keys("2jjK");
-    stage.theme = super::Theme::new(super::Base::Dark, super::Depth::Ansi, true);
+    stage.theme = super::Theme::new(super::Base::Dark, super::ColorDepth::Ansi, true);
     let text = stage.text();
     assert!(text.is_ascii(), "{text}");
 }

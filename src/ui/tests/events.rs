@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use crate::feed::EventSender;
-use crate::feed::digest::Digest;
-use crate::model::event::{Draft, Events, Kind, Told};
+use crate::feed::digest::ViewBuilder;
+use crate::model::event::{EventBody, EventKind, Events, ExternalEvent};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
@@ -37,19 +37,24 @@ fn afterwards() -> Builder {
 }
 
 fn story() -> View {
-    let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
     digest.snapshot_taken(Builder { now: -200.0, ..Builder::default() }.snapshot());
     let view = digest.snapshot_taken(sample::systems::queue(0.0).snapshot());
     let (event_sender, mut reader) = EventSender::new();
     let root = view.snapshot.as_ref().unwrap().backend(4312).unwrap().id();
     for (kind, text) in [
-        (Kind::ActionAsked, "operator asked to terminate 4312 app@web-3"),
-        (Kind::ActionResult, "terminated 4312 app@web-3"),
+        (EventKind::ActionAsked, "operator asked to terminate 4312 app@web-3"),
+        (EventKind::ActionResult, "terminated 4312 app@web-3"),
     ] {
         let subject = Some(Subject::Backend(root));
-        event_sender.tell(Told { kind, severity: Severity::Warning, text: text.to_owned(), subject });
+        event_sender.send(ExternalEvent {
+            kind,
+            severity: Severity::Warning,
+            text: text.to_owned(),
+            subject,
+        });
     }
-    digest.told(reader.rest());
+    digest.events_received(reader.rest());
     View::clone(&digest.snapshot_taken(afterwards().snapshot()))
 }
 
@@ -105,16 +110,16 @@ fn a_day_of_work(looks: u32) -> View {
     for look in 0..looks {
         // The minute of the sample begins at 0.
         let now = sample::at(f64::from(look));
-        let task = |kind, what, severity| Draft {
+        let task = |kind, what, severity| EventBody {
             who: format!("report {look}").as_str().into(),
             more: "on worker-7".into(),
-            ..Draft::new(now, kind, severity, what)
+            ..EventBody::new(now, kind, severity, what)
         };
-        events.extend(now, [task(Kind::TaskStarted, "started", Severity::Info)]);
+        events.extend(now, [task(EventKind::TaskStarted, "started", Severity::Info)]);
         let failed = look == 4;
         let (end, severity) =
             if failed { ("failed", Severity::Warning) } else { ("completed", Severity::Info) };
-        events.extend(now, [task(Kind::TaskEnded, end, severity)]);
+        events.extend(now, [task(EventKind::TaskEnded, end, severity)]);
     }
     view.events = Arc::new(events);
     view

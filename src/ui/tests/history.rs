@@ -3,34 +3,34 @@
 use std::time::Duration;
 
 use super::*;
-use crate::feed::digest::Digest;
-use crate::feed::history::{Limits, Store};
+use crate::feed::digest::ViewBuilder;
+use crate::feed::history::{HistoryLimits, HistoryStore};
 use crate::feed::learn::Learned;
 use crate::model::Text;
 use crate::model::backend::State;
 use crate::model::lock::LockMode;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
-use crate::model::past::Step;
+use crate::model::past::TimeStep;
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::{ExpectedBlocker, Thresholds};
 use crate::model::wait_graph::Answer;
 
 struct World {
     seed: u64,
-    digest: Digest,
-    store: Store,
+    digest: ViewBuilder,
+    store: HistoryStore,
     views: Vec<Arc<View>>,
     last: Option<Snapshot>,
 }
 
 impl World {
     fn new(seed: u64) -> Self {
-        let limits = Limits { length: Duration::from_secs(100_000), memory: 1 << 30 };
+        let limits = HistoryLimits { length: Duration::from_secs(100_000), memory: 1 << 30 };
         Self {
             seed,
-            digest: Digest::new(TargetId(0), Thresholds::default(), LockNames::default()),
-            store: Store::new(limits, TargetId(0), Thresholds::default()),
+            digest: ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default()),
+            store: HistoryStore::new(limits, TargetId(0), Thresholds::default()),
             views: Vec::new(),
             last: None,
         }
@@ -124,7 +124,7 @@ impl World {
         }
         if self.chance(5) {
             let rights = crate::model::plan::Rights { role: "ops".into(), ..Default::default() };
-            self.digest.rights_told(Some(Arc::new(rights)));
+            self.digest.rights_read(Some(Arc::new(rights)));
         }
         if self.views.len() % 40 == 10 {
             let entry = |application: &str| ExpectedBlocker {
@@ -140,7 +140,7 @@ impl World {
         let snapshot = self.snapshot(now);
         self.last = Some(snapshot.clone());
         self.views.push(self.digest.snapshot_taken(snapshot));
-        self.store.keep(&self.digest.look(past));
+        self.store.keep(&self.digest.observation(past));
     }
 }
 
@@ -185,7 +185,7 @@ fn the_picture_from_the_history_is_the_one_that_was_live() {
     for _ in 0..looks {
         let place = world.below(looks as usize);
         let live = Arc::clone(&world.views[place]);
-        let past = world.store.go(live.id, Step::Looks(0)).unwrap().unwrap();
+        let past = world.store.go(live.id, TimeStep::Looks(0)).unwrap().unwrap();
         for _ in 0..each {
             let at = if is_long { compared } else { world.below(SCREENS.len()) };
             let (size, keys) = (SIZES[compared % SIZES.len()], SCREENS[at % SCREENS.len()]);
@@ -216,13 +216,13 @@ fn past(width: u16, height: u16) -> (World, Stage) {
         };
         let past = world.digest.past();
         world.views.push(world.digest.snapshot_taken(snapshot));
-        world.store.keep(&world.digest.look(past));
+        world.store.keep(&world.digest.observation(past));
     }
     let mut stage = Stage::new(width, height);
     stage.app.settings.history = true;
     stage.app.update(Message::View(TargetId(0), Arc::clone(world.views.last().unwrap())));
     let newest = world.views.last().unwrap().id;
-    let answer = world.store.go(newest, Step::Looks(-120)).unwrap();
+    let answer = world.store.go(newest, TimeStep::Looks(-120)).unwrap();
     stage.app.update(Message::Past(Ok(answer)));
     (world, stage)
 }
@@ -238,7 +238,8 @@ fn the_past_is_told_apart_from_now() {
     let (_, stage) = past(80, 24);
     check_whole("past_time", &mut stage.keys("t14:0"));
     let (_, mut stage) = past(80, 24);
-    let link = Link::Down { reason: "connection reset".into(), attempt: 2, wait: Duration::from_secs(1) };
+    let link =
+        ConnectionState::Down { reason: "connection reset".into(), attempt: 2, wait: Duration::from_secs(1) };
     let newest = View { link, ..View::clone(stage.app.latest.as_ref().unwrap()) };
     stage.app.update(Message::View(TargetId(0), Arc::new(newest)));
     check_whole("past_down", &mut stage);

@@ -54,7 +54,7 @@ impl Status {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Limits {
+pub struct CheckLimits {
     pub warning: BTreeMap<String, Range>,
     pub critical: BTreeMap<String, Range>,
     /// Only these checks; all if empty.
@@ -74,7 +74,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct JudgedMeasure {
     pub name: &'static str,
     /// Unit of performance data: `s`, `%`, `c` for a counter, or empty.
     pub unit: &'static str,
@@ -89,16 +89,16 @@ pub struct Judged {
 }
 
 #[derive(Debug, Clone)]
-pub struct Report {
-    pub checks: Vec<Judged>,
+pub struct CheckReport {
+    pub checks: Vec<JudgedMeasure>,
     pub server: String,
     pub database: String,
 }
 
-impl Report {
+impl CheckReport {
     /// Judges the snapshots: a problem must be in each of them, and the mildest of the values counts. `connect` is the time to
     /// the first answer, `apart` the interval between the snapshots.
-    pub fn of(views: &[impl AsRef<View>], connect: Duration, apart: Duration, limits: &Limits) -> Self {
+    pub fn of(views: &[impl AsRef<View>], connect: Duration, apart: Duration, limits: &CheckLimits) -> Self {
         let mut checks = vec![limits.judge(CONNECT, "s", (None, None), known(connect.as_secs_f64()))];
         let snapshots: Vec<_> =
             views.iter().filter_map(|view| excluding(view.as_ref(), &limits.excluded)).collect();
@@ -119,7 +119,7 @@ impl Report {
         if views.len() > 1 {
             checks.push(limits.judge(BLOCKED_SECONDS, "s", (None, None), known(waited.sum())));
         }
-        let is_asked_for = |judged: &Judged| limits.wants(judged.name);
+        let is_asked_for = |judged: &JudgedMeasure| limits.wants(judged.name);
         let mut checks: Vec<_> = checks.into_iter().flatten().filter(is_asked_for).collect();
         checks.order_by_key(|judged| std::cmp::Reverse(judged.status.rank()));
         Self { checks, server: String::new(), database: String::new() }
@@ -127,7 +127,7 @@ impl Report {
 
     pub fn of_failure(status: Status, about: String) -> Self {
         let (value, warning, critical) = (None, None, None);
-        let judged = Judged { name: CONNECT, unit: "s", value, status, warning, critical, about };
+        let judged = JudgedMeasure { name: CONNECT, unit: "s", value, status, warning, critical, about };
         Self { checks: vec![judged], server: String::new(), database: String::new() }
     }
 
@@ -162,9 +162,9 @@ fn unread(unread: &[SectionRead<'_>]) -> String {
 
 /// The milder of two results of the same check. An unknown result counts only if the later one is unknown, too: what could
 /// not be decided at first may have been decided since.
-fn milder(one: Option<Judged>, other: Option<Judged>) -> Option<Judged> {
+fn milder(one: Option<JudgedMeasure>, other: Option<JudgedMeasure>) -> Option<JudgedMeasure> {
     let (one, other) = (one?, other?);
-    let is_known = |judged: &Judged| judged.status != Status::Unknown;
+    let is_known = |judged: &JudgedMeasure| judged.status != Status::Unknown;
     Some(match (is_known(&one), is_known(&other)) {
         (_, false) | (false, true) => other,
         (true, true) if other.status.rank() <= one.status.rank() => other,
@@ -172,21 +172,21 @@ fn milder(one: Option<Judged>, other: Option<Judged>) -> Option<Judged> {
     })
 }
 
-impl Limits {
+impl CheckLimits {
     fn wants(&self, name: &str) -> bool {
         let named = |list: &[String]| list.iter().any(|wanted| wanted == name);
         (self.only.is_empty() || named(&self.only)) && !named(&self.not)
     }
 
     /// The number of unread sections. One is enough for UNKNOWN, unless a range of the command line makes it worse.
-    fn unread(&self, snapshot: &Snapshot) -> Option<Judged> {
+    fn unread(&self, snapshot: &Snapshot) -> Option<JudgedMeasure> {
         let sections = snapshot.unread();
         let value = f64::from(u32::try_from(sections.len()).unwrap_or(u32::MAX));
         let measured = Measured { value, about: unread(&sections) };
         let judged = self.judge(UNREAD, "", (None, None), Observed::Read(measured))?;
         let is_fine = judged.status == Status::Ok && sections.is_empty();
         let status = if is_fine || judged.status != Status::Ok { judged.status } else { Status::Unknown };
-        Some(Judged { status, ..judged })
+        Some(JudgedMeasure { status, ..judged })
     }
 
     /// `None` if there is nothing to measure, and the check was not requested by name.
@@ -196,7 +196,7 @@ impl Limits {
         unit: &'static str,
         default: (Option<Range>, Option<Range>),
         value: Observed<Measured>,
-    ) -> Option<Judged> {
+    ) -> Option<JudgedMeasure> {
         let warning = self.warning.get(name).copied().or(default.0);
         let critical = self.critical.get(name).copied().or(default.1);
         let asked = self.warning.contains_key(name)
@@ -216,6 +216,6 @@ impl Limits {
             Observed::Absent if asked => (None, Status::Unknown, "none exists".to_owned()),
             Observed::Absent => return None,
         };
-        Some(Judged { name, unit, value, status, warning, critical, about })
+        Some(JudgedMeasure { name, unit, value, status, warning, critical, about })
     }
 }

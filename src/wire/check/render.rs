@@ -1,5 +1,5 @@
 use super::range::{Range, number};
-use super::{Judged, Report, Status};
+use super::{CheckReport, JudgedMeasure, Status};
 use crate::text;
 use crate::wire::json::object::{self, object};
 
@@ -23,7 +23,7 @@ const FIRST: usize = 140;
 const MOST: usize = 8 * 1024;
 const ABOUT: usize = 300;
 
-pub fn render(report: &Report, format: CheckFormat) -> String {
+pub fn render(report: &CheckReport, format: CheckFormat) -> String {
     match format {
         CheckFormat::Plugin => plugin(report),
         CheckFormat::Json | CheckFormat::Zabbix => json(report),
@@ -55,13 +55,13 @@ fn plain(about: &str, columns: usize) -> String {
     plain
 }
 
-fn value(judged: &Judged) -> String {
+fn value(judged: &JudgedMeasure) -> String {
     let unit = if judged.unit == "c" { "" } else { judged.unit };
     judged.value.map_or_else(String::new, |value| format!(" {}{unit}", number(value)))
 }
 
 /// `worst_root 17 > 10: 4312 idle in transaction 192s blocks 17`
-fn sentence(judged: &Judged, columns: usize) -> String {
+fn sentence(judged: &JudgedMeasure, columns: usize) -> String {
     let range = match judged.status {
         Status::Critical => judged.critical,
         Status::Warning => judged.warning,
@@ -72,11 +72,11 @@ fn sentence(judged: &Judged, columns: usize) -> String {
     plain(&format!("{}{}{}{about}", judged.name, value(judged), why.unwrap_or_default()), columns)
 }
 
-fn plugin(report: &Report) -> String {
+fn plugin(report: &CheckReport) -> String {
     let bad = report.checks.iter().filter(|judged| judged.status != Status::Ok);
     let mut out = plain(&format!("LOCKTOP {} - {}", report.status().word(), headline(report)), FIRST);
     // No value is ever below 0.
-    let data = |judged: &Judged| Some(performance(judged, judged.unit)? + ";0");
+    let data = |judged: &JudgedMeasure| Some(performance(judged, judged.unit)? + ";0");
     let perfdata: Vec<_> = report.checks.iter().filter_map(data).collect();
     let perfdata = perfdata.join(" ");
     for judged in bad {
@@ -94,7 +94,7 @@ fn plugin(report: &Report) -> String {
 }
 
 /// The text of a notification: the root blocker if locks are the problem, else the worst check.
-fn headline(report: &Report) -> String {
+fn headline(report: &CheckReport) -> String {
     let Some(worst) = report.checks.first().filter(|judged| judged.status != Status::Ok) else {
         let plural = if report.checks.len() == 1 { "" } else { "s" };
         return format!("{} check{plural}", report.checks.len());
@@ -118,13 +118,13 @@ fn is_telling(check: &str) -> bool {
 }
 
 /// `worst_root=17;3;10`, with the unit of a time if the format has units.
-fn performance(judged: &Judged, unit: &str) -> Option<String> {
+fn performance(judged: &JudgedMeasure, unit: &str) -> Option<String> {
     let range = |range: Option<Range>| range.map_or_else(String::new, |range| range.to_string());
     let (warning, critical) = (range(judged.warning), range(judged.critical));
     Some(format!("{}={}{unit};{warning};{critical}", judged.name, number(judged.value?)))
 }
 
-fn json(report: &Report) -> String {
+fn json(report: &CheckReport) -> String {
     let status = report.status();
     let document = object!(
         format = 1,
@@ -147,12 +147,12 @@ fn json(report: &Report) -> String {
 }
 
 /// `2 "locktop_worst_root" worst_root=17;3;10;0 worst_root 17 > 10: …`. Checkmk's ranges `lower:upper` are the same.
-fn checkmk(judged: &Judged) -> String {
+fn checkmk(judged: &JudgedMeasure) -> String {
     let metrics = performance(judged, "").unwrap_or_else(|| "-".to_owned());
     format!("{} \"locktop_{}\" {metrics} {}\n", judged.status.code(), judged.name, sentence(judged, ABOUT))
 }
 
-fn metrics(report: &Report) -> String {
+fn metrics(report: &CheckReport) -> String {
     let of = labels(report);
     let checks = report.checks.iter().filter_map(|judged| metric(judged, &of));
     let all = [Status::Ok, Status::Warning, Status::Critical, Status::Unknown].map(|status| {
@@ -167,13 +167,13 @@ fn metrics(report: &Report) -> String {
 }
 
 /// `server="db:5432",database="app"`: several targets can feed one Prometheus.
-fn labels(report: &Report) -> String {
+fn labels(report: &CheckReport) -> String {
     let value = |text: &str| text::one_line(text).replace('\\', "\\\\").replace('"', "\\\"");
     format!("server=\"{}\",database=\"{}\"", value(&report.server), value(&report.database))
 }
 
 /// The unit is part of the name, by Prometheus convention.
-fn metric(judged: &Judged, of: &str) -> Option<String> {
+fn metric(judged: &JudgedMeasure, of: &str) -> Option<String> {
     let value = judged.value?;
     let (suffix, factor) = match judged.unit {
         // `blocked_seconds` has the suffix already.

@@ -6,18 +6,18 @@ use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::wire::sample;
 
-fn limits(warning: &[(&str, &str)], critical: &[(&str, &str)]) -> Limits {
+fn limits(warning: &[(&str, &str)], critical: &[(&str, &str)]) -> CheckLimits {
     let read = |list: &[(&str, &str)]| {
         list.iter().map(|(name, range)| ((*name).to_owned(), range.parse().unwrap())).collect()
     };
-    Limits { warning: read(warning), critical: read(critical), ..Limits::default() }
+    CheckLimits { warning: read(warning), critical: read(critical), ..CheckLimits::default() }
 }
 
-fn report(views: &[Arc<View>], limits: &Limits) -> Report {
-    Report::of(views, Duration::from_millis(12), Duration::from_secs(2), limits)
+fn report(views: &[Arc<View>], limits: &CheckLimits) -> CheckReport {
+    CheckReport::of(views, Duration::from_millis(12), Duration::from_secs(2), limits)
 }
 
-fn of<'a>(report: &'a Report, name: &str) -> &'a Judged {
+fn of<'a>(report: &'a CheckReport, name: &str) -> &'a JudgedMeasure {
     report.checks.iter().find(|judged| judged.name == name).unwrap_or_else(|| panic!("{name} in {report:?}"))
 }
 
@@ -59,9 +59,9 @@ fn what_could_not_be_read_is_not_known_and_what_is_not_there_is_left_out() {
     assert!(judged.about.contains("cannot read pg_locks: it is locked"), "{judged:?}");
     assert!(report.status() != Status::Ok);
     let no_redis = Arc::new(view);
-    let report = |limits: &Limits| self::report(std::slice::from_ref(&no_redis), limits);
-    assert!(report(&Limits::default()).checks.iter().all(|judged| judged.name != "redis_down"));
-    let asked = Limits { only: vec!["redis_down".to_owned()], ..Limits::default() };
+    let report = |limits: &CheckLimits| self::report(std::slice::from_ref(&no_redis), limits);
+    assert!(report(&CheckLimits::default()).checks.iter().all(|judged| judged.name != "redis_down"));
+    let asked = CheckLimits { only: vec!["redis_down".to_owned()], ..CheckLimits::default() };
     assert_eq!(report(&asked).status(), Status::Unknown, "who asks for it by name is told");
 }
 
@@ -109,7 +109,7 @@ fn checks_are_chosen_by_name() {
     let view = Arc::new(sample::view());
     let names = |only: &[&str], not: &[&str]| {
         let own = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
-        let limits = Limits { only: own(only), not: own(not), ..Limits::default() };
+        let limits = CheckLimits { only: own(only), not: own(not), ..CheckLimits::default() };
         let report = report(std::slice::from_ref(&view), &limits);
         let mut names: Vec<_> = report.checks.iter().map(|judged| judged.name).collect();
         names.sort_unstable();
@@ -124,7 +124,7 @@ fn checks_are_chosen_by_name() {
 fn a_plugin_says_it_in_a_line_and_has_performance_data() {
     let view = Arc::new(sample::view());
     let only = ["waiting", "worst_root", "connections"].map(str::to_owned).to_vec();
-    let limits = Limits { only, ..limits(&[("waiting", "0")], &[("worst_root", "0")]) };
+    let limits = CheckLimits { only, ..limits(&[("waiting", "0")], &[("worst_root", "0")]) };
     let mut report = report(&[view], &limits);
     let text = render(&report, CheckFormat::Plugin);
     let first = text.lines().next().unwrap();
@@ -152,7 +152,7 @@ fn a_plugin_says_it_in_a_line_and_has_performance_data() {
 fn the_same_in_other_words() {
     let view = Arc::new(sample::view());
     let only = ["waiting", "connections", "deadlocks", "longest_wait"].map(str::to_owned).to_vec();
-    let limits = Limits { only, ..limits(&[("waiting", "0")], &[]) };
+    let limits = CheckLimits { only, ..limits(&[("waiting", "0")], &[]) };
     let report = report(&[view], &limits);
     let json: serde_json::Value = serde_json::from_str(&render(&report, CheckFormat::Json)).unwrap();
     assert_eq!(json["format"], 1);
@@ -163,10 +163,10 @@ fn the_same_in_other_words() {
     assert!(checkmk.lines().any(|line| line.starts_with("1 \"locktop_waiting\" waiting=")), "{checkmk}");
     // Without units; a limit of 0 is a limit, too.
     assert!(checkmk.contains(" longest_wait=60;30;300 "), "{checkmk}");
-    let zero = Limits { only: vec!["waiting".to_owned()], ..self::limits(&[], &[("waiting", "0")]) };
+    let zero = CheckLimits { only: vec!["waiting".to_owned()], ..self::limits(&[], &[("waiting", "0")]) };
     let critical = render(&self::report(&[Arc::new(sample::view())], &zero), CheckFormat::Checkmk);
     assert!(critical.starts_with("2 \"locktop_waiting\" waiting=3;;0 "), "{critical}");
-    let report = Report { server: "db:5432".to_owned(), database: "a\"b".to_owned(), ..report };
+    let report = CheckReport { server: "db:5432".to_owned(), database: "a\"b".to_owned(), ..report };
     let metrics = render(&report, CheckFormat::Openmetrics);
     for part in [
         "# TYPE locktop_waiting gauge\nlocktop_waiting{server=\"db:5432\",database=\"a\\\"b\"} ",
@@ -182,7 +182,7 @@ fn the_same_in_other_words() {
 
 #[test]
 fn the_first_line_says_what_is_wrong_and_not_only_with_what() {
-    let judged = |name: &'static str, about: &str| Judged {
+    let judged = |name: &'static str, about: &str| JudgedMeasure {
         name,
         unit: "",
         status: Status::Warning,
@@ -203,7 +203,7 @@ fn the_first_line_says_what_is_wrong_and_not_only_with_what() {
             "LOCKTOP WARNING - deadlock: 1 and 2 wait for each other",
         ),
     ] {
-        let report = Report { checks: vec![check], server: String::new(), database: String::new() };
+        let report = CheckReport { checks: vec![check], server: String::new(), database: String::new() };
         let text = render(&report, CheckFormat::Plugin);
         assert_eq!(text.lines().next().unwrap().split(" |").next().unwrap(), expected);
     }
@@ -215,7 +215,7 @@ fn jobs_of_other_systems_are_counted_where_there_are_any() {
     let report_of = |rows: Vec<crate::model::adapter::InstallationRows>| {
         let mut snapshot = crate::sample::Builder::default().snapshot();
         snapshot.adapters = Arc::new(rows);
-        report(&[Arc::new(crate::sample::view(snapshot, 1))], &Limits::default())
+        report(&[Arc::new(crate::sample::view(snapshot, 1))], &CheckLimits::default())
     };
     let now = crate::sample::Builder::default().snapshot().taken_at;
     let found = report_of(vec![installations::beating(now)]);
@@ -273,7 +273,8 @@ fn a_job_system_that_is_not_read_is_not_known() {
     use crate::model::adapter::{Installation, InstallationRows, sample as installations};
     use crate::model::snapshot::Section;
     let snapshot = || crate::sample::Builder::default().snapshot();
-    let of_snapshot = |snapshot| report(&[Arc::new(crate::sample::view(snapshot, 1))], &Limits::default());
+    let of_snapshot =
+        |snapshot| report(&[Arc::new(crate::sample::view(snapshot, 1))], &CheckLimits::default());
     let now = snapshot().taken_at;
     // The owner is not trusted.
     let read = installations::beating(now);
@@ -291,12 +292,13 @@ fn a_job_system_that_is_not_read_is_not_known() {
     assert_eq!(found.status(), Status::Unknown);
     // The config can exclude it.
     let label = denied.unread()[0].label();
-    let limits = Limits { excluded: vec![label], ..Limits::default() };
+    let limits = CheckLimits { excluded: vec![label], ..CheckLimits::default() };
     let view = || Arc::new(crate::sample::view(denied.clone(), 1));
     assert_eq!(report(&[view()], &limits).status(), Status::Ok);
-    let all = Limits { excluded: vec!["adapters".to_owned()], ..Limits::default() };
+    let all = CheckLimits { excluded: vec!["adapters".to_owned()], ..CheckLimits::default() };
     assert_eq!(report(&[view()], &all).status(), Status::Ok);
-    let other = Limits { excluded: vec!["adapt".to_owned(), "leases".to_owned()], ..Limits::default() };
+    let other =
+        CheckLimits { excluded: vec!["adapt".to_owned(), "leases".to_owned()], ..CheckLimits::default() };
     assert_eq!(report(&[view()], &other).status(), Status::Unknown);
     // The search failed: a job system may exist.
     let mut unsearched = snapshot();
@@ -360,7 +362,7 @@ fn whether_a_queue_is_served_is_not_known_without_the_sessions() {
             rows.jobs.remove(&Part::Due);
         }
         snapshot.adapters = Arc::new(vec![rows]);
-        let report = report(&[Arc::new(crate::sample::view(snapshot, 1))], &Limits::default());
+        let report = report(&[Arc::new(crate::sample::view(snapshot, 1))], &CheckLimits::default());
         assert_eq!(of(&report, "jobs_unserved").status, status, "{sessions:?} {is_due}");
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::object::{self, Json, object};
 use super::{SectionState, readable};
 use crate::model::adapter::{
-    Adapter, COUNTED, Choice, Depth, Installation, InstallationRows, JobRow, Part, Rehearsal, ScheduleRow,
-    Tried, WorkerRow,
+    Adapter, COUNTED, Depth, Installation, InstallationRows, JobRow, Part, QueryChoice, Rehearsal,
+    ScheduleRow, Tried, WorkerRow,
 };
 use crate::model::lease::LeaseRow;
 use crate::model::snapshot::{Section, Snapshot};
@@ -159,7 +159,7 @@ fn action(tried: &Rehearsal) -> impl Json {
     object!(action = tried.kind, query = tried.number, refused = tried.outcome.as_ref().err())
 }
 
-fn part(choice: &Choice) -> impl Json {
+fn part(choice: &QueryChoice) -> impl Json {
     object!(
         choice;
         part,

@@ -3,10 +3,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::object::{self, Json, Object, Writer, object};
+use super::object::{self, Json, JsonObject, Writer, object};
 use super::{gid, readable};
 use crate::model::Timestamp;
-use crate::model::blame::{self, Group, Span};
+use crate::model::blame::{self, BlameGrouping, BlamePeriod};
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::normal_wait::NormalWait;
 use crate::model::snapshot::Snapshot;
@@ -15,13 +15,13 @@ use crate::model::wait_graph::{Edge, EdgeKind, Party, WaitGraph};
 use crate::model::words;
 use crate::order::Order;
 
-pub(super) struct Locks<'a> {
+pub(super) struct LocksJson<'a> {
     snapshot: &'a Snapshot,
     rows: Vec<&'a Lock>,
     places: FxHashMap<usize, usize>,
 }
 
-impl<'a> Locks<'a> {
+impl<'a> LocksJson<'a> {
     pub(super) fn of(snapshot: &'a Snapshot, graph: &WaitGraph) -> Self {
         let awaited: FxHashSet<LockTag> = graph.queues.iter().map(|queue| queue.tag).collect();
         let mut locks = Self { snapshot, rows: Vec::new(), places: FxHashMap::default() };
@@ -71,7 +71,7 @@ impl<'a> Locks<'a> {
     }
 }
 
-pub(super) fn queues(graph: &WaitGraph, locks: &Locks<'_>) -> impl Iterator<Item = impl Json> {
+pub(super) fn queues(graph: &WaitGraph, locks: &LocksJson<'_>) -> impl Iterator<Item = impl Json> {
     graph.queues.iter().map(move |queue| {
         object!(
             lock = queue.waiters.first().and_then(|waiter| locks.place(waiter.lock)),
@@ -81,7 +81,7 @@ pub(super) fn queues(graph: &WaitGraph, locks: &Locks<'_>) -> impl Iterator<Item
     })
 }
 
-pub(super) fn edge(edge: &Edge, locks: &Locks<'_>, view: &View) -> impl Json {
+pub(super) fn edge(edge: &Edge, locks: &LocksJson<'_>, view: &View) -> impl Json {
     object!(
         edge;
         waiter = edge.waiter.pid(),
@@ -136,7 +136,11 @@ pub(super) fn lock_waits(view: &View, snapshot: &Snapshot) -> impl Json {
     )
 }
 
-fn locked(snapshot: &Snapshot, tag: &LockTag, name: &str) -> Object<impl Fn(&mut Writer) -> object::Result> {
+fn locked(
+    snapshot: &Snapshot,
+    tag: &LockTag,
+    name: &str,
+) -> JsonObject<impl Fn(&mut Writer) -> object::Result> {
     let names = &snapshot.names;
     object!(
         name = name,
@@ -179,13 +183,13 @@ const EPISODES: usize = 50;
 /// `None` with a single snapshot: waiting is measured between two.
 pub(in crate::wire) fn blame(blame: &blame::Blame) -> Option<impl Json> {
     let (since, until) = blame.since.zip(blame.until).filter(|_| blame.looks > 1)?;
-    let total = blame.total(Span::All);
-    let rows = blame.by(Group::Root, Span::All);
+    let total = blame.total(BlamePeriod::All);
+    let rows = blame.by(BlameGrouping::Root, BlamePeriod::All);
     let told = rows.iter().filter(|row| !row.keys.is_empty()).count();
-    let mut episodes: Vec<&blame::Episode> = blame.episodes_in(Span::All).collect();
+    let mut episodes: Vec<&blame::Episode> = blame.episodes_in(BlamePeriod::All).collect();
     let count = episodes.len();
     episodes.order_by(|a, b| {
-        let rank = |one| (blame.goes_on(one), one.sums.seconds);
+        let rank = |one| (blame.is_ongoing(one), one.sums.seconds);
         let ((a_on, a_cost), (b_on, b_cost)) = (rank(a), rank(b));
         b_on.cmp(&a_on).then(b_cost.total_cmp(&a_cost))
     });
@@ -213,7 +217,7 @@ fn before(before: blame::Before) -> impl Json {
     object!(before; sessions, longest, seconds)
 }
 
-fn root(row: &blame::Row, total: f64) -> Option<impl Json> {
+fn root(row: &blame::BlameRow, total: f64) -> Option<impl Json> {
     let (key, sums) = (row.keys.first()?, &row.sums);
     Some(object!(
         key;
@@ -233,7 +237,7 @@ fn episode(blame: &blame::Blame, episode: &blame::Episode) -> impl Json {
     object!(
         episode;
         number, pid, backend_start, xact_start, who, lock, begin, last,
-        goes_on = blame.goes_on(episode),
+        goes_on = blame.is_ongoing(episode),
         seconds = sums.seconds,
         standard_error = sums.standard_error(),
         waits = sums.waits,

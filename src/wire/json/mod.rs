@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use object::{Json, Object, Writer, exact, object};
+use object::{Json, JsonObject, Writer, exact, object};
 use rustc_hash::FxHashMap;
 
 use crate::model::Timestamp;
@@ -23,7 +23,7 @@ use crate::model::lock::{LockType, Prepared};
 use crate::model::output::{Channel, shown};
 use crate::model::rate_limit::{self, LimitId};
 use crate::model::snapshot::{Pooling, Section, Snapshot};
-use crate::model::view::{Link, View};
+use crate::model::view::{ConnectionState, View};
 use crate::model::wait_graph::{Party, WaitGraph};
 use crate::model::why::why;
 
@@ -47,7 +47,7 @@ impl Json for SectionState<'_> {
 
 impl SectionState<'_> {
     /// It is known if the rows are as of the time of the snapshot.
-    fn object(&self) -> Object<impl Fn(&mut Writer) -> object::Result> {
+    fn object(&self) -> JsonObject<impl Fn(&mut Writer) -> object::Result> {
         object!(self; taken_at, known = self.taken_at.is_some() && self.error.is_none(), error)
     }
 
@@ -65,12 +65,12 @@ pub fn to_string(view: &View) -> Option<Result<String, serde_json::Error>> {
     view.snapshot.as_deref().map(|snapshot| object::text(&document(view, snapshot)))
 }
 
-fn document(view: &View, snapshot: &Snapshot) -> Object<impl Fn(&mut Writer) -> object::Result> {
-    Object(move |to: &mut Writer| {
+fn document(view: &View, snapshot: &Snapshot) -> JsonObject<impl Fn(&mut Writer) -> object::Result> {
+    JsonObject(move |to: &mut Writer| {
         // Without current locks there is no current graph.
         let none = WaitGraph::default();
         let graph = if snapshot.locks.is_known() { &*view.graph } else { &none };
-        let locks = &locks::Locks::of(snapshot, graph);
+        let locks = &locks::LocksJson::of(snapshot, graph);
         let (edges, edges_omitted) = &graph.edges(QUEUE_EDGES);
         object!(
             snapshot;
@@ -190,7 +190,7 @@ fn finding(finding: &Finding, view: &View) -> impl Json {
 }
 
 fn subject(subject: &Subject, view: &View) -> impl Json {
-    Object(move |to: &mut Writer| match subject {
+    JsonObject(move |to: &mut Writer| match subject {
         Subject::Backend(id) => object!(id; kind = "backend", pid, backend_start).keys(to),
         Subject::Party(Party::Backend(pid)) => {
             object!(kind = "backend", pid, backend_start = None::<i32>).keys(to)
@@ -272,10 +272,10 @@ fn limit(snapshot: &Snapshot, id: LimitId) -> Option<(&str, &str)> {
 // `snapshot --watch`: one line per snapshot, and the events between them.
 
 /// The snapshot of a view as a line; `None` before the first.
-pub fn look(view: &View, seq: u64, skipped: u64) -> Option<Result<String, serde_json::Error>> {
+pub fn snapshot_line(view: &View, seq: u64, skipped: u64) -> Option<Result<String, serde_json::Error>> {
     let snapshot = view.snapshot.as_deref()?;
     let document = document(view, snapshot);
-    Some(object::text(&Object(|to: &mut Writer| {
+    Some(object::text(&JsonObject(|to: &mut Writer| {
         object!(type = "look", seq).keys(to)?;
         if skipped > 0 {
             to.field("skipped", &skipped)?;
@@ -296,11 +296,11 @@ pub fn event(event: &Event) -> Result<String, serde_json::Error> {
     ))
 }
 
-pub fn link(link: &Link) -> Result<String, serde_json::Error> {
+pub fn link(link: &ConnectionState) -> Result<String, serde_json::Error> {
     let (state, reason) = match link {
-        Link::Connecting => ("connecting", None),
-        Link::Live => ("live", None),
-        Link::Down { reason, .. } => ("down", Some(reason)),
+        ConnectionState::Connecting => ("connecting", None),
+        ConnectionState::Live => ("live", None),
+        ConnectionState::Down { reason, .. } => ("down", Some(reason)),
     };
     object::text(&object!(type = "link", state, reason))
 }

@@ -75,15 +75,15 @@ pub(in crate::wire) fn text(value: &impl Json) -> serde_json::Result<String> {
     String::from_utf8(writer.0).map_err(serde_json::Error::custom)
 }
 
-pub(in crate::wire) struct Object<F>(pub(in crate::wire) F);
+pub(in crate::wire) struct JsonObject<F>(pub(in crate::wire) F);
 
-impl<F: Fn(&mut Writer) -> Result> Object<F> {
+impl<F: Fn(&mut Writer) -> Result> JsonObject<F> {
     pub(in crate::wire) fn keys(&self, to: &mut Writer) -> Result {
         self.0(to)
     }
 }
 
-impl<F: Fn(&mut Writer) -> Result> Json for Object<F> {
+impl<F: Fn(&mut Writer) -> Result> Json for JsonObject<F> {
     fn write(&self, to: &mut Writer) -> Result {
         to.object(&self.0)
     }
@@ -114,13 +114,13 @@ macro_rules! object {
         object!(@ $to [$row] $($($rest)*)?);
     };
     ($row:ident; $($keys:tt)*) => {
-        $crate::wire::json::object::Object(move |to: &mut $crate::wire::json::object::Writer| {
+        $crate::wire::json::object::JsonObject(move |to: &mut $crate::wire::json::object::Writer| {
             object!(@ to [$row] $($keys)*);
             Ok(())
         })
     };
     ($($keys:tt)*) => {
-        $crate::wire::json::object::Object(move |to: &mut $crate::wire::json::object::Writer| {
+        $crate::wire::json::object::JsonObject(move |to: &mut $crate::wire::json::object::Writer| {
             object!(@ to [] $($keys)*);
             Ok(())
         })
@@ -157,7 +157,7 @@ words!(
     adapter::WorkerState,
     backend::State,
     blame::Ending,
-    event::Kind,
+    event::EventKind,
     lease::LeaseState,
     lock::LockMode,
     lock::LockType,

@@ -10,7 +10,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
 use crate::model::task::{TaskId, TaskKey, TaskRow, evidence};
 use crate::model::view::View;
-use crate::model::work_queue::Depth;
+use crate::model::work_queue::QueueDepth;
 use crate::model::{id_generator, rate_limit};
 
 pub(super) fn tasks(view: &View, snapshot: &Snapshot) -> impl Iterator<Item = impl Json> {
@@ -75,7 +75,7 @@ pub(super) fn executions(view: &View, snapshot: &Snapshot) -> impl Iterator<Item
 /// counted.
 pub(super) fn depth(snapshot: &Snapshot) -> impl Json {
     let counts = &snapshot.systems.counts;
-    let depth = Depth::of(counts.iter().filter(|table| is_read(table)));
+    let depth = QueueDepth::of(counts.iter().filter(|table| is_read(table)));
     let is_known = snapshot.tables(counts).reason().is_none() && counts.iter().all(is_read);
     let number = move |count: Count| is_known.then_some(count.number);
     let states = [

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use chrono::SecondsFormat;
 
 use super::words::{advice, kind, meanwhile, of_forms, work};
-use super::{Judgement, Report, Verdict, age};
+use super::{Judgement, LockOfReport, Verdict, age};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockModes};
-use crate::model::lock_of::{Meeting, Obstacle, Place, known};
+use crate::model::lock_of::{Meeting, Obstacle, Resolution, known};
 use crate::model::output::{Channel, shown};
-use crate::model::statement::script::{Held, Transaction};
-use crate::model::statement::{Statement, Take, Target};
+use crate::model::statement::script::{HeldTake, ScriptTransaction};
+use crate::model::statement::{Statement, StatementTarget, Take};
 use crate::model::view::View;
 use crate::wire::json::object::{self, Json, object};
 
-pub fn json(report: &Report) -> Result<String, serde_json::Error> {
+pub fn json(report: &LockOfReport) -> Result<String, serde_json::Error> {
     let numbers = |is: &dyn Fn(&Judgement) -> bool| -> Vec<usize> {
         report.numbers(is).into_iter().map(|number| number + 1).collect()
     };
@@ -50,7 +50,7 @@ pub fn json(report: &Report) -> Result<String, serde_json::Error> {
     ))
 }
 
-fn kept((number, transaction): (usize, &Transaction)) -> impl Json {
+fn kept((number, transaction): (usize, &ScriptTransaction)) -> impl Json {
     object!(
         number = number + 1,
         first = transaction.first + 1,
@@ -60,7 +60,7 @@ fn kept((number, transaction): (usize, &Transaction)) -> impl Json {
     )
 }
 
-fn holds(held: &Held) -> impl Json {
+fn holds(held: &HeldTake) -> impl Json {
     object!(
         on = held.take.target.to_string(),
         mode = held.take.mode,
@@ -70,7 +70,7 @@ fn holds(held: &Held) -> impl Json {
 }
 
 /// `transaction` is the number of its transaction in `transactions`; `None` if it has its own.
-fn one(report: &Report, number: usize) -> impl Json {
+fn one(report: &LockOfReport, number: usize) -> impl Json {
     let judgement = report.judge(number);
     let statement = report.statement(number);
     let step = report.script.steps.get(number);
@@ -113,11 +113,11 @@ fn one(report: &Report, number: usize) -> impl Json {
 }
 
 /// `since` is the first server version that takes it, if not all do.
-fn lock(report: &Report, statement: &Statement, take: &Take, met: Option<&Meeting>) -> impl Json {
+fn lock(report: &LockOfReport, statement: &Statement, take: &Take, met: Option<&Meeting>) -> impl Json {
     let now = report.now.as_ref();
     let place = now.and_then(|now| now.place(&take.target));
     let relation = match place {
-        Some(Place::Relation(relation)) => Some(relation),
+        Some(Resolution::Relation(relation)) => Some(relation),
         _ => None,
     };
     let is_sequence = relation.is_some_and(|relation| relation.kind == 'S');
@@ -125,22 +125,22 @@ fn lock(report: &Report, statement: &Statement, take: &Take, met: Option<&Meetin
         take;
         kind = kind(&take.target),
         schema = match &take.target {
-            Target::Relation(relation) => relation.schema.as_ref(),
-            Target::Object(object) => object.schema.as_ref(),
+            StatementTarget::Relation(relation) => relation.schema.as_ref(),
+            StatementTarget::Object(object) => object.schema.as_ref(),
             _ => None,
         },
         name = match &take.target {
-            Target::Relation(relation) => relation.name.clone(),
-            Target::Object(object) => object.name.clone(),
-            Target::Advisory(call) => call.key.map_or_else(|| call.arguments.clone(), |key| key.to_string()),
-            Target::Notifications => String::new(),
+            StatementTarget::Relation(relation) => relation.name.clone(),
+            StatementTarget::Object(object) => object.name.clone(),
+            StatementTarget::Advisory(call) => call.key.map_or_else(|| call.arguments.clone(), |key| key.to_string()),
+            StatementTarget::Notifications => String::new(),
         },
         mode,
         table_mode = take.on_table_of_index,
         since = Some(take.since).filter(|since| *since > 0),
         if_exists = take.is_optional,
         beside = meanwhile(statement, take, is_sequence),
-        now = now.zip(met).filter(|_| !matches!(place, Some(Place::Missing(_)))).map(|(now, met)| object!(
+        now = now.zip(met).filter(|_| !matches!(place, Some(Resolution::Missing(_)))).map(|(now, met)| object!(
             met;
             oid = relation.map(|relation| relation.oid),
             schema = relation.map(|relation| &relation.schema),

@@ -13,9 +13,9 @@ pub use json::json;
 pub use text::text;
 
 use crate::model::backend::Backend;
-use crate::model::lock_of::{Meeting, Place, Want, meeting, wants};
+use crate::model::lock_of::{Meeting, Resolution, Want, meeting, wants};
 use crate::model::statement::script::{Problem, Script, script, with_prepared};
-use crate::model::statement::{Act, Nowait, Piece, Statement, Take, Target};
+use crate::model::statement::{Act, Nowait, Statement, StatementPiece, StatementTarget, Take};
 use crate::model::view::View;
 use crate::model::{Text, Timestamp};
 
@@ -23,12 +23,12 @@ use crate::model::{Text, Timestamp};
 pub struct Now {
     pub view: Arc<View>,
     pub target: String,
-    pub places: Vec<(Target, Place)>,
+    pub places: Vec<(StatementTarget, Resolution)>,
 }
 
 #[derive(Debug)]
-pub struct Report {
-    pieces: Vec<Piece>,
+pub struct LockOfReport {
+    pieces: Vec<StatementPiece>,
     script: Script,
     /// `None` if no server was asked.
     now: Option<Now>,
@@ -57,8 +57,8 @@ pub enum Verdict {
     Unknown,
 }
 
-pub fn targets(pieces: &[Piece]) -> Vec<Target> {
-    let mut targets: Vec<Target> = Vec::new();
+pub fn targets(pieces: &[StatementPiece]) -> Vec<StatementTarget> {
+    let mut targets: Vec<StatementTarget> = Vec::new();
     for take in
         pieces.iter().filter_map(|piece| piece.read.as_ref().ok()).flat_map(|statement| &statement.takes)
     {
@@ -69,9 +69,9 @@ pub fn targets(pieces: &[Piece]) -> Vec<Target> {
     targets
 }
 
-impl Report {
+impl LockOfReport {
     /// `single`: the statements run as one transaction.
-    pub fn new(pieces: Vec<Piece>, single: bool, now: Option<Now>) -> Self {
+    pub fn new(pieces: Vec<StatementPiece>, single: bool, now: Option<Now>) -> Self {
         let pieces = with_prepared(pieces);
         let script = script(&pieces, single);
         let mut report = Self { pieces, script, now, met: Vec::new() };
@@ -124,7 +124,7 @@ impl Report {
         let now = self.now.as_ref()?;
         let is_missing = |take: &&Take| {
             let may_be = take.is_optional || statement.if_exists || self.creator(number, take).is_some();
-            matches!(now.place(&take.target), Some(Place::Missing(_))) && !may_be
+            matches!(now.place(&take.target), Some(Resolution::Missing(_))) && !may_be
         };
         statement.takes.iter().find(is_missing).map(|take| words::missing(now, &take.target))
     }
@@ -175,9 +175,9 @@ impl Report {
         }
         let now = self.now.as_ref()?;
         if let Some(take) =
-            statement.takes.iter().find(|take| now.place(&take.target) == Some(&Place::NotLookedFor))
+            statement.takes.iter().find(|take| now.place(&take.target) == Some(&Resolution::NotLookedFor))
         {
-            return Some(words::not_looked_for(&take.target));
+            return Some(words::not_searched(&take.target));
         }
         let omitted = now.view.snapshot.as_deref().map_or(0, |snapshot| snapshot.locks_omitted);
         if omitted > 0 && !statement.takes.is_empty() {
@@ -196,7 +196,7 @@ impl Report {
     /// Why DROP DATABASE fails although nothing blocks it (`CountOtherDBBackends` in `src/backend/storage/ipc/procarray.c`).
     fn connected(&self, statement: &Statement) -> Option<String> {
         let snapshot = self.now.as_ref()?.view.snapshot.as_deref()?;
-        let Target::Object(object) = &statement.takes.first()?.target else { return None };
+        let StatementTarget::Object(object) = &statement.takes.first()?.target else { return None };
         if statement.name != "DROP DATABASE" {
             return None;
         }
@@ -243,7 +243,7 @@ impl Report {
 
 /// Whether the statement does not wait for this lock.
 fn tries(take: &Take, statement: &Statement) -> bool {
-    let is_try = matches!(&take.target, Target::Advisory(call) if call.act == Act::Try);
+    let is_try = matches!(&take.target, StatementTarget::Advisory(call) if call.act == Act::Try);
     is_try || statement.nowait == Nowait::Fails
 }
 
@@ -253,7 +253,7 @@ fn age(view: &View, since: Timestamp) -> f64 {
 }
 
 impl Now {
-    fn place(&self, target: &Target) -> Option<&Place> {
+    fn place(&self, target: &StatementTarget) -> Option<&Resolution> {
         self.places.iter().find(|(named, _)| named == target).map(|(_, found)| found)
     }
 

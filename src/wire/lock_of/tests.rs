@@ -15,12 +15,12 @@ fn busy() -> View {
     b.view()
 }
 
-fn report_of(text: &str, view: Option<View>, single: bool) -> Report {
+fn report_of(text: &str, view: Option<View>, single: bool) -> LockOfReport {
     let pieces = statements(text);
-    let place = |target: Target| {
+    let place = |target: StatementTarget| {
         let name = match &target {
-            Target::Relation(relation) => relation.name.clone(),
-            _ => return (target, Place::Lock),
+            StatementTarget::Relation(relation) => relation.name.clone(),
+            _ => return (target, Resolution::Lock),
         };
         let found = CatalogRelation {
             oid: if name == "orders" { 9 } else { 20 },
@@ -31,9 +31,9 @@ fn report_of(text: &str, view: Option<View>, single: bool) -> Report {
             ..CatalogRelation::default()
         };
         let found = match &*name {
-            "nowhere" => Place::Missing(Vec::new()),
-            "elsewhere" => Place::Missing(vec!["billing".to_owned(), "old".to_owned()]),
-            _ => Place::Relation(found),
+            "nowhere" => Resolution::Missing(Vec::new()),
+            "elsewhere" => Resolution::Missing(vec!["billing".to_owned(), "old".to_owned()]),
+            _ => Resolution::Relation(found),
         };
         (target, found)
     };
@@ -42,10 +42,10 @@ fn report_of(text: &str, view: Option<View>, single: bool) -> Report {
         target: "app@db:5432".to_owned(),
         places: targets(&pieces).into_iter().map(place).collect(),
     });
-    Report::new(pieces, single, now)
+    LockOfReport::new(pieces, single, now)
 }
 
-fn report(text: &str, view: Option<View>) -> Report {
+fn report(text: &str, view: Option<View>) -> LockOfReport {
     report_of(text, view, false)
 }
 

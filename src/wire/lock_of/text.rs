@@ -1,9 +1,9 @@
 use super::words::{advice, meanwhile, of_forms, place, work};
-use super::{Judgement, Report, age};
+use super::{Judgement, LockOfReport, age};
 use crate::model::lock::LockMode;
-use crate::model::lock_of::{CatalogRelation, How, Meeting, Obstacle, Place, known};
+use crate::model::lock_of::{CatalogRelation, How, Meeting, Obstacle, Resolution, known};
 use crate::model::output::{Channel, shown};
-use crate::model::statement::{Act, Nowait, Statement, Take, Target};
+use crate::model::statement::{Act, Nowait, Statement, StatementTarget, Take};
 use crate::model::view::View;
 use crate::model::{Timestamp, wait_graph::Party};
 use crate::text::{count, duration, lines, literal, one_line};
@@ -11,12 +11,12 @@ use crate::text::{count, duration, lines, literal, one_line};
 const NAMED: usize = 10;
 
 /// Labels with their text, wrapped at `width` columns; not wrapped if `None`.
-struct Page {
+struct TextPage {
     lines: Vec<String>,
     width: Option<usize>,
 }
 
-impl Page {
+impl TextPage {
     fn put(&mut self, label: &str, words: &str) {
         const INDENT: usize = 15;
         let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT).max(30));
@@ -36,8 +36,8 @@ impl Page {
     }
 }
 
-pub fn text(report: &Report, width: Option<usize>) -> String {
-    let mut page = Page { lines: Vec::new(), width };
+pub fn text(report: &LockOfReport, width: Option<usize>) -> String {
+    let mut page = TextPage { lines: Vec::new(), width };
     if report.pieces.is_empty() {
         page.head("No statement.");
     }
@@ -69,7 +69,7 @@ pub fn text(report: &Report, width: Option<usize>) -> String {
     page.lines.join("\n")
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &LockOfReport) -> String {
     let mut parts = Vec::new();
     let mut put = |is: &dyn Fn(&Judgement) -> bool, words: &str| {
         let numbers: Vec<String> =
@@ -91,7 +91,7 @@ fn summary(report: &Report) -> String {
     parts.join("; ")
 }
 
-fn one(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
+fn one(page: &mut TextPage, report: &LockOfReport, number: usize, statement: &Statement) {
     let step = report.script.steps.get(number);
     takes(page, statement);
     let waits = statement.takes.iter().any(|take| take.mode != LockMode::SIRead);
@@ -158,22 +158,22 @@ fn one(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
 }
 
 fn is_session(take: &Take) -> bool {
-    matches!(&take.target, Target::Advisory(call) if !call.in_transaction)
+    matches!(&take.target, StatementTarget::Advisory(call) if !call.in_transaction)
 }
 
-fn is_sequence(report: &Report, take: &Take) -> bool {
+fn is_sequence(report: &LockOfReport, take: &Take) -> bool {
     let place = report.now.as_ref().and_then(|now| now.place(&take.target));
-    matches!(place, Some(Place::Relation(CatalogRelation { kind: 'S', .. })))
+    matches!(place, Some(Resolution::Relation(CatalogRelation { kind: 'S', .. })))
 }
 
-fn takes(page: &mut Page, statement: &Statement) {
+fn takes(page: &mut TextPage, statement: &Statement) {
     let taken: Vec<&Take> = statement.takes.iter().filter(|take| take.mode != LockMode::SIRead).collect();
     for (at, take) in taken.iter().enumerate() {
         let table = take.on_table_of_index.map(|mode| format!(", and {} on its table", mode.short()));
         let since =
             Some(take.since).filter(|since| *since > 14).map(|since| format!(", from PostgreSQL {since} on"));
         let optional = if take.is_optional { ", if that exists" } else { "" };
-        let rows = matches!(&take.target, Target::Advisory(call) if call.per_row);
+        let rows = matches!(&take.target, StatementTarget::Advisory(call) if call.per_row);
         let rows = if rows { ", one for each row" } else { "" };
         page.put(
             if at == 0 { "takes" } else { "" },
@@ -210,7 +210,7 @@ fn strongest(statement: &Statement) -> Option<&Take> {
     taken().filter(|take| take.is_subject).max_by_key(order).or_else(|| taken().max_by_key(order))
 }
 
-fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
+fn now(page: &mut TextPage, report: &LockOfReport, number: usize, statement: &Statement) {
     let Some(now) = &report.now else {
         if report.problem(number).is_some()
             && let Judgement::Unknown(why) = report.judge(number)
@@ -226,7 +226,7 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
             label = "";
         }
         also(page, report, (statement, take), met.as_ref());
-        let is_missing = matches!(now.place(&take.target), Some(Place::Missing(_)));
+        let is_missing = matches!(now.place(&take.target), Some(Resolution::Missing(_)));
         if let Some(met) = met.as_ref().filter(|_| !is_missing) {
             meets(page, &now.view, take, met);
             let conflicts = take.on_table_of_index.unwrap_or(take.mode) >= LockMode::Share;
@@ -255,7 +255,12 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
     page.put("now", &words);
 }
 
-fn also(page: &mut Page, report: &Report, (statement, take): (&Statement, &Take), met: Option<&Meeting>) {
+fn also(
+    page: &mut TextPage,
+    report: &LockOfReport,
+    (statement, take): (&Statement, &Take),
+    met: Option<&Meeting>,
+) {
     let wants = report.wants(statement, take);
     let mut others: Vec<String> = wants
         .iter()
@@ -274,7 +279,7 @@ fn also(page: &mut Page, report: &Report, (statement, take): (&Statement, &Take)
     page.put("also", &format!("{can}{}{more}", others.join(", ")));
 }
 
-fn meets(page: &mut Page, view: &View, take: &Take, met: &Meeting) {
+fn meets(page: &mut TextPage, view: &View, take: &Take, met: &Meeting) {
     let (ahead, there): (Vec<&Obstacle>, Vec<&Obstacle>) =
         met.in_the_way.iter().partition(|one| one.how == How::Ahead);
     for one in there.iter().take(NAMED) {
@@ -291,7 +296,7 @@ fn meets(page: &mut Page, view: &View, take: &Take, met: &Meeting) {
             page.put("", &format!("and {} more", count(rest.len() as u64)));
         }
     }
-    if matches!(take.target, Target::Notifications) && met.using == 0 {
+    if matches!(take.target, StatementTarget::Notifications) && met.using == 0 {
         return;
     }
     let used = match met.using {

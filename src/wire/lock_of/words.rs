@@ -1,9 +1,13 @@
-use super::{Now, Report};
+use super::{LockOfReport, Now};
 use crate::model::lock::LockMode;
-use crate::model::lock_of::{CatalogRelation, Place};
-use crate::model::lock_words::{beside, beside_object, beside_rows, beside_sequence};
-use crate::model::statement::script::{End, Held, Problem, Transaction};
-use crate::model::statement::{Act, Advisory, Also, Form, Role, Statement, Take, Target, Work};
+use crate::model::lock_of::{CatalogRelation, Resolution};
+use crate::model::lock_words::{
+    also_permitted, object_also_permitted, rows_also_permitted, sequence_also_permitted,
+};
+use crate::model::statement::script::{End, HeldTake, Problem, ScriptTransaction};
+use crate::model::statement::{
+    Act, Advisory, Also, Form, Role, Statement, StatementTarget, StatementWork, Take,
+};
 use crate::text::count;
 
 const NAMED: usize = 10;
@@ -16,21 +20,21 @@ pub(super) fn problem(problem: Problem) -> &'static str {
 }
 
 /// `shop.orders is a table, about 1,200,000 rows, 310 MB`
-pub(super) fn place(report: &Report, now: &Now, number: usize, take: &Take) -> Option<String> {
+pub(super) fn place(report: &LockOfReport, now: &Now, number: usize, take: &Take) -> Option<String> {
     match (now.place(&take.target)?, &take.target) {
-        (Place::Relation(place), Target::Relation(relation)) => {
+        (Resolution::Relation(place), StatementTarget::Relation(relation)) => {
             Some(format!("{}.{} {}", place.schema, relation.name, size(place)))
         }
-        (Place::Object(oids, _), target) if oids.len() > 1 => {
+        (Resolution::Object(oids, _), target) if oids.len() > 1 => {
             Some(format!("{} {}s have the name {target}: each is shown", oids.len(), kind(target)))
         }
-        (Place::Object(..), target) => {
+        (Resolution::Object(..), target) => {
             let target = target.to_string();
             let the = if target.starts_with("the ") { "" } else { "the " };
             Some(format!("{the}{target} exists"))
         }
-        (Place::Lock, target) => Some(target.to_string()),
-        (Place::Missing(_), target) => report.creator(number, take).map(|creator| {
+        (Resolution::Lock, target) => Some(target.to_string()),
+        (Resolution::Missing(_), target) => report.creator(number, take).map(|creator| {
             format!(
                 "{target} is created by {}: no other session can lock it before that transaction commits",
                 report.place_of(creator)
@@ -74,13 +78,13 @@ fn bytes(bytes: u64) -> String {
 }
 
 /// `relation "ordres" does not exist`, with the schemas outside the search path that have one.
-pub(super) fn missing(now: &Now, target: &Target) -> String {
+pub(super) fn missing(now: &Now, target: &StatementTarget) -> String {
     let (what, name) = match target {
-        Target::Relation(relation) => (format!("relation \"{relation}\""), &*relation.name),
+        StatementTarget::Relation(relation) => (format!("relation \"{relation}\""), &*relation.name),
         other => (other.to_string(), ""),
     };
-    let Some(Place::Missing(schemas)) =
-        now.place(target).filter(|place| **place != Place::Missing(Vec::new()))
+    let Some(Resolution::Missing(schemas)) =
+        now.place(target).filter(|place| **place != Resolution::Missing(Vec::new()))
     else {
         return format!("{what} does not exist");
     };
@@ -90,27 +94,27 @@ pub(super) fn missing(now: &Now, target: &Target) -> String {
     format!("{what} does not exist in the search path, but {}", names.join(", "))
 }
 
-pub(super) fn not_looked_for(target: &Target) -> String {
+pub(super) fn not_searched(target: &StatementTarget) -> String {
     match target {
-        Target::Advisory(call) if call.per_row => {
+        StatementTarget::Advisory(call) if call.per_row => {
             format!(
                 "{}({}) takes one lock for each row: their keys are not known",
                 call.function, call.arguments
             )
         }
-        Target::Advisory(call) => {
+        StatementTarget::Advisory(call) => {
             format!("the key {} is not a constant: it is not known which sessions hold it", call.arguments)
         }
         other => format!("locktop does not search the catalogs for a {other}"),
     }
 }
 
-pub(super) fn kind(target: &Target) -> String {
+pub(super) fn kind(target: &StatementTarget) -> String {
     match target {
-        Target::Relation(_) => "relation".to_owned(),
-        Target::Object(object) => object.kind.label(),
-        Target::Advisory(_) => "advisory".to_owned(),
-        Target::Notifications => "notifications".to_owned(),
+        StatementTarget::Relation(_) => "relation".to_owned(),
+        StatementTarget::Object(object) => object.kind.label(),
+        StatementTarget::Advisory(_) => "advisory".to_owned(),
+        StatementTarget::Notifications => "notifications".to_owned(),
     }
 }
 
@@ -121,16 +125,16 @@ pub(super) fn meanwhile(statement: &Statement, take: &Take, is_sequence: bool) -
         || statement.forms.iter().any(|form| form.also.iter().any(is_whole));
     match &take.target {
         // Documentation, "REINDEX": the planner locks all indexes of the table.
-        Target::Relation(_) if locks_index && mode < LockMode::AccessExclusive => {
+        StatementTarget::Relation(_) if locks_index && mode < LockMode::AccessExclusive => {
             "most queries of the table wait, since they open all its indexes; changes of its rows wait, too"
                 .to_owned()
         }
-        Target::Relation(_) if is_sequence => beside_sequence(mode).to_owned(),
-        Target::Relation(_) if statement.is_query() => beside_rows(mode),
-        Target::Relation(_) => beside(mode),
-        Target::Object(_) => beside_object(mode).to_owned(),
-        Target::Advisory(call) => advisory(call),
-        Target::Notifications => "other transactions with NOTIFY wait with their COMMIT".to_owned(),
+        StatementTarget::Relation(_) if is_sequence => sequence_also_permitted(mode).to_owned(),
+        StatementTarget::Relation(_) if statement.is_query() => rows_also_permitted(mode),
+        StatementTarget::Relation(_) => also_permitted(mode),
+        StatementTarget::Object(_) => object_also_permitted(mode).to_owned(),
+        StatementTarget::Advisory(call) => advisory(call),
+        StatementTarget::Notifications => "other transactions with NOTIFY wait with their COMMIT".to_owned(),
     }
 }
 
@@ -170,13 +174,13 @@ pub(super) fn advice(statement: &Statement, has_timeout: bool) -> Vec<&'static s
     give_up.then_some(GIVE_UP).into_iter().chain(of_forms(statement, |form| form.advice)).collect()
 }
 
-pub(super) fn work(statement: &Statement) -> Work {
-    statement.forms.iter().map(|form| form.work).max().unwrap_or(Work::Catalog)
+pub(super) fn work(statement: &Statement) -> StatementWork {
+    statement.forms.iter().map(|form| form.work).max().unwrap_or(StatementWork::Catalog)
 }
 
 // How long the locks of a script are kept: its transactions, and session-level advisory locks.
 
-impl Report {
+impl LockOfReport {
     pub(super) fn is_script(&self) -> bool {
         self.pieces.len() > 1
     }
@@ -197,7 +201,7 @@ impl Report {
         }
     }
 
-    fn end(&self, transaction: &Transaction) -> String {
+    fn end(&self, transaction: &ScriptTransaction) -> String {
         let at = self.place_of(transaction.last);
         match transaction.end {
             End::Commit if self.statement(transaction.last).is_some_and(|last| last.control.is_some()) => {
@@ -216,7 +220,7 @@ impl Report {
             let (first, last) = (transaction.first + 1, transaction.last + 1);
             let heading =
                 format!("Transaction, statements {first} to {last}: until {}", self.end(transaction));
-            let of = |held: &Held| {
+            let of = |held: &HeldTake| {
                 let early = held.until.filter(|until| *until != transaction.last);
                 ("holds", self.held(held, early.map(|until| self.place_of(until))))
             };
@@ -225,7 +229,7 @@ impl Report {
             found.push((heading, lines));
         }
         if !self.script.session.is_empty() {
-            let of = |held: &Held| {
+            let of = |held: &HeldTake| {
                 let until = held.until.map(|until| self.place_of(until));
                 let until = until.unwrap_or_else(|| "the session ends: no statement releases it".to_owned());
                 ("holds", self.held(held, Some(until)))
@@ -235,20 +239,22 @@ impl Report {
         found
     }
 
-    fn held(&self, held: &Held, until: Option<String>) -> String {
+    fn held(&self, held: &HeldTake, until: Option<String>) -> String {
         let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
         format!("{} on {} from {}{until}", held.take.mode.short(), held.take.target, self.place_of(held.from))
     }
 
     /// Locks that block writers, with the later long-running statements during which they are held.
-    fn waits_through(&self, transaction: &Transaction) -> Vec<String> {
+    fn waits_through(&self, transaction: &ScriptTransaction) -> Vec<String> {
         let mut found = Vec::new();
-        let stops = |held: &&Held| held.take.relation().is_some() && held.take.mode >= LockMode::Share;
+        let stops = |held: &&HeldTake| held.take.relation().is_some() && held.take.mode >= LockMode::Share;
         for held in transaction.held.iter().filter(stops) {
             let last = held.until.unwrap_or(transaction.last);
             let slow: Vec<String> = (held.from + 1..=last)
                 .filter_map(|number| Some((number, self.statement(number)?)))
-                .filter(|(_, statement)| !matches!(work(statement), Work::Catalog | Work::Empties))
+                .filter(|(_, statement)| {
+                    !matches!(work(statement), StatementWork::Catalog | StatementWork::Empties)
+                })
                 .map(|(number, statement)| format!("{} {}", number + 1, statement.name))
                 .collect();
             if !slow.is_empty() {

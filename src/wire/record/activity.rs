@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use super::cell::{Cell, Column, stored_as};
+use super::cell::{RecordedColumn, RecordedValue, stored_as};
 use super::columns::{codes, columns, flat_rows, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
-use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls, server_rows};
+use crate::model::snapshot::{Keepalives, Pooling, Server, Tls, WalReplay, server_rows};
 use crate::model::wait_graph::{Answer, Party};
 use crate::model::{QueryText, Text, Timestamp};
 
@@ -29,7 +29,7 @@ codes! {
     Tls, else None; {
         0 None, 1 Require, 2 VerifyCa, 3 VerifyFull,
     }
-    Replay, else Nothing; {
+    WalReplay, else Nothing; {
         0 Nothing, 1 Some, 2 All,
     }
 }
@@ -141,13 +141,13 @@ impl From<&LockTag> for TagColumns {
     }
 }
 
-impl Cell for LockTag {
+impl RecordedValue for LockTag {
     type Column = Tags;
 }
 
 const TAGS_AT_ONCE: usize = 256;
 
-impl Column<LockTag> for Tags {
+impl RecordedColumn<LockTag> for Tags {
     fn push(&mut self, tag: &LockTag, strings: &mut Strings) {
         self.push(&TagColumns::from(tag), strings);
     }
@@ -160,7 +160,7 @@ impl Column<LockTag> for Tags {
             if some.is_empty() {
                 break;
             }
-            Column::<TagColumns>::extend(self, some.iter(), strings);
+            RecordedColumn::<TagColumns>::extend(self, some.iter(), strings);
         }
     }
 
@@ -179,10 +179,10 @@ impl Column<LockTag> for Tags {
     }
 
     fn rows(&self) -> usize {
-        Column::<TagColumns>::rows(self)
+        RecordedColumn::<TagColumns>::rows(self)
     }
 
     fn reserve(&mut self, rows: usize) {
-        Column::<TagColumns>::reserve(self, rows);
+        RecordedColumn::<TagColumns>::reserve(self, rows);
     }
 }

@@ -8,8 +8,8 @@ use super::cell::{column, rows, sorted, stored_as};
 use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::adapter::{
-    Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    JobState, Part, Paused, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
+    Adapter, AdapterLease, AdapterSchedule, AdapterWatch, Depth, Evidence, Installation, InstallationRows,
+    Job, JobState, Part, Paused, QueryChoice, Setting, Tried, Worker, evidence_rows, part_rows,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::{Epoch, Section};
@@ -93,8 +93,8 @@ fn part_states(all: &InstallationRows) -> Vec<PartState> {
     Part::OTHERS.iter().chain(all.jobs.keys()).map(state).collect()
 }
 
-fn alternatives(choices: &[Choice]) -> Vec<Alternative> {
-    let of = |choice: &Choice, tried: &Tried| Alternative {
+fn alternatives(choices: &[QueryChoice]) -> Vec<Alternative> {
+    let of = |choice: &QueryChoice, tried: &Tried| Alternative {
         part: choice.part.as_str().into(),
         number: u32::try_from(tried.number).unwrap_or_default(),
         cost: tried.outcome.as_ref().ok().copied(),
@@ -136,8 +136,8 @@ pub(super) fn installations(kept: &Installations, strings: &Decoded) -> Vec<Inst
     rows::<Flat>(kept, strings).into_iter().map(unflat).collect()
 }
 
-fn choices(alternatives: Vec<Alternative>) -> Vec<Choice> {
-    let mut choices: Vec<Choice> = Vec::new();
+fn choices(alternatives: Vec<Alternative>) -> Vec<QueryChoice> {
+    let mut choices: Vec<QueryChoice> = Vec::new();
     for one in alternatives {
         let Ok(part) = one.part.parse() else { continue };
         let tried = Tried {
@@ -149,7 +149,7 @@ fn choices(alternatives: Vec<Alternative>) -> Vec<Choice> {
         };
         match choices.last_mut().filter(|choice| choice.part == part) {
             Some(choice) => choice.tried.push(tried),
-            None => choices.push(Choice { part, tried: vec![tried] }),
+            None => choices.push(QueryChoice { part, tried: vec![tried] }),
         }
     }
     choices
@@ -215,13 +215,13 @@ parts! {
     }
 }
 
-pub(super) fn of_marks(watch: &Watch, strings: &mut Strings) -> JobMarks {
+pub(super) fn of_marks(watch: &AdapterWatch, strings: &mut Strings) -> JobMarks {
     JobMarks::of((watch.epoch.as_slice(), &sorted(&watch.free)), strings)
 }
 
-pub(super) fn marks(kept: &JobMarks, strings: &Decoded) -> Watch {
+pub(super) fn marks(kept: &JobMarks, strings: &Decoded) -> AdapterWatch {
     let (mut epoch, free) = kept.rows(strings);
-    Watch { epoch: epoch.pop(), free: free.into_iter().collect(), locks: None }
+    AdapterWatch { epoch: epoch.pop(), free: free.into_iter().collect(), locks: None }
 }
 
 part_rows!(columns);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::columns::{codes, columns, flat_rows, parts};
 use super::strings::{Decoded, Strings};
 use crate::model::blame::{
-    Before, Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums,
-    Table, Tick, Trail, blame_rows,
+    Before, Begun, Blame, BlameKey, Cost, CostTable, EPISODES, Ended, Ending, Episode, KEYS, KeyCost,
+    MINUTES, Ran, SnapshotBlame, Sums, Trail, blame_rows,
 };
 use crate::model::output::{Channel, Mode, kept as left};
 use crate::model::{Text, Timestamp};
@@ -68,13 +68,13 @@ flat_rows! {
 parts! {
     BlameTable {
         1 head: BlameHead,
-        2 keys: Key,
+        2 keys: BlameKey,
         3 costs: FlatKeyCost,
         4 episodes: FlatEpisode,
     }
     BlameTick {
         1 head: TickHead,
-        2 keys: Key,
+        2 keys: BlameKey,
         3 begun: Begun,
         4 costs: FlatCost,
         5 ran: Ran,
@@ -84,18 +84,18 @@ parts! {
 
 #[derive(Default)]
 struct Numbers {
-    of: BTreeMap<Arc<Key>, u32>,
-    keys: Vec<Key>,
+    of: BTreeMap<Arc<BlameKey>, u32>,
+    keys: Vec<BlameKey>,
 }
 
 impl Numbers {
-    fn number(&mut self, key: &Arc<Key>) -> u32 {
+    fn number(&mut self, key: &Arc<BlameKey>) -> u32 {
         if let Some(number) = self.of.get(key) {
             return *number;
         }
         let number = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
         self.of.insert(Arc::clone(key), number);
-        self.keys.push(Key::clone(key));
+        self.keys.push(BlameKey::clone(key));
         number
     }
 }
@@ -194,7 +194,7 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
     });
     let mut episodes: Vec<_> = episodes.take(EPISODES).collect();
     episodes.order_by_key(|episode| episode.number);
-    let table = Table {
+    let table = CostTable {
         total: trail(&head.total),
         keys: costs.take(KEYS).collect(),
         other: trail(&head.other),
@@ -217,7 +217,7 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
     }
 }
 
-pub(super) fn of_tick(tick: &Tick, strings: &mut Strings) -> BlameTick {
+pub(super) fn of_tick(tick: &SnapshotBlame, strings: &mut Strings) -> BlameTick {
     let mut numbers = Numbers::default();
     let costs = tick.costs.iter().map(|cost| FlatCost {
         episode: cost.episode,
@@ -229,7 +229,7 @@ pub(super) fn of_tick(tick: &Tick, strings: &mut Strings) -> BlameTick {
     BlameTick::of((&[head], &numbers.keys, &tick.begun, &costs, &tick.ran, &tick.ended), strings)
 }
 
-pub(super) fn tick(kept: &BlameTick, strings: &Decoded) -> Option<Tick> {
+pub(super) fn tick(kept: &BlameTick, strings: &Decoded) -> Option<SnapshotBlame> {
     let (mut head, kept_keys, begun, costs, ran, ended) = kept.rows(strings);
     let (TickHead { at, missing, total }, keys) = (head.pop()?, keys(kept_keys));
     let costs = costs.into_iter().filter_map(|cost| {
@@ -238,7 +238,7 @@ pub(super) fn tick(kept: &BlameTick, strings: &Decoded) -> Option<Tick> {
     });
     let begun = begun.into_iter();
     let ended = ended.into_iter();
-    Some(Tick {
+    Some(SnapshotBlame {
         at,
         missing,
         total,
@@ -249,8 +249,8 @@ pub(super) fn tick(kept: &BlameTick, strings: &Decoded) -> Option<Tick> {
     })
 }
 
-fn keys(kept: Vec<Key>) -> Vec<Arc<Key>> {
-    let keys = kept.into_iter().map(|key| Key {
+fn keys(kept: Vec<BlameKey>) -> Vec<Arc<BlameKey>> {
+    let keys = kept.into_iter().map(|key| BlameKey {
         application: harmless(&key.application),
         role: harmless(&key.role),
         database: harmless(&key.database),

@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 use super::strings::{Decoded, Packed, Strings};
 use crate::model::{QueryText, Text, Timestamp};
 
-pub(super) trait Cell: Sized {
-    type Column: Column<Self>;
+pub(super) trait RecordedValue: Sized {
+    type Column: RecordedColumn<Self>;
 }
 
-pub(super) trait Column<T>: prost::Message + Default + std::fmt::Debug {
+pub(super) trait RecordedColumn<T>: prost::Message + Default + std::fmt::Debug {
     fn reserve(&mut self, _rows: usize) {}
     fn push(&mut self, value: &T, strings: &mut Strings);
     /// Appends several values. A row type does so field by field: ten thousand locks have sixteen columns, and only one column
@@ -30,7 +30,7 @@ pub(super) trait Column<T>: prost::Message + Default + std::fmt::Debug {
     fn rows(&self) -> usize;
 }
 
-pub(super) fn column<T: Cell>(rows: &[T], strings: &mut Strings) -> T::Column {
+pub(super) fn column<T: RecordedValue>(rows: &[T], strings: &mut Strings) -> T::Column {
     let mut column = T::Column::default();
     column.reserve(rows.len());
     column.extend(rows.iter(), strings);
@@ -38,7 +38,7 @@ pub(super) fn column<T: Cell>(rows: &[T], strings: &mut Strings) -> T::Column {
 }
 
 /// The rows of a column, at most as many as the memory limit allows.
-pub(super) fn rows<T: Cell>(column: &T::Column, strings: &Decoded) -> Vec<T> {
+pub(super) fn rows<T: RecordedValue>(column: &T::Column, strings: &Decoded) -> Vec<T> {
     let count = strings.room(column.rows(), size_of::<T>());
     (0..count).map(|at| column.get(at, strings)).collect()
 }
@@ -87,27 +87,27 @@ pub(super) struct Blobs {
 /// Values that are stored as another type, and both conversions.
 macro_rules! stored_as {
     ($($value:ty as $stored:ty: $to:expr, $from:expr;)*) => {$(
-        impl $crate::wire::record::cell::Cell for $value {
-            type Column = <$stored as $crate::wire::record::cell::Cell>::Column;
+        impl $crate::wire::record::cell::RecordedValue for $value {
+            type Column = <$stored as $crate::wire::record::cell::RecordedValue>::Column;
         }
 
-        impl $crate::wire::record::cell::Column<$value> for <$stored as $crate::wire::record::cell::Cell>::Column {
+        impl $crate::wire::record::cell::RecordedColumn<$value> for <$stored as $crate::wire::record::cell::RecordedValue>::Column {
             fn push(&mut self, value: &$value, strings: &mut $crate::wire::record::strings::Strings) {
                 let to: fn(&$value) -> $stored = $to;
-                $crate::wire::record::cell::Column::<$stored>::push(self, &to(value), strings);
+                $crate::wire::record::cell::RecordedColumn::<$stored>::push(self, &to(value), strings);
             }
 
             fn get(&self, at: usize, strings: &$crate::wire::record::strings::Decoded) -> $value {
                 let from: fn($stored) -> $value = $from;
-                from($crate::wire::record::cell::Column::<$stored>::get(self, at, strings))
+                from($crate::wire::record::cell::RecordedColumn::<$stored>::get(self, at, strings))
             }
 
             fn rows(&self) -> usize {
-                $crate::wire::record::cell::Column::<$stored>::rows(self)
+                $crate::wire::record::cell::RecordedColumn::<$stored>::rows(self)
             }
 
             fn reserve(&mut self, rows: usize) {
-                $crate::wire::record::cell::Column::<$stored>::reserve(self, rows);
+                $crate::wire::record::cell::RecordedColumn::<$stored>::reserve(self, rows);
             }
         }
     )*};
@@ -148,11 +148,11 @@ fn place(ends: &[u64], at: usize) -> std::ops::Range<usize> {
 /// Numbers below 2^63 that can be unknown: stored as the number plus one, 0 for unknown.
 macro_rules! counts {
     ($($type:ty: $to:expr, $from:expr;)*) => {$(
-        impl Cell for Option<$type> {
+        impl RecordedValue for Option<$type> {
             type Column = Packed;
         }
 
-        impl Column<Option<$type>> for Packed {
+        impl RecordedColumn<Option<$type>> for Packed {
             fn push(&mut self, value: &Option<$type>, _: &mut Strings) {
                 let code: fn($type) -> u64 = $to;
                 self.add(value.map_or(0, |value| code(value).saturating_add(1)));
@@ -196,11 +196,11 @@ counts! {
 
 macro_rules! with_bits {
     ($($column:ty, $type:ty: $to:expr, $from:expr;)*) => {$(
-        impl Cell for Option<$type> {
+        impl RecordedValue for Option<$type> {
             type Column = $column;
         }
 
-        impl Column<Option<$type>> for $column {
+        impl RecordedColumn<Option<$type>> for $column {
             fn push(&mut self, value: &Option<$type>, _: &mut Strings) {
                 if value.is_none() {
                     set_bit(&mut self.unknown, self.value.len());
@@ -239,11 +239,11 @@ pub(super) fn time(micros: i64) -> Option<Timestamp> {
     (micros.unsigned_abs() <= FARTHEST).then(|| Timestamp::from_timestamp_micros(micros)).flatten()
 }
 
-impl Cell for Option<Timestamp> {
+impl RecordedValue for Option<Timestamp> {
     type Column = Times;
 }
 
-impl Column<Option<Timestamp>> for Times {
+impl RecordedColumn<Option<Timestamp>> for Times {
     fn reserve(&mut self, rows: usize) {
         self.micros.reserve(rows);
     }
@@ -261,12 +261,12 @@ impl Column<Option<Timestamp>> for Times {
     }
 }
 
-impl Cell for Option<Text> {
+impl RecordedValue for Option<Text> {
     type Column = Packed;
 }
 
 /// Numbers of strings of the group; 0 for none.
-impl Column<Option<Text>> for Packed {
+impl RecordedColumn<Option<Text>> for Packed {
     fn push(&mut self, value: &Option<Text>, strings: &mut Strings) {
         self.add(value.as_ref().map_or(0, |text| strings.id(text)).into());
     }
@@ -284,11 +284,11 @@ impl Column<Option<Text>> for Packed {
     }
 }
 
-impl Cell for Arc<[u8]> {
+impl RecordedValue for Arc<[u8]> {
     type Column = Blobs;
 }
 
-impl Column<Arc<[u8]>> for Blobs {
+impl RecordedColumn<Arc<[u8]>> for Blobs {
     fn push(&mut self, value: &Arc<[u8]>, _: &mut Strings) {
         self.bytes.extend_from_slice(value);
         self.end.push(self.bytes.len() as u64);
@@ -314,11 +314,11 @@ pub(super) struct Lists<C: prost::Message + Default + std::fmt::Debug> {
     rows: C,
 }
 
-impl<T: Cell> Cell for Vec<T> {
+impl<T: RecordedValue> RecordedValue for Vec<T> {
     type Column = Lists<T::Column>;
 }
 
-impl<T: Cell> Column<Vec<T>> for Lists<T::Column> {
+impl<T: RecordedValue> RecordedColumn<Vec<T>> for Lists<T::Column> {
     fn push(&mut self, list: &Vec<T>, strings: &mut Strings) {
         for row in list {
             self.rows.push(row, strings);

@@ -15,18 +15,18 @@ macro_rules! columns {
         pub(in crate::wire::record) struct $columns {
             $(
                 #[prost(message, required, tag = $tag)]
-                $field: <$type as $crate::wire::record::cell::Cell>::Column,
+                $field: <$type as $crate::wire::record::cell::RecordedValue>::Column,
             )*
         }
 
-        impl $crate::wire::record::cell::Cell for $row {
+        impl $crate::wire::record::cell::RecordedValue for $row {
             type Column = $columns;
         }
 
-        impl $crate::wire::record::cell::Column<$row> for $columns {
+        impl $crate::wire::record::cell::RecordedColumn<$row> for $columns {
             fn push(&mut self, row: &$row, strings: &mut $crate::wire::record::strings::Strings) {
                 let $parts = row;
-                $($crate::wire::record::cell::Column::<$type>::push(&mut self.$field, $field, strings);)*
+                $($crate::wire::record::cell::RecordedColumn::<$type>::push(&mut self.$field, $field, strings);)*
             }
 
             #[allow(unused_variables, reason = "one column is written at a time")]
@@ -37,22 +37,22 @@ macro_rules! columns {
             ) {
                 $(
                     let values = rows.clone().map(|$parts| $field);
-                    $crate::wire::record::cell::Column::<$type>::extend(&mut self.$field, values, strings);
+                    $crate::wire::record::cell::RecordedColumn::<$type>::extend(&mut self.$field, values, strings);
                 )*
             }
 
             fn get(&self, at: usize, strings: &$crate::wire::record::strings::Decoded) -> $row {
-                $(let $field = $crate::wire::record::cell::Column::<$type>::get(&self.$field, at, strings);)*
+                $(let $field = $crate::wire::record::cell::RecordedColumn::<$type>::get(&self.$field, at, strings);)*
                 $whole
             }
 
             fn rows(&self) -> usize {
-                let rows = [$($crate::wire::record::cell::Column::<$type>::rows(&self.$field)),*];
+                let rows = [$($crate::wire::record::cell::RecordedColumn::<$type>::rows(&self.$field)),*];
                 rows.into_iter().max().unwrap_or_default()
             }
 
             fn reserve(&mut self, rows: usize) {
-                $($crate::wire::record::cell::Column::<$type>::reserve(&mut self.$field, rows);)*
+                $($crate::wire::record::cell::RecordedColumn::<$type>::reserve(&mut self.$field, rows);)*
             }
         }
     };
@@ -94,7 +94,7 @@ macro_rules! parts {
         pub(in crate::wire::record) struct $message {
             $(
                 #[prost(message, required, tag = $tag)]
-                $field: <$type as $crate::wire::record::cell::Cell>::Column,
+                $field: <$type as $crate::wire::record::cell::RecordedValue>::Column,
             )*
             $(
                 #[prost($kind, tag = $number_tag)]

@@ -41,7 +41,7 @@ const LARGEST: u32 = 64 << 20;
 /// snapshots is opened in a fifth of a second of processor time, and reported in two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordKind {
     Other = 0,
     File = 1,
     Key = 2,
@@ -53,7 +53,7 @@ pub enum Kind {
     End = 127,
 }
 
-impl Kind {
+impl RecordKind {
     fn of(code: u8) -> Self {
         let known = [Self::File, Self::Key, Self::Look, Self::Link, Self::End];
         known.into_iter().find(|kind| *kind as u8 == code).unwrap_or(Self::Other)
@@ -66,7 +66,7 @@ const TROUBLES: [(u8, Trouble); 4] =
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// A reader that does not know its kind must not continue.
     pub is_needed: bool,
     pub length: u32,
@@ -80,7 +80,7 @@ impl Header {
         let length = u32::from_le_bytes([l0, l1, l2, l3]);
         let is_record = [s0, s1, s2, s3] == SYNC && [zero0, zero1] == [0, 0] && length <= LARGEST;
         is_record.then_some(Self {
-            kind: Kind::of(kind),
+            kind: RecordKind::of(kind),
             is_needed: flags & 1 == 1,
             length,
             checksum: u32::from_le_bytes([c0, c1, c2, c3]),
@@ -110,7 +110,7 @@ pub fn next_sync(bytes: &[u8]) -> Option<usize> {
     bytes.windows(SYNC.len()).position(|window| window == SYNC)
 }
 
-pub fn record(kind: Kind, payload: &[u8]) -> Result<Vec<u8>, RecordError> {
+pub fn record(kind: RecordKind, payload: &[u8]) -> Result<Vec<u8>, RecordError> {
     let length = u32::try_from(payload.len()).ok().filter(|length| *length <= LARGEST);
     let length = length.ok_or(RecordError::TooLarge)?.to_le_bytes();
     let mut bytes = Vec::with_capacity(HEADER + payload.len() + FOOTER);
@@ -124,7 +124,7 @@ pub fn record(kind: Kind, payload: &[u8]) -> Result<Vec<u8>, RecordError> {
     Ok(bytes)
 }
 
-pub fn look(moment: &Moment, frame: &Frame) -> Result<Vec<u8>, RecordError> {
+pub fn snapshot_record(moment: &Moment, frame: &Frame) -> Result<Vec<u8>, RecordError> {
     let mut payload = Vec::with_capacity(MOMENT + frame.bytes.len());
     payload.extend_from_slice(&moment.id.to_le_bytes());
     payload.extend_from_slice(&micros(Some(moment.at)).to_le_bytes());
@@ -132,7 +132,7 @@ pub fn look(moment: &Moment, frame: &Frame) -> Result<Vec<u8>, RecordError> {
     let trouble = TROUBLES.iter().find(|(_, trouble)| moment.trouble == Some(*trouble));
     payload.extend_from_slice(&[trouble.map_or(0, |(number, _)| *number), 0, 0, 0]);
     payload.extend_from_slice(&frame.bytes);
-    record(if frame.is_key { Kind::Key } else { Kind::Look }, &payload)
+    record(if frame.is_key { RecordKind::Key } else { RecordKind::Look }, &payload)
 }
 
 /// The time line data of a snapshot, from the first bytes of its payload; `None` if they are invalid.
@@ -148,7 +148,7 @@ pub fn moment(bytes: &[u8; MOMENT]) -> Option<Moment> {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct About {
+pub struct RecordingInfo {
     pub program: String,
     /// When it began, by the clock of the recording machine.
     pub created: Option<Timestamp>,
@@ -183,7 +183,7 @@ struct File {
     limits: LimitRows,
 }
 
-pub fn file(about: &About) -> Result<Vec<u8>, RecordError> {
+pub fn file(about: &RecordingInfo) -> Result<Vec<u8>, RecordError> {
     let mut strings = Strings::default();
     let limits = column(&of_thresholds(&about.thresholds), &mut strings);
     let file = File {
@@ -197,11 +197,11 @@ pub fn file(about: &About) -> Result<Vec<u8>, RecordError> {
         strings: strings.take_new(),
         limits,
     };
-    record(Kind::File, &file.encode_to_vec())
+    record(RecordKind::File, &file.encode_to_vec())
 }
 
 /// Reads the description of a file from the payload of its first record.
-pub fn about(payload: &[u8]) -> Result<About, RecordError> {
+pub fn about(payload: &[u8]) -> Result<RecordingInfo, RecordError> {
     let file = File::decode(payload).map_err(|_| RecordError::Damaged)?;
     if file.needs_reader > FORMAT {
         return Err(RecordError::Later);
@@ -209,7 +209,7 @@ pub fn about(payload: &[u8]) -> Result<About, RecordError> {
     let mut strings = Decoded::default();
     strings.extend(&file.strings)?;
     let limits: Vec<Limit> = rows(&file.limits, &strings);
-    Ok(About {
+    Ok(RecordingInfo {
         program: file.program,
         created: time(file.created),
         target: file.target,

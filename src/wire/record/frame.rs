@@ -14,11 +14,11 @@ use super::cell::{column, micros};
 use super::strings::{RecordError, Strings, TextBlock};
 use super::tables;
 use super::tables::{SectionState, SectionStates};
-use super::{Kind, Parts};
+use super::{PartKind, PartPrefix};
 use super::{adapters, blame, known, memory};
 use crate::model::blame::Blame;
 use crate::model::event::Event;
-use crate::model::past::Look;
+use crate::model::past::Observation;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::TaskSet;
@@ -57,7 +57,7 @@ fn level(size: usize) -> i32 {
 const EVENTS: u64 = 256;
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Part {
+pub(super) struct FramePart {
     #[prost(uint32, tag = 1)]
     pub(super) kind: u32,
     #[prost(bytes = "bytes", tag = 2)]
@@ -91,7 +91,7 @@ pub(super) struct Payload {
     #[prost(message, optional, tag = 10)]
     pub(super) expected: Option<known::LimitRows>,
     #[prost(message, repeated, tag = 15)]
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<FramePart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,9 +110,9 @@ pub struct Encoder {
     in_long_groups: bool,
     strings: Strings,
     /// As of the previous snapshot.
-    parts: Parts,
+    parts: PartPrefix,
     /// The snapshot that the parts are of. Parts that share its rows need not be encoded again.
-    last: Option<Look>,
+    last: Option<Observation>,
     looks: usize,
     /// Uncompressed bytes, and compressed bytes of the first snapshot and of the others.
     size: usize,
@@ -158,7 +158,7 @@ impl Encoder {
 
     /// The next snapshot as bytes. After an error, which is that there is none or that it is too large, the next one begins a
     /// group.
-    pub fn encode(&mut self, look: &Look) -> Result<Frame, RecordError> {
+    pub fn encode(&mut self, look: &Observation) -> Result<Frame, RecordError> {
         if self.is_full() {
             self.begin_group();
         }
@@ -184,7 +184,7 @@ impl Encoder {
         is_worth_it || self.looks >= MOST || self.size >= LONG_GROUP
     }
 
-    fn frame(&mut self, look: &Look) -> Result<Frame, RecordError> {
+    fn frame(&mut self, look: &Observation) -> Result<Frame, RecordError> {
         let snapshot = look.view.snapshot.as_deref().ok_or(RecordError::Empty)?;
         let is_key = self.looks == 0;
         let parts = self.changed_parts(look, snapshot);
@@ -233,60 +233,60 @@ impl Encoder {
         Ok(frame)
     }
 
-    fn changed_parts(&mut self, look: &Look, snapshot: &Snapshot) -> Vec<Part> {
-        let Look { view, past, notes } = look;
+    fn changed_parts(&mut self, look: &Observation, snapshot: &Snapshot) -> Vec<FramePart> {
+        let Observation { view, past, notes } = look;
         let Self { strings, last, parts, looks, .. } = self;
         let last = last.as_ref();
         let before = last.and_then(|last| last.view.snapshot.as_deref());
         let mut made = Vec::new();
-        let mut put = |kind: Kind, content: Vec<u8>| {
+        let mut put = |kind: PartKind, content: Vec<u8>| {
             if *looks == 0 || parts.get(kind as u32) != content {
-                made.push(Part { kind: kind as u32, content: content.into() });
+                made.push(FramePart { kind: kind as u32, content: content.into() });
             }
         };
         // The feed shares the rows of a snapshot in which nothing has changed.
         let is_new = |is_same: fn(&Snapshot, &Snapshot) -> bool| {
             before.is_none_or(|before| !is_same(before, snapshot))
         };
-        put(Kind::Server, column(snapshot.server.last_rows(), strings).encode_to_vec());
-        put(Kind::Prepared, column(snapshot.prepared.last_rows(), strings).encode_to_vec());
-        put(Kind::Answers, column(&snapshot.answers, strings).encode_to_vec());
+        put(PartKind::Server, column(snapshot.server.last_rows(), strings).encode_to_vec());
+        put(PartKind::Prepared, column(snapshot.prepared.last_rows(), strings).encode_to_vec());
+        put(PartKind::Answers, column(&snapshot.answers, strings).encode_to_vec());
         if is_new(|before, now| Arc::ptr_eq(before.backends.last_rows(), now.backends.last_rows())) {
-            put(Kind::Backends, column(snapshot.backends.last_rows(), strings).encode_to_vec());
+            put(PartKind::Backends, column(snapshot.backends.last_rows(), strings).encode_to_vec());
         }
         if is_new(|before, now| Arc::ptr_eq(before.locks.last_rows(), now.locks.last_rows())) {
-            put(Kind::Locks, column(snapshot.locks.last_rows(), strings).encode_to_vec());
+            put(PartKind::Locks, column(snapshot.locks.last_rows(), strings).encode_to_vec());
         }
         if is_new(|before, now| Arc::ptr_eq(&before.names, &now.names)) {
-            put(Kind::Names, known::of_names(&snapshot.names, strings).encode_to_vec());
+            put(PartKind::Names, known::of_names(&snapshot.names, strings).encode_to_vec());
         }
         if is_new(|before, now| same_sets(&before.task_sets, &now.task_sets)) {
-            put(Kind::Tasks, tables::of_sets(&snapshot.task_sets, strings).encode_to_vec());
+            put(PartKind::Tasks, tables::of_sets(&snapshot.task_sets, strings).encode_to_vec());
         }
         if is_new(|before, now| tables::same_systems(&before.systems, &now.systems)) {
-            put(Kind::Systems, tables::of_systems(&snapshot.systems, strings).encode_to_vec());
+            put(PartKind::Systems, tables::of_systems(&snapshot.systems, strings).encode_to_vec());
         }
         let redis: &[RedisLeases] = std::slice::from_ref(&snapshot.systems.redis);
-        put(Kind::Redis, column(redis, strings).encode_to_vec());
+        put(PartKind::Redis, column(redis, strings).encode_to_vec());
         if last.is_none_or(|last| !same_known(last, look)) {
             let known = known::of_known(&view.lock_names, notes, view.rights.as_deref(), strings);
-            put(Kind::Known, known.encode_to_vec());
+            put(PartKind::Known, known.encode_to_vec());
         }
         if is_new(|before, now| Arc::ptr_eq(&before.adapters, &now.adapters)) {
-            put(Kind::Adapters, adapters::of_installations(&snapshot.adapters, strings).encode_to_vec());
+            put(PartKind::Adapters, adapters::of_installations(&snapshot.adapters, strings).encode_to_vec());
         }
-        put(Kind::JobMarks, adapters::of_marks(&past.adapters, strings).encode_to_vec());
+        put(PartKind::JobMarks, adapters::of_marks(&past.adapters, strings).encode_to_vec());
         if last.is_none_or(|last| !last.past.held.is_same(&past.held)) {
-            put(Kind::Held, memory::of_held(&past.held, strings).encode_to_vec());
+            put(PartKind::Held, memory::of_held(&past.held, strings).encode_to_vec());
         }
         let marks = memory::of_marks(&past.watch, &past.deadlocks, &past.new_roots, strings);
-        put(Kind::Marks, marks.encode_to_vec());
-        put(Kind::Waits, memory::of_waits(&past.waits, strings).encode_to_vec());
-        put(Kind::Series, memory::of_series(&past.series, strings).encode_to_vec());
+        put(PartKind::Marks, marks.encode_to_vec());
+        put(PartKind::Waits, memory::of_waits(&past.waits, strings).encode_to_vec());
+        put(PartKind::Series, memory::of_series(&past.series, strings).encode_to_vec());
         // With current locks, the input of the previous graph is not needed.
         let beside = past.graph_from.as_ref().filter(|_| !snapshot.locks.is_known());
         let beside = beside.map(|graph| memory::of_graph_from(graph, strings).encode_to_vec());
-        put(Kind::GraphFrom, beside.unwrap_or_default());
+        put(PartKind::GraphFrom, beside.unwrap_or_default());
         made
     }
 
@@ -310,7 +310,7 @@ impl Encoder {
     }
 
     /// The events since the previous snapshot; in the first of a group, also the last of the earlier events.
-    fn new_events(&self, look: &Look) -> Vec<Event> {
+    fn new_events(&self, look: &Observation) -> Vec<Event> {
         let events = &look.view.events;
         if !self.with_events {
             return Vec::new();
@@ -334,7 +334,7 @@ fn same_sets(before: &[TaskSet], after: &[TaskSet]) -> bool {
     before.len() == after.len() && before.iter().zip(after).all(same)
 }
 
-fn same_known(before: &Look, after: &Look) -> bool {
+fn same_known(before: &Observation, after: &Observation) -> bool {
     let rights = |view: &View| view.rights.as_ref().map(Arc::as_ptr);
     Arc::ptr_eq(&before.view.lock_names, &after.view.lock_names)
         && Arc::ptr_eq(&before.notes, &after.notes)

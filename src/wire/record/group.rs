@@ -4,18 +4,18 @@ use bytes::Bytes;
 use prost::Message;
 use zstd_safe::{DCtx, DParameter};
 
-use super::cell::{Column, rows, time};
+use super::cell::{RecordedColumn, rows, time};
 use super::frame::{LARGEST, LONG_GROUP, Payload};
 use super::strings::{Decoded, RecordError};
 use super::tables;
 use super::tables::States;
-use super::{KINDS, Kind};
+use super::{KINDS, PartKind};
 use super::{adapters, blame, known, memory};
 use crate::model::backend::Backend;
-use crate::model::blame::{Blame, Tick};
+use crate::model::blame::{Blame, SnapshotBlame};
 use crate::model::event::{Event, Events};
 use crate::model::lock::{Lock, Prepared};
-use crate::model::past::{KeptLook, Past};
+use crate::model::past::{KeptObservation, Past};
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::{Detection, Server, Snapshot};
 use crate::model::systems::Systems;
@@ -27,12 +27,12 @@ struct Opened {
     head: Payload,
     parts: [Bytes; KINDS],
     blame: Option<Arc<Blame>>,
-    tick: Option<Arc<Tick>>,
+    tick: Option<Arc<SnapshotBlame>>,
     expected: Option<Arc<[ExpectedBlocker]>>,
 }
 
 #[derive(Debug, Default)]
-pub struct Group {
+pub struct SnapshotGroup {
     strings: Decoded,
     looks: Vec<Opened>,
     size: usize,
@@ -40,7 +40,7 @@ pub struct Group {
     counted: Option<(usize, Arc<Blame>)>,
 }
 
-impl Group {
+impl SnapshotGroup {
     pub fn len(&self) -> usize {
         self.looks.len()
     }
@@ -104,12 +104,12 @@ impl Group {
     }
 
     /// An opened snapshot. Its events are those kept with the snapshots since the first of the group.
-    pub fn look(&mut self, at: usize) -> Result<KeptLook, RecordError> {
+    pub fn snapshot(&mut self, at: usize) -> Result<KeptObservation, RecordError> {
         let blame = self.blame(at);
         let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
         self.strings.begin();
         let snapshot = opened.snapshot(&self.strings)?;
-        let (lock_names, notes, rights) = known::known(&opened.part(Kind::Known)?, &self.strings);
+        let (lock_names, notes, rights) = known::known(&opened.part(PartKind::Known)?, &self.strings);
         let past = opened.past(&snapshot, &self.strings)?;
         let mut events = Events::default();
         for opened in self.looks.get(..=at).unwrap_or_default() {
@@ -117,7 +117,7 @@ impl Group {
                 events.append(known::harmless(event));
             }
         }
-        Ok(KeptLook {
+        Ok(KeptObservation {
             id: opened.head.id,
             snapshot,
             past,
@@ -132,7 +132,7 @@ impl Group {
 }
 
 impl Opened {
-    fn part<T: Message + Default>(&self, kind: Kind) -> Result<T, RecordError> {
+    fn part<T: Message + Default>(&self, kind: PartKind) -> Result<T, RecordError> {
         let content = self.parts.get(kind as usize).cloned().unwrap_or_default();
         T::decode(content).map_err(|_| RecordError::Damaged)
     }
@@ -140,19 +140,19 @@ impl Opened {
     fn snapshot(&self, strings: &Decoded) -> Result<Snapshot, RecordError> {
         let head = &self.head;
         let mut states = States::new(rows(&head.sections, strings));
-        let server = rows::<Server>(&self.part(Kind::Server)?, strings);
-        let backends = rows::<Backend>(&self.part(Kind::Backends)?, strings);
-        let locks = rows::<Lock>(&self.part(Kind::Locks)?, strings);
-        let prepared = rows::<Prepared>(&self.part(Kind::Prepared)?, strings);
+        let server = rows::<Server>(&self.part(PartKind::Server)?, strings);
+        let backends = rows::<Backend>(&self.part(PartKind::Backends)?, strings);
+        let locks = rows::<Lock>(&self.part(PartKind::Locks)?, strings);
+        let prepared = rows::<Prepared>(&self.part(PartKind::Prepared)?, strings);
         let (server, backends) = (states.section(server), states.section(backends));
         let (locks, prepared) = (states.section(locks), states.section(prepared));
-        let task_sets = tables::sets(&self.part(Kind::Tasks)?, &mut states, strings);
-        let systems = tables::systems(&self.part(Kind::Systems)?, &mut states, strings);
+        let task_sets = tables::sets(&self.part(PartKind::Tasks)?, &mut states, strings);
+        let systems = tables::systems(&self.part(PartKind::Systems)?, &mut states, strings);
         // These come after the sections of earlier releases, which do not have them.
         let at = time(head.taken_at).ok_or(RecordError::Damaged)?;
         let detection = Detection { tables: states.later_section(at), adapters: states.later_section(at) };
-        let redis: tables::Redis = self.part(Kind::Redis)?;
-        let redis = Column::<RedisLeases>::get(&redis, 0, strings);
+        let redis: tables::Redis = self.part(PartKind::Redis)?;
+        let redis = RecordedColumn::<RedisLeases>::get(&redis, 0, strings);
         Ok(Snapshot {
             taken_at: at,
             server,
@@ -163,28 +163,28 @@ impl Opened {
             detection,
             task_sets: Arc::new(task_sets),
             systems: Arc::new(Systems { redis: Arc::new(redis), ..systems }),
-            answers: rows::<Answer>(&self.part(Kind::Answers)?, strings),
-            names: Arc::new(known::names(&self.part(Kind::Names)?, strings)),
+            answers: rows::<Answer>(&self.part(PartKind::Answers)?, strings),
+            names: Arc::new(known::names(&self.part(PartKind::Names)?, strings)),
             poll_seconds: head.poll_seconds,
             // A field that is not kept is added here, with its value for "not known".
-            adapters: Arc::new(adapters::installations(&self.part(Kind::Adapters)?, strings)),
+            adapters: Arc::new(adapters::installations(&self.part(PartKind::Adapters)?, strings)),
         })
     }
 
     fn past(&self, snapshot: &Snapshot, strings: &Decoded) -> Result<Past, RecordError> {
-        let (watch, deadlocks, new_roots) = memory::marks(&self.part(Kind::Marks)?, strings);
-        let beside: memory::Beside = self.part(Kind::GraphFrom)?;
-        let has_graph = self.parts.get(Kind::GraphFrom as usize).is_some_and(|part| !part.is_empty());
+        let (watch, deadlocks, new_roots) = memory::marks(&self.part(PartKind::Marks)?, strings);
+        let beside: memory::Beside = self.part(PartKind::GraphFrom)?;
+        let has_graph = self.parts.get(PartKind::GraphFrom as usize).is_some_and(|part| !part.is_empty());
         let graph_from =
             (has_graph && !snapshot.locks.is_known()).then(|| memory::graph_from(&beside, strings));
         Ok(Past {
             watch,
-            adapters: adapters::marks(&self.part(Kind::JobMarks)?, strings),
+            adapters: adapters::marks(&self.part(PartKind::JobMarks)?, strings),
             deadlocks,
             new_roots,
-            held: memory::held(&self.part(Kind::Held)?, strings),
-            waits: memory::waits(&self.part(Kind::Waits)?, strings),
-            series: Arc::new(memory::series(&self.part(Kind::Series)?, strings)),
+            held: memory::held(&self.part(PartKind::Held)?, strings),
+            waits: memory::waits(&self.part(PartKind::Waits)?, strings),
+            series: Arc::new(memory::series(&self.part(PartKind::Series)?, strings)),
             graph_from,
         })
     }

@@ -8,7 +8,7 @@ use super::cell::{column, rows, sorted, stored_as};
 use super::columns::{codes, columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::BackendId;
-use crate::model::event::{self, Draft, Event, Kind, Length};
+use crate::model::event::{self, Event, EventBody, EventKind, Length};
 use crate::model::finding::{Severity, Subject};
 use crate::model::id_generator::GeneratorId;
 use crate::model::lock::{LockTag, LockType};
@@ -79,7 +79,7 @@ parts! {
     }
 }
 
-pub(super) type Beside = (Arc<LockNames>, Arc<[Text]>, Option<Arc<Rights>>);
+pub(super) type KnownPart = (Arc<LockNames>, Arc<[Text]>, Option<Arc<Rights>>);
 
 pub(super) fn of_known(
     names: &LockNames,
@@ -105,7 +105,7 @@ pub(super) fn of_known(
     Known::of((&keys, notes, rights.map(std::slice::from_ref).unwrap_or_default()), strings)
 }
 
-pub(super) fn known(kept: &Known, strings: &Decoded) -> Beside {
+pub(super) fn known(kept: &Known, strings: &Decoded) -> KnownPart {
     let (keys, notes, mut rights) = kept.rows(strings);
     let (mut configured, mut learned) = (Layer::default(), Layer::default());
     for row in keys {
@@ -242,7 +242,7 @@ flat_rows! {
 // Events, and what they are about.
 
 codes! {
-    Kind, else Server; {
+    EventKind, else Server; {
         1 WaitBegun, 2 WaitEnded, 3 RootBegun, 4 RootEnded, 5 CycleBegun, 6 CycleEnded, 7 Deadlock,
         8 TaskStarted, 9 TaskSlow, 10 TaskOrphaned, 11 TaskEnded, 12 TaskRecovered, 13 TaskOverdue,
         14 TaskLeaked, 15 TaskSwitched, 16 LeaseTaken, 17 LeaseExpired, 18 LeaseReleased, 19 LeaseChanged,
@@ -255,10 +255,10 @@ codes! {
 }
 
 columns! {
-    Events of Event { 1 number: u64, 2 seen: Timestamp, 3 draft: Draft, }
-    Drafts of Draft {
+    Events of Event { 1 number: u64, 2 seen: Timestamp, 3 draft: EventBody, }
+    Drafts of EventBody {
         1 at: Timestamp,
-        2 kind: Kind,
+        2 kind: EventKind,
         3 severity: Severity,
         4 who: Text,
         5 what: Text,

@@ -4,15 +4,15 @@ use super::cell::sorted;
 use super::columns::{columns, flat_rows, parts, tuples};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::Backend;
-use crate::model::finding::deadlocks::{Broken, Counted, SeenCycle, Victims};
+use crate::model::finding::deadlocks::{Broken, DeadlockCount, SeenCycle, Victims};
 use crate::model::finding::{Deadlocks, NewRoots};
-use crate::model::held::{Doing, HeldLocks, HeldSince, HeldWatch};
+use crate::model::held::{HeldLocks, HeldSince, HeldWatch, SessionActivity};
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock, waited_rows};
 use crate::model::past::GraphFrom;
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::Epoch;
-use crate::model::task::{KeyHolder, Watch};
+use crate::model::task::{KeyHolder, TaskWatch};
 use crate::model::view::{Sample, Series};
 use crate::model::wait_graph::{Answer, Party};
 use crate::model::{Text, Timestamp};
@@ -26,7 +26,7 @@ columns! {
     /// Values that must be unchanged.
     Epochs of Epoch { 1 own_pid: i32, 2 started_at: Option<Timestamp>, 3 in_recovery: bool, }
     /// The server's count of deadlocks.
-    Counteds of Counted {
+    Counteds of DeadlockCount {
         1 at: Timestamp,
         2 deadlocks: u64,
         3 databases: Arc<[u32]>,
@@ -114,7 +114,7 @@ parts! {
         2 free: ((u32, i64), Timestamp),
         3 seen: ((u32, i64), KeyHolder),
         4 idle: ((i32, i64), Timestamp),
-        5 counted: Counted,
+        5 counted: DeadlockCount,
         6 cycles: SeenCycle,
         7 broken: FlatBroken,
         8 roots: (Party, Option<Timestamp>),
@@ -158,7 +158,7 @@ pub(super) fn held(kept: &Held, strings: &Decoded) -> HeldWatch {
     let (keys, times, holders) = kept.rows(strings);
     let starts = holders.iter().filter_map(|holder| Some((holder.pid, holder.start?))).collect();
     let doing = |holder: &Holder| {
-        let doing = holder.backend_start.map(|backend_start| Doing {
+        let doing = holder.backend_start.map(|backend_start| SessionActivity {
             backend_start,
             xact_start: holder.xact_start,
             state_change: holder.state_change,
@@ -170,7 +170,7 @@ pub(super) fn held(kept: &Held, strings: &Decoded) -> HeldWatch {
 }
 
 pub(super) fn of_marks(
-    watch: &Watch,
+    watch: &TaskWatch,
     deadlocks: &Deadlocks,
     new_roots: &NewRoots,
     strings: &mut Strings,
@@ -194,9 +194,9 @@ pub(super) fn of_marks(
     Marks::of(columns, new_roots.has_looked, strings)
 }
 
-pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (Watch, Deadlocks, NewRoots) {
+pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (TaskWatch, Deadlocks, NewRoots) {
     let (mut epoch, free, seen, idle, mut counted, cycles, broken, roots) = kept.rows(strings);
-    let watch = Watch {
+    let watch = TaskWatch {
         epoch: epoch.pop(),
         free: free.into_iter().collect(),
         seen: seen.into_iter().collect(),

@@ -22,13 +22,13 @@ mod tests;
 use std::ops::Range;
 
 pub use frame::{Encoder, Frame};
-pub use group::Group;
+pub use group::SnapshotGroup;
 pub use strings::RecordError;
 
 /// The parts of a snapshot. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Kind {
+enum PartKind {
     Server = 0,
     Backends = 1,
     Locks = 2,
@@ -52,12 +52,12 @@ const KINDS: usize = 17;
 
 /// The parts of a snapshot, concatenated: the prefix of the next one's compression.
 #[derive(Debug, Default)]
-struct Parts {
+struct PartPrefix {
     bytes: Vec<u8>,
     ends: [usize; KINDS],
 }
 
-impl Parts {
+impl PartPrefix {
     fn all(&self) -> &[u8] {
         &self.bytes
     }

@@ -13,22 +13,22 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::backend::{Backend, BackendId, State};
-use crate::model::event::{self, Draft, Event, Events, Kind, Length};
+use crate::model::event::{self, Event, EventBody, EventKind, Events, Length};
 use crate::model::finding::{Severity, Subject};
-use crate::model::held::{Doing, HeldLocks, HeldSince, HeldWatch};
+use crate::model::held::{HeldLocks, HeldSince, HeldWatch, SessionActivity};
 use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_key::LockKey;
-use crate::model::lock_name::{Context, LockNames};
+use crate::model::lock_name::{LockNames, NameContext};
 use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock, waited_rows};
-use crate::model::past::{GraphFrom, KeptLook, Look, Past};
+use crate::model::past::{GraphFrom, KeptObservation, Observation, Past};
 use crate::model::plan::Rights;
 use crate::model::rate_limit::RateLimit;
 use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge_sets};
 use crate::model::refusals::Refusals;
 use crate::model::snapshot::{
-    Detection, Keepalives, Names, Pooling, Replay, Section, Server, Snapshot, Tls, server_rows,
+    Detection, Keepalives, Names, Pooling, Section, Server, Snapshot, Tls, WalReplay, server_rows,
 };
 use crate::model::systems::{CountedWaits, Source, Systems, TableRows, source_rows};
 use crate::model::table_rows::TaskWorker;
@@ -95,7 +95,7 @@ rolled! {
     Growth: Dice::growth;
     Pooling: |dice: &mut Dice| dice.of(&[Pooling::None, Pooling::Sessions, Pooling::Transactions]);
     Tls: |dice: &mut Dice| dice.of(&[Tls::None, Tls::Require, Tls::VerifyCa, Tls::VerifyFull]);
-    Replay: |dice: &mut Dice| dice.of(&[Replay::Nothing, Replay::Some, Replay::All]);
+    WalReplay: |dice: &mut Dice| dice.of(&[WalReplay::Nothing, WalReplay::Some, WalReplay::All]);
 }
 
 impl<T: Rolled> Rolled for Option<T> {
@@ -391,7 +391,7 @@ impl Dice {
             .into_iter()
             .collect();
         let holders: Vec<_> = self.some(5, |dice| {
-            let doing = dice.maybe(|dice| Doing {
+            let doing = dice.maybe(|dice| SessionActivity {
                 backend_start: dice.time(),
                 xact_start: dice.maybe(Self::time),
                 state_change: dice.maybe(Self::time),
@@ -428,14 +428,14 @@ impl Dice {
     }
 
     fn marks(&mut self) -> Past {
-        use crate::model::finding::deadlocks::{Broken, Counted, SeenCycle, Victims};
+        use crate::model::finding::deadlocks::{Broken, DeadlockCount, SeenCycle, Victims};
         let mut past = Past::default();
         past.watch.free = self.some(4, |dice| ((dice.u32(), dice.i64()), dice.time())).into_iter().collect();
         past.watch.idle = self.some(4, |dice| ((dice.i32(), dice.i64()), dice.time())).into_iter().collect();
         past.new_roots.since =
             self.some(4, |dice| (dice.party(), dice.maybe(Self::time))).into_iter().collect();
         past.new_roots.has_looked = self.bool();
-        past.deadlocks.counted = self.maybe(|dice| Counted {
+        past.deadlocks.counted = self.maybe(|dice| DeadlockCount {
             at: dice.time(),
             deadlocks: dice.roll(),
             databases: dice.some(3, Self::u32).into(),
@@ -456,7 +456,7 @@ impl Dice {
         past
     }
 
-    fn look(&mut self, before: Option<&Look>) -> Look {
+    fn look(&mut self, before: Option<&Observation>) -> Observation {
         let snapshot = self.snapshot();
         let shared = before.filter(|_| self.bool()).and_then(|look| look.view.snapshot.clone());
         let snapshot = match shared {
@@ -466,11 +466,16 @@ impl Dice {
             None => snapshot,
         };
         let mut events = before.map(|look| Events::clone(&look.view.events)).unwrap_or_default();
-        let drafts = self.some(5, |dice| Draft {
+        let drafts = self.some(5, |dice| EventBody {
             who: event::harmless(&dice.text()),
             subject: dice.maybe(Self::subject),
             length: dice.maybe(|dice| Length::AtMost(dice.f64())),
-            ..Draft::new(dice.time(), dice.of(&[Kind::WaitBegun, Kind::LinkLost]), Severity::Warning, "x")
+            ..EventBody::new(
+                dice.time(),
+                dice.of(&[EventKind::WaitBegun, EventKind::LinkLost]),
+                Severity::Warning,
+                "x",
+            )
         });
         events.extend(snapshot.taken_at, drafts);
         let view = sample::Builder::default().view();
@@ -509,7 +514,7 @@ impl Dice {
             ..view
         };
         let (past, notes) = (Arc::new(self.past()), self.some(2, Self::line).into());
-        Look { view: Arc::new(view), past, notes }
+        Observation { view: Arc::new(view), past, notes }
     }
 }
 
@@ -539,7 +544,7 @@ fn same_growth(kept: &Growth, was: &Growth) {
     assert_eq!((kept.rows, kept.is_limited, kept.old), (was.rows, was.is_limited, was.old));
 }
 
-fn same(kept: &KeptLook, look: &Look) {
+fn same(kept: &KeptObservation, look: &Observation) {
     let (new, old) = (&kept.snapshot, look.view.snapshot.as_ref().unwrap());
     assert_eq!((kept.id, new.taken_at, new.locks_omitted), (look.view.id, old.taken_at, old.locks_omitted));
     assert_eq!(new.poll_seconds.to_bits(), old.poll_seconds.to_bits());
@@ -572,8 +577,9 @@ fn same(kept: &KeptLook, look: &Look) {
     assert_eq!(new.redis, old.redis);
     assert_eq!((&kept.notes, &kept.rights), (&look.notes, &look.view.rights));
     assert_eq!(kept.expected.as_ref(), Some(&look.view.expected));
-    let of =
-        |names: &LockNames, key| names.resolve(key, Context { database: Some("app"), ..Context::default() });
+    let of = |names: &LockNames, key| {
+        names.resolve(key, NameContext { database: Some("app"), ..NameContext::default() })
+    };
     for key in [LockKey::Bigint(7), LockKey::Pair(-1, 3), LockKey::Bigint(8)] {
         assert_eq!(of(&kept.lock_names, key), of(&look.view.lock_names, key));
     }
@@ -598,17 +604,17 @@ fn same(kept: &KeptLook, look: &Look) {
     assert_eq!(new.graph_from, old.graph_from.clone().filter(|_| !known));
 }
 
-fn round_trip(looks: &[Look]) -> Vec<Frame> {
+fn round_trip(looks: &[Observation]) -> Vec<Frame> {
     let mut encoder = Encoder::with_events();
     let frames: Vec<Frame> = looks.iter().map(|look| encoder.encode(look).unwrap()).collect();
-    let mut group = Group::default();
+    let mut group = SnapshotGroup::default();
     let mut first = 0;
     for (at, (frame, look)) in frames.iter().zip(looks).enumerate() {
         if frame.is_key {
-            (group, first) = (Group::default(), at);
+            (group, first) = (SnapshotGroup::default(), at);
         }
         group.open(&frame.bytes).unwrap();
-        let kept = group.look(at - first).unwrap();
+        let kept = group.snapshot(at - first).unwrap();
         same(&kept, look);
         // Only the last of the events before the group are kept.
         let end = |events: &Events| events.iter().rev().take(5).cloned().collect::<Vec<Event>>();
@@ -623,7 +629,7 @@ proptest! {
     #[test]
     fn whatever_was_seen_is_read_again_as_it_was(seed in any::<u64>()) {
         let mut dice = Dice(seed);
-        let mut looks: Vec<Look> = Vec::new();
+        let mut looks: Vec<Observation> = Vec::new();
         for _ in 0..4 {
             let look = dice.look(looks.last());
             looks.push(look);
@@ -640,7 +646,7 @@ proptest! {
         let first = dice.look(None);
         let second = dice.look(Some(&first));
         let frames = [encoder.encode(&first).unwrap(), encoder.encode(&second).unwrap()];
-        let mut group = Group::default();
+        let mut group = SnapshotGroup::default();
         for frame in frames {
             let mut bytes = frame.bytes;
             let place = at.index(bytes.len());
@@ -649,7 +655,7 @@ proptest! {
                 bytes.truncate(cut.index(bytes.len()));
             }
             if group.open(&bytes).is_ok() {
-                let _ = group.look(group.len() - 1);
+                let _ = group.snapshot(group.len() - 1);
             }
         }
     }
@@ -657,24 +663,24 @@ proptest! {
     /// A checksum excludes accidental damage, but a file can be crafted.
     #[test]
     fn what_is_made_up_is_refused_or_read_and_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        let mut group = Group::default();
+        let mut group = SnapshotGroup::default();
         let mut packed = Vec::with_capacity(1000);
         zstd_safe::compress(&mut packed, &bytes, 1).unwrap();
         if group.open(&packed).is_ok() {
-            let _ = group.look(0);
+            let _ = group.snapshot(0);
         }
-        let _ = Group::default().open(&bytes);
+        let _ = SnapshotGroup::default().open(&bytes);
     }
 }
 
 #[test]
 fn real_looks_are_read_again_in_groups() {
-    let looks: Vec<Look> = (0..150)
+    let looks: Vec<Observation> = (0..150)
         .map(|second| {
             let now = f64::from(second);
             let scene = if second % 40 < 20 { sample::incident(now) } else { sample::jobs(now) };
             let view = sample::view(scene.snapshot(), second as u64);
-            Look { view: Arc::new(view), past: Arc::default(), notes: Arc::default() }
+            Observation { view: Arc::new(view), past: Arc::default(), notes: Arc::default() }
         })
         .collect();
     let frames = round_trip(&looks);
@@ -693,7 +699,7 @@ fn a_long_group_ends_when_its_other_looks_are_larger_than_its_first() {
         let mut encoder = encoder;
         let is_key = |second: u32| {
             let view = sample::view(scene(f64::from(second)).snapshot(), u64::from(second));
-            let look = Look { view: Arc::new(view), past: Arc::default(), notes: Arc::default() };
+            let look = Observation { view: Arc::new(view), past: Arc::default(), notes: Arc::default() };
             encoder.encode(&look).unwrap().is_key
         };
         let mut is_key = is_key;
@@ -717,15 +723,15 @@ fn a_long_group_ends_when_its_other_looks_are_larger_than_its_first() {
 #[test]
 fn a_look_needs_those_before_it_in_its_group() {
     let mut encoder = Encoder::default();
-    let look = |now: f64| Look {
+    let look = |now: f64| Observation {
         view: Arc::new(sample::incident(now).view()),
         past: Arc::default(),
         notes: Arc::default(),
     };
     let frames = [encoder.encode(&look(0.0)).unwrap(), encoder.encode(&look(1.0)).unwrap()];
-    let mut group = Group::default();
+    let mut group = SnapshotGroup::default();
     let opened = group.open(&frames[1].bytes);
-    assert!(opened.is_err() || group.look(0).is_err(), "{opened:?}");
+    assert!(opened.is_err() || group.snapshot(0).is_err(), "{opened:?}");
     encoder.begin_group();
     assert!(encoder.encode(&look(2.0)).unwrap().is_key);
 }
@@ -742,13 +748,13 @@ fn text_of_a_file_is_fit_for_a_screen() {
         at: dice.time(),
     });
     let mut events = Events::default();
-    let draft = Draft::new(dice.time(), Kind::LinkLost, Severity::Warning, "x");
-    events.extend(dice.time(), [Draft { who: Text::clone(&evil), more: Text::clone(&evil), ..draft }]);
+    let draft = EventBody::new(dice.time(), EventKind::LinkLost, Severity::Warning, "x");
+    events.extend(dice.time(), [EventBody { who: Text::clone(&evil), more: Text::clone(&evil), ..draft }]);
     let view = View { events: Arc::new(events), ..sample::Builder::default().view() };
-    let look = Look { view: Arc::new(view), past: Arc::new(past), notes: [evil].into() };
-    let mut group = Group::default();
+    let look = Observation { view: Arc::new(view), past: Arc::new(past), notes: [evil].into() };
+    let mut group = SnapshotGroup::default();
     group.open(&Encoder::with_events().encode(&look).unwrap().bytes).unwrap();
-    let kept = group.look(0).unwrap();
+    let kept = group.snapshot(0).unwrap();
     let event = kept.events.iter().next().unwrap().text();
     for text in [event.as_str(), &kept.past.deadlocks.cycles[0].said[0], &kept.notes[0]] {
         assert!(!text.contains(char::is_control), "{text:?}");
@@ -757,7 +763,7 @@ fn text_of_a_file_is_fit_for_a_screen() {
 
 #[test]
 fn a_part_is_replaced_by_a_longer_and_a_shorter_one_and_the_others_stay() {
-    let mut parts = Parts::default();
+    let mut parts = PartPrefix::default();
     let mut wanted: [Vec<u8>; KINDS] = Default::default();
     let script: [(u32, &[u8]); 8] = [
         (2, b"locks"),

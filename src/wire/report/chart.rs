@@ -6,9 +6,9 @@ use std::fmt::Write;
 
 use chrono::TimeDelta;
 
-use super::content::Content;
+use super::content::ReportContent;
 use super::episodes::{Stack, ended, party};
-use super::{Column, Mark, Report, Style, escape, fit, text, time};
+use super::{IncidentReport, Mark, Style, TimelineColumn, escape, fit, text, time};
 use crate::model::Timestamp;
 use crate::order::Order;
 use crate::text::{count, duration, one_line_prefix};
@@ -46,7 +46,7 @@ impl Stack {
     }
 }
 
-pub(super) fn chart(content: &Content<'_>, stack: &Stack) -> String {
+pub(super) fn chart(content: &ReportContent<'_>, stack: &Stack) -> String {
     let (report, style) = (content.report, content.style);
     let most = report.columns.iter().map(|column| column.waiting).max().unwrap_or_default();
     let numbers = numbers(most);
@@ -80,9 +80,9 @@ pub(super) fn chart(content: &Content<'_>, stack: &Stack) -> String {
     .concat()
 }
 
-pub(super) fn bars(content: &Content<'_>, stack: &Stack, numbers: &[u64]) -> String {
+pub(super) fn bars(content: &ReportContent<'_>, stack: &Stack, numbers: &[u64]) -> String {
     let (report, style) = (content.report, content.style);
-    let (span, ticks) = (Span::of(report), times(report, style));
+    let (span, ticks) = (TimeSpan::of(report), times(report, style));
     let episodes = numbers.iter().filter_map(|number| report.blame.episode(*number));
     let rows = episodes.map(|episode| {
         let (begin, end) = (span.place(episode.begin), span.place(episode.last));
@@ -140,7 +140,7 @@ fn time_labels(ticks: &[(f64, String)]) -> String {
     format!("<div class=\"x\">{}</div>", labels.collect::<String>())
 }
 
-fn areas(report: &Report, parts: &[Vec<f64>], top: f64) -> String {
+fn areas(report: &IncidentReport, parts: &[Vec<f64>], top: f64) -> String {
     let series = parts.first().map_or(0, Vec::len);
     let mut paths = vec![String::new(); series];
     let mut unknown = String::new();
@@ -170,7 +170,7 @@ fn areas(report: &Report, parts: &[Vec<f64>], top: f64) -> String {
     if unknown.is_empty() { paths } else { format!("<path class=\"u\" d=\"{unknown}\"/>{paths}") }
 }
 
-fn titles(report: &Report, style: Style, (stack, parts): (&Stack, &[Vec<f64>])) -> String {
+fn titles(report: &IncidentReport, style: Style, (stack, parts): (&Stack, &[Vec<f64>])) -> String {
     let said: Vec<String> =
         report.columns.iter().zip(parts).map(|(column, part)| title(column, stack, part)).collect();
     let mut out = String::from("<g class=\"h\">");
@@ -194,7 +194,7 @@ fn titles(report: &Report, style: Style, (stack, parts): (&Stack, &[Vec<f64>])) 
     out + "</g>"
 }
 
-fn title(column: &Column, stack: &Stack, parts: &[f64]) -> String {
+fn title(column: &TimelineColumn, stack: &Stack, parts: &[f64]) -> String {
     if !column.is_known {
         return "no snapshot".to_owned();
     }
@@ -237,8 +237,8 @@ fn letters((stack, parts): (&Stack, &[Vec<f64>]), top: f64) -> String {
 }
 
 /// The signs above the chart. Signs too close to the previous one are in its title.
-fn signs(report: &Report, style: Style) -> String {
-    let span = Span::of(report);
+fn signs(report: &IncidentReport, style: Style) -> String {
+    let span = TimeSpan::of(report);
     let mut shown: Vec<(f64, Vec<&Mark>)> = Vec::new();
     for mark in &report.marks {
         let place = span.place(mark.at);
@@ -261,7 +261,7 @@ fn signs(report: &Report, style: Style) -> String {
     signs.collect()
 }
 
-fn legend(report: &Report, stack: &Stack) -> String {
+fn legend(report: &IncidentReport, stack: &Stack) -> String {
     let known = stack.series.iter().enumerate().take(stack.series.len().saturating_sub(1));
     let known = known.map(|(place, series)| {
         let most = count(series.most.into());
@@ -295,13 +295,13 @@ const DAY: u32 = 86_400;
 const TICKS: u32 = 8;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct TimeSpan {
     from: Timestamp,
     seconds: f64,
 }
 
-impl Span {
-    pub(super) fn of(report: &Report) -> Self {
+impl TimeSpan {
+    pub(super) fn of(report: &IncidentReport) -> Self {
         let seconds = (report.to - report.from).as_seconds_f64();
         // A single snapshot has the whole width.
         Self { from: report.from, seconds: if seconds > 0.0 { seconds } else { 1.0 } }
@@ -313,8 +313,8 @@ impl Span {
     }
 }
 
-pub(super) fn times(report: &Report, style: Style) -> Vec<(f64, String)> {
-    let span = Span::of(report);
+pub(super) fn times(report: &IncidentReport, style: Style) -> Vec<(f64, String)> {
+    let span = TimeSpan::of(report);
     let days = [1, 2, 5, 10, 30, 100, 365, 3_650].map(|days| days * DAY);
     let mut steps = STEPS.into_iter().chain(days);
     let step = steps.find(|step| f64::from(*step) * f64::from(TICKS) >= span.seconds).unwrap_or(u32::MAX);
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(numbers(u32::MAX).last().map(|top| *top > 4_000_000_000), Some(true));
         let style = Style { top: 10, zone: chrono::Utc.fix().into() };
         for (seconds, count) in [(0.0, 0..2), (7.5, 6..9), (61.0, 4..9), (5_000.0, 3..9), (400_000.0, 3..9)] {
-            let report = Report { from: at(0.3), to: at(0.3 + seconds), ..Report::default() };
+            let report = IncidentReport { from: at(0.3), to: at(0.3 + seconds), ..IncidentReport::default() };
             let times = times(&report, style);
             assert!(count.contains(&times.len()), "{seconds}: {times:?}");
             assert!(times.iter().all(|(place, _)| (0.0..=1.0).contains(place)), "{times:?}");

@@ -1,8 +1,10 @@
 //! The words of a report, before they become HTML or Markdown: each text is one harmless line.
 
 use super::episodes::{self, ended, party, ranked};
-use super::{AT_END, Block, Hole, LONG, Mark, Report, Style, TaskTrouble, Tries, fit, listed, log, time};
-use crate::model::blame::{Group, Row, Span, Sums};
+use super::{
+    AT_END, Block, Hole, IncidentReport, LONG, Mark, Style, TaskTrouble, Tries, fit, listed, log, time,
+};
+use crate::model::blame::{BlameGrouping, BlamePeriod, BlameRow, Sums};
 use crate::text::{count, duration, one_line_prefix};
 
 /// Lines of the lock tree for each listed row, and their minimum.
@@ -13,25 +15,25 @@ const RAN: usize = 3;
 const MARKS: usize = 10;
 
 #[derive(Debug)]
-pub(super) struct Content<'a> {
-    pub(super) report: &'a Report,
+pub(super) struct ReportContent<'a> {
+    pub(super) report: &'a IncidentReport,
     pub(super) style: Style,
     pub(super) title: String,
     pub(super) headline: Vec<String>,
     pub(super) ends: (String, String),
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ReportPart>,
 }
 
-impl Content<'_> {
+impl ReportContent<'_> {
     pub(super) fn about(&self) -> String {
-        let Report { server, program, target, .. } = self.report;
+        let IncidentReport { server, program, target, .. } = self.report;
         let about = format!("{server} · recorded by {program}, target {target}");
         one_line_prefix(&about, LONG).into_owned()
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct ReportPart {
     pub(super) heading: String,
     pub(super) blocks: Vec<Block>,
 }
@@ -50,11 +52,11 @@ fn cost(sums: &Sums) -> String {
     format!("{} ± {}", duration(sums.seconds), duration(2.0 * sums.standard_error()))
 }
 
-pub(super) fn of(report: &Report, style: Style) -> Content<'_> {
-    let mut parts = vec![Part { heading: "Timeline".to_owned(), blocks: line(report, style) }];
+pub(super) fn of(report: &IncidentReport, style: Style) -> ReportContent<'_> {
+    let mut parts = vec![ReportPart { heading: "Timeline".to_owned(), blocks: line(report, style) }];
     let mut part = |heading: &str, blocks: Vec<Block>| {
         if !blocks.is_empty() {
-            parts.push(Part { heading: heading.to_owned(), blocks });
+            parts.push(ReportPart { heading: heading.to_owned(), blocks });
         }
     };
     part("Episodes", episodes::part(report, style));
@@ -73,12 +75,12 @@ pub(super) fn of(report: &Report, style: Style) -> Content<'_> {
     let end = if from.date_naive() == to.date_naive() { "%H:%M:%S %:z" } else { "%Y-%m-%d %H:%M:%S %:z" };
     let title = format!("{} from {} to {}", fit(place), from.format("%Y-%m-%d %H:%M:%S"), to.format(end));
     let ends = (time(style, report.from), time(style, report.to));
-    Content { report, style, title, headline: headline(report, style), ends, parts }
+    ReportContent { report, style, title, headline: headline(report, style), ends, parts }
 }
 
-fn headline(report: &Report, style: Style) -> Vec<String> {
-    let total = report.blame.total(Span::All);
-    let logged = report.log.as_ref().and_then(log::Log::headline);
+fn headline(report: &IncidentReport, style: Style) -> Vec<String> {
+    let total = report.blame.total(BlamePeriod::All);
+    let logged = report.log.as_ref().and_then(log::LogReport::headline);
     let Some(worst) = ranked(report).into_iter().next() else {
         let seen = if total.waits > 0 { "hardly any session" } else { "no session" };
         let first =
@@ -109,7 +111,7 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
     );
     let before = report.blame.before.words().map(|words| format!("{words}."));
     // A client that reconnects each time is one root all the same.
-    let rows = report.blame.by(Group::Root, Span::All);
+    let rows = report.blame.by(BlameGrouping::Root, BlamePeriod::All);
     let often = rows.first().filter(|row| row.episodes > 1 && row.sums.seconds > worst.sums.seconds);
     let often = often.map(|row| {
         format!(
@@ -138,7 +140,7 @@ fn runs(style: Style, tries: &Tries) -> String {
 }
 
 /// The statement with the most runs. The shorter its waits, the fewer of them a snapshot shows.
-fn tried(report: &Report, style: Style) -> Option<String> {
+fn tried(report: &IncidentReport, style: Style) -> Option<String> {
     let most = report.tries.iter().max_by_key(|tries| tries.runs)?;
     let about = format!(
         "{}: sessions may have queued behind these runs, which snapshots show only in part, so the root blocker named \
@@ -148,7 +150,7 @@ fn tried(report: &Report, style: Style) -> Option<String> {
     Some(fit_all(&about))
 }
 
-fn tries(report: &Report, style: Style) -> Vec<Block> {
+fn tries(report: &IncidentReport, style: Style) -> Vec<Block> {
     if report.tries.is_empty() {
         return Vec::new();
     }
@@ -167,7 +169,7 @@ fn tries(report: &Report, style: Style) -> Vec<Block> {
     vec![Block::List(listed(&report.tries, style.top, line)), Block::Paragraph(about.to_owned())]
 }
 
-fn line(report: &Report, style: Style) -> Vec<Block> {
+fn line(report: &IncidentReport, style: Style) -> Vec<Block> {
     let most = report.columns.iter().map(|column| column.waiting).max().unwrap_or_default();
     let about = format!(
         "At most {} waited at the same time. {} snapshots, one every {}.",
@@ -194,13 +196,13 @@ fn mark_line(style: Style, mark: &Mark) -> String {
     format!("{} {} {}", time(style, mark.at), mark.sign, fit(&mark.text))
 }
 
-fn roots(report: &Report, style: Style) -> Vec<Block> {
-    let rows = report.blame.by(Group::Root, Span::All);
-    let total = report.blame.total(Span::All);
+fn roots(report: &IncidentReport, style: Style) -> Vec<Block> {
+    let rows = report.blame.by(BlameGrouping::Root, BlamePeriod::All);
+    let total = report.blame.total(BlamePeriod::All);
     if rows.is_empty() {
         return Vec::new();
     }
-    let on = |row: &Row| match row.more {
+    let on = |row: &BlameRow| match row.more {
         0 => fit(&row.on),
         more => format!("{} and {more} more", fit(&row.on)),
     };
@@ -239,7 +241,7 @@ fn roots(report: &Report, style: Style) -> Vec<Block> {
     blocks
 }
 
-fn worst(report: &Report, style: Style) -> Vec<Block> {
+fn worst(report: &IncidentReport, style: Style) -> Vec<Block> {
     let Some(worst) = &report.worst else { return Vec::new() };
     let mut blocks =
         vec![Block::Paragraph(format!("{}: {} waited.", time(style, worst.at), count(worst.waiting.into())))];
@@ -262,7 +264,7 @@ fn worst(report: &Report, style: Style) -> Vec<Block> {
 }
 
 /// `14:02:31 nightly report was orphaned on worker-7: its session ended; was recovered by ops at 14:03:00`
-fn tasks(report: &Report, style: Style) -> Vec<Block> {
+fn tasks(report: &IncidentReport, style: Style) -> Vec<Block> {
     let line = |task: &TaskTrouble| {
         let ended = task.ended.as_ref().map(|(at, how)| {
             let when = if how.ends_with(AT_END) { String::new() } else { format!(" ({})", time(style, *at)) };
@@ -274,7 +276,7 @@ fn tasks(report: &Report, style: Style) -> Vec<Block> {
     if lines.is_empty() { Vec::new() } else { vec![Block::List(lines)] }
 }
 
-fn ran(report: &Report, style: Style) -> Vec<Block> {
+fn ran(report: &IncidentReport, style: Style) -> Vec<Block> {
     let mut blocks = Vec::new();
     let with_statements = ranked(report).into_iter().filter(|episode| !episode.ran.is_empty());
     for episode in with_statements.take(RAN.min(style.top)) {
@@ -294,7 +296,7 @@ fn ran(report: &Report, style: Style) -> Vec<Block> {
     blocks
 }
 
-fn actions(report: &Report, style: Style) -> Vec<Block> {
+fn actions(report: &IncidentReport, style: Style) -> Vec<Block> {
     if report.actions.is_empty() {
         return vec![Block::Paragraph(
             "The recording has no actions. Actions of another locktop or of psql are not recorded."
@@ -306,18 +308,18 @@ fn actions(report: &Report, style: Style) -> Vec<Block> {
     vec![Block::List(listed(&report.actions, MARKS * style.top, line)), Block::Paragraph(about.to_owned())]
 }
 
-fn settings(report: &Report) -> Vec<Block> {
+fn settings(report: &IncidentReport) -> Vec<Block> {
     if report.settings.is_empty() {
         return Vec::new();
     }
-    let line = |setting: &super::Setting| match &setting.value {
+    let line = |setting: &super::AdvisedSetting| match &setting.value {
         Some(value) => format!("{} = {}: {}", setting.name, fit(value), fit(&setting.advice)),
         None => format!("{} (per session; not visible to others): {}", setting.name, fit(&setting.advice)),
     };
     vec![Block::List(report.settings.iter().map(line).collect())]
 }
 
-fn unknown(report: &Report, style: Style) -> Vec<Block> {
+fn unknown(report: &IncidentReport, style: Style) -> Vec<Block> {
     let hole = |hole: &Hole| {
         let length = duration((hole.to - hole.from).as_seconds_f64());
         format!("No snapshots from {} to {} ({length}).", time(style, hole.from), time(style, hole.to))

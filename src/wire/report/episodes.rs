@@ -1,17 +1,17 @@
 use chrono::TimeDelta;
 use rustc_hash::FxHashMap;
 
-use super::{Block, Column, Report, Style, fit, time};
-use crate::model::blame::{Ending, Episode, GONE, Span};
+use super::{Block, IncidentReport, Style, TimelineColumn, fit, time};
+use crate::model::blame::{BlamePeriod, Ending, Episode, GONE};
 use crate::order::Order;
 use crate::text::{count, duration};
 
 /// Maximum seconds until the server counts a deadlock.
 const COUNTED: i64 = 60;
 
-pub(super) fn ranked(report: &Report) -> Vec<&Episode> {
+pub(super) fn ranked(report: &IncidentReport) -> Vec<&Episode> {
     let mut episodes: Vec<&Episode> =
-        report.blame.episodes_in(Span::All).filter(|episode| episode.sums.most > 0).collect();
+        report.blame.episodes_in(BlamePeriod::All).filter(|episode| episode.sums.most > 0).collect();
     episodes.order_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds).then(a.number.cmp(&b.number)));
     episodes
 }
@@ -25,7 +25,7 @@ pub(super) fn party(episode: &Episode) -> String {
     }
 }
 
-pub(super) fn ended(report: &Report, episode: &Episode) -> String {
+pub(super) fn ended(report: &IncidentReport, episode: &Episode) -> String {
     match episode.ending {
         Ending::Itself if episode.note.is_empty() => "its transaction ended, or the waits ended".to_owned(),
         Ending::Itself if &*episode.note == GONE => format!("{GONE} outside locktop"),
@@ -34,19 +34,19 @@ pub(super) fn ended(report: &Report, episode: &Episode) -> String {
             Some(victim) => format!("the server broke a deadlock; {}", fit(victim)),
             None => "the server broke a deadlock".to_owned(),
         },
-        Ending::GoesOn if report.blame.goes_on(episode) => "it was ongoing at the end".to_owned(),
+        Ending::GoesOn if report.blame.is_ongoing(episode) => "it was ongoing at the end".to_owned(),
         Ending::GoesOn => "no session was waiting at the end".to_owned(),
     }
 }
 
 /// The victim of a deadlock. The server counts a deadlock some time after it has broken it.
-fn victim<'a>(report: &'a Report, episode: &Episode) -> Option<&'a str> {
+fn victim<'a>(report: &'a IncidentReport, episode: &Episode) -> Option<&'a str> {
     let counted = episode.begin..=episode.last + TimeDelta::seconds(COUNTED);
     let (_, victim) = report.victims.iter().find(|(at, _)| counted.contains(at))?;
     Some(victim)
 }
 
-pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
+pub(super) fn part(report: &IncidentReport, style: Style) -> Vec<Block> {
     let ranked = ranked(report);
     if ranked.is_empty() {
         return Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
     blocks
 }
 
-pub(super) fn table(report: &Report, style: Style, numbers: &[u64]) -> Block {
+pub(super) fn table(report: &IncidentReport, style: Style, numbers: &[u64]) -> Block {
     let episodes = numbers.iter().filter_map(|number| report.blame.episode(*number));
     Block::table(
         episodes,
@@ -88,7 +88,7 @@ pub(super) fn table(report: &Report, style: Style, numbers: &[u64]) -> Block {
 const LETTERS: [char; 6] = ['A', 'B', 'C', 'D', 'E', 'F'];
 
 #[derive(Debug)]
-pub(super) struct Series {
+pub(super) struct ChartSeries {
     /// `None` for a series without a letter of its own.
     pub(super) letter: Option<char>,
     pub(super) name: String,
@@ -99,15 +99,15 @@ pub(super) struct Series {
 #[derive(Debug)]
 pub(super) struct Stack {
     /// Most expensive first; the last series is for sessions whose root is not known.
-    pub(super) series: Vec<Series>,
+    pub(super) series: Vec<ChartSeries>,
     of_episode: FxHashMap<u64, usize>,
     of_party: FxHashMap<String, usize>,
 }
 
 impl Stack {
-    pub(super) fn of(report: &Report) -> Self {
+    pub(super) fn of(report: &IncidentReport) -> Self {
         let episodes: Vec<&Episode> =
-            report.blame.episodes_in(Span::All).filter(|episode| episode.sums.most > 0).collect();
+            report.blame.episodes_in(BlamePeriod::All).filter(|episode| episode.sums.most > 0).collect();
         let mut names: Vec<String> = episodes.iter().map(|episode| party(episode)).collect();
         names.sort_unstable();
         names.dedup();
@@ -128,12 +128,12 @@ impl Stack {
             .map(|(place, (name, _))| (name.clone(), place.min(LETTERS.len())))
             .collect();
         let most_of_others = ranked.iter().skip(LETTERS.len()).map(|(_, (_, most))| *most).max();
-        let mut series: Vec<Series> = ranked
+        let mut series: Vec<ChartSeries> = ranked
             .into_iter()
             .zip(LETTERS)
-            .map(|((name, (_, most)), letter)| Series { letter: Some(letter), name, most })
+            .map(|((name, (_, most)), letter)| ChartSeries { letter: Some(letter), name, most })
             .collect();
-        let other = |name: &str, most| Series { letter: None, name: name.to_owned(), most };
+        let other = |name: &str, most| ChartSeries { letter: None, name: name.to_owned(), most };
         series.extend(most_of_others.map(|most| other("other root blockers", most)));
         series.push(other("root blocker not known", 0));
         let place = |episode: &Episode| places.get(&name(episode)).copied();
@@ -153,7 +153,7 @@ impl Stack {
     }
 
     /// The waiting sessions of a column, divided among the series. A session behind two roots is shared between them.
-    pub(super) fn parts(&self, column: &Column) -> Vec<f64> {
+    pub(super) fn parts(&self, column: &TimelineColumn) -> Vec<f64> {
         let mut parts = vec![0.0; self.series.len()];
         let all: f64 = column.behind.iter().map(|(_, waiting)| f64::from(*waiting)).sum();
         for (number, waiting) in &column.behind {

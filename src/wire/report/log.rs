@@ -1,17 +1,17 @@
 //! The server's log for the period of a report. It is not from snapshots, and not part of any sum.
 
-use super::{Block, Report, Style, fit, listed, time};
+use super::{Block, IncidentReport, Style, fit, listed, time};
 use crate::model::Timestamp;
 use crate::text::{count, duration};
 
 #[derive(Debug, Clone, Default)]
-pub struct Log {
+pub struct LogReport {
     pub files: Vec<LogFile>,
     pub waits: Vec<LogWait>,
     /// Waits that snapshots show, too.
-    pub seen: Waits,
+    pub seen: WaitSums,
     /// Waits that no snapshot shows.
-    pub unseen: Waits,
+    pub unseen: WaitSums,
     pub deadlocks: Vec<LogDeadlock>,
     pub deadlocks_omitted: u64,
     /// Sessions that were canceled or terminated or that gave up, one line each, in order of time.
@@ -37,7 +37,7 @@ pub struct LogFile {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Waits {
+pub struct WaitSums {
     pub count: u64,
     pub seconds: f64,
 }
@@ -55,7 +55,7 @@ pub struct LogWait {
     /// The holder of the lock when the wait was logged; empty if the log names none.
     pub behind: String,
     pub end: WaitEnd,
-    pub seen: Seen,
+    pub seen: Visibility,
     pub statement: String,
 }
 
@@ -68,7 +68,7 @@ pub enum WaitEnd {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum Visibility {
     /// A snapshot was taken during the wait.
     InLooks,
     /// It began after one snapshot and ended before the next.
@@ -97,7 +97,7 @@ impl WaitEnd {
     }
 }
 
-impl Seen {
+impl Visibility {
     pub const fn words(self) -> &'static str {
         match self {
             Self::InLooks => "also in snapshots",
@@ -107,7 +107,7 @@ impl Seen {
     }
 }
 
-impl Log {
+impl LogReport {
     /// Why all files are of another server; `None` if at least one of them is not, as far as known.
     pub(super) fn is_other(&self) -> Option<&str> {
         let mut others = self.files.iter().map(|file| file.is_other.as_deref());
@@ -116,7 +116,7 @@ impl Log {
     }
 
     pub(super) fn headline(&self) -> Option<String> {
-        let Waits { count: waits, seconds } = self.unseen;
+        let WaitSums { count: waits, seconds } = self.unseen;
         (waits > 0).then(|| {
             let plural = if waits == 1 { "wait" } else { "waits" };
             format!(
@@ -128,7 +128,7 @@ impl Log {
     }
 }
 
-pub(super) fn part(report: &Report, style: Style) -> Vec<Block> {
+pub(super) fn part(report: &IncidentReport, style: Style) -> Vec<Block> {
     let Some(log) = &report.log else { return Vec::new() };
     let mut blocks: Vec<Block> =
         log.files.iter().map(|file| Block::Paragraph(of_file(file, style))).collect();
@@ -182,7 +182,7 @@ fn of_file(file: &LogFile, style: Style) -> String {
     )
 }
 
-fn waits(log: &Log, style: Style) -> Vec<Block> {
+fn waits(log: &LogReport, style: Style) -> Vec<Block> {
     if log.waits.is_empty() {
         let why = if log.is_foreign {
             "Its messages are not in English, and waits have no error code: they cannot be found."
@@ -193,7 +193,7 @@ fn waits(log: &Log, style: Style) -> Vec<Block> {
         };
         return vec![Block::Paragraph(why.to_owned())];
     }
-    let of = |waits: Waits| format!("{} of {} together", count(waits.count), duration(waits.seconds));
+    let of = |waits: WaitSums| format!("{} of {} together", count(waits.count), duration(waits.seconds));
     let about =
         format!("Waits: {} missing in snapshots, {} also in snapshots.", of(log.unseen), of(log.seen));
     let waited = |wait: &LogWait| {
@@ -224,11 +224,11 @@ fn waits(log: &Log, style: Style) -> Vec<Block> {
 
 /// Waits that no snapshot shows come first, since the report already has the others above.
 fn ranked(waits: &[LogWait]) -> Vec<&LogWait> {
-    let (seen, unseen): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.seen == Seen::InLooks);
+    let (seen, unseen): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.seen == Visibility::InLooks);
     unseen.into_iter().chain(seen).collect()
 }
 
-fn deadlocks(log: &Log, style: Style) -> Vec<Block> {
+fn deadlocks(log: &LogReport, style: Style) -> Vec<Block> {
     let mut blocks = Vec::new();
     for deadlock in log.deadlocks.iter().take(style.top) {
         let about = format!(

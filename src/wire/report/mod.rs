@@ -13,13 +13,13 @@ use crate::text::{count, one_line_prefix};
 use crate::wire::json::locks::blame;
 use crate::wire::json::object::{self, Json, object};
 
-pub use log::{Log, LogDeadlock, LogFile, LogWait, Seen, WaitEnd, Waits};
+pub use log::{LogDeadlock, LogFile, LogReport, LogWait, Visibility, WaitEnd, WaitSums};
 
 /// Maximum bytes of a report; beyond that, the least expensive rows are omitted.
 pub const LARGEST: usize = 150_000;
 
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct IncidentReport {
     pub target: String,
     /// Host and database, `db1:5432/shop`; empty if no snapshot has them.
     pub place: String,
@@ -31,7 +31,7 @@ pub struct Report {
     pub refresh: f64,
     pub redaction: String,
     pub program: String,
-    pub columns: Vec<Column>,
+    pub columns: Vec<TimelineColumn>,
     pub marks: Vec<Mark>,
     pub marks_omitted: usize,
     pub blame: Blame,
@@ -41,14 +41,14 @@ pub struct Report {
     pub tasks: Vec<TaskTrouble>,
     /// Victims of deadlocks in words, and when the deadlock was counted.
     pub victims: Vec<(Timestamp, String)>,
-    pub settings: Vec<Setting>,
+    pub settings: Vec<AdvisedSetting>,
     /// Periods without snapshots, in order.
     pub holes: Vec<Hole>,
     pub stale: Vec<Mark>,
     pub damaged: u64,
     /// The recording has no costs; they were computed from its snapshots.
     pub is_counted_anew: bool,
-    pub log: Option<Log>,
+    pub log: Option<LogReport>,
 }
 
 /// Marks the last known state of something that had not ended: the state in the last snapshot.
@@ -61,7 +61,7 @@ pub struct Hole {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Column {
+pub struct TimelineColumn {
     pub at: Timestamp,
     pub waiting: u32,
     pub roots: u32,
@@ -145,7 +145,7 @@ pub struct TaskTrouble {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct AdvisedSetting {
     /// As in `pg_settings.name`.
     pub name: &'static str,
     /// `None` if a session has its own value, which others cannot see.
@@ -159,11 +159,11 @@ pub struct Style {
     pub zone: Zone,
 }
 
-pub fn html(report: &Report, style: Style) -> String {
+pub fn html(report: &IncidentReport, style: Style) -> String {
     fitted(style, |style| page::html(&content::of(report, style)))
 }
 
-pub fn markdown(report: &Report, style: Style) -> String {
+pub fn markdown(report: &IncidentReport, style: Style) -> String {
     fitted(style, |style| page::markdown(&content::of(report, style)))
 }
 
@@ -196,12 +196,12 @@ enum Block {
 }
 
 /// A heading, whether it is of numbers, and the cell of a row.
-type Cell<'a, T> = (&'static str, bool, &'a dyn Fn(&T) -> String);
+type ReportColumn<'a, T> = (&'static str, bool, &'a dyn Fn(&T) -> String);
 
 impl Block {
     fn table<'a, T: 'a, const N: usize>(
         rows: impl IntoIterator<Item = &'a T>,
-        cells: [Cell<'_, T>; N],
+        cells: [ReportColumn<'_, T>; N],
     ) -> Self {
         let row = |row| cells.iter().map(|(.., cell)| cell(row)).collect();
         Self::Table(
@@ -252,7 +252,7 @@ fn text(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-pub fn json(report: &Report) -> Result<String, serde_json::Error> {
+pub fn json(report: &IncidentReport) -> Result<String, serde_json::Error> {
     object::text(&object!(
         report;
         format = 1,
@@ -299,7 +299,7 @@ fn mark(mark: &Mark) -> impl Json {
     object!(mark; at, sign, text)
 }
 
-fn log(log: &Log) -> impl Json {
+fn log(log: &LogReport) -> impl Json {
     object!(
         log;
         files[] = log.files.iter().map(|file| object!(

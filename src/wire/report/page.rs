@@ -1,9 +1,9 @@
 //! The page of a report, in HTML without scripts, fonts and links, or in Markdown. Every text of the recording is escaped:
 //! nothing in it is markup.
 
-use super::content::{Content, Part};
+use super::content::{ReportContent, ReportPart};
 use super::episodes::{self, Stack};
-use super::{Block, Branch, Column, LONG, Report, chart, escape, text, without_tags};
+use super::{Block, Branch, IncidentReport, LONG, TimelineColumn, chart, escape, text, without_tags};
 use crate::text::fit;
 
 /// `default-src 'none'` forbids a browser to load or run anything, whatever a text contains.
@@ -13,7 +13,7 @@ const HEAD: &str = "<meta charset=\"utf-8\">\n\
 
 const STYLE: &str = include_str!("page.css");
 
-pub(super) fn html(content: &Content<'_>) -> String {
+pub(super) fn html(content: &ReportContent<'_>) -> String {
     let title = escape(&content.title);
     let mut out = vec![format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n{HEAD}<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
@@ -23,7 +23,7 @@ pub(super) fn html(content: &Content<'_>) -> String {
     for line in &content.headline {
         out.push(format!("<p class=\"h\">{}</p>\n", text(line)));
     }
-    for Part { heading, blocks } in &content.parts {
+    for ReportPart { heading, blocks } in &content.parts {
         out.push(format!("<h2>{}</h2>\n", escape(heading)));
         out.extend(blocks.iter().map(|block| html_block(content, &stack, block)));
     }
@@ -35,7 +35,7 @@ fn each<T>(all: impl IntoIterator<Item = T>, write: impl Fn(T) -> String) -> Str
     all.into_iter().map(write).collect::<Vec<_>>().concat()
 }
 
-fn html_block(content: &Content<'_>, stack: &Stack, block: &Block) -> String {
+fn html_block(content: &ReportContent<'_>, stack: &Stack, block: &Block) -> String {
     match block {
         Block::Paragraph(words) => format!("<p>{}</p>\n", text(words)),
         Block::Line => chart::chart(content, stack),
@@ -74,10 +74,10 @@ fn escape_markdown(text: &str) -> String {
     out.replace("://", ":&#47;/").replace("www.", "www&#46;")
 }
 
-pub(super) fn markdown(content: &Content<'_>) -> String {
+pub(super) fn markdown(content: &ReportContent<'_>) -> String {
     let mut out = vec![format!("# {}\n\n", escape_markdown(&content.title))];
     out.extend(content.headline.iter().map(|line| format!("{}\n\n", escape_markdown(line))));
-    for Part { heading, blocks } in &content.parts {
+    for ReportPart { heading, blocks } in &content.parts {
         out.push(format!("## {}\n\n", escape_markdown(heading)));
         out.extend(blocks.iter().map(|block| format!("{}\n", markdown_block(content, block))));
     }
@@ -85,7 +85,7 @@ pub(super) fn markdown(content: &Content<'_>) -> String {
     out.concat()
 }
 
-fn markdown_block(content: &Content<'_>, block: &Block) -> String {
+fn markdown_block(content: &ReportContent<'_>, block: &Block) -> String {
     match block {
         Block::Paragraph(text) => format!("{}\n", escape_markdown(text)),
         Block::Line => {
@@ -114,7 +114,7 @@ fn markdown_block(content: &Content<'_>, block: &Block) -> String {
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// A bar for each column, or the sign of its event, or a blank if it is not known; at most `room` of them.
-fn bars(columns: &[Column], room: usize) -> String {
+fn bars(columns: &[TimelineColumn], room: usize) -> String {
     let room = room.min(columns.len()).max(1);
     let most = columns.iter().map(|column| column.waiting).max().unwrap_or_default().max(1);
     let of = |place: usize| place * columns.len() / room;
@@ -135,7 +135,7 @@ fn bars(columns: &[Column], room: usize) -> String {
 
 const DEEPEST: u16 = 6;
 
-fn tree_lines(report: &Report, room: usize) -> Vec<String> {
+fn tree_lines(report: &IncidentReport, room: usize) -> Vec<String> {
     let all = report.worst.as_ref().map(|worst| worst.tree.lines.as_slice()).unwrap_or_default();
     let mut lines: Vec<String> = all.iter().take(room).map(|line| fit(line, LONG).into_owned()).collect();
     if all.len() > room {
@@ -144,7 +144,7 @@ fn tree_lines(report: &Report, room: usize) -> Vec<String> {
     lines
 }
 
-fn tree_html(report: &Report, stack: &Stack, room: usize) -> String {
+fn tree_html(report: &IncidentReport, stack: &Stack, room: usize) -> String {
     let all = report.worst.as_ref().map(|worst| worst.tree.branches.as_slice()).unwrap_or_default();
     let mut out = vec!["<ul class=\"t\">".to_owned()];
     let mut open: Vec<u16> = Vec::new();

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::model::adapter::{Adapter, Choice, Installation, Rehearsal, Tried};
+use crate::model::adapter::{Adapter, Installation, QueryChoice, Rehearsal, Tried};
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::output::Channel;
 use crate::model::plan::{AlsoEnded, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, RunState, Step};
@@ -202,7 +202,7 @@ fn installation_head(installation: &Installation) -> String {
 }
 
 /// One line per alternative: refused ones have the reason, the last one is used.
-fn rows(choice: &Choice) -> Vec<[String; 7]> {
+fn rows(choice: &QueryChoice) -> Vec<[String; 7]> {
     let row = |tried: &Tried| {
         let cost = tried.outcome.as_ref().map(|cost| format!("{cost:.0}")).unwrap_or_default();
         let size = tried.size.map(number).unwrap_or_default();

@@ -13,7 +13,7 @@ use locktop::model::view::View;
 use locktop::model::wait_graph::Party;
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -129,7 +129,7 @@ impl Stage {
     }
 
     pub(super) async fn view(&self) -> Arc<View> {
-        let limits = Limits { ask: 1_000, ..Limits::default() };
+        let limits = PollLimits { ask: 1_000, ..PollLimits::default() };
         once(&self.info, limits, Thresholds::default(), LockNames::default()).await.unwrap()
     }
 

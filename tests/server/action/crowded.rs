@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use locktop::action::Executor;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::live::{Live, PollControl, Settings};
-use locktop::feed::spare::{Lines, Spare};
+use locktop::feed::live::{FeedSettings, Live, PollControl};
+use locktop::feed::spare::{ActionConnections, StandbyConnection};
 use locktop::model::plan::{Outcome, SessionTarget, TargetKind, Verb};
 use locktop::model::view::View;
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::error::ConnectError;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use tokio::sync::watch;
 
 use super::stage::{Hands, Notes, Session, is_there, seen, settings};
@@ -27,7 +27,7 @@ struct Small {
     live: Option<Live>,
     views: watch::Receiver<Arc<View>>,
     views_in: Option<watch::Sender<Arc<View>>>,
-    lines: watch::Receiver<Option<locktop::feed::spare::Line>>,
+    lines: watch::Receiver<Option<locktop::feed::spare::ActionConnection>>,
 }
 
 impl Small {
@@ -42,7 +42,7 @@ impl Small {
         holder.run("BEGIN; LOCK TABLE t").await;
         let waiter = Session::open(&info).await;
         drop(waiter.begin("SELECT FROM t", &look, "Lock").await);
-        let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
+        let live = Live::connect(info.clone(), FeedSettings::default(), |_| {}).await.unwrap();
         let (views_in, views) = watch::channel(live.view());
         let lines = live.line();
         Self { _server: server, info, look, holder, live: Some(live), views, views_in: Some(views_in), lines }
@@ -55,8 +55,8 @@ impl Small {
         tokio::spawn(live.run(control, views_in))
     }
 
-    fn spare(&self) -> Arc<Spare> {
-        Arc::new(Spare::keep(self.info.clone(), Limits::default(), self.views.clone()))
+    fn spare(&self) -> Arc<StandbyConnection> {
+        Arc::new(StandbyConnection::keep(self.info.clone(), PollLimits::default(), self.views.clone()))
     }
 
     /// Takes every connection that is left.
@@ -73,8 +73,8 @@ impl Small {
         }
     }
 
-    async fn ends_the_root(&self, spare: Arc<Spare>) -> Vec<i32> {
-        let lines = Lines { spare, poll: self.lines.clone() };
+    async fn ends_the_root(&self, spare: Arc<StandbyConnection>) -> Vec<i32> {
+        let lines = ActionConnections { spare, poll: self.lines.clone() };
         let notes = Notes::default();
         let executor = Executor::start(lines, notes.clone(), settings());
         let pids = executor.own_pids();

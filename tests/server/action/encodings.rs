@@ -6,7 +6,7 @@ use locktop::model::plan::{Outcome, RecoveryOutcome, Request, RowTarget, Selecti
 use locktop::model::snapshot::Snapshot;
 use locktop::model::table_rows::{Item, Lease, Schedule};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session, open_plain};
+use locktop::pg::poll::{PollLimits, Session, open_plain};
 use locktop::schema::{self, SchemaName};
 use locktop_tasks::recovery as recover;
 use tokio_postgres::Client;
@@ -137,9 +137,9 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
     let version = support::oldest();
     for (number, (encoding, _, shown)) in NAMES.into_iter().enumerate() {
         let place = Place::new(version, number, "stored").await;
-        let mut session = Session::open(&place.info, Limits::default()).await.unwrap();
+        let mut session = Session::open(&place.info, PollLimits::default()).await.unwrap();
         let snapshot = session.poll(None).await.unwrap();
-        let own = Arc::new(open_plain(&place.info, &Limits::default()).await.unwrap().client);
+        let own = Arc::new(open_plain(&place.info, &PollLimits::default()).await.unwrap().client);
         let command = Arc::new(open(&place.info).await.client);
 
         let mut hands_of = [hands(session.client().unwrap()).await, hands(own).await, hands(command).await];
@@ -189,8 +189,8 @@ async fn an_error_in_any_bytes_is_an_error() {
     let version = support::oldest();
     for (number, (encoding, ..)) in NAMES.into_iter().enumerate() {
         let place = Place::new(version, number, "refused").await;
-        let own = open_plain(&place.info, &Limits::default()).await.unwrap().client;
-        let session = Session::open(&place.info, Limits::default()).await.unwrap();
+        let own = open_plain(&place.info, &PollLimits::default()).await.unwrap().client;
+        let session = Session::open(&place.info, PollLimits::default()).await.unwrap();
         let poll = session.client().unwrap();
         let raise = format!("DO $$BEGIN EXECUTE format('SELECT FROM %I', {}); END$$", place.name);
         for (client, is_own) in [(&own, true), (&*poll, false)] {
@@ -213,7 +213,7 @@ async fn an_execution_of_any_worker_is_recovered() {
         let place = Place::new(version, number, "recovered").await;
         let schema = SchemaName::default();
         let request = Request { select: Selection::Orphans, task: None, terminate: false };
-        let own = open_plain(&place.info, &Limits::default()).await.unwrap().client;
+        let own = open_plain(&place.info, &PollLimits::default()).await.unwrap().client;
         let command = open(&place.info).await.client;
         for client in [&own, &command] {
             let plan = recover::plan(client, &schema, &request).await.unwrap();

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use locktop::model::lock::{LockMode, LockTag, LockType};
 use locktop::model::namespace;
-use locktop::model::plan::{self, ActionCommand, Outcome, Seen, SessionTarget, TargetKind, Verb};
+use locktop::model::plan::{self, ActionCommand, ExpectedTime, Outcome, SessionTarget, TargetKind, Verb};
 use locktop::model::task::TaskKey;
 use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
@@ -94,12 +94,13 @@ async fn another_session_or_transaction_is_left_alone() {
         let micro = TimeDelta::microseconds(1);
         let other = SessionTarget { backend_start: target.backend_start - micro, ..target.clone() };
         pair.is_left_alone(Verb::Terminate, other, "is another session: began").await;
-        let Seen::Same(Some(began)) = target.xact_start else { panic!("{target:?}") };
+        let ExpectedTime::Same(Some(began)) = target.xact_start else { panic!("{target:?}") };
         for verb in [Verb::Terminate, Verb::Cancel] {
-            let other = SessionTarget { xact_start: Seen::Same(Some(began + micro)), ..target.clone() };
+            let other =
+                SessionTarget { xact_start: ExpectedTime::Same(Some(began + micro)), ..target.clone() };
             pair.is_left_alone(verb, other, "its transaction has changed: began").await;
         }
-        let none = SessionTarget { xact_start: Seen::Same(None), ..target.clone() };
+        let none = SessionTarget { xact_start: ExpectedTime::Same(None), ..target.clone() };
         pair.is_left_alone(Verb::Terminate, none, "it has a transaction now").await;
         // The same session, and really another transaction, which holds the same lock.
         pair.holder.run("COMMIT").await;
@@ -147,7 +148,7 @@ async fn who_has_given_its_key_up_is_left_alone() {
         let big = Some((key(0, 72_707_369, 1), LockMode::Exclusive));
         let pairs = Some((key((-3_i32).cast_unsigned(), 7, 2), LockMode::Share));
         let target = SessionTarget { holds: big, ..seen(&pair.look, idle.pid).await };
-        assert_eq!(target.xact_start, Seen::Same(None));
+        assert_eq!(target.xact_start, ExpectedTime::Same(None));
         // Another mode, another space of keys, another key.
         for holds in [
             Some((key(0, 72_707_369, 1), LockMode::Share)),
@@ -263,9 +264,9 @@ async fn another_query_or_none_is_not_cancelled() {
     for version in support::versions() {
         let mut pair = Pair::of(version).await;
         let waiter = seen(&pair.look, pair.waiter.pid).await;
-        let Seen::Same(Some(began)) = waiter.xact_start else { panic!("{waiter:?}") };
+        let ExpectedTime::Same(Some(began)) = waiter.xact_start else { panic!("{waiter:?}") };
         let other = SessionTarget {
-            query_start: Seen::Same(Some(began - TimeDelta::microseconds(1))),
+            query_start: ExpectedTime::Same(Some(began - TimeDelta::microseconds(1))),
             ..waiter.clone()
         };
         pair.is_left_alone(Verb::Cancel, other, "its query has changed: began").await;

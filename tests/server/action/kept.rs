@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use locktop::feed::digest::Digest;
+use locktop::feed::digest::ViewBuilder;
 use locktop::model::lock::{LockMode, LockTag};
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::{self, Ask, CautionKind, Outcome, PlanContext, SessionTarget, TargetKind, Verb};
-use locktop::model::row_id::{Owner, RowId};
+use locktop::model::row_id::{LockOwner, RowId};
 use locktop::model::task::TaskKey;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session as Poll};
+use locktop::pg::poll::{PollLimits, Session as Poll};
 use tokio_postgres::Client;
 
 use super::pooler::Pooler;
@@ -77,14 +77,14 @@ async fn a_lock_left_in_a_pool_is_released_whichever_client_is_served() {
             let waiter = Session::open(&info).await;
             let waiter = waiter.begin(&format!("SELECT pg_advisory_lock({KEY})"), &look, "Lock").await;
             let traffic = Traffic::start(&pool);
-            let mut session = Poll::open(&info, Limits::default()).await.unwrap();
-            let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+            let mut session = Poll::open(&info, PollLimits::default()).await.unwrap();
+            let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
             let mut plan = None;
             wait_until("the lock to outlive other statements", async || {
                 let view = digest.snapshot_taken(session.poll(digest.snapshot()).await.unwrap());
                 let id = view.snapshot.as_deref().unwrap().backend(holder).unwrap().id();
                 let row = if is_holder {
-                    RowId::Lock(held.0, Owner::Backend(id), held.1)
+                    RowId::Lock(held.0, LockOwner::Backend(id), held.1)
                 } else {
                     RowId::Backend(id)
                 };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::action::Lines;
-use locktop::action::{Executor, Settings};
+use locktop::action::Connections;
+use locktop::action::{Executor, ExecutorSettings};
 use locktop::demo::redis::RedisServer;
 use locktop::model::plan::{Outcome, TargetKind, Verb};
 use locktop::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLease, ServerReading, merge_sets};
@@ -16,7 +16,7 @@ use super::stage::{Hands, Notes, settings};
 /// No server of PostgreSQL's is needed for it.
 struct Nowhere;
 
-impl Lines for Nowhere {
+impl Connections for Nowhere {
     async fn client(&self) -> Result<Arc<Client>, String> {
         Err("there is no connection".to_owned())
     }
@@ -45,7 +45,7 @@ async fn a_lock_is_ended_on_all_servers_as_it_was_seen() {
     let mut servers = RedisServer::several(3).await.unwrap_or_else(|error| panic!("{error}"));
     let urls: Vec<RedisUrl> = servers.iter().map(|server| RedisUrl::parse(&server.url()).unwrap()).collect();
     let notes = Notes::default();
-    let settings = Settings { redis: urls.clone(), ..settings() };
+    let settings = ExecutorSettings { redis: urls.clone(), ..settings() };
     let mut hands = Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes, progress: 0 };
     set(&urls, "one").await;
     let seen = read(&urls).await;
@@ -95,7 +95,7 @@ async fn servers_of_other_sets_are_not_asked() {
     let leases = merge_sets(&urls.iter().map(reading).collect::<Vec<_>>(), &[1, 2]);
     let row = Arc::new(leases.rows[1].clone());
     let hands = |redis: &[RedisUrl]| {
-        let settings = Settings { redis: redis.to_vec(), ..settings() };
+        let settings = ExecutorSettings { redis: redis.to_vec(), ..settings() };
         let notes = Notes::default();
         Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes, progress: 0 }
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::action::Executor;
-use locktop::action::{Asked, Record};
+use locktop::action::{ActionRecord, ActionRequest};
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::plan::{ActionCommand, Outcome, TargetKind, TargetResult, Verb};
 use rustix::process::{Pid, Signal, kill_process};
@@ -84,10 +84,10 @@ struct Crash {
     own: i32,
 }
 
-impl Record for Crash {
+impl ActionRecord for Crash {
     type Entry = ();
 
-    async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
+    async fn asked(&self, client: Option<&Client>, asked: &ActionRequest<'_>) -> Result<(), String> {
         if asked.target.name == self.second {
             self.server.lock().await.kill_hard().await.unwrap();
             // Sessions notice that a moment later, and answer until then.
@@ -96,14 +96,14 @@ impl Record for Crash {
         self.notes.asked(client, asked).await
     }
 
-    async fn told(
+    async fn write_result(
         &self,
         client: Option<&Client>,
-        asked: &Asked<'_>,
+        asked: &ActionRequest<'_>,
         entry: Option<()>,
         result: &TargetResult,
     ) -> Result<(), String> {
-        self.notes.told(client, asked, entry, result).await
+        self.notes.write_result(client, asked, entry, result).await
     }
 }
 
@@ -166,8 +166,10 @@ async fn a_session_of_our_own_is_never_ended() {
     let mut hands = Hands::with(Line { client, pids: vec![poll.pid] }, Notes::default());
     for pid in [own, poll.pid] {
         let target = seen(&look, pid).await;
-        let any =
-            locktop::model::plan::SessionTarget { xact_start: locktop::model::plan::Seen::Any, ..target };
+        let any = locktop::model::plan::SessionTarget {
+            xact_start: locktop::model::plan::ExpectedTime::Any,
+            ..target
+        };
         let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(any)).await;
         assert_eq!((outcome, detail.as_str()), (Outcome::Refused, "that is locktop's own session"));
         assert!(is_there(&look, pid).await);

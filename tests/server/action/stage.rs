@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use locktop::action::{Actor, Asked, Lines, Record};
-use locktop::action::{Executor, ExecutorReply, Order, Settings};
+use locktop::action::{ActionRecord, ActionRequest, Actor, Connections};
+use locktop::action::{Executor, ExecutorReply, ExecutorSettings, Order};
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
 use locktop::model::plan::{
-    self, ActionCommand, Outcome, Report, RowTarget, Seen, SessionTarget, Target, TargetKind, TargetResult,
-    Verb,
+    self, ActionCommand, ActionReport, ExpectedTime, Outcome, RowTarget, SessionTarget, Target, TargetKind,
+    TargetResult, Verb,
 };
 use locktop::model::table_rows::{Item, Lease, Schedule};
 use locktop::model::view::TargetId;
@@ -27,7 +27,7 @@ pub(crate) struct Line {
     pub(crate) pids: Vec<i32>,
 }
 
-impl Lines for Line {
+impl Connections for Line {
     async fn client(&self) -> Result<Arc<Client>, String> {
         Ok(Arc::clone(&self.client))
     }
@@ -45,10 +45,10 @@ pub(crate) struct Notes {
     pub(crate) broken: Option<String>,
 }
 
-impl Record for Notes {
+impl ActionRecord for Notes {
     type Entry = ();
 
-    async fn asked(&self, _: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
+    async fn asked(&self, _: Option<&Client>, asked: &ActionRequest<'_>) -> Result<(), String> {
         if let Some(why) = &self.broken {
             return Err(why.clone());
         }
@@ -56,10 +56,10 @@ impl Record for Notes {
         Ok(())
     }
 
-    async fn told(
+    async fn write_result(
         &self,
         _: Option<&Client>,
-        _: &Asked<'_>,
+        _: &ActionRequest<'_>,
         _: Option<()>,
         result: &TargetResult,
     ) -> Result<(), String> {
@@ -74,8 +74,8 @@ impl Notes {
     }
 }
 
-pub(crate) fn settings() -> Settings {
-    Settings {
+pub(crate) fn settings() -> ExecutorSettings {
+    ExecutorSettings {
         server: TargetId::default(),
         actor: Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None },
         offset: chrono::FixedOffset::east_opt(0).unwrap(),
@@ -99,11 +99,11 @@ impl Hands {
         Self::with(Line { client, pids }, Notes::default())
     }
 
-    pub(crate) fn with(lines: impl Lines, notes: Notes) -> Self {
+    pub(crate) fn with(lines: impl Connections, notes: Notes) -> Self {
         Self { executor: Executor::start(lines, notes.clone(), settings()), notes, progress: 0 }
     }
 
-    pub(crate) async fn act(&mut self, command: ActionCommand) -> Report {
+    pub(crate) async fn act(&mut self, command: ActionCommand) -> ActionReport {
         assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
         let mut told = Vec::new();
         loop {
@@ -218,7 +218,7 @@ pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
     let row = look.query_one(sql, &[&pid]).await.unwrap();
     let text = |at: usize| row.get::<_, Option<&str>>(at).map(Into::into);
     let xact_start: Option<Timestamp> = row.get(1);
-    let of_idle = |time| if xact_start.is_none() { Seen::Same(time) } else { Seen::Any };
+    let of_idle = |time| if xact_start.is_none() { ExpectedTime::Same(time) } else { ExpectedTime::Any };
     SessionTarget {
         pid,
         backend_start: row.get(0),
@@ -228,7 +228,7 @@ pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
             address: text(6),
             port: row.get(7),
         },
-        xact_start: Seen::Same(xact_start),
+        xact_start: ExpectedTime::Same(xact_start),
         query_start: of_idle(row.get(2)),
         state_change: of_idle(row.get(3)),
         holds: None,
@@ -240,9 +240,9 @@ pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
 /// The same, and it may do what it likes meanwhile.
 pub(crate) async fn seen_whatever_it_does(look: &Client, pid: i32) -> SessionTarget {
     SessionTarget {
-        xact_start: Seen::Any,
-        query_start: Seen::Any,
-        state_change: Seen::Any,
+        xact_start: ExpectedTime::Any,
+        query_start: ExpectedTime::Any,
+        state_change: ExpectedTime::Any,
         ..seen(look, pid).await
     }
 }

@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use locktop::feed::digest::Digest;
+use locktop::feed::digest::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::{self, ActionPlan, Ask, Outcome, PlanContext, Verb};
-use locktop::model::row_id::{Owner, RowId};
+use locktop::model::row_id::{LockOwner, RowId};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session as Poll};
+use locktop::pg::poll::{PollLimits, Session as Poll};
 use tokio_postgres::Client;
 
 use super::pooler::Pooler;
@@ -33,7 +33,7 @@ struct Stage {
     pool: ConnInfo,
     look: Client,
     session: Poll,
-    digest: Digest,
+    digest: ViewBuilder,
     hands: Hands,
     _pooler: Pooler,
 }
@@ -47,8 +47,8 @@ impl Stage {
         let lines = "default_pool_size = 1\nserver_reset_query = DISCARD ALL";
         let pooler = Pooler::start_with(server, "session", lines);
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
-        let session = Poll::open(&info, Limits::default()).await.unwrap();
-        let digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+        let session = Poll::open(&info, PollLimits::default()).await.unwrap();
+        let digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
         let hands = Hands::of(&info).await;
         Self { info, pool, look, session, digest, hands, _pooler: pooler }
     }
@@ -71,7 +71,7 @@ impl Stage {
             .iter()
             .find(|lock| lock.pid == Some(pid) && lock.granted && of_user(&lock.tag));
         let chosen = match (screen, held) {
-            (Screen::Locks, Some(lock)) => RowId::Lock(lock.tag, Owner::Backend(id), lock.mode),
+            (Screen::Locks, Some(lock)) => RowId::Lock(lock.tag, LockOwner::Backend(id), lock.mode),
             _ => RowId::Backend(id),
         };
         let ask = Ask { from_chains: screen == Screen::Chains, ..Ask::new(verb, vec![chosen]) };

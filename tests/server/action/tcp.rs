@@ -3,14 +3,14 @@
 use std::net::TcpListener;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::digest::Digest;
+use locktop::feed::digest::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::{self, Ask, Outcome, PlanContext, TargetKind, Verb};
 use locktop::model::row_id::RowId;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session as Poll};
+use locktop::pg::poll::{PollLimits, Session as Poll};
 
 use super::stage::{Hands, Session};
 
@@ -31,8 +31,8 @@ async fn server() -> (EmbeddedServer, ConnInfo) {
 async fn another_address_is_somebody_else_and_the_same_is_not() {
     let (_server, info) = server().await;
     let session = Session::open(&info).await;
-    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
-    let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
+    let mut digest = ViewBuilder::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut poll = Poll::open(&info, PollLimits::default()).await.unwrap();
     let view = digest.snapshot_taken(poll.poll(None).await.unwrap());
     let id = view.snapshot.as_ref().unwrap().backend(session.pid).unwrap().id();
     let look = PlanContext { view: &view, rights: None, own_pids: &[], terminated: &[] };

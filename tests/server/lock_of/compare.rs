@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use locktop::model::lock::{LockMode, LockModes};
-use locktop::model::lock_of::{Key, Want, wants};
-use locktop::model::statement::{Piece, Role, Statement, Work, statements};
+use locktop::model::lock_of::{TakenKey, Want, wants};
+use locktop::model::statement::{Role, Statement, StatementPiece, StatementWork, statements};
 use locktop::pg::lock_of::places;
 use locktop::wire::lock_of::targets;
 use tokio_postgres::Client;
@@ -150,8 +150,12 @@ impl Stage {
             Some((name, works)) if !found.contains(FAILS) => {
                 let after = self.file(name).await;
                 let is_new = before.is_some() && after.is_some() && before != after;
-                let must = works.iter().any(|work| matches!(work, Work::Rewrites | Work::Empties));
-                let can = must || works.iter().any(|work| matches!(work, Work::MayRewrite | Work::Copies));
+                let must =
+                    works.iter().any(|work| matches!(work, StatementWork::Rewrites | StatementWork::Empties));
+                let can = must
+                    || works
+                        .iter()
+                        .any(|work| matches!(work, StatementWork::MayRewrite | StatementWork::Copies));
                 (must && !is_new && after.is_some() || is_new && !can)
                     .then(|| format!("{works:?}, new file: {is_new}"))
             }
@@ -195,8 +199,8 @@ impl Stage {
 }
 
 /// A statement as the pieces of a text.
-fn statements_of(statement: &Statement) -> Vec<Piece> {
-    vec![Piece { line: 1, read: Ok(statement.clone()) }]
+fn statements_of(statement: &Statement) -> Vec<StatementPiece> {
+    vec![StatementPiece { line: 1, read: Ok(statement.clone()) }]
 }
 
 /// Whether the lock does not depend on the rows that a query meets.
@@ -208,10 +212,10 @@ fn is_certain(statement: &Statement, want: &Want<'_>) -> bool {
 fn row(want: &Want<'_>) -> Option<String> {
     let mode = want.mode.as_str();
     Some(match want.key {
-        Key::Relation(oid) => format!("(1259::oid, {oid}::oid, '{mode}', '')"),
-        Key::Object(_, 0) => return None,
-        Key::Object(class, oid) => format!("({class}::oid, {oid}::oid, '{mode}', '')"),
-        Key::Advisory(key) => format!("(0::oid, 0::oid, '{mode}', '{key}')"),
+        TakenKey::Relation(oid) => format!("(1259::oid, {oid}::oid, '{mode}', '')"),
+        TakenKey::Object(_, 0) => return None,
+        TakenKey::Object(class, oid) => format!("({class}::oid, {oid}::oid, '{mode}', '')"),
+        TakenKey::Advisory(key) => format!("(0::oid, 0::oid, '{mode}', '{key}')"),
     })
 }
 

@@ -5,7 +5,7 @@ use locktop::schema::SchemaName;
 use locktop::tasks::rate_limit::RateLimit;
 use locktop::tasks::scheduled_task::ScheduledTasks;
 use locktop::tasks::snowflake::{Generator, SnowflakeError};
-use locktop::tasks::work_queue::{End, Settle, WorkQueue};
+use locktop::tasks::work_queue::{AttemptEnd, Settle, WorkQueue};
 
 use super::db::{Session, installed};
 use super::printed::end;
@@ -38,9 +38,9 @@ async fn the_work_queue() {
         assert_eq!(item.payload::<Vec<String>>().unwrap(), ["a", "b"]);
         assert!(item.payload::<u8>().is_err());
         assert_eq!(queue.heartbeat(client, "w").await.unwrap(), [(first, 1)]);
-        assert!(!queue.finish(watcher, &item, &End::Completed).await.unwrap(), "another session");
-        assert!(queue.finish(client, &item, &End::Again("no answer".to_owned())).await.unwrap());
-        assert!(!queue.finish(client, &item, &End::Completed).await.unwrap(), "another attempt");
+        assert!(!queue.finish(watcher, &item, &AttemptEnd::Completed).await.unwrap(), "another session");
+        assert!(queue.finish(client, &item, &AttemptEnd::Again("no answer".to_owned())).await.unwrap());
+        assert!(!queue.finish(client, &item, &AttemptEnd::Completed).await.unwrap(), "another attempt");
         let depth = queue.depth(watcher).await.unwrap();
         assert_eq!((depth.pending, depth.resting), (2, 1), "{version}: it is tried again later");
         other.run("UPDATE locktop.task_queue SET not_before = NULL").await;
@@ -49,7 +49,7 @@ async fn the_work_queue() {
         let [item, bare] = &both[..] else { panic!() };
         let (item, bare) = if item.id == first { (item, bare) } else { (bare, item) };
         assert_eq!((item.attempt, &bare.name, bare.payload::<Option<u8>>().unwrap()), (2, &None, None));
-        assert!(queue.finish(client, item, &End::Completed).await.unwrap(), "{version}");
+        assert!(queue.finish(client, item, &AttemptEnd::Completed).await.unwrap(), "{version}");
 
         let held = queue.settle(watcher, Settle::Requeue, bare.id, "me", Some("to see")).await.unwrap();
         assert_eq!((held.outcome.as_str(), held.worker.as_deref()), ("held", Some("w")));

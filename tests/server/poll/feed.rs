@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::live::{Live, PollControl, Settings};
-use locktop::feed::spare::Spare;
-use locktop::model::view::{Link, View};
-use locktop::pg::poll::Limits;
+use locktop::feed::live::{FeedSettings, Live, PollControl};
+use locktop::feed::spare::StandbyConnection;
+use locktop::model::view::{ConnectionState, View};
+use locktop::pg::poll::PollLimits;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -24,7 +24,7 @@ struct Feed {
 
 impl Feed {
     async fn start(server: &EmbeddedServer, interval: Duration) -> Self {
-        let live = Live::connect(info(server), Settings::default(), |_| {}).await.unwrap();
+        let live = Live::connect(info(server), FeedSettings::default(), |_| {}).await.unwrap();
         let (sender, views) = watch::channel(live.view());
         let (interval, control) = PollControl::every(interval);
         let refresh = Arc::clone(&control.refresh);
@@ -43,7 +43,7 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         let info = info(&server);
         let mut feed = Feed::start(&server, Duration::from_secs(3600)).await;
         let first = feed.until(|view| view.snapshot.is_some()).await;
-        assert_eq!(first.link, Link::Live);
+        assert_eq!(first.link, ConnectionState::Live);
         let admin = client(&info).await;
         admin.batch_execute("SELECT pg_advisory_lock(3)").await.unwrap();
         let admin_pid = pid(&admin).await;
@@ -70,11 +70,11 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         assert_eq!(third.held_since.get(&(admin_pid, lock.tag)).map(|held| held.proved), Some(since));
         let own = third.snapshot.as_deref().unwrap().server().unwrap().own_pid;
         admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
-        let down = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
-        let Link::Down { reason, .. } = &down.link else { panic!() };
+        let down = feed.until(|view| matches!(view.link, ConnectionState::Down { .. })).await;
+        let ConnectionState::Down { reason, .. } = &down.link else { panic!() };
         assert!(reason.contains("terminating connection due to administrator command"), "{reason}");
         assert!(down.snapshot.is_some(), "the old data stays");
-        let back = feed.until(|view| view.link == Link::Live && view.id > down.id).await;
+        let back = feed.until(|view| view.link == ConnectionState::Live && view.id > down.id).await;
         assert_ne!(back.snapshot.as_deref().unwrap().server().unwrap().own_pid, own);
         drop(feed.views);
         tokio::time::timeout(TIMEOUT, feed.running)
@@ -95,11 +95,11 @@ async fn a_server_that_was_killed_is_found_again() {
     let live = feed.until(|view| view.snapshot.is_some()).await;
     let own = live.snapshot.as_deref().unwrap().server().unwrap().own_pid;
     server.kill_hard().await.unwrap();
-    let first = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
-    let Link::Down { reason, attempt, .. } = &first.link else { panic!() };
+    let first = feed.until(|view| matches!(view.link, ConnectionState::Down { .. })).await;
+    let ConnectionState::Down { reason, attempt, .. } = &first.link else { panic!() };
     assert!(*attempt == 1 && reason.starts_with("connection lost: "), "{attempt}: {reason}");
-    let again = feed.until(|view| matches!(view.link, Link::Down { attempt: 2, .. })).await;
-    let Link::Down { reason, .. } = &again.link else { panic!() };
+    let again = feed.until(|view| matches!(view.link, ConnectionState::Down { attempt: 2, .. })).await;
+    let ConnectionState::Down { reason, .. } = &again.link else { panic!() };
     // Why there is no new connection is of more use by now than why the old one ended.
     assert!(reason.contains(&server.socket_dir().display().to_string()), "{reason}");
     let (before, after) = (first.snapshot.as_ref().unwrap(), again.snapshot.as_ref().unwrap());
@@ -108,7 +108,7 @@ async fn a_server_that_was_killed_is_found_again() {
     assert!(after.locks.last_rows().iter().any(|lock| lock.tag.objid() == Some(3)));
     assert!(again.series == first.series && again.id > first.id);
     server.restart().await.unwrap();
-    let back = feed.until(|view| view.link == Link::Live && view.id > again.id).await;
+    let back = feed.until(|view| view.link == ConnectionState::Live && view.id > again.id).await;
     let snapshot = back.snapshot.as_deref().unwrap();
     assert!(snapshot.taken_at > after.taken_at);
     assert_ne!(snapshot.server().unwrap().own_pid, own);
@@ -121,7 +121,7 @@ async fn there_are_exactly_two_connections() {
     on_every_version(async |server| {
         let admin = client(&info(&server).with_application_name("admin")).await;
         let (_views_in, views) = watch::channel(beginning());
-        let spare = Spare::keep(info(&server), Limits::default(), views);
+        let spare = StandbyConnection::keep(info(&server), PollLimits::default(), views);
         let reserve = spare.client(TIMEOUT).await.unwrap();
         let mut feed = Feed::start(&server, Duration::from_millis(10)).await;
         let first = feed.until(|view| view.snapshot.is_some()).await.id;

@@ -7,13 +7,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::digest::Digest;
+use locktop::feed::digest::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session};
+use locktop::pg::poll::{PollLimits, Session};
 use tokio_postgres::Client;
 
 pub(crate) use super::support::pid;
@@ -67,8 +67,8 @@ pub(crate) async fn session(server: &EmbeddedServer) -> Session {
 }
 
 /// Limits for a busy machine: names are waited for.
-pub(crate) fn patient() -> Limits {
-    Limits { name_timeout: Duration::from_secs(5), ..Limits::default() }
+pub(crate) fn patient() -> PollLimits {
+    PollLimits { name_timeout: Duration::from_secs(5), ..PollLimits::default() }
 }
 
 /// Polls until `done` says so.
@@ -112,5 +112,5 @@ pub(crate) async fn server() -> EmbeddedServer {
 
 /// A view before the first snapshot.
 pub(crate) fn beginning() -> Arc<View> {
-    Digest::new(TargetId::default(), Thresholds::default(), LockNames::default()).view()
+    ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default()).view()
 }

@@ -6,7 +6,7 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::model::lock::{Lock, LockType};
 use locktop::model::snapshot::Snapshot;
 use locktop::model::wait_graph::{Input, Party, WaitGraph};
-use locktop::pg::poll::{Limits, Session};
+use locktop::pg::poll::{PollLimits, Session};
 use tokio_postgres::Client;
 
 use super::helpers::{client, info, on_every_version, patient, pid, poll_until, waits};
@@ -49,9 +49,9 @@ const STEPS: [(usize, &str); 30] = [
 ];
 
 /// Every row, however little there is, is left out as soon as it can be, and never read again for that reason alone.
-fn eager() -> Limits {
+fn eager() -> PollLimits {
     let long = Duration::from_secs(86_400);
-    Limits { quiet_from: 0, quiet_for: long, clock_slack: Duration::ZERO, ..patient() }
+    PollLimits { quiet_from: 0, quiet_for: long, clock_slack: Duration::ZERO, ..patient() }
 }
 
 async fn sessions(server: &EmbeddedServer) -> Vec<Client> {
@@ -81,7 +81,8 @@ async fn after_every_step_a_snapshot_is_what_the_views_say() {
             let sessions = sessions(&server).await;
             let views = Views::open(&info(&server)).await;
             let mut whole = Session::open(&info(&server), eager()).await.unwrap();
-            let mut narrow = Session::open(&info(&server), Limits { whole_table, ..eager() }).await.unwrap();
+            let mut narrow =
+                Session::open(&info(&server), PollLimits { whole_table, ..eager() }).await.unwrap();
             views.agree(&mut whole).await;
             for (number, step) in STEPS {
                 // Some fail, which is a state too.
@@ -111,7 +112,7 @@ async fn a_wait_for_what_a_quiet_session_holds_has_its_holder() {
     on_every_version(async |server| {
         let sessions = sessions(&server).await;
         sessions[0].batch_execute("BEGIN; UPDATE b SET i = 2; SELECT pg_advisory_lock(1)").await.unwrap();
-        let limits = [eager(), Limits { whole_table: 0, ..eager() }];
+        let limits = [eager(), PollLimits { whole_table: 0, ..eager() }];
         for limits in limits {
             let mut session = Session::open(&info(&server), limits).await.unwrap();
             session.poll(None).await.unwrap();
@@ -170,7 +171,7 @@ async fn a_waiter_has_its_root_that_acquired_the_lock_unseen_within_two_polls() 
             let mut quiet = Raw::open(&server, "postgres", "postgres").await;
             quiet.prepare("describe", "SELECT * FROM a").await;
             quiet.run(before.as_bytes()).await;
-            let limits = Limits { whole_table, ..eager() };
+            let limits = PollLimits { whole_table, ..eager() };
             let mut session = Session::open(&info(&server), limits).await.unwrap();
             let mut snapshot = session.poll(None).await.unwrap();
             // From here on its rows are left out.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use locktop::model::backend::Backend;
 use locktop::model::snapshot::{Pooling, Snapshot};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, OpenError, PollError, Session};
-use locktop::pg::sources::Places;
+use locktop::pg::poll::{OpenError, PollError, PollLimits, Session};
+use locktop::pg::sources::TableLocations;
 use locktop::schema::{SchemaName, script};
 
 use super::helpers::patient;
@@ -101,8 +101,8 @@ async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
         .await;
 
         // A place in the config that is no name.
-        let tables = Places::default().with("scheduled_tasks", "no such.place.anywhere.at all");
-        let mut wrong = Session::open(&pool, Limits { tables, ..limits }).await.unwrap();
+        let tables = TableLocations::default().with("scheduled_tasks", "no such.place.anywhere.at all");
+        let mut wrong = Session::open(&pool, PollLimits { tables, ..limits }).await.unwrap();
         let snapshot = poll(&mut wrong, None).await;
         let said = errors(&snapshot);
         assert!(said.len() == 1 && said[0].starts_with("[tables] in the config: "), "{said:?}");
@@ -147,7 +147,7 @@ async fn giving_back_has_the_time_of_a_poll() {
     let info = support::database(server).await;
     let pooler = Pooler::start(server, "transaction");
     let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
-    let limits = Limits { name_timeout: std::time::Duration::ZERO, ..Limits::default() };
+    let limits = PollLimits { name_timeout: std::time::Duration::ZERO, ..PollLimits::default() };
     let mut lent = Session::open(&pool, limits).await.unwrap();
     assert_eq!(lent.server().pooling, Pooling::Transactions);
     let first = poll(&mut lent, None).await;
@@ -162,7 +162,7 @@ async fn another_process_than_before_is_told() {
     let info = support::database(server).await;
     let pooler = Pooler::start_with(server, "session", "admin_users = postgres");
     let pool = ConnInfo::parse(&pooler.target(&info)).unwrap().with_application_name("locktop");
-    let mut session = Session::open(&pool, Limits::default()).await.unwrap();
+    let mut session = Session::open(&pool, PollLimits::default()).await.unwrap();
     assert_eq!(session.server().pooling, Pooling::Sessions);
     let before = poll(&mut session, None).await;
     // The next to say something has that session, and keeps it.

@@ -7,13 +7,13 @@ use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::wait_graph::Party;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use tokio_postgres::error::SqlState;
 
 use super::helpers::{client, info, on_every_version_with, pid};
 
 async fn found(info: &ConnInfo) -> Option<Finding> {
-    let view = once(info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
+    let view = once(info, PollLimits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
     view.findings.iter().find(|finding| finding.check == "lock_table").cloned()
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use locktop::config::adapter::built_in;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::spare::Spare;
-use locktop::pg::poll::{Limits, PollError, Session};
+use locktop::feed::spare::StandbyConnection;
+use locktop::pg::poll::{PollError, PollLimits, Session};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::helpers::{assert_fresh, beginning, client, info, on_every_version, pid, session};
@@ -16,7 +16,7 @@ use super::support::{TIMEOUT, wait_until};
 async fn a_silent_server_ends_the_poll_in_time() {
     on_every_version(async |server| {
         // Opening has as long, also on a busy machine.
-        let limits = Limits { poll_timeout: Duration::from_secs(2), ..Limits::default() };
+        let limits = PollLimits { poll_timeout: Duration::from_secs(2), ..PollLimits::default() };
         let mut session = Session::open(&info(&server), limits).await.unwrap();
         let snapshot = session.poll(None).await.unwrap();
         let backend = Pid::from_raw(session.server().own_pid).unwrap();
@@ -32,7 +32,7 @@ async fn a_silent_server_ends_the_poll_in_time() {
 async fn the_second_connection_is_there_again_after_it_was_lost() {
     on_every_version(async |server| {
         let (_views_in, views) = tokio::sync::watch::channel(beginning());
-        let spare = Spare::keep(info(&server), Limits::default(), views);
+        let spare = StandbyConnection::keep(info(&server), PollLimits::default(), views);
         let first = spare.client(TIMEOUT).await.unwrap();
         let first_pid = pid(&first).await;
         let admin = client(&info(&server)).await;
@@ -84,11 +84,11 @@ async fn silence_is_noticed_while_something_is_read_beside_the_poll() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let adapters: Vec<_> = built_in().unwrap().into_iter().map(Arc::new).collect();
     let long = Duration::from_secs(60);
-    let limits = Limits {
+    let limits = PollLimits {
         adapters: adapters.into(),
         lock_timeout: long,
         statement_timeout: long,
-        ..Limits::default()
+        ..PollLimits::default()
     };
     let mut session = Session::open(&info(&server), limits).await.unwrap();
     let admin = client(&info(&server)).await;

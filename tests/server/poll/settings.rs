@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktop::pg::poll::{Limits, open_plain};
+use locktop::pg::poll::{PollLimits, open_plain};
 use tokio_postgres::Client;
 
 use super::helpers::{client, info, info_of, on_every_version};
@@ -38,10 +38,10 @@ async fn a_session_has_our_settings_whatever_its_role_was_given() {
         let info = info_of(&server, "careful");
         let theirs = client(&info).await;
         assert_eq!(setting(&theirs, "statement_timeout").await.as_deref(), Some("1h"), "the role has them");
-        let limits = Limits {
+        let limits = PollLimits {
             statement_timeout: Duration::from_millis(2500),
             lock_timeout: Duration::from_millis(70),
-            ..Limits::default()
+            ..PollLimits::default()
         };
         let ours = open_plain(&info, &limits).await.unwrap();
         for (name, value) in [

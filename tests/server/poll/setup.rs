@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::feed::live::{Live, PollControl, Settings};
-use locktop::feed::spare::Spare;
-use locktop::model::view::{Link, View};
-use locktop::pg::poll::{Limits, OpenError, Session, open_plain};
+use locktop::feed::live::{FeedSettings, Live, PollControl};
+use locktop::feed::spare::StandbyConnection;
+use locktop::model::view::{ConnectionState, View};
+use locktop::pg::poll::{OpenError, PollLimits, Session, open_plain};
 use tokio::sync::watch;
 use tokio_postgres::{Client, Statement};
 
@@ -35,14 +35,14 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
     assert_eq!(own_backends(&looks, &look).await, 0);
     admin.batch_execute("BEGIN; LOCK pg_proc IN ACCESS EXCLUSIVE MODE").await.unwrap();
     // The first limit holds on the server, the second only here.
-    let refused = Session::open(&info, Limits::default()).await.unwrap_err();
+    let refused = Session::open(&info, PollLimits::default()).await.unwrap_err();
     assert!(refused.to_string().contains("lock timeout"), "{refused}");
-    let endless = Limits {
+    let endless = PollLimits {
         statement_timeout: Duration::ZERO,
         lock_timeout: Duration::ZERO,
         // Long enough for the statement to be there when it is cancelled.
         poll_timeout: Duration::from_secs(2),
-        ..Limits::default()
+        ..PollLimits::default()
     };
     assert!(matches!(open_plain(&info, &endless).await.unwrap_err(), OpenError::Silent));
     let gone = tokio::time::timeout(TIMEOUT, async {
@@ -52,16 +52,16 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
     });
     gone.await.expect("a backend stays and waits for the lock");
     admin.batch_execute("ROLLBACK").await.unwrap();
-    Session::open(&info, Limits::default()).await.unwrap();
+    Session::open(&info, PollLimits::default()).await.unwrap();
 }
 
 #[tokio::test]
 async fn the_second_connection_rests_while_the_poll_has_none() {
     let server = server().await;
     let (views_in, views) = watch::channel(beginning());
-    let down = Link::Down { reason: "gone".into(), attempt: 1, wait: Duration::ZERO };
+    let down = ConnectionState::Down { reason: "gone".into(), attempt: 1, wait: Duration::ZERO };
     views_in.send_replace(Arc::new(View { link: down, ..View::clone(&beginning()) }));
-    let spare = Spare::keep(info(&server), Limits::default(), views);
+    let spare = StandbyConnection::keep(info(&server), PollLimits::default(), views);
     let refused = spare.client(Duration::from_millis(300)).await;
     assert!(refused.is_err(), "it is not even asked for");
     views_in.send_replace(beginning());
@@ -72,7 +72,7 @@ async fn the_second_connection_rests_while_the_poll_has_none() {
 async fn wishes_hold_while_the_server_is_away() {
     let server = server().await;
     let info = info(&server);
-    let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
+    let live = Live::connect(info.clone(), FeedSettings::default(), |_| {}).await.unwrap();
     let (sender, mut views) = watch::channel(live.view());
     let (interval, control) = PollControl::every(Duration::from_secs(3600));
     let refresh = Arc::clone(&control.refresh);
@@ -81,12 +81,12 @@ async fn wishes_hold_while_the_server_is_away() {
     let own = first.snapshot.as_deref().unwrap().server().unwrap().own_pid;
     let admin = client(&info).await;
     admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
-    let down = until(&mut views, |view| matches!(view.link, Link::Down { .. })).await;
+    let down = until(&mut views, |view| matches!(view.link, ConnectionState::Down { .. })).await;
     for _ in 0..100 {
         interval.send_replace(Duration::from_millis(30));
         refresh.notify_one();
     }
-    let back = until(&mut views, |view| view.link == Link::Live && view.id > down.id).await;
+    let back = until(&mut views, |view| view.link == ConnectionState::Live && view.id > down.id).await;
     until(&mut views, |view| view.id > back.id + 3).await;
     running.abort();
 }

@@ -5,7 +5,7 @@ use locktop::model::backend::State;
 use locktop::model::lock_key::LockKey;
 use locktop::model::lock_name::LockNames;
 use locktop::model::thresholds::Thresholds;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 
 use super::helpers::{
     assert_fresh, client, info, on_every_version, patient, pid, poll_until, session, waits,
@@ -66,9 +66,10 @@ async fn one_snapshot_asks_about_what_it_saw() {
         }
         let mut session = session(&server).await;
         poll_until(&mut session, |snapshot| pids.iter().all(|pid| waits(snapshot, *pid))).await;
-        let view = once(&info, Limits { ask: 3, ..patient() }, Thresholds::default(), LockNames::default())
-            .await
-            .unwrap();
+        let view =
+            once(&info, PollLimits { ask: 3, ..patient() }, Thresholds::default(), LockNames::default())
+                .await
+                .unwrap();
         let snapshot = view.snapshot.as_deref().unwrap();
         assert_eq!(snapshot.answers.len(), 3, "the oldest three are asked about");
         assert_eq!(view.graph.roots.len(), 1);

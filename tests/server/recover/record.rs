@@ -5,10 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use locktop::action::audit::{AuditLog, ServerName};
-use locktop::action::{Actor, Asked, Record};
+use locktop::action::{ActionRecord, ActionRequest, Actor};
 use locktop::model::backend::BackendId;
 use locktop::model::finding::Subject;
-use locktop::model::plan::{self, Outcome, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb};
+use locktop::model::plan::{
+    self, ExpectedTime, Outcome, SessionTarget, Target, TargetKind, TargetResult, Verb,
+};
 use locktop::pg::conninfo::ConnInfo;
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -84,11 +86,11 @@ fn target(pid: i32) -> Target {
     let start = "2026-11-21T03:00:00.123456Z".parse().unwrap();
     let session = SessionTarget {
         client: plan::Client::default(),
-        state_change: Seen::Any,
+        state_change: ExpectedTime::Any,
         pid,
         backend_start: start,
-        xact_start: Seen::Any,
-        query_start: Seen::Any,
+        xact_start: ExpectedTime::Any,
+        query_start: ExpectedTime::Any,
         holds: None,
         keeps: false,
         blocks: false,
@@ -101,7 +103,7 @@ fn target(pid: i32) -> Target {
 async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<String> {
     let target = target(pid);
     let verb = Verb::Terminate;
-    let asked = Asked { number, verb, target: &target, statement: "pg_terminate_backend" };
+    let asked = ActionRequest { number, verb, target: &target, statement: "pg_terminate_backend" };
     let entry = log.asked(Some(client), &asked).await.unwrap();
     let result = TargetResult {
         name: target.name.clone(),
@@ -109,7 +111,7 @@ async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<Stri
         outcome: Outcome::Done,
         detail: "ended".to_owned(),
     };
-    log.told(Some(client), &asked, Some(entry), &result).await.unwrap();
+    log.write_result(Some(client), &asked, Some(entry), &result).await.unwrap();
     log.notes().await
 }
 

@@ -1,13 +1,13 @@
 //! The time right after the server came up: whoever ran something lost its session, and may not know it yet.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::digest::Digest;
+use locktop::feed::digest::ViewBuilder;
 use locktop::model::lock_name::LockNames;
 use locktop::model::task::JobState;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session as Poll};
+use locktop::pg::poll::{PollLimits, Session as Poll};
 use locktop::schema::{self, SchemaName};
 
 use super::binary::{locktop, run_beside};
@@ -202,12 +202,12 @@ async fn a_monitor_that_saw_the_restart_counts_anew_too() {
     let (mut server, _worker) = server(oldest()).await;
     // In tables of our own the grace is the database's.
     let info = conninfo(&server).with_setting("locktop.orphan_grace", "1s");
-    let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
-    let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
+    let mut digest = ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let mut poll = Poll::open(&info, PollLimits::default()).await.unwrap();
     let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
     assert_eq!((view.tasks.rows[0].state, view.queue.rows[0].state), (JobState::Slow, JobState::Slow));
     server.restart().await.unwrap();
-    let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
+    let mut poll = Poll::open(&info, PollLimits::default()).await.unwrap();
     let start = locktop::clock::monotonic();
     loop {
         assert!(start.elapsed() < TIMEOUT, "it never was an orphan");

@@ -4,7 +4,7 @@ use locktop::action::Actor;
 use locktop::model::plan::{Reason, RecoveryOutcome, RecoveryPlan, Request, Selection, Step};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::SchemaName;
-use locktop_tasks::recovery::{Need, Order, RecoverError, execute, grants, plan};
+use locktop_tasks::recovery::{Order, RecoverError, RecoveryNeed, execute, grants, plan};
 
 use super::db::Session;
 use super::stage::{Stage, order};
@@ -34,20 +34,21 @@ async fn a_role_needs_exactly_what_it_is_told_it_needs() {
         let actor = Actor { tool: "test".to_owned(), role: name.clone(), os_user: None };
         let order = Order { actor, ..order() };
         let schema = SchemaName::default();
-        let needs = |need: Need| grants(&schema, &name, need).join("; ");
-        let lists =
-            |detail: &str, need: Need| detail.ends_with(&format!("what the role needs: {}", needs(need)));
+        let needs = |need: RecoveryNeed| grants(&schema, &name, need).join("; ");
+        let lists = |detail: &str, need: RecoveryNeed| {
+            detail.ends_with(&format!("what the role needs: {}", needs(need)))
+        };
 
         let error = planned(&session, Selection::Orphans).await.unwrap_err().to_string();
-        assert!(error.contains("42501") && lists(&error, Need::Plan), "{version} {error}");
-        stage.admin.run(&needs(Need::Plan)).await;
+        assert!(error.contains("42501") && lists(&error, RecoveryNeed::Plan), "{version} {error}");
+        stage.admin.run(&needs(RecoveryNeed::Plan)).await;
         let orphans = planned(&session, Selection::Orphans).await.unwrap();
         assert_eq!(orphans.rows.len(), 1, "{version}");
         let client = &session.connection.client;
         let results = execute(client, &schema, &orphans, &order, |_| {}).await;
         assert_eq!(results[0].outcome, RecoveryOutcome::Forbidden, "{version}");
-        assert!(lists(&results[0].detail, Need::Recover), "{version} {results:?}");
-        stage.admin.run(&needs(Need::Recover)).await;
+        assert!(lists(&results[0].detail, RecoveryNeed::Recover), "{version} {results:?}");
+        stage.admin.run(&needs(RecoveryNeed::Recover)).await;
         let results = execute(client, &schema, &orphans, &order, |_| {}).await;
         assert_eq!(results[0].outcome, RecoveryOutcome::Recovered, "{version} {results:?}");
 
@@ -59,7 +60,10 @@ async fn a_role_needs_exactly_what_it_is_told_it_needs() {
         stage.admin.run(&format!("CREATE ROLE \"w {name}\" LOGIN")).await;
         let results = execute(client, &schema, &slow, &order, |_| {}).await;
         assert_eq!(results[0].outcome, RecoveryOutcome::Forbidden, "{version} {results:?}");
-        assert!(lists(&results[0].detail, Need::Terminate) && results[0].audit_id.is_some(), "{results:?}");
+        assert!(
+            lists(&results[0].detail, RecoveryNeed::Terminate) && results[0].audit_id.is_some(),
+            "{results:?}"
+        );
         assert_eq!(worker.ask("SELECT 1").await, "1", "{version}: it lives");
         assert_eq!(stage.audit().await, "recovered|gone\nasked|slow");
         ends_a_worker_of_a_plain_role(&stage, version, &name, &order, &session).await;
@@ -75,7 +79,7 @@ async fn ends_a_worker_of_a_plain_role(
     session: &Session,
 ) {
     let schema = SchemaName::default();
-    stage.admin.run(&grants(&schema, name, Need::Terminate).join("; ")).await;
+    stage.admin.run(&grants(&schema, name, RecoveryNeed::Terminate).join("; ")).await;
     stage.admin.run(&format!("SELECT pg_terminate_backend(backend_pid) FROM task_execution_log; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA locktop TO \"w {name}\"; GRANT USAGE ON SCHEMA locktop TO \"w {name}\"; GRANT ALL ON ALL SEQUENCES IN SCHEMA locktop TO \"w {name}\"")).await;
     stage.state("slow", "orphan").await;
     stage

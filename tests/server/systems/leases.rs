@@ -2,7 +2,7 @@
 
 use locktop::model::lease::LeaseState::{Expired, Free, Held, Released};
 use locktop::model::view::View;
-use locktop::pg::sources::Places;
+use locktop::pg::sources::TableLocations;
 use serde_json::Value;
 
 use super::stage::Stage;
@@ -151,7 +151,7 @@ async fn the_config_names_a_table_and_what_is_wrong_with_it_is_said() {
         Stage::new(&format!("CREATE SCHEMA jobs; {own}; INSERT INTO jobs.\"Leases\" VALUES (4)")).await;
     assert!(stage.look().await.snapshot.as_ref().unwrap().systems.leases.is_empty(), "not found by itself");
     assert!(stage.screen_of('5', 80, 24).contains("no leases here"), "and it says so");
-    stage.places(Places::default().with("distlock", "jobs.\"Leases\"")).await;
+    stage.places(TableLocations::default().with("distlock", "jobs.\"Leases\"")).await;
     let view = stage.look().await;
     assert_eq!((errors(&view), &*view.leases.rows[0].source), (vec![None], "jobs.Leases"));
     for (name, error) in [
@@ -162,7 +162,7 @@ async fn the_config_names_a_table_and_what_is_wrong_with_it_is_said() {
             "[tables] in the config: improper relation name (too many dotted names): a.b.c.d (SQLSTATE 42601)",
         ),
     ] {
-        stage.places(Places::default().with("distlock", name)).await;
+        stage.places(TableLocations::default().with("distlock", name)).await;
         assert_eq!(errors(&*stage.look().await), [Some(error.to_owned())]);
     }
 }

@@ -2,7 +2,7 @@
 
 use locktop::model::namespace;
 use locktop::model::view::View;
-use locktop::pg::sources::Places;
+use locktop::pg::sources::TableLocations;
 use serde_json::json;
 use tokio_postgres::Client;
 
@@ -322,7 +322,7 @@ async fn one_bad_name_in_the_config_leaves_the_others() {
         ("rate_limit", "jobs.rate_limit"),
         ("id_generator", "jobs.task_queue"),
     ];
-    stage.places(Places(places.map(|(name, place)| (name, place.to_owned())).into())).await;
+    stage.places(TableLocations(places.map(|(name, place)| (name, place.to_owned())).into())).await;
     let view = stage.look().await;
     let systems = &view.snapshot.as_ref().unwrap().systems;
     assert!(

@@ -5,7 +5,7 @@ mod stage;
 mod support;
 
 use locktop::model::task::JobState;
-use locktop::pg::sources::Places;
+use locktop::pg::sources::TableLocations;
 use stage::{OWN, Stage, own_tables};
 
 const RECIPE: &str = include_str!("recipe.sql");
@@ -158,7 +158,7 @@ async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
     let own = format!("{}; ALTER TABLE jobs.scheduled_tasks RENAME TO \"Tasks\"", own_tables("jobs"));
     let mut stage = Stage::new(&own).await;
     assert!(stage.look().await.snapshot.as_ref().unwrap().task_sets.is_empty(), "not found by itself");
-    stage.places(Places::default().with("scheduled_tasks", "jobs.\"Tasks\"")).await;
+    stage.places(TableLocations::default().with("scheduled_tasks", "jobs.\"Tasks\"")).await;
     let view = stage.look().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert_eq!((&*set.tables.schedules, set.tables.own_keys), ("jobs.Tasks", true));
@@ -180,7 +180,7 @@ async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
         let places = schedules.map(|name| ("scheduled_tasks", name.to_owned()));
         let places =
             places.into_iter().chain(executions.map(|name: &str| ("task_execution_log", name.to_owned())));
-        stage.places(Places(places.collect())).await;
+        stage.places(TableLocations(places.collect())).await;
         let view = stage.look().await;
         let set = &view.snapshot.as_ref().unwrap().task_sets[0];
         let said = set.tasks.error.as_ref().or(set.executions.error.as_ref());

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use locktop::app::message::{Effect, Message};
-use locktop::app::{App, Settings};
+use locktop::app::{App, AppSettings};
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::feed::digest::Digest;
+use locktop::feed::digest::ViewBuilder;
 use locktop::keys::Key;
 use locktop::model::adapter::Adapter;
 use locktop::model::lock_key::LockKey;
@@ -17,11 +17,11 @@ use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::model::words;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session};
-use locktop::pg::sources::Places;
+use locktop::pg::poll::{PollLimits, Session};
+use locktop::pg::sources::TableLocations;
 use locktop::schema::SchemaName;
 use locktop::ui::layout::Viewport;
-use locktop::ui::theme::{Base, Depth, Theme};
+use locktop::ui::theme::{Base, ColorDepth, Theme};
 use locktop::wire;
 use tokio_postgres::Client;
 
@@ -44,9 +44,9 @@ pub(crate) fn own_tables(schema: &str) -> String {
 
 pub(crate) struct Stage {
     info: ConnInfo,
-    limits: Limits,
+    limits: PollLimits,
     session: Option<Session>,
-    digest: Digest,
+    digest: ViewBuilder,
     view: Arc<View>,
 }
 
@@ -60,7 +60,7 @@ impl Stage {
     pub(crate) async fn on(server: &EmbeddedServer, ddl: &str) -> Self {
         let info = support::database(server).await;
         support::open(&info).await.client.batch_execute(ddl).await.unwrap();
-        let limits = Limits { name_timeout: std::time::Duration::from_secs(5), ..Limits::default() };
+        let limits = PollLimits { name_timeout: std::time::Duration::from_secs(5), ..PollLimits::default() };
         let session = Session::open(&info, limits.clone()).await.unwrap();
         let digest = digest();
         let view = digest.view();
@@ -84,7 +84,7 @@ impl Stage {
         self.session = None;
     }
 
-    pub(crate) async fn places(&mut self, places: Places) {
+    pub(crate) async fn places(&mut self, places: TableLocations) {
         self.limits.tables = places;
         self.digest = digest();
         self.reopen().await;
@@ -95,7 +95,7 @@ impl Stage {
         self.limits.adapters = adapters.into();
         self.limits.adapter_timeout = support::TIMEOUT;
         let thresholds = Thresholds { orphan_grace: 0.0, ..Thresholds::default() };
-        self.digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
+        self.digest = ViewBuilder::new(TargetId::default(), thresholds, LockNames::default());
         self.reopen().await;
     }
 
@@ -175,7 +175,7 @@ impl Stage {
 
     /// What some keys copied last.
     pub(crate) fn copied_after(&self, keys: &str) -> Option<String> {
-        let mut app = App::new(Settings::default(), 1.0);
+        let mut app = App::new(AppSettings::default(), 1.0);
         app.update(Message::Resize(120, 35));
         app.update(Message::View(TargetId(0), Arc::clone(&self.view)));
         let mut copied = None;
@@ -191,7 +191,7 @@ impl Stage {
 
     /// The screen after some keys.
     pub(crate) fn screen_after(&self, keys: &str, width: u16, height: u16) -> String {
-        let mut app = App::new(Settings::default(), 1.0);
+        let mut app = App::new(AppSettings::default(), 1.0);
         app.update(Message::Resize(width, height));
         app.update(Message::View(TargetId(0), Arc::clone(&self.view)));
         for key in Key::parse_all(keys).unwrap() {
@@ -199,7 +199,7 @@ impl Stage {
         }
         let backend = ratatui::backend::TestBackend::new(width, height);
         let mut terminal = ratatui::Terminal::new(backend).unwrap();
-        let theme = Theme::new(Base::Dark, Depth::Rgb, false);
+        let theme = Theme::new(Base::Dark, ColorDepth::Rgb, false);
         let mut viewport = Viewport::default();
         terminal.draw(|frame| locktop::ui::render(frame, &app, &mut viewport, &theme)).unwrap();
         let cells = terminal.backend().buffer().content.chunks(usize::from(width));
@@ -209,6 +209,6 @@ impl Stage {
     }
 }
 
-fn digest() -> Digest {
-    Digest::new(TargetId::default(), Thresholds::default(), LockNames::default())
+fn digest() -> ViewBuilder {
+    ViewBuilder::new(TargetId::default(), Thresholds::default(), LockNames::default())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktop::action::audit::{AuditLog, ServerName};
 use locktop::action::{Executor, ExecutorReply, Order};
-use locktop::model::plan::{ActionCommand, Outcome, Report, RowTarget, TargetKind, Verb};
+use locktop::model::plan::{ActionCommand, ActionReport, Outcome, RowTarget, TargetKind, Verb};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::ground::{Ground, one_version, watchers};
@@ -33,7 +33,7 @@ pub(crate) async fn answered(info: &ConnInfo, order: Order) -> ExecutorReply {
     }
 }
 
-pub(crate) async fn act(info: &ConnInfo, command: ActionCommand) -> Report {
+pub(crate) async fn act(info: &ConnInfo, command: ActionCommand) -> ActionReport {
     match answered(info, Order::Act(Arc::new(command))).await {
         ExecutorReply::Reported(report) => Arc::unwrap_or_clone(report),
         answer => panic!("{answer:?}"),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use locktop::config::adapter::built_in;
-use locktop::pg::poll::Limits;
-use locktop::wire::check::{Report, Status};
+use locktop::pg::poll::PollLimits;
+use locktop::wire::check::{CheckReport, Status};
 
 use super::detection::{chains, functions};
 use super::ground::Ground;
@@ -19,23 +19,23 @@ const GOOD_JOB: &str = include_str!("../adapters/tables/good_job.sql");
 const GRANTS: &str =
     "GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC; GRANT USAGE ON TYPE river_job_state TO PUBLIC;";
 
-fn polling() -> Limits {
+fn polling() -> PollLimits {
     let adapters = built_in().unwrap().into_iter().map(Arc::new).collect();
-    Limits { adapters, ..limits(&[]) }
+    PollLimits { adapters, ..limits(&[]) }
 }
 
-async fn check(ground: &Ground, snapshots: u32) -> Report {
+async fn check(ground: &Ground, snapshots: u32) -> CheckReport {
     checked(&ground.info("monitor"), polling(), snapshots).await.expect("a snapshot").0
 }
 
 /// These checks are bad.
-fn are_bad(report: &Report, names: &[&str]) {
+fn are_bad(report: &CheckReport, names: &[&str]) {
     let before = statuses(report);
     assert!(names.iter().all(|name| before.get(name).copied().is_some_and(is_bad)), "{names:?}: {before:?}");
 }
 
 /// What was bad is bad still, or not known.
-fn holds(report: &Report, names: &[&str], what: &str) {
+fn holds(report: &CheckReport, names: &[&str], what: &str) {
     let now = statuses(report);
     for name in names {
         let status = now.get(name).copied();

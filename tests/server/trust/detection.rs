@@ -10,16 +10,16 @@ use locktop::clock;
 use locktop::config::adapter::built_in;
 use locktop::model::snapshot::Snapshot;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session};
+use locktop::pg::poll::{PollLimits, Session};
 
 use super::faults::{Fault, Faults};
 use super::ground::{Ground, one_version};
 use super::looks::limits;
 use super::support::{TIMEOUT, is_long, versions};
 
-fn detecting() -> Limits {
+fn detecting() -> PollLimits {
     let adapters = built_in().unwrap().into_iter().map(Arc::new).collect();
-    Limits { adapters, adapter_timeout: Duration::from_secs(5), ..limits(&[]) }
+    PollLimits { adapters, adapter_timeout: Duration::from_secs(5), ..limits(&[]) }
 }
 
 /// Polls until `done` says so; a refusal on a busy server is tried again.
@@ -171,7 +171,8 @@ async fn a_poll_sends_the_statements_that_are_listed() {
         let ground = Ground::with_tables(version).await;
         let faults = Faults::before(ground.server).await;
         let info = faults.info("monitor", ground.name());
-        let limits = Limits { trusted_owners: ["mallory".to_owned()].into_iter().collect(), ..detecting() };
+        let limits =
+            PollLimits { trusted_owners: ["mallory".to_owned()].into_iter().collect(), ..detecting() };
         let mut session = Session::open(&info, limits).await.unwrap();
         until(&mut session, is_known).await;
         let sent: BTreeSet<&str> = faults.sent().into_iter().collect();

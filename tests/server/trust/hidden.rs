@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use locktop::config::adapter::built_in;
 use locktop::model::view::View;
-use locktop::pg::poll::Limits;
-use locktop::pg::sources::Places;
+use locktop::pg::poll::PollLimits;
+use locktop::pg::sources::TableLocations;
 
 use super::ground::{Ground, is_whole};
 use super::looks::{ALL, limits, look, rows, taken};
@@ -66,8 +66,9 @@ async fn a_table_of_a_stranger_hides_no_trusted_one() {
             let view = look(&ground.info("monitor"), &limits(&[])).await;
             assert_all(&view, what);
             // Where the config names it without a schema.
-            let tables = TABLES.iter().fold(Places::default(), |places, table| places.with(table, table));
-            assert_all(&look(&ground.info("monitor"), &Limits { tables, ..limits(&[]) }).await, what);
+            let tables =
+                TABLES.iter().fold(TableLocations::default(), |places, table| places.with(table, table));
+            assert_all(&look(&ground.info("monitor"), &PollLimits { tables, ..limits(&[]) }).await, what);
         }
     }
 }
@@ -117,7 +118,7 @@ async fn a_job_system_of_a_stranger_hides_no_other_one() {
             )
             .await;
         let adapters = built_in().unwrap().into_iter().map(Arc::new).collect();
-        let view = look(&ground.info("monitor"), &Limits { adapters, ..limits(&[]) }).await;
+        let view = look(&ground.info("monitor"), &PollLimits { adapters, ..limits(&[]) }).await;
         let river = taken(&view).adapters.iter().filter(|one| &*one.installation.adapter.name == "river");
         let river: Vec<_> = river
             .map(|one| (one.installation.schema.to_string(), one.installation.refused.is_none()))

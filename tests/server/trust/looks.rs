@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::feed::learn::{self, Learner, Way};
-use locktop::feed::live::{Live, PollControl, Settings};
+use locktop::feed::live::{FeedSettings, Live, PollControl};
 use locktop::feed::once::once_learning;
-use locktop::feed::spare::Spare;
+use locktop::feed::spare::StandbyConnection;
 use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::View;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -24,16 +24,16 @@ use super::support::TIMEOUT;
 const EVERY: Duration = Duration::from_millis(20);
 
 /// Limits for a busy machine, with owners that are trusted.
-pub(crate) fn limits(trusted: &[&str]) -> Limits {
-    Limits {
+pub(crate) fn limits(trusted: &[&str]) -> PollLimits {
+    PollLimits {
         name_timeout: Duration::from_secs(5),
         trusted_owners: trusted.iter().map(|owner| (*owner).to_owned()).collect(),
-        ..Limits::default()
+        ..PollLimits::default()
     }
 }
 
 /// One look, with names learned, as `snapshot` takes it.
-pub(crate) async fn look(info: &ConnInfo, limits: &Limits) -> Arc<View> {
+pub(crate) async fn look(info: &ConnInfo, limits: &PollLimits) -> Arc<View> {
     // An autovacuum that cuts the end off a table has it locked for a moment.
     for _ in 0..20 {
         let view = first_look(info, limits).await;
@@ -44,21 +44,22 @@ pub(crate) async fn look(info: &ConnInfo, limits: &Limits) -> Arc<View> {
     panic!("a table stays locked");
 }
 
-async fn first_look(info: &ConnInfo, limits: &Limits) -> Arc<View> {
+async fn first_look(info: &ConnInfo, limits: &PollLimits) -> Arc<View> {
     let learner = Learner::new(info.clone(), limits.clone(), LockNames::default(), Vec::new());
     let look = once_learning(info, limits.clone(), Thresholds::default(), learner, None);
     Box::pin(look).await.unwrap()
 }
 
 /// What the dashboard has behind it, for a few polls: two connections, or one where nobody may act.
-pub(crate) async fn feed(info: &ConnInfo, limits: &Limits, read_only: bool) -> Arc<View> {
+pub(crate) async fn feed(info: &ConnInfo, limits: &PollLimits, read_only: bool) -> Arc<View> {
     let learner = Learner::new(info.clone(), limits.clone(), LockNames::default(), Vec::new());
     let (names_in, names) = watch::channel(learner.learned());
     let mut told = names_in.subscribe();
-    let settings = Settings { limits: limits.clone(), learned: Some(names), ..Settings::default() };
+    let settings = FeedSettings { limits: limits.clone(), learned: Some(names), ..FeedSettings::default() };
     let live = Box::pin(Live::connect(info.clone(), settings, |_| {})).await.unwrap();
     let (views_in, mut views) = watch::channel(live.view());
-    let spare = (!read_only).then(|| Arc::new(Spare::keep(info.clone(), limits.clone(), views.clone())));
+    let spare =
+        (!read_only).then(|| Arc::new(StandbyConnection::keep(info.clone(), limits.clone(), views.clone())));
     let way = spare.clone().map_or(Way::Own, Way::Spare);
     tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner, way, Duration::from_secs(3600), names_in));

@@ -1,6 +1,6 @@
 //! The search path (f) is the database's, or the role's: whoever may set it decides what a name without its schema means.
 
-use locktop::feed::learn::{self, Learner, Query};
+use locktop::feed::learn::{self, Learner, NameQuery};
 use locktop::model::lock_name::LockNames;
 
 use super::commands::every_command;
@@ -104,7 +104,7 @@ async fn the_role_that_the_database_sets_is_not_the_one_that_is_trusted() {
 async fn a_query_of_the_config_calls_nothing_that_only_has_a_name_in_common() {
     for version in one_version() {
         let ground = ground(version).await;
-        let query = Query {
+        let query = NameQuery {
             sql: "SELECT hashtext(lower('A')), 'x' || 'y' WHERE 'a' = lower('A') AND 1 + 1 > 1".to_owned(),
             database: None,
             place: "config.toml:1:1".to_owned(),

@@ -1,8 +1,8 @@
 //! What can be stored with a table (a), in any schema (b): the planner evaluates a part of it as soon as a statement names the table,
 //! without any row.
 
-use locktop::pg::poll::Limits;
-use locktop::pg::sources::Places;
+use locktop::pg::poll::PollLimits;
+use locktop::pg::sources::TableLocations;
 
 use super::ground::{Ground, NAMES, is_whole, one_version, watchers};
 use super::looks::{ALL, feed, limits, look, rows, snapshot};
@@ -128,9 +128,9 @@ async fn a_table_that_the_config_names_is_a_strangers_all_the_same() {
 }
 
 /// All six tables in this schema, by the config.
-pub(crate) fn in_schema(schema: &str, limits: Limits) -> Limits {
+pub(crate) fn in_schema(schema: &str, limits: PollLimits) -> PollLimits {
     let names =
         ["scheduled_tasks", "task_execution_log", "distlock", "task_queue", "rate_limit", "id_generator"];
-    let tables = Places(names.map(|name| (name, format!("\"{schema}\".{name}"))).into());
-    Limits { tables, ..limits }
+    let tables = TableLocations(names.map(|name| (name, format!("\"{schema}\".{name}"))).into());
+    PollLimits { tables, ..limits }
 }

@@ -114,17 +114,17 @@ async fn a_session_tells_others_that_nothing_is_left() {
         let one = WorkSession::open(&info, &schema, &one, &Source::ALL).await.unwrap();
         let mut two = WorkSession::open(&info, &schema, &two, &Source::ALL).await.unwrap();
         let pause = Duration::from_millis(500);
-        assert_eq!(one.next_due_telling(TASKS, Some(pause)).await, Ok(None), "{version}");
+        assert_eq!(one.next_due_notifying(TASKS, Some(pause)).await, Ok(None), "{version}");
         assert_eq!(two.news().await, News::Quiet(TASKS, None));
         session.run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('far', 'x', 'infinity')").await;
         assert_eq!(two.news().await, News::Due(TASKS));
         assert_eq!(two.next_due(TASKS).await, Ok(None));
         task(&session, "now", "x", "NULL").await;
         assert_eq!(two.news().await, News::Due(TASKS));
-        assert_eq!(one.next_due_telling(TASKS, Some(pause)).await, Ok(Some(Duration::ZERO)));
+        assert_eq!(one.next_due_notifying(TASKS, Some(pause)).await, Ok(Some(Duration::ZERO)));
         // What is due and not to be had is left alone for so long.
         assert_eq!(two.news().await, News::Quiet(TASKS, Some(pause)));
-        assert_eq!(one.next_due_telling(TASKS, None).await, Ok(Some(Duration::ZERO)), "and says nothing");
+        assert_eq!(one.next_due_notifying(TASKS, None).await, Ok(Some(Duration::ZERO)), "and says nothing");
         // What is nobody's news: another schema's, and what anybody may notify.
         for said in [
             "1 tasks * other",
@@ -143,9 +143,9 @@ async fn a_session_tells_others_that_nothing_is_left() {
         session.run("NOTIFY locktop_tasks, 'other'; NOTIFY locktop_tasks, 'locktop'").await;
         assert_eq!(two.news().await, News::Due(TASKS));
         assert_eq!(two.news_so_far(), []);
-        two.tell_due(TASKS).await.unwrap();
+        two.notify_due(TASKS).await.unwrap();
         assert_eq!(two.news().await, News::Due(TASKS));
-        two.next_due_telling(TASKS, Some(pause)).await.unwrap();
+        two.next_due_notifying(TASKS, Some(pause)).await.unwrap();
         assert_eq!(two.news().await, News::Told(TASKS), "it hears itself, in order");
     }
 }

@@ -148,7 +148,7 @@ async fn what_a_session_has_of_the_queue_is_its_own_until_it_gives_it_back() {
         let id: WorkerId = "same".parse().unwrap();
         let one = WorkSession::open(&info, &schema, &id, &[QUEUE]).await.unwrap();
         let mut two = WorkSession::open(&info, &schema, &id, &[QUEUE]).await.unwrap();
-        assert_eq!(one.next_due_telling(QUEUE, None).await, Ok(None), "{version}");
+        assert_eq!(one.next_due_notifying(QUEUE, None).await, Ok(None), "{version}");
         assert_eq!(two.news().await, News::Quiet(QUEUE, None));
         task(&session, "t", "x", "NULL").await;
         item(&session, "x", "'[1]'").await;
@@ -196,7 +196,7 @@ async fn what_is_told_of_the_one_source_does_not_quiet_the_other() {
     ] {
         session.run(&format!("NOTIFY locktop_quiet, '{said}'")).await;
     }
-    one.tell_due(Source::Queue).await.unwrap();
+    one.notify_due(Source::Queue).await.unwrap();
     assert_eq!(one.news().await, News::Quiet(Source::Tasks, None));
     assert_eq!(one.news().await, News::Quiet(Source::Queue, Some(Duration::from_millis(1500))));
     assert_eq!(one.news().await, News::Due(Source::Queue));

@@ -97,9 +97,9 @@ async fn what_is_told_of_some_types_does_not_quiet_who_takes_others() {
     let mut same = session("same", Types::only(["b", "a"])).await;
     let mut other = session("other", Types::only(["a"])).await;
     let mut all = session("all", Types::all()).await;
-    one.next_due_telling(Source::Tasks, None).await.unwrap();
+    one.next_due_notifying(Source::Tasks, None).await.unwrap();
     assert_eq!(same.news().await, News::Quiet(Source::Tasks, None));
-    one.tell_due(Source::Tasks).await.unwrap();
+    one.notify_due(Source::Tasks).await.unwrap();
     for session in [&mut other, &mut all] {
         assert_eq!(session.news().await, News::Due(Source::Tasks), "the first that it hears");
     }

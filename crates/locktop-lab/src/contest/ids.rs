@@ -24,14 +24,14 @@ const MOST: u64 = 200;
 const REMEMBERED: usize = 2_000_000;
 
 #[derive(Debug, Default)]
-struct Counts {
+struct IdCounts {
     seen: HashSet<Snowflake>,
     /// The highest id of each worker that a session has received.
     highest: [Option<Snowflake>; WORKERS as usize],
     numbers: Numbers,
 }
 
-impl Counts {
+impl IdCounts {
     fn highest(&self, index: usize) -> Option<Snowflake> {
         self.highest.get(index).copied().flatten()
     }
@@ -58,7 +58,7 @@ impl Counts {
 #[derive(Debug)]
 struct Ids {
     generators: Vec<Generator>,
-    counts: Mutex<Counts>,
+    counts: Mutex<IdCounts>,
 }
 
 pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<Runner, DemoError> {
@@ -79,7 +79,7 @@ impl SessionWork for Ids {
     const NAME: &'static str = "ids";
     const LONGEST: u64 = 40;
 
-    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), LockError> {
+    async fn attempt(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), LockError> {
         let index = session % usize::from(WORKERS);
         let Some(generator) = self.generators.get(index) else { return Ok(()) };
         let before = lock(&self.counts).highest(index);
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn what_comes_twice_or_too_late_is_noted() {
         let id = |time: i64, worker: i64| Snowflake(time << 22 | worker << 12);
-        let mut counts = Counts::default();
+        let mut counts = IdCounts::default();
         counts.note(0, None, &[id(5, 1), id(6, 1)], 1);
         assert_eq!(counts.highest(0), Some(id(6, 1)));
         // Requested before the others arrived: another session may have been faster.

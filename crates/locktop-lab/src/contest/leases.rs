@@ -90,12 +90,12 @@ pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<
     let role = WorkerRole::Leases { term };
     let mut runner = Runner::new(Arc::new(Leases)).processes(environment, "node", role, WORKERS, faults)?;
     if !environment.options.headless {
-        runner.spawn(tell(environment.info.clone(), environment.options.question.clone()));
+        runner.spawn(print_result(environment.info.clone(), environment.options.question.clone()));
     }
     Ok(runner)
 }
 
-async fn tell(info: ConnInfo, question: OpenQuestion) {
+async fn print_result(info: ConnInfo, question: OpenQuestion) {
     let mut told = false;
     loop {
         // An error means a lost server, which the holders have lost, too.

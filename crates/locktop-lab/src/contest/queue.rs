@@ -171,7 +171,7 @@ struct Items {
 
 impl Work for Items {
     async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
-        let payload = job.json.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
+        let payload = job.json.as_deref().and_then(|text| serde_json::from_str::<ItemPayload>(text).ok());
         let payload =
             payload.ok_or_else(|| WorkError::Refused("its payload is not one of the demo".to_owned()))?;
         let run = self.begin(job).await?;
@@ -259,7 +259,7 @@ enum ItemEnd {
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Payload {
+struct ItemPayload {
     milliseconds: u64,
     ends: ItemEnd,
 }
@@ -301,7 +301,7 @@ async fn fill(
                 1 | 2 => ItemEnd::Again,
                 _ => ItemEnd::Well,
             };
-            let payload = Payload { milliseconds: least + random.u64(..more), ends };
+            let payload = ItemPayload { milliseconds: least + random.u64(..more), ends };
             let kind = random.choice(KINDS).unwrap_or_default();
             queue.add(client, environment.config.plan.language.of(kind), &payload).await?;
             added.fetch_add(1, Ordering::SeqCst);

@@ -75,7 +75,7 @@ impl SessionWork for RateLimits {
     const NAME: &'static str = "api";
     const LONGEST: u64 = 120;
 
-    async fn turn(&self, _: usize, client: &Client, _: &mut Rng) -> Result<(), LockError> {
+    async fn attempt(&self, _: usize, client: &Client, _: &mut Rng) -> Result<(), LockError> {
         let decision = self.limit.take(client, KEY).await?;
         lock(&self.windows).note(&decision);
         Ok(())

@@ -171,7 +171,7 @@ impl Runner {
             let _ = settle(state).await;
             state.pool().shut_down();
             let start = clock::monotonic();
-            while !state.pool().is_gone() && start.elapsed() < SHUTDOWN_TIMEOUT {
+            while !state.pool().has_ended() && start.elapsed() < SHUTDOWN_TIMEOUT {
                 tokio::time::sleep(POLL).await;
             }
             state.pool().end();
@@ -219,7 +219,7 @@ pub(super) trait SessionWork: Rules {
     /// Longest pause between two turns, in milliseconds.
     const LONGEST: u64;
 
-    fn turn(
+    fn attempt(
         &self,
         session: usize,
         client: &Client,
@@ -239,7 +239,7 @@ async fn take_turns<W: SessionWork>(
         match connect(&info).await {
             Ok(connection) => {
                 while !*quit.borrow() && !connection.client.is_closed() {
-                    if let Err(error) = work.turn(number, &connection.client, &mut random).await {
+                    if let Err(error) = work.attempt(number, &connection.client, &mut random).await {
                         failures.note(&error);
                     }
                     tokio::time::sleep(Duration::from_millis(random.u64(..W::LONGEST))).await;

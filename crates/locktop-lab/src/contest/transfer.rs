@@ -30,14 +30,14 @@ const INSUFFICIENT: &str = "23514";
 const NO_ACCOUNT: &str = "P0002";
 
 #[derive(Debug, Default)]
-struct Counts {
+struct TransferCounts {
     /// The expected balance of each account.
     balances: [i64; ACCOUNTS],
     unknown: u64,
     numbers: Numbers,
 }
 
-impl Counts {
+impl TransferCounts {
     fn note(&mut self, from: usize, to: usize, amount: i64, outcome: &Result<(bool, i32), LockError>) {
         match outcome {
             Ok((is_done, attempts)) => {
@@ -64,7 +64,7 @@ struct Transfers {
     sessions: usize,
     schema: SchemaName,
     ids: Vec<i32>,
-    counts: Mutex<Counts>,
+    counts: Mutex<TransferCounts>,
 }
 
 #[expect(clippy::cast_possible_wrap, reason = "there are ten")]
@@ -83,7 +83,7 @@ pub(super) async fn begin(environment: &Environment, client: &Client) -> Result<
         sessions,
         schema: environment.schema.clone(),
         ids: ids.map_err(DemoError::server("its accounts"))?,
-        counts: Mutex::new(Counts { balances: [START; ACCOUNTS], ..Counts::default() }),
+        counts: Mutex::new(TransferCounts { balances: [START; ACCOUNTS], ..TransferCounts::default() }),
     };
     Ok(Runner::sessions(environment, work, sessions + 1))
 }
@@ -131,7 +131,7 @@ impl SessionWork for Transfers {
     const NAME: &'static str = "payments";
     const LONGEST: u64 = 60;
 
-    async fn turn(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), LockError> {
+    async fn attempt(&self, session: usize, client: &Client, random: &mut Rng) -> Result<(), LockError> {
         if session == 0 {
             return self.audit(client).await;
         }

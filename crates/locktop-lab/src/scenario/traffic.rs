@@ -130,8 +130,8 @@ impl TrafficSession {
             self.think().await;
         }
         match end(&mut self.random) {
-            End::Now(statement) => self.session.run(statement).await,
-            End::InTwoPhases(second) => {
+            TransactionEnd::Now(statement) => self.session.run(statement).await,
+            TransactionEnd::InTwoPhases(second) => {
                 self.session.run(&format!("PREPARE TRANSACTION '{gid}'")).await?;
                 self.think().await;
                 self.think().await;
@@ -211,17 +211,17 @@ fn statement(random: &mut Rng) -> String {
     }
 }
 
-enum End {
+enum TransactionEnd {
     Now(&'static str),
     InTwoPhases(&'static str),
 }
 
 /// One transaction in five ends in two phases.
-fn end(random: &mut Rng) -> End {
+fn end(random: &mut Rng) -> TransactionEnd {
     match random.u64(..20) {
-        0..=2 => End::InTwoPhases("COMMIT PREPARED"),
-        3 => End::InTwoPhases("ROLLBACK PREPARED"),
-        4..=6 => End::Now("ROLLBACK"),
-        _ => End::Now("COMMIT"),
+        0..=2 => TransactionEnd::InTwoPhases("COMMIT PREPARED"),
+        3 => TransactionEnd::InTwoPhases("ROLLBACK PREPARED"),
+        4..=6 => TransactionEnd::Now("ROLLBACK"),
+        _ => TransactionEnd::Now("COMMIT"),
     }
 }

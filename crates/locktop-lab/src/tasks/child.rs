@@ -14,7 +14,7 @@ use tokio_postgres::Client;
 
 use super::witness::{ACCEPTED, REFUSED, Record, TICK, Witness};
 use crate::contest::{leases, queue};
-use crate::workers::{Payload, TaskEnd, WorkerConfig, WorkerRole, witnessed};
+use crate::workers::{TaskEnd, TaskPayload, WorkerConfig, WorkerRole, witnessed};
 
 #[cfg(feature = "redis")]
 use crate::contest::redis_locks;
@@ -81,20 +81,20 @@ struct DemoTasks {
 impl Work for DemoTasks {
     async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
         let task = task_of(job).map_err(WorkError::Failed)?;
-        let payload = job.json.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
+        let payload = job.json.as_deref().and_then(|text| serde_json::from_str::<TaskPayload>(text).ok());
         let payload =
             payload.ok_or_else(|| WorkError::Failed("its payload is not one of the demo".to_owned()))?;
         let payload = match payload.ends {
-            TaskEnd::Fails if job.attempt > 1 => Payload { ends: TaskEnd::Well, ..payload },
+            TaskEnd::Fails if job.attempt > 1 => TaskPayload { ends: TaskEnd::Well, ..payload },
             _ => payload,
         };
         let record = self.witness.begin(task, Some(job.id)).await.map_err(WorkError::Failed)?;
         let end = simulate(task, payload, &record, stop.stopped()).await.map_err(WorkError::Failed)?;
         let (outcome, told) = match end {
-            End::Done => ("completed", Ok(())),
-            End::Failed(error) => ("failed", Err(WorkError::Failed(error))),
-            End::Stopped(StopReason::ShutDown) => ("stopped", Err(StopReason::ShutDown.into())),
-            End::Stopped(reason) => (self.late_finish(task).await, Err(reason.into())),
+            ChildEnd::Done => ("completed", Ok(())),
+            ChildEnd::Failed(error) => ("failed", Err(WorkError::Failed(error))),
+            ChildEnd::Stopped(StopReason::ShutDown) => ("stopped", Err(StopReason::ShutDown.into())),
+            ChildEnd::Stopped(reason) => (self.late_finish(task).await, Err(reason.into())),
         };
         record.end(outcome).await.map_err(WorkError::Failed)?;
         told
@@ -138,12 +138,12 @@ async fn run_recipe(config: &WorkerConfig) -> Result<(), String> {
         };
         let record = witness.begin(task, None).await?;
         let payload = match tasks.iter().find(|task| task.name == name) {
-            Some(task) => Payload { seconds: config.plan.scaled(task.work), ends: task.ends },
-            None => Payload { seconds: 1.0, ends: TaskEnd::Well },
+            Some(task) => TaskPayload { seconds: config.plan.scaled(task.work), ends: task.ends },
+            None => TaskPayload { seconds: 1.0, ends: TaskEnd::Well },
         };
         let status = match simulate(task, payload, &record, std::future::pending::<()>()).await? {
-            End::Failed(_) => "failed",
-            End::Done | End::Stopped(()) => "completed",
+            ChildEnd::Failed(_) => "failed",
+            ChildEnd::Done | ChildEnd::Stopped(()) => "completed",
         };
         record.end(status).await?;
         if session.is_closed() {
@@ -165,7 +165,7 @@ async fn fetch(session: &Client, worker: &str) -> Result<Option<(i32, String)>, 
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum End<R> {
+enum ChildEnd<R> {
     Done,
     Failed(String),
     Stopped(R),
@@ -184,10 +184,10 @@ const ERRORS: [&str; 4] = [
 /// If the witness cannot write: then it is not known what ran, and the work must not continue.
 async fn simulate<R>(
     task: i32,
-    payload: Payload,
+    payload: TaskPayload,
     record: &Record<'_>,
     stop: impl Future<Output = R>,
-) -> Result<End<R>, String> {
+) -> Result<ChildEnd<R>, String> {
     let mut signs = interval_at(start() + TICK, TICK);
     // After a pause one sign is due, not all that were missed.
     signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -205,15 +205,15 @@ async fn simulate<R>(
         tokio::select! {
             // A request to stop has priority, the next sign comes last.
             biased;
-            reason = &mut stop => return Ok(End::Stopped(reason)),
+            reason = &mut stop => return Ok(ChildEnd::Stopped(reason)),
             () = &mut work => break,
             _ = signs.tick() => record.tick().await?,
         }
     }
     let error = usize::try_from(task).ok().and_then(|task| ERRORS.get(task % ERRORS.len()));
     Ok(match payload.ends {
-        TaskEnd::Fails => End::Failed(error.copied().unwrap_or_default().to_owned()),
-        TaskEnd::Well | TaskEnd::Hangs => End::Done,
+        TaskEnd::Fails => ChildEnd::Failed(error.copied().unwrap_or_default().to_owned()),
+        TaskEnd::Well | TaskEnd::Hangs => ChildEnd::Done,
     })
 }
 

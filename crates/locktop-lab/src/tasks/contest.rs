@@ -12,7 +12,7 @@ use crate::scenario::SCHEMA;
 use crate::workers::WorkerRole;
 use locktop_base::{Timestamp, clock};
 use locktop_tasks::actor::Actor;
-use locktop_tasks::recovery::{self, Order, Request, RunState, Running, Selection};
+use locktop_tasks::recovery::{self, Order, Request, RunState, RunningExecution, Selection};
 
 /// How often tasks are made due again.
 const REPLAN: Duration = Duration::from_millis(500);
@@ -179,13 +179,13 @@ async fn recover(
     if let Ok(mut plan) = recovery::plan(client, &environment.schema, &request).await {
         let (grace, now) = (environment.options.manual_grace(), plan.taken_at);
         plan.rows
-            .retain(|row| trouble_for(&row.seen, now) >= grace + if terminate { 0.0 } else { plan.grace });
+            .retain(|row| problem_for(&row.seen, now) >= grace + if terminate { 0.0 } else { plan.grace });
         recovery::execute(client, &environment.schema, &plan, order, |_| {}).await;
     }
 }
 
 /// How many seconds, at most, an execution has been in trouble: past its timeout, or without a sign of life.
-fn trouble_for(seen: &Running, now: Timestamp) -> f64 {
+fn problem_for(seen: &RunningExecution, now: Timestamp) -> f64 {
     if seen.state == RunState::Slow {
         return seen.run_seconds.zip(seen.timeout_seconds).map_or(0.0, |(run, limit)| run - limit);
     }

@@ -174,7 +174,7 @@ impl Plan {
     }
 
     pub(crate) fn payload(&self, task: &PlannedTask) -> String {
-        let payload = Payload { seconds: self.scaled(task.work), ends: task.ends };
+        let payload = TaskPayload { seconds: self.scaled(task.work), ends: task.ends };
         serde_json::to_string(&payload).unwrap_or_default()
     }
 
@@ -184,7 +184,7 @@ impl Plan {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Payload {
+pub(crate) struct TaskPayload {
     pub(crate) seconds: f64,
     pub(crate) ends: TaskEnd,
 }
@@ -331,7 +331,7 @@ impl WorkerPool {
         self.workers().for_each(|worker| worker.child.close_stdin());
     }
 
-    pub(crate) fn is_gone(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         self.workers().all(|worker| worker.child.status().is_some())
     }
 

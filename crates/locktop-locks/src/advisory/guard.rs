@@ -13,13 +13,13 @@ use crate::{Error, Held, Lost};
 pub struct Guard {
     pid: i32,
     held: watch::Receiver<Vec<(Key, Mode)>>,
-    calls: mpsc::Sender<Request>,
+    calls: mpsc::Sender<GuardRequest>,
     lost: watch::Receiver<Option<Lost>>,
 }
 
 /// A request of the guard to the task that owns the connection. Dropping the guard closes the channel.
 #[derive(Debug)]
-enum Request {
+enum GuardRequest {
     Lock(Key, Mode, Wait, oneshot::Sender<Result<bool, Error>>),
     Release(oneshot::Sender<Result<bool, Error>>),
 }
@@ -54,7 +54,7 @@ impl Guard {
     /// If the server refuses, and then the locks held before are kept; or if the connection ends, or does not answer in time.
     pub async fn also(&mut self, key: impl Into<Key>, mode: Mode, wait: Wait) -> Result<bool, Error> {
         let (reply, answer) = oneshot::channel();
-        self.ask(Request::Lock(key.into(), mode, wait, reply), answer).await
+        self.ask(GuardRequest::Lock(key.into(), mode, wait, reply), answer).await
     }
 
     /// Releases all locks and gives the connection back.
@@ -63,13 +63,13 @@ impl Guard {
     /// If the connection ended before, or the server says that it had one of them no longer; they are released all the same.
     pub async fn release(self) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
-        let were_held = self.ask(Request::Release(reply), answer).await?;
+        let were_held = self.ask(GuardRequest::Release(reply), answer).await?;
         if were_held { Ok(()) } else { Err(Lost::Unlocked.into()) }
     }
 
     async fn ask(
         &self,
-        request: Request,
+        request: GuardRequest,
         answer: oneshot::Receiver<Result<bool, Error>>,
     ) -> Result<bool, Error> {
         let lost = || self.check().err().unwrap_or(Lost::GivenUp);
@@ -113,7 +113,7 @@ impl Drop for Report {
 /// Owns the connection while the guard exists, and detects its loss.
 async fn keep<C: Conn>(
     mut session: Session<C>,
-    mut requests: mpsc::Receiver<Request>,
+    mut requests: mpsc::Receiver<GuardRequest>,
     held: watch::Sender<Vec<(Key, Mode)>>,
     mut report: Report,
 ) {
@@ -128,7 +128,7 @@ async fn keep<C: Conn>(
                 report.loss = None;
                 return;
             }
-            Some(Request::Release(reply)) => {
+            Some(GuardRequest::Release(reply)) => {
                 let list = held.borrow().clone();
                 let answer = session.release(&list).await;
                 if answer.is_ok() {
@@ -139,7 +139,7 @@ async fn keep<C: Conn>(
                 let _ = reply.send(answer);
                 return;
             }
-            Some(Request::Lock(key, mode, wait, mut reply)) => {
+            Some(GuardRequest::Lock(key, mode, wait, mut reply)) => {
                 let lock = (key, mode);
                 let answer = tokio::select! {
                     answer = another(&mut session, &lock, wait, &held) => answer,

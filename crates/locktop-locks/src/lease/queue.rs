@@ -72,7 +72,7 @@ pub(super) async fn acquire(
             }
             let end =
                 attempt.left.map_or(Duration::MAX, |left| left.saturating_add(Duration::from_millis(1)));
-            link.hear(end.min(request.retry).max(SHORTEST_PAUSE).min(left())).await;
+            link.wait_for_notification(end.min(request.retry).max(SHORTEST_PAUSE).min(left())).await;
         }
     }
     Ok(None)
@@ -117,9 +117,9 @@ impl Link {
         )
         };
         let longest = limit.saturating_add(TIMEOUT);
-        let mut answer = self.say(&sql(CHECK), longest).await;
+        let mut answer = self.execute(&sql(CHECK), longest).await;
         if sqlstate(&answer) == Some(SqlState::INVALID_PARAMETER_VALUE.code()) {
-            answer = self.say(&sql(""), longest).await;
+            answer = self.execute(&sql(""), longest).await;
         }
         if sqlstate(&answer) == Some(SqlState::LOCK_NOT_AVAILABLE.code()) {
             // The server keeps a lock that is granted at that moment (`LockErrorCleanup` in `proc.c`).
@@ -137,21 +137,21 @@ impl Link {
              UNLISTEN \"locktop_lease_{key}\"; RESET idle_session_timeout"
         );
         // The term runs already.
-        if self.say(&sql, self.term / 3).await.is_err() {
+        if self.execute(&sql, self.term / 3).await.is_err() {
             self.close();
         }
         self.queued = None;
     }
 
     /// Waits for a notification. A connection that has ended is no longer in the queue.
-    async fn hear(&mut self, limit: Duration) {
+    async fn wait_for_notification(&mut self, limit: Duration) {
         let Some(connection) = &mut self.connection else { return };
         if let Ok(None) = tokio::time::timeout(limit, connection.notifications.recv()).await {
             self.close();
         }
     }
 
-    async fn say(&mut self, sql: &str, limit: Duration) -> Result<(), Error> {
+    async fn execute(&mut self, sql: &str, limit: Duration) -> Result<(), Error> {
         let (what, schema) = ("pg_advisory_lock", &self.schema);
         let Some(connection) = &self.connection else { return Err(Error::no_row(what)) };
         match tokio::time::timeout(limit, connection.client.simple_query(sql)).await {

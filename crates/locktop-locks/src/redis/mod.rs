@@ -119,7 +119,7 @@ pub enum RedisFault {
         /// The server that was connected to.
         server: RedisUrl,
         /// The TLS problem, with the remedy.
-        trouble: TlsTrouble,
+        trouble: TlsProblem,
     },
     /// No answer came in time, to connecting or to a command.
     #[error("{server}: no answer within {} ms", .timeout.as_millis())]
@@ -190,7 +190,7 @@ pub enum RedisUrlError {
 
 /// Why there is no TLS. The text follows the server's name, in one line, and includes the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TlsTrouble {
+pub enum TlsProblem {
     /// Its certificate is not issued by a trusted authority, or is not valid; with the reason.
     #[error(
         "its certificate is not trusted ({0}): name the file of its authority by ?ssl_ca_certs=FILE in the URL or by \
@@ -295,14 +295,14 @@ impl Connection {
         let answers = connection.send_packed_commands(&pipeline, 0, commands.len()).await;
         let answers = answers.map_err(|error| self.fault(&error, first.name))?;
         if answers.len() != commands.len() {
-            return Err(self.strange(first.name));
+            return Err(self.unexpected(first.name));
         }
         Ok(answers.into_iter().map(Reply::of).collect())
     }
 
     /// The error for an answer that Redis does not give.
     #[must_use]
-    pub fn strange(&self, command: &'static str) -> RedisFault {
+    pub fn unexpected(&self, command: &'static str) -> RedisFault {
         RedisFault::Strange { server: self.server.clone(), command }
     }
 
@@ -320,7 +320,7 @@ impl Connection {
 
 fn refused(server: &RedisUrl, error: &RedisError) -> RedisFault {
     let server = server.clone();
-    if let Some(trouble) = tls::trouble(error) {
+    if let Some(trouble) = tls::problem(error) {
         return RedisFault::Tls { server, trouble };
     }
     let hung_up = error.is_connection_dropped() && !error.is_connection_refusal();
@@ -333,7 +333,7 @@ fn refused(server: &RedisUrl, error: &RedisError) -> RedisFault {
 fn unanswered(server: &RedisUrl, timeout: Duration) -> RedisFault {
     let server = server.clone();
     if server.is_encrypted() {
-        RedisFault::Tls { server, trouble: TlsTrouble::Silent(timeout) }
+        RedisFault::Tls { server, trouble: TlsProblem::Silent(timeout) }
     } else {
         RedisFault::Silent { server, timeout }
     }

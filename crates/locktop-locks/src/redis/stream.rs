@@ -10,7 +10,7 @@ use redis::{ConnectionAddr, ConnectionInfo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::TlsTrouble;
+use super::TlsProblem;
 use super::tls::TlsFiles;
 use super::url::RedisUrl;
 
@@ -31,7 +31,7 @@ pub(super) struct Stream {
 }
 
 pub(super) enum DialError {
-    Tls(TlsTrouble),
+    Tls(TlsProblem),
     Io(io::Error),
 }
 

@@ -20,7 +20,7 @@ use rustls::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::{RedisUrlError, TlsTrouble};
+use super::{RedisUrlError, TlsProblem};
 
 /// The URL parameters that name files, with the names of redis-py.
 const AUTHORITIES: &str = "ssl_ca_certs";
@@ -69,8 +69,8 @@ impl TlsFiles {
     }
 
     /// Creates a TLS connector with the current content of the files.
-    pub(super) async fn connector(&self, insecure: bool) -> Result<TlsConnector, TlsTrouble> {
-        let unfit = |error: rustls::Error| TlsTrouble::Files(one_line(&error.to_string()).into_owned());
+    pub(super) async fn connector(&self, insecure: bool) -> Result<TlsConnector, TlsProblem> {
+        let unfit = |error: rustls::Error| TlsProblem::Files(one_line(&error.to_string()).into_owned());
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
         let builder = builder.with_safe_default_protocol_versions().map_err(unfit)?;
@@ -83,7 +83,7 @@ impl TlsFiles {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificates(&read(certificate).await?, certificate)?;
-                let bad = |error: pem::Error| TlsTrouble::Files(format!("{}: {error}", key.display()));
+                let bad = |error: pem::Error| TlsProblem::Files(format!("{}: {error}", key.display()));
                 let key = PrivateKeyDer::from_pem_slice(&read(key).await?).map_err(bad)?;
                 builder.with_client_auth_cert(chain, key).map_err(unfit)?
             }
@@ -92,13 +92,13 @@ impl TlsFiles {
     }
 
     /// The trusted authorities: those of the file, or else the system's.
-    async fn roots(&self) -> Result<RootCertStore, TlsTrouble> {
+    async fn roots(&self) -> Result<RootCertStore, TlsProblem> {
         let mut roots = RootCertStore::empty();
         match &self.authorities {
             Some(file) => {
                 for certificate in certificates(&read(file).await?, file)? {
                     let bad =
-                        |error: rustls::Error| TlsTrouble::Files(format!("{}: {error}", file.display()));
+                        |error: rustls::Error| TlsProblem::Files(format!("{}: {error}", file.display()));
                     roots.add(certificate).map_err(bad)?;
                 }
             }
@@ -109,11 +109,11 @@ impl TlsFiles {
 }
 
 /// The certificates of a file. A file without any is an error: otherwise the server would be blamed.
-fn certificates(text: &[u8], file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsTrouble> {
+fn certificates(text: &[u8], file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsProblem> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-    let read = read.map_err(|error| TlsTrouble::Files(format!("{}: {error}", file.display())))?;
+    let read = read.map_err(|error| TlsProblem::Files(format!("{}: {error}", file.display())))?;
     if read.is_empty() {
-        return Err(TlsTrouble::Files(format!("{} has no certificate in PEM", file.display())));
+        return Err(TlsProblem::Files(format!("{} has no certificate in PEM", file.display())));
     }
     Ok(read)
 }
@@ -167,34 +167,34 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-async fn read(file: &Path) -> Result<Vec<u8>, TlsTrouble> {
-    let unread = |error: io::Error| TlsTrouble::Files(format!("cannot read {}: {error}", file.display()));
+async fn read(file: &Path) -> Result<Vec<u8>, TlsProblem> {
+    let unread = |error: io::Error| TlsProblem::Files(format!("cannot read {}: {error}", file.display()));
     tokio::fs::read(file).await.map_err(unread)
 }
 
 /// The TLS problem, if the error is about TLS.
-pub(super) fn trouble(error: &RedisError) -> Option<TlsTrouble> {
+pub(super) fn problem(error: &RedisError) -> Option<TlsProblem> {
     Some(match rustls_error(error)? {
         rustls::Error::InvalidCertificate(wrong) => match wrong {
             CertificateError::NotValidForNameContext { presented, .. } => {
                 let names = if presented.is_empty() { "no name".to_owned() } else { presented.join(", ") };
-                TlsTrouble::OtherName(one_line(&names).into_owned())
+                TlsProblem::OtherName(one_line(&names).into_owned())
             }
-            CertificateError::NotValidForName => TlsTrouble::OtherName("others".to_owned()),
+            CertificateError::NotValidForName => TlsProblem::OtherName("others".to_owned()),
             CertificateError::UnknownIssuer => {
-                TlsTrouble::Untrusted("no trusted authority has signed it".to_owned())
+                TlsProblem::Untrusted("no trusted authority has signed it".to_owned())
             }
-            other => TlsTrouble::Untrusted(one_line(&other.to_string()).into_owned()),
+            other => TlsProblem::Untrusted(one_line(&other.to_string()).into_owned()),
         },
-        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsTrouble::NoTls,
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsProblem::NoTls,
         rustls::Error::AlertReceived(
             AlertDescription::CertificateRequired
             | AlertDescription::HandshakeFailure
             | AlertDescription::UnknownCA
             | AlertDescription::BadCertificate
             | AlertDescription::CertificateUnknown,
-        ) => TlsTrouble::WhoAreYou,
-        other => TlsTrouble::Other(one_line(&other.to_string()).into_owned()),
+        ) => TlsProblem::WhoAreYou,
+        other => TlsProblem::Other(one_line(&other.to_string()).into_owned()),
     })
 }
 

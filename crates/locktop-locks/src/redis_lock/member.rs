@@ -198,7 +198,7 @@ async fn votes_from(
         Err(fault) => return Err(fault),
     };
     let Some(up) = info.as_bytes().and_then(uptime) else {
-        return Ok(Err(connection.strange("INFO").to_string()));
+        return Ok(Err(connection.unexpected("INFO").to_string()));
     };
     // Both ends of the uptime are whole seconds: the real uptime may be a second less.
     let up = up.saturating_sub(Duration::from_secs(1));

@@ -55,7 +55,7 @@ pub enum RecoverError {
 }
 
 impl RecoverError {
-    pub(super) fn of(error: &Unanswered, schema: &SchemaName, role: &str, need: Need) -> Self {
+    pub(super) fn of(error: &Unanswered, schema: &SchemaName, role: &str, need: RecoveryNeed) -> Self {
         match error {
             Unanswered::Refused { code, .. } if code == FORBIDDEN => {
                 Self::Forbidden { message: error.to_string(), grants: grants(schema, role, need).join("; ") }
@@ -85,7 +85,7 @@ pub(super) const FORBIDDEN: &str = "42501";
 
 /// The action that a role needs privileges for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
+pub enum RecoveryNeed {
     /// To see what would be done: read the tasks and the running executions.
     Plan,
     /// To close executions whose session has ended, and record that in the audit.
@@ -96,18 +96,18 @@ pub enum Need {
 
 /// The statements that grant a role what it needs. Functions are executable by PUBLIC, as they were installed.
 #[must_use]
-pub fn grants(schema: &SchemaName, role: &str, need: Need) -> Vec<String> {
+pub fn grants(schema: &SchemaName, role: &str, need: RecoveryNeed) -> Vec<String> {
     let (name, role) = (schema.quoted(), postgres_protocol::escape::escape_identifier(role));
     let tables = format!("{name}.scheduled_tasks, {name}.task_execution_log");
     let mut all = vec![
         format!("GRANT USAGE ON SCHEMA {name} TO {role}"),
         format!("GRANT SELECT ON {tables}, {name}.running_tasks TO {role}"),
     ];
-    if need >= Need::Recover {
+    if need >= RecoveryNeed::Recover {
         all.push(format!("GRANT UPDATE ON {tables} TO {role}"));
         all.extend(record_grants(schema, &role));
     }
-    if need >= Need::Terminate {
+    if need >= RecoveryNeed::Terminate {
         all.push(format!("GRANT pg_read_all_stats, pg_signal_backend TO {role}"));
     }
     all

@@ -4,10 +4,10 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::Order;
-use super::error::{FORBIDDEN, Need, grants};
+use super::error::{FORBIDDEN, RecoveryNeed, grants};
 use super::look::guarded;
 use super::plan::{Planned, RecoveryPlan, Step};
-use super::running::{RecoveryOutcome, RecoveryResult, Running};
+use super::running::{RecoveryOutcome, RecoveryResult, RunningExecution};
 use crate::message::{Access, Unanswered, is, moment, note, number, packed, send, text};
 use crate::schema::Schema;
 use locktop_base::Timestamp;
@@ -82,7 +82,7 @@ struct One<'a> {
     client: &'a Client,
     schema: &'a Schema,
     plan: &'a RecoveryPlan,
-    seen: &'a Running,
+    seen: &'a RunningExecution,
     order: &'a Order,
 }
 
@@ -129,8 +129,8 @@ impl One<'_> {
         let seen_at = moment(quiet.then_some(self.plan.taken_at));
         let call = format!("recover_seen_execution({}, {seen_at}, {})", self.identity(), self.initiator());
         match self.answer(&call).await {
-            Ok(answer) => self.told(answer),
-            Err(error) => self.unanswered(&error, Need::Recover),
+            Ok(answer) => self.result_of(answer),
+            Err(error) => self.unanswered(&error, RecoveryNeed::Recover),
         }
     }
 
@@ -142,15 +142,15 @@ impl One<'_> {
             Ok(RecoverAnswer { outcome, audit_id: Some(audit_id), .. }) if outcome == "asked" => audit_id,
             // The holder ended without being terminated.
             Ok(answer) if answer.outcome == "free" => return self.recover(false).await,
-            Ok(answer) => return self.told(answer),
-            Err(error) => return self.unanswered(&error, Need::Terminate),
+            Ok(answer) => return self.result_of(answer),
+            Err(error) => return self.unanswered(&error, RecoveryNeed::Terminate),
         };
         // If it is still the same session.
         let end = format!("SELECT {}.terminate_task_holder({audit_id})", self.schema.quoted());
-        let ended_pid = match self.says_yes(Access::ReadWrite, &end).await {
+        let ended_pid = match self.is_true(Access::ReadWrite, &end).await {
             Ok(is_ended) => is_ended.then_some(pid),
             Err(error) => {
-                let result = self.unanswered(&error, Need::Terminate);
+                let result = self.unanswered(&error, RecoveryNeed::Terminate);
                 return RecoveryResult { audit_id: Some(audit_id), ..result };
             }
         };
@@ -162,7 +162,7 @@ impl One<'_> {
                 let detail = format!("pid {pid} was terminated, but still holds its key after {waited}");
                 RecoveryResult { holder_pid: Some(pid), ..self.result(RecoveryOutcome::Held, detail) }
             }
-            Err(error) => self.unanswered(&error, Need::Terminate),
+            Err(error) => self.unanswered(&error, RecoveryNeed::Terminate),
         };
         let detail = match ended_pid {
             Some(pid) if result.outcome != RecoveryOutcome::Held => {
@@ -184,7 +184,7 @@ impl One<'_> {
         let holds = format!("SELECT EXISTS (SELECT FROM {schema}.key_holders({key}) h WHERE h.pid = {pid})");
         let start = clock::monotonic();
         loop {
-            if !self.says_yes(Access::ReadOnly, &holds).await? {
+            if !self.is_true(Access::ReadOnly, &holds).await? {
                 return Ok(true);
             }
             let left = self.order.wait.saturating_sub(start.elapsed());
@@ -195,7 +195,7 @@ impl One<'_> {
         }
     }
 
-    async fn says_yes(&self, access: Access, sql: &str) -> Result<bool, Unanswered> {
+    async fn is_true(&self, access: Access, sql: &str) -> Result<bool, Unanswered> {
         let rows = send(self.client, access, &guarded(self.schema, sql)).await?;
         Ok(rows.first().is_some_and(|answer| answer == "t"))
     }
@@ -207,7 +207,7 @@ impl One<'_> {
             .map_err(|error| Unanswered::Unread(error.to_string()))
     }
 
-    fn told(&self, answer: RecoverAnswer) -> RecoveryResult {
+    fn result_of(&self, answer: RecoverAnswer) -> RecoveryResult {
         let detail = answer.detail.unwrap_or_default();
         let Some(outcome) = RecoveryOutcome::parse(&answer.outcome) else {
             return self.result(
@@ -219,7 +219,7 @@ impl One<'_> {
         RecoveryResult { holder_pid: answer.holder_pid, next_run_at: answer.next_run_at, ..result }
     }
 
-    fn unanswered(&self, error: &Unanswered, need: Need) -> RecoveryResult {
+    fn unanswered(&self, error: &Unanswered, need: RecoveryNeed) -> RecoveryResult {
         match error.code() {
             None => {
                 let known = match error {

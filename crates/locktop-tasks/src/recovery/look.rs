@@ -1,9 +1,9 @@
 use serde::Deserialize;
 use tokio_postgres::Client;
 
-use super::error::{Need, RecoverError};
+use super::error::{RecoverError, RecoveryNeed};
 use super::plan::{RecoveryPlan, Request};
-use super::running::Running;
+use super::running::RunningExecution;
 use crate::message::{Access, packed, send, text};
 use crate::schema::Schema;
 use crate::sql::{fill, without_comments};
@@ -37,7 +37,7 @@ enum SchemaFound {
 #[derive(Debug, Deserialize)]
 struct ExecutionRow {
     #[serde(flatten)]
-    running: Running,
+    running: RunningExecution,
     grace_seconds: f64,
 }
 
@@ -71,7 +71,7 @@ pub async fn plan(
     let quoted = schema.quoted();
     let read = async |sql: String| {
         let rows = send(client, Access::ReadOnly, &guarded(schema, &sql)).await;
-        rows.map_err(|error| RecoverError::of(&error, &schema.name, &role, Need::Plan))
+        rows.map_err(|error| RecoverError::of(&error, &schema.name, &role, RecoveryNeed::Plan))
     };
     if let Some(name) = &request.task {
         let named = text(name);
@@ -90,7 +90,7 @@ pub async fn plan(
         let rows = read(grace).await?;
         parse(rows.first().map_or("", String::as_str))?
     };
-    let running: Vec<Running> = rows.into_iter().map(|row| row.running).collect();
+    let running: Vec<RunningExecution> = rows.into_iter().map(|row| row.running).collect();
     Ok(RecoveryPlan::of(schema.name.as_str(), taken_at, grace, &running, request))
 }
 

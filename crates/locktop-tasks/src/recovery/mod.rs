@@ -20,11 +20,11 @@ use std::time::Duration;
 
 use crate::actor::Actor;
 
-pub use error::{Need, RecoverError, grants, record_grants};
+pub use error::{RecoverError, RecoveryNeed, grants, record_grants};
 pub use execute::{execute, execute_one, not_tried};
 pub use look::plan;
 pub use plan::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
-pub use running::{AlsoEnded, RecoveryOutcome, RecoveryResult, RunState, Running};
+pub use running::{AlsoEnded, RecoveryOutcome, RecoveryResult, RunState, RunningExecution};
 
 /// The initiator, the reason and the time limit of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]

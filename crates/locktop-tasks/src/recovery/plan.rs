@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::running::{self, AlsoEnded, Session};
-use super::running::{RunState, Running};
+use super::running::{RunState, RunningExecution};
 use locktop_base::Timestamp;
 use locktop_base::text::duration;
 
@@ -71,7 +71,7 @@ pub enum Reason {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     /// The execution as it was seen.
-    pub seen: Running,
+    pub seen: RunningExecution,
     /// The action, or why there is none.
     pub step: Step,
     /// Other executions that end with the terminated session, and that this plan does not recover.
@@ -112,7 +112,13 @@ pub struct RecoveryPlan {
 impl RecoveryPlan {
     /// Makes a plan from the executions that are running by the log.
     #[must_use]
-    pub fn of(schema: &str, taken_at: Timestamp, grace: f64, running: &[Running], request: &Request) -> Self {
+    pub fn of(
+        schema: &str,
+        taken_at: Timestamp,
+        grace: f64,
+        running: &[RunningExecution],
+        request: &Request,
+    ) -> Self {
         let mut plan =
             Self { schema: schema.to_owned(), taken_at, grace, rows: Vec::new(), others: Others::default() };
         for seen in running {
@@ -169,7 +175,7 @@ impl RecoveryPlan {
 impl Selection {
     /// Whether the selection includes an execution.
     #[must_use]
-    pub fn takes(&self, seen: &Running) -> bool {
+    pub fn takes(&self, seen: &RunningExecution) -> bool {
         match self {
             Self::Orphans => seen.state == RunState::Orphan,
             Self::Longer(limit) => {
@@ -194,7 +200,7 @@ impl Others {
 }
 
 /// The action for an execution. One that is within its own timeout is never terminated, whatever limit was requested.
-fn step(seen: &Running, terminate: bool) -> Step {
+fn step(seen: &RunningExecution, terminate: bool) -> Step {
     match seen.state {
         RunState::Orphan => Step::Recover,
         RunState::Settling => Step::Leave(Reason::Settling),
@@ -219,7 +225,7 @@ fn ended(row: &Planned) -> Option<Session> {
 }
 
 /// Adds to each row the other executions of its session from `running`, which contains all executions, requested or not.
-fn fill(rows: &mut [Planned], running: &[Running]) {
+fn fill(rows: &mut [Planned], running: &[RunningExecution]) {
     let sessions: Vec<Session> = rows.iter().filter_map(ended).collect();
     for row in &mut *rows {
         if !row.acts() && running::holder(&row.seen).is_some_and(|session| sessions.contains(&session)) {
@@ -266,7 +272,7 @@ impl Planned {
 
     /// The consequence for the task when its execution fails.
     fn consequence(&self) -> String {
-        let Running { attempt, max_attempts, .. } = self.seen;
+        let RunningExecution { attempt, max_attempts, .. } = self.seen;
         let mut text = if self.seen.gives_up() {
             let next =
                 if self.seen.is_scheduled { "it runs next by its schedule" } else { "it is not run again" };

@@ -31,7 +31,7 @@ impl RunState {
 /// A row of `task_execution_log` with its task and the holder of its key. Texts are as the server sent them: not yet safe
 /// for a screen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Running {
+pub struct RunningExecution {
     /// `task_execution_log.id` of the execution.
     pub execution_id: i64,
     /// `scheduled_tasks.id` of its task.
@@ -74,7 +74,7 @@ pub struct Running {
     pub backend_start: Option<Timestamp>,
 }
 
-impl Running {
+impl RunningExecution {
     /// The later of its start and its last heartbeat; `None` if neither is known.
     #[must_use]
     pub fn last_seen_at(&self) -> Option<Timestamp> {
@@ -102,17 +102,17 @@ pub struct AlsoEnded {
 /// A session: its process and when it began.
 pub(super) type Session = (i32, Timestamp);
 
-pub(super) fn holder(seen: &Running) -> Option<Session> {
+pub(super) fn holder(seen: &RunningExecution) -> Option<Session> {
     seen.holder_pid.zip(seen.holder_start)
 }
 
-pub(super) fn also(seen: &Running) -> AlsoEnded {
+pub(super) fn also(seen: &RunningExecution) -> AlsoEnded {
     AlsoEnded { execution_id: seen.execution_id, task_name: seen.task_name.clone(), effect: cost(seen) }
 }
 
 /// The consequence for an execution when its session ends: sooner or later it is recovered too, as a failed attempt.
-pub(super) fn cost(seen: &Running) -> String {
-    let Running { attempt, max_attempts, .. } = seen;
+pub(super) fn cost(seen: &RunningExecution) -> String {
+    let RunningExecution { attempt, max_attempts, .. } = seen;
     match (seen.gives_up(), seen.is_scheduled) {
         (false, _) => format!("loses attempt {attempt} of {max_attempts}"),
         (true, false) => format!("fails for good: attempt {attempt} of {max_attempts}"),

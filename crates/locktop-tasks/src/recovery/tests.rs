@@ -6,8 +6,8 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(1_700_000_000 + seconds, 0).unwrap()
 }
 
-fn slow() -> Running {
-    Running {
+fn slow() -> RunningExecution {
+    RunningExecution {
         execution_id: 7,
         task_id: 1,
         task_name: "report".to_owned(),
@@ -31,16 +31,16 @@ fn slow() -> Running {
     }
 }
 
-fn orphan() -> Running {
-    Running { state: RunState::Orphan, holder_pid: None, holder_start: None, ..slow() }
+fn orphan() -> RunningExecution {
+    RunningExecution { state: RunState::Orphan, holder_pid: None, holder_start: None, ..slow() }
 }
 
-fn planned(running: Running, select: Selection, terminate: bool) -> RecoveryPlan {
+fn planned(running: RunningExecution, select: Selection, terminate: bool) -> RecoveryPlan {
     let request = Request { select, task: None, terminate };
     RecoveryPlan::of("locktop", at(4_000), 30.0, &[running], &request)
 }
 
-fn step_of(running: Running, terminate: bool) -> Step {
+fn step_of(running: RunningExecution, terminate: bool) -> Step {
     planned(running, Selection::Executions(vec![7]), terminate).rows[0].step
 }
 
@@ -50,16 +50,19 @@ fn a_session_is_ended_only_when_asked_and_sure() {
     assert_eq!(step_of(slow(), false), Step::Leave(Reason::Held));
     assert_eq!(step_of(slow(), true), Step::Terminate { pid: 4312, start: at(-5) });
     for (running, reason) in [
-        (Running { state: RunState::Running, ..slow() }, Reason::InTime),
-        (Running { state: RunState::Settling, ..orphan() }, Reason::Settling),
-        (Running { state: RunState::Unknown, ..slow() }, Reason::Unknown),
-        (Running { held_by_prepared: true, ..slow() }, Reason::Prepared),
-        (Running { holder_pid: Some(1), ..slow() }, Reason::Stranger),
-        (Running { holder_start: Some(at(-4)), ..slow() }, Reason::Stranger),
-        (Running { backend_pid: None, ..slow() }, Reason::Stranger),
-        (Running { backend_start: None, ..slow() }, Reason::Stranger),
-        (Running { holder_start: None, ..slow() }, Reason::Hidden),
-        (Running { holder_pid: None, holder_start: None, backend_pid: None, ..slow() }, Reason::Hidden),
+        (RunningExecution { state: RunState::Running, ..slow() }, Reason::InTime),
+        (RunningExecution { state: RunState::Settling, ..orphan() }, Reason::Settling),
+        (RunningExecution { state: RunState::Unknown, ..slow() }, Reason::Unknown),
+        (RunningExecution { held_by_prepared: true, ..slow() }, Reason::Prepared),
+        (RunningExecution { holder_pid: Some(1), ..slow() }, Reason::Stranger),
+        (RunningExecution { holder_start: Some(at(-4)), ..slow() }, Reason::Stranger),
+        (RunningExecution { backend_pid: None, ..slow() }, Reason::Stranger),
+        (RunningExecution { backend_start: None, ..slow() }, Reason::Stranger),
+        (RunningExecution { holder_start: None, ..slow() }, Reason::Hidden),
+        (
+            RunningExecution { holder_pid: None, holder_start: None, backend_pid: None, ..slow() },
+            Reason::Hidden,
+        ),
     ] {
         assert_eq!(step_of(running.clone(), true), Step::Leave(reason), "{running:?}");
     }
@@ -67,15 +70,16 @@ fn a_session_is_ended_only_when_asked_and_sure() {
 
 #[test]
 fn a_selection_takes_what_it_says() {
-    let taken = |running: Running, select: Selection| planned(running, select, false).rows.len() == 1;
+    let taken =
+        |running: RunningExecution, select: Selection| planned(running, select, false).rows.len() == 1;
     assert!(taken(orphan(), Selection::Orphans) && !taken(slow(), Selection::Orphans));
-    let young = Running { run_seconds: Some(1_799.0), ..orphan() };
+    let young = RunningExecution { run_seconds: Some(1_799.0), ..orphan() };
     assert!(taken(slow(), Selection::Longer(None)) && !taken(young.clone(), Selection::Longer(None)));
     assert!(taken(young.clone(), Selection::Longer(Some(60.0))));
     assert!(!taken(young, Selection::Longer(Some(1_800.0))));
-    let no_start = Running { run_seconds: None, ..slow() };
+    let no_start = RunningExecution { run_seconds: None, ..slow() };
     assert!(!taken(no_start, Selection::Longer(Some(0.0))));
-    let no_limit = Running { timeout_seconds: None, ..slow() };
+    let no_limit = RunningExecution { timeout_seconds: None, ..slow() };
     assert!(!taken(no_limit, Selection::Longer(None)));
     assert!(
         taken(slow(), Selection::Executions(vec![1, 7])) && !taken(slow(), Selection::Executions(vec![1]))
@@ -88,7 +92,7 @@ fn a_selection_takes_what_it_says() {
 
 #[test]
 fn the_words_say_what_will_happen() {
-    let says = |running: Running, terminate: bool| {
+    let says = |running: RunningExecution, terminate: bool| {
         planned(running, Selection::Executions(vec![7]), terminate).rows[0].effect(30.0)
     };
     assert_eq!(says(orphan(), false), "due again in 20s; attempt 2 of 3 failed");
@@ -96,17 +100,17 @@ fn the_words_say_what_will_happen() {
         says(slow(), true),
         "the worker's session 4312 will be terminated; due again in 20s; attempt 2 of 3 failed"
     );
-    let at_once = Running { retry_seconds: Some(0.0), is_enabled: false, ..orphan() };
+    let at_once = RunningExecution { retry_seconds: Some(0.0), is_enabled: false, ..orphan() };
     assert_eq!(says(at_once, false), "due again at once; attempt 2 of 3 failed; the task is disabled");
-    let last = Running { attempt: 3, ..orphan() };
+    let last = RunningExecution { attempt: 3, ..orphan() };
     assert_eq!(
         says(last.clone(), false),
         "failed for good after attempt 3 of 3; it runs next by its schedule"
     );
-    let once = Running { is_scheduled: false, ..last };
+    let once = RunningExecution { is_scheduled: false, ..last };
     assert_eq!(says(once, false), "failed for good after attempt 3 of 3; it is not run again");
     assert_eq!(says(slow(), false), "skipped: pid 4312 holds its key (--terminate terminates that session)");
-    let settling = Running { state: RunState::Settling, ..orphan() };
+    let settling = RunningExecution { state: RunState::Settling, ..orphan() };
     assert_eq!(
         says(settling, true),
         "skipped: its key is free, but its last heartbeat, or the server's start, is less than 30s ago"

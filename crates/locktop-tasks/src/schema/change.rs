@@ -3,9 +3,9 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
 use super::Schema;
-use super::error::{Need, SchemaError, explained, words};
+use super::error::{SchemaError, SchemaNeed, explained, words};
 use super::script::{self, LATEST};
-use super::state::{Found, Object, State, look};
+use super::state::{Found, Object, State, read};
 use locktop_locks::SchemaName;
 
 /// Most names in an error.
@@ -59,13 +59,13 @@ pub async fn install_up_to(
 ) -> Result<Installed, SchemaError> {
     let place = schema.into();
     let done = apply(client, &place, to).await;
-    explained(client, &place.name, Need::Install, done).await
+    explained(client, &place.name, SchemaNeed::Install, done).await
 }
 
 async fn apply(client: &mut Client, place: &Schema, to: u32) -> Result<Installed, SchemaError> {
     let schema = &place.name;
     let transaction = begin(client, schema).await?;
-    let (from, before) = match look(&transaction, place).await? {
+    let (from, before) = match read(&transaction, place).await? {
         State::Foreign => return Err(SchemaError::Foreign(schema.clone())),
         State::Absent => (None, Vec::new()),
         State::Installed { version, .. } if version > LATEST => {
@@ -83,7 +83,7 @@ async fn apply(client: &mut Client, place: &Schema, to: u32) -> Result<Installed
     for version in script::versions(schema, after, to) {
         transaction.batch_execute(&version).await?;
     }
-    let State::Installed { version, objects } = look(&transaction, place).await? else {
+    let State::Installed { version, objects } = read(&transaction, place).await? else {
         return Err(SchemaError::Server("the new schema is not visible".to_owned()));
     };
     transaction.commit().await?;
@@ -109,7 +109,7 @@ pub async fn contents(
         Ok(droppable(&transaction, &place).await?.map(|(contents, _)| contents))
     };
     let found = look.await;
-    explained(client, &place.name, Need::Own, found).await
+    explained(client, &place.name, SchemaNeed::Own, found).await
 }
 
 /// Drops what was installed, including the schema, and returns what that was, counted in the same transaction. `None` if
@@ -122,7 +122,7 @@ pub async fn contents(
 pub async fn remove(client: &mut Client, schema: impl Into<Schema>) -> Result<Option<Contents>, SchemaError> {
     let place = schema.into();
     let done = take_away(client, &place).await;
-    explained(client, &place.name, Need::Own, done).await
+    explained(client, &place.name, SchemaNeed::Own, done).await
 }
 
 /// The contents of a schema that may be dropped, and the objects that are locktop's.
@@ -131,7 +131,7 @@ async fn droppable(
     place: &Schema,
 ) -> Result<Option<(Contents, Vec<Object>)>, SchemaError> {
     let schema = &place.name;
-    let (version, objects) = match look(transaction, place).await? {
+    let (version, objects) = match read(transaction, place).await? {
         State::Absent => return Ok(None),
         State::Foreign => return Err(SchemaError::Foreign(schema.clone())),
         State::Installed { version, objects } => (version, objects),

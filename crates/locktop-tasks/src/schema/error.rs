@@ -114,7 +114,7 @@ pub fn words(error: &DbError) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum SchemaNeed {
     /// Install the schema in a database, or upgrade it.
     Install,
     /// Read the version, and whether it is complete.
@@ -135,20 +135,20 @@ struct Situation {
 pub(super) async fn explained<T>(
     client: &Client,
     schema: &SchemaName,
-    need: Need,
+    need: SchemaNeed,
     done: Result<T, SchemaError>,
 ) -> Result<T, SchemaError> {
     match done {
         Err(SchemaError::Forbidden { message, needs }) if needs.is_empty() => {
             // The refusal matters more than the reason why it cannot be explained.
-            let needs = look(client, schema).await.map(|it| it.needs(schema, need));
+            let needs = read(client, schema).await.map(|it| it.needs(schema, need));
             Err(SchemaError::Forbidden { message, needs: needs.unwrap_or_default() })
         }
         done => done,
     }
 }
 
-async fn look(client: &Client, schema: &SchemaName) -> Option<Situation> {
+async fn read(client: &Client, schema: &SchemaName) -> Option<Situation> {
     let sql = "SELECT current_user::pg_catalog.text, pg_catalog.current_database()::pg_catalog.text,
                       (SELECT pg_catalog.pg_get_userbyid(n.nspowner)::pg_catalog.text FROM pg_catalog.pg_namespace AS n
                         WHERE n.nspname OPERATOR(pg_catalog.=) $1)";
@@ -162,17 +162,17 @@ async fn look(client: &Client, schema: &SchemaName) -> Option<Situation> {
 }
 
 impl Situation {
-    fn needs(&self, schema: &SchemaName, need: Need) -> String {
+    fn needs(&self, schema: &SchemaName, need: SchemaNeed) -> String {
         let (name, role) = (schema.quoted(), escape_identifier(&self.role));
         match (need, &self.owner) {
-            (Need::Install, None) => {
+            (SchemaNeed::Install, None) => {
                 format!("GRANT CREATE ON DATABASE {} TO {role}", escape_identifier(&self.database))
             }
-            (Need::Install | Need::Own, Some(owner)) => {
+            (SchemaNeed::Install | SchemaNeed::Own, Some(owner)) => {
                 let owner = escape_identifier(owner);
                 format!("it belongs to {owner}: connect as that role, or GRANT {owner} TO {role}")
             }
-            (Need::Look | Need::Own, _) => format!(
+            (SchemaNeed::Look | SchemaNeed::Own, _) => format!(
                 "GRANT USAGE ON SCHEMA {name} TO {role}; \
                  GRANT SELECT ON {name}.locktop_schema, {name}.locktop_objects TO {role}"
             ),
@@ -196,13 +196,13 @@ mod tests {
             situation.needs(&schema, need)
         };
         let role = "\"on \"\"call\"\"\"";
-        assert_eq!(of(None, Need::Install), format!("GRANT CREATE ON DATABASE \"shop\" TO {role}"));
+        assert_eq!(of(None, SchemaNeed::Install), format!("GRANT CREATE ON DATABASE \"shop\" TO {role}"));
         let owner = format!("it belongs to \"app\": connect as that role, or GRANT \"app\" TO {role}");
-        assert_eq!(of(Some("app"), Need::Install), owner);
-        assert_eq!(of(Some("app"), Need::Own), owner);
+        assert_eq!(of(Some("app"), SchemaNeed::Install), owner);
+        assert_eq!(of(Some("app"), SchemaNeed::Own), owner);
         let look = format!(
             "GRANT USAGE ON SCHEMA \"a b\" TO {role}; GRANT SELECT ON \"a b\".locktop_schema, \"a b\".locktop_objects TO {role}"
         );
-        assert_eq!(of(Some("app"), Need::Look), look);
+        assert_eq!(of(Some("app"), SchemaNeed::Look), look);
     }
 }

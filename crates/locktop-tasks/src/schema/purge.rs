@@ -11,9 +11,9 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
 use super::Schema;
-use super::error::{Need, SchemaError, explained};
+use super::error::{SchemaError, SchemaNeed, explained};
 use super::script;
-use super::state::{State, look};
+use super::state::{State, read};
 
 /// The first version of the schema that has `purge_candidates` and related functions.
 const SINCE: u32 = 5;
@@ -93,7 +93,7 @@ pub async fn purgeable(
         Ok(found)
     };
     let found = look.await;
-    explained(client, &place.name, Need::Own, found).await
+    explained(client, &place.name, SchemaNeed::Own, found).await
 }
 
 /// Removes what is old from one log, in transactions of at most 10,000 rows, so that no other session waits long; returns
@@ -110,7 +110,7 @@ pub async fn purge(
     let mut all = 0;
     loop {
         let gone = batch(client, place, log, keep).await;
-        let gone = explained(client, &place.name, Need::Own, gone).await?;
+        let gone = explained(client, &place.name, SchemaNeed::Own, gone).await?;
         all += gone;
         if gone < i64::from(BATCH) {
             return Ok(all);
@@ -141,7 +141,7 @@ fn seconds(keep: Option<Duration>) -> Option<f64> {
 /// Ensures, in this transaction, that the schema is locktop's and has these functions.
 async fn begin(transaction: &Transaction<'_>, place: &Schema) -> Result<(), SchemaError> {
     transaction.batch_execute(script::SETTINGS).await?;
-    match look(transaction, place).await? {
+    match read(transaction, place).await? {
         State::Absent => Err(SchemaError::Missing(place.name.clone())),
         State::Foreign => Err(SchemaError::Foreign(place.name.clone())),
         State::Installed { version, .. } if version < SINCE => {

@@ -2,7 +2,7 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::Schema;
-use super::error::{Need, SchemaError, explained};
+use super::error::{SchemaError, SchemaNeed, explained};
 use super::script::{self, LATEST};
 use crate::trust::untrusted;
 
@@ -81,14 +81,14 @@ pub async fn state(
     let look = async {
         let transaction = client.build_transaction().read_only(true).start().await?;
         transaction.batch_execute(script::SETTINGS).await?;
-        look(&transaction, &place).await
+        read(&transaction, &place).await
     };
     let found = look.await;
-    explained(client, &place.name, Need::Look, found).await
+    explained(client, &place.name, SchemaNeed::Look, found).await
 }
 
 /// Reads the state, in a transaction with [`script::SETTINGS`].
-pub(super) async fn look(transaction: &Transaction<'_>, place: &Schema) -> Result<State, SchemaError> {
+pub(super) async fn read(transaction: &Transaction<'_>, place: &Schema) -> Result<State, SchemaError> {
     let schema = &place.name;
     let row = transaction
         .query_typed(

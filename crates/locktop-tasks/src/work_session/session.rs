@@ -177,7 +177,7 @@ impl WorkSession {
     /// Like [`Self::next_due`], and notifies all other workers of the schema that take the same types that there is nothing
     /// to take before that. If something is due now, it tells them to leave that alone for `pause`; without `pause` it
     /// sends nothing in that case.
-    pub async fn next_due_telling(
+    pub async fn next_due_notifying(
         &self,
         source: Source,
         pause: Option<Duration>,
@@ -189,7 +189,7 @@ impl WorkSession {
     }
 
     /// Notifies all workers of the schema that there may be work to take.
-    pub async fn tell_due(&self, source: Source) -> Result<(), SessionError> {
+    pub async fn notify_due(&self, source: Source) -> Result<(), SessionError> {
         self.ask(&self.statements.notify, &[&source.channel(), &self.schema.as_str()]).await.map(drop)
     }
 

@@ -64,7 +64,7 @@ impl Source {
 
     /// The same, with a notification to the other workers. Parameters: the schema, the pause if something is due now, the
     /// types, and their key.
-    fn due_telling(self, schema: &str) -> String {
+    fn due_notifying(self, schema: &str) -> String {
         format!(
             "SELECT n.seconds, CASE WHEN n.seconds <= 0 AND $2::float8 IS NULL THEN NULL ELSE \
              pg_catalog.pg_notify('{QUIET}', CASE WHEN n.seconds IS NULL THEN '-' \
@@ -108,7 +108,7 @@ impl Source {
             give_back: client.prepare_typed(&give_back, of_job).await?,
             heartbeat: client.prepare(&heartbeat).await?,
             next_due: client.prepare(&self.due(schema, "$1")).await?,
-            next_due_telling: client.prepare(&self.due_telling(schema)).await?,
+            next_due_telling: client.prepare(&self.due_notifying(schema)).await?,
         })
     }
 }

@@ -5,7 +5,7 @@ use super::event::Event;
 use super::idle::Pollers;
 use super::purges::Purges;
 use super::running::RunningJobs;
-use super::stop::{Hold, Work};
+use super::stop::{LockConfirmation, Work};
 use super::{Options, Summary};
 use crate::work_session::{Finish, Job, SessionError, WorkSession};
 use locktop_base::clock;
@@ -27,7 +27,7 @@ pub(super) struct Connected<'a, W> {
     pub(super) session: WorkSession,
     pub(super) running_jobs: &'a mut RunningJobs<W>,
     pub(super) summary: &'a mut Summary,
-    pub(super) hold: Hold,
+    pub(super) hold: LockConfirmation,
     pub(super) pollers: Pollers,
     pub(super) heartbeat_at: Instant,
     /// Next check of the due times, regardless of notifications.
@@ -101,7 +101,7 @@ impl<W: Work> Connected<'_, W> {
         let SessionError::Refused { message, .. } = error else { return Err(error) };
         if self.refused.get(what) != Some(&message) {
             self.refused.insert(what, message.clone());
-            self.options.report.tell(&Event::Refused { what, reason: message });
+            self.options.report.send(&Event::Refused { what, reason: message });
         }
         Ok(())
     }

@@ -326,12 +326,12 @@ impl Report {
         Self::to(|_| {})
     }
 
-    pub(super) fn tell(&self, event: &Event) {
+    pub(super) fn send(&self, event: &Event) {
         (self.0)(event);
     }
 
-    pub(super) fn tell_of(&self, job: &Job, event: JobEvent) {
-        self.tell(&Event::Job(Name::from(job), event));
+    pub(super) fn send_of(&self, job: &Job, event: JobEvent) {
+        self.send(&Event::Job(Name::from(job), event));
     }
 }
 

@@ -56,7 +56,7 @@ impl Idle {
     }
 
     /// Whether to notify others that nothing is left: not if no other worker was woken.
-    pub(super) fn tells(&self) -> bool {
+    pub(super) fn notifies(&self) -> bool {
         self.shared
     }
 
@@ -68,7 +68,7 @@ impl Idle {
     }
 
     /// A task is due, or the next due time has changed.
-    pub(super) fn heard(&mut self, now: Instant) {
+    pub(super) fn notified(&mut self, now: Instant) {
         let at = now + self.delay();
         if at < self.at {
             (self.at, self.shared) = (at, true);
@@ -76,8 +76,8 @@ impl Idle {
     }
 
     /// The same, during a poll, which may have missed it.
-    pub(super) fn heard_while_looking(&mut self, now: Instant) {
-        self.heard(now);
+    pub(super) fn notified_during_poll(&mut self, now: Instant) {
+        self.notified(now);
         self.sure = true;
     }
 
@@ -96,7 +96,7 @@ impl Idle {
         }
         if due.is_some_and(|due| due.is_zero()) {
             // No notification came, or others were notified and have not polled yet.
-            self.heard(now);
+            self.notified(now);
             self.sure = self.at <= now + OTHERS + SPREAD;
         } else {
             (self.at, self.shared) = (now + self.until(due), true);
@@ -104,7 +104,7 @@ impl Idle {
     }
 
     /// Its own notification came back; those of other workers that follow are later.
-    pub(super) fn told(&mut self) {
+    pub(super) fn notified_others(&mut self) {
         self.first = true;
     }
 
@@ -116,7 +116,7 @@ impl Idle {
     }
 
     /// The poll found nothing more, and the server reported when that changes.
-    pub(super) fn looked(&mut self, now: Instant, took: bool, due: Option<Duration>) {
+    pub(super) fn polled(&mut self, now: Instant, took: bool, due: Option<Duration>) {
         let overdue = due.is_some_and(|due| due.is_zero());
         let pause = if took || !overdue { PAUSE.0 } else { (self.pause * 2).min(PAUSE.1) };
         let wait = if overdue { Some(self.pause) } else { due };
@@ -204,31 +204,31 @@ mod tests {
     fn it_sleeps_until_something_is_due_and_a_little_more() {
         let now = clock::monotonic();
         let mut idle = Idle::new(now);
-        assert!(idle.at == now && !idle.tells());
-        idle.looked(now, false, Some(SOON));
-        assert!((SOON..=SOON + LAST).contains(&(idle.at - now)) && idle.tells());
-        idle.looked(now, false, None);
+        assert!(idle.at == now && !idle.notifies());
+        idle.polled(now, false, Some(SOON));
+        assert!((SOON..=SOON + LAST).contains(&(idle.at - now)) && idle.notifies());
+        idle.polled(now, false, None);
         assert!(idle.at - now > GLANCE, "nothing to wait for but a glance");
-        idle.looked(now, false, Some(Duration::MAX));
+        idle.polled(now, false, Some(Duration::MAX));
         assert!(idle.at - now <= LONGEST);
         idle.freed(now);
         assert!(idle.at > now, "it knows that nothing is due");
         idle.took_all(now);
         idle.freed(now);
-        assert!(idle.at == now && !idle.tells());
+        assert!(idle.at == now && !idle.notifies());
     }
 
     #[test]
     fn whoever_hears_that_nothing_is_left_does_not_look() {
         let now = clock::monotonic();
         let mut idle = Idle::new(now);
-        idle.looked(now, false, None);
-        idle.heard(now);
-        assert!(idle.at - now <= LAST && idle.tells());
+        idle.polled(now, false, None);
+        idle.notified(now);
+        assert!(idle.at - now <= LAST && idle.notifies());
         idle.quiet(now, Some(SOON));
         assert!((SOON..=SOON + LAST).contains(&(idle.at - now)));
         // A later notification counts again.
-        idle.heard(now);
+        idle.notified(now);
         assert!(idle.at - now <= LAST);
     }
 
@@ -237,20 +237,20 @@ mod tests {
         let now = clock::monotonic();
         let (mut one, mut other) = (Idle::new(now), Idle::new(now));
         for idle in [&mut one, &mut other] {
-            idle.looked(now, false, None);
+            idle.polled(now, false, None);
         }
-        one.told();
+        one.notified_others();
         other.quiet(now, None);
         for _ in 0..2 {
-            one.heard(now);
-            other.heard(now);
+            one.notified(now);
+            other.notified(now);
             assert!(one.at - now <= FIRST && (OTHERS..=LAST).contains(&(other.at - now)));
             other.quiet(now, Some(SOON));
-            one.looked(now, true, Some(SOON));
+            one.polled(now, true, Some(SOON));
             assert!(one.at < other.at);
         }
         one.quiet(now, None);
-        one.heard(now);
+        one.notified(now);
         assert!(one.at - now >= OTHERS, "somebody else has looked since");
     }
 
@@ -258,12 +258,12 @@ mod tests {
     fn what_was_heard_while_asking_is_looked_into_whatever_others_say() {
         let now = clock::monotonic();
         let mut idle = Idle::new(now);
-        idle.looked(now, false, None);
-        idle.heard_while_looking(now);
+        idle.polled(now, false, None);
+        idle.notified_during_poll(now);
         idle.quiet(now, None);
         assert!(idle.at - now <= LAST);
         // Only once.
-        idle.looked(now, false, None);
+        idle.polled(now, false, None);
         idle.quiet(now, Some(SOON));
         assert!(idle.at - now >= SOON);
     }
@@ -272,21 +272,21 @@ mod tests {
     fn a_glance_finds_what_nobody_told_and_what_others_hide() {
         let now = clock::monotonic();
         let mut idle = Idle::new(now);
-        idle.looked(now, false, None);
+        idle.polled(now, false, None);
         idle.quiet(now, Some(Duration::MAX));
         assert!(idle.at - now > GLANCE);
         idle.glanced(now, Some(SOON));
-        assert!((SOON..=SOON + LAST).contains(&(idle.at - now)) && idle.tells());
+        assert!((SOON..=SOON + LAST).contains(&(idle.at - now)) && idle.notifies());
         // Something is due, so it polls regardless of other workers.
         idle.glanced(now, Some(Duration::ZERO));
         assert!(idle.at - now <= LAST);
         idle.quiet(now, None);
         assert!(idle.at - now <= LAST);
-        idle.looked(now, true, None);
+        idle.polled(now, true, None);
         idle.quiet(now, Some(SOON));
         assert!(idle.at - now >= SOON, "once");
         // A due poll is not postponed, and without a free slot there is nothing to poll for.
-        idle.heard_while_looking(now);
+        idle.notified_during_poll(now);
         idle.glanced(now, None);
         assert!(idle.at - now <= LAST);
         idle.took_all(now);
@@ -307,12 +307,12 @@ mod tests {
         let mut idle = Idle::new(now);
         let waits: Vec<Duration> = (0..10)
             .map(|_| {
-                idle.looked(now, false, Some(Duration::ZERO));
+                idle.polled(now, false, Some(Duration::ZERO));
                 idle.at - now
             })
             .collect();
         assert!(waits[0] <= PAUSE.0 + LAST && waits[9] >= PAUSE.1, "{waits:?}");
-        idle.looked(now, false, Some(SOON));
+        idle.polled(now, false, Some(SOON));
         assert_eq!(idle.pause, PAUSE.0);
     }
 
@@ -333,7 +333,7 @@ mod tests {
             pollers.freed(now);
         }
         // A source that had nothing is not polled before its time.
-        pollers.of(Source::Queue).unwrap().looked(now, false, None);
+        pollers.of(Source::Queue).unwrap().polled(now, false, None);
         pollers.freed(now);
         assert_eq!(pollers.next().unwrap().0, Source::Tasks);
         assert!(Pollers::new(&[], now).next().is_none());

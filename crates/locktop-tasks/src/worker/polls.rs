@@ -21,7 +21,7 @@ impl<W: Work> Connected<'_, W> {
 
     pub(super) async fn poll(&mut self, source: Source) -> Result<(), SessionError> {
         for news in self.session.news_so_far() {
-            self.hear(news);
+            self.handle(news);
         }
         if self.pollers.of(source).is_none_or(|idle| idle.at > clock::monotonic()) {
             return Ok(());
@@ -50,25 +50,25 @@ impl<W: Work> Connected<'_, W> {
         let mut heard = self.session.news_so_far();
         let told = heard.iter().any(|news| matches!(news, News::Quiet(of, _) if *of == source));
         let Some(idle) = self.pollers.of(source) else { return Ok(()) };
-        let (tells, pause) = (idle.tells() && !told, idle.pause);
+        let (tells, pause) = (idle.notifies() && !told, idle.pause);
         if took >= free {
             idle.took_all(clock::monotonic());
             // There may be more, for other workers; if not, they can be notified.
             if tells {
-                self.session.next_due_telling(source, None).await?;
+                self.session.next_due_notifying(source, None).await?;
             }
             return self.pass_on(source, tells, heard).await;
         }
         let due = if tells {
-            self.session.next_due_telling(source, Some(pause)).await?
+            self.session.next_due_notifying(source, Some(pause)).await?
         } else {
             self.session.next_due(source).await?
         };
         heard.extend(self.session.news_so_far());
         if let Some(idle) = self.pollers.of(source) {
-            idle.looked(clock::monotonic(), took > 0, due);
+            idle.polled(clock::monotonic(), took > 0, due);
         }
-        self.heard_while_looking(source, heard);
+        self.notified_during_poll(source, heard);
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl<W: Work> Connected<'_, W> {
         let mut again = false;
         for requeued in self.session.requeue_lost().await? {
             again |= requeued.again;
-            self.options.report.tell(&Event::Requeued(requeued));
+            self.options.report.send(&Event::Requeued(requeued));
         }
         Ok(again)
     }
@@ -124,7 +124,7 @@ impl<W: Work> Connected<'_, W> {
         heard.retain(|news| news.source() != source);
         let since = self.session.news_so_far();
         if told && since.contains(&News::Due(source)) {
-            self.session.tell_due(source).await?;
+            self.session.notify_due(source).await?;
         }
         heard.extend(
             since
@@ -132,33 +132,33 @@ impl<W: Work> Connected<'_, W> {
                 .filter(|news| !matches!(news, News::Due(of) | News::Quiet(of, _) if *of == source)),
         );
         for news in heard {
-            self.hear(news);
+            self.handle(news);
         }
         Ok(())
     }
 
     /// Some notifications that arrive during a poll are about what it has just seen. Only a due notification is news,
     /// because the poll may not have seen that work.
-    fn heard_while_looking(&mut self, source: Source, heard: Vec<News>) {
+    fn notified_during_poll(&mut self, source: Source, heard: Vec<News>) {
         let news = heard.contains(&News::Due(source));
         for news in heard {
             if news.source() != source || news == News::Told(source) {
-                self.hear(news);
+                self.handle(news);
             }
         }
         if let Some(idle) = self.pollers.of(source).filter(|_| news) {
-            idle.heard_while_looking(clock::monotonic());
+            idle.notified_during_poll(clock::monotonic());
         }
     }
 
-    pub(super) fn hear(&mut self, news: News) {
+    pub(super) fn handle(&mut self, news: News) {
         // Notifications about a source that is not polled are ignored.
         if let Some(idle) = self.pollers.of(news.source()) {
             let now = clock::monotonic();
             match news {
-                News::Due(_) => idle.heard(now),
+                News::Due(_) => idle.notified(now),
                 News::Quiet(_, due) => idle.quiet(now, due),
-                News::Told(_) => idle.told(),
+                News::Told(_) => idle.notified_others(),
             }
         }
     }

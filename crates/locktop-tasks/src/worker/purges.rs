@@ -42,7 +42,7 @@ impl Purges {
     }
 
     /// Reports the number of removed rows once there are no more to remove. Returns whether there are more.
-    pub(super) fn tell(&mut self, logs: &[Purged], options: &Options) -> bool {
+    pub(super) fn report(&mut self, logs: &[Purged], options: &Options) -> bool {
         let mut has_more = false;
         for (log, removed) in Log::ALL.into_iter().zip(&mut self.removed) {
             let Some(step) = logs.iter().find(|step| step.log == log) else { continue };
@@ -51,7 +51,7 @@ impl Purges {
                 has_more = true;
             } else if *removed > 0 {
                 let (rows, keep) = (std::mem::take(removed), step.keep.clone());
-                options.report.tell(&Event::Purged { log, rows, keep });
+                options.report.send(&Event::Purged { log, rows, keep });
             }
         }
         // Only the owner may trim the audit log.
@@ -59,7 +59,7 @@ impl Purges {
         if let Some(step) = kept.filter(|_| !self.told) {
             self.told = true;
             let schema = options.schema.clone();
-            options.report.tell(&Event::NotPurged { log: step.log, schema });
+            options.report.send(&Event::NotPurged { log: step.log, schema });
         }
         has_more
     }

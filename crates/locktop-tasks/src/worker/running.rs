@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::event::{JobEvent, Report};
-use super::stop::{Hold, Stop, StopReason, StopSender, gate};
+use super::stop::{LockConfirmation, Stop, StopReason, StopSender, gate};
 use super::stop::{Work, WorkError};
 use crate::work_session::{Job, Ours, Source};
 use locktop_base::clock;
@@ -19,12 +19,12 @@ pub(super) struct RunningJobs<W> {
     work: Arc<W>,
     places: usize,
     set: JoinSet<Result<(), WorkError>>,
-    running: HashMap<Id, Running>,
+    running: HashMap<Id, RunningJob>,
     report: Report,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningJob {
     job: Job,
     teller: StopSender,
     began: Instant,
@@ -60,12 +60,12 @@ impl<W: Work> RunningJobs<W> {
     /// Whether work that was told to stop, and no longer belongs to this session, is still running. Its task may be due,
     /// and must not run twice at the same time.
     pub(super) fn is_losing(&self) -> bool {
-        self.running.values().any(|running| running.teller.told() == Some(StopReason::NotOurs))
+        self.running.values().any(|running| running.teller.reason() == Some(StopReason::NotOurs))
     }
 
-    pub(super) fn start(&mut self, job: Job, hold: &Hold) {
+    pub(super) fn start(&mut self, job: Job, hold: &LockConfirmation) {
         let (teller, stop) = Stop::new(hold);
-        self.report.tell_of(&job, JobEvent::Began);
+        self.report.send_of(&job, JobEvent::Began);
         let (work, own) = (Arc::clone(&self.work), job.clone());
         let task = self.set.spawn(async move {
             let over = async {
@@ -79,7 +79,7 @@ impl<W: Work> RunningJobs<W> {
                 reason = over => Err(WorkError::Stopped(reason)),
             }
         });
-        self.running.insert(task.id(), Running { job, teller, began: clock::monotonic() });
+        self.running.insert(task.id(), RunningJob { job, teller, began: clock::monotonic() });
     }
 
     /// The next job that ends; pending while nothing runs.
@@ -90,8 +90,8 @@ impl<W: Work> RunningJobs<W> {
                 Ok(done) => done,
                 Err(error) => (error.id(), Err(WorkError::Failed(panicked(error)))),
             };
-            if let Some(Running { job, teller, began }) = self.running.remove(&id) {
-                return Done { job, outcome, told: teller.told(), took: began.elapsed() };
+            if let Some(RunningJob { job, teller, began }) = self.running.remove(&id) {
+                return Done { job, outcome, told: teller.reason(), took: began.elapsed() };
             }
         }
     }
@@ -104,20 +104,20 @@ impl<W: Work> RunningJobs<W> {
     pub(super) fn keep(&self, source: Source, ours: &[Ours]) {
         let lost = |job: &Job| job.source == source && !ours.iter().any(|ours| ours.is(job));
         for running in self.running.values().filter(|running| lost(&running.job)) {
-            self.tell(running, StopReason::NotOurs);
+            self.request_stop(running, StopReason::NotOurs);
         }
     }
 
     pub(super) fn stop_all(&self, reason: &StopReason) {
         for running in self.running.values() {
-            self.tell(running, reason.clone());
+            self.request_stop(running, reason.clone());
         }
     }
 
-    fn tell(&self, running: &Running, reason: StopReason) {
-        if running.teller.tell(reason.clone()) {
+    fn request_stop(&self, running: &RunningJob, reason: StopReason) {
+        if running.teller.request(reason.clone()) {
             let took = running.began.elapsed();
-            self.report.tell_of(&running.job, JobEvent::Stopped { took, reason });
+            self.report.send_of(&running.job, JobEvent::Stopped { took, reason });
         }
     }
 }

@@ -36,7 +36,7 @@ impl<W: Work> Connected<'_, W> {
     async fn settle(&mut self, end: Unwritten) -> Result<(), SessionError> {
         if let Err(error) = self.write(&end).await {
             let SessionError::Refused { message: reason, .. } = error else { return Err(error) };
-            self.options.report.tell_of(&end.job, JobEvent::NotWritten(reason));
+            self.options.report.send_of(&end.job, JobEvent::NotWritten(reason));
             self.retry_at = clock::monotonic() + RETRY;
             self.unwritten.push(end);
         }
@@ -70,7 +70,7 @@ impl<W: Work> Connected<'_, W> {
         };
         if let Err(SessionError::Lost(reason)) = &written {
             self.summary.not_counted += 1;
-            self.options.report.tell_of(job, JobEvent::NotKnown(reason.clone()));
+            self.options.report.send_of(job, JobEvent::NotKnown(reason.clone()));
         }
         let counted = written?;
         self.untidy |= !counted;
@@ -85,7 +85,7 @@ impl<W: Work> Connected<'_, W> {
             }
         };
         *count += 1;
-        self.options.report.tell_of(job, event);
+        self.options.report.send_of(job, event);
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ pub enum StopReason {
 
 /// When a session last knew that it held its locks.
 #[derive(Debug)]
-pub(super) struct Hold(watch::Sender<Confirmed>);
+pub(super) struct LockConfirmation(watch::Sender<Confirmed>);
 
 #[derive(Debug, Clone, Copy)]
 struct Confirmed {
@@ -49,7 +49,7 @@ impl Confirmed {
     }
 }
 
-impl Hold {
+impl LockConfirmation {
     pub(super) fn new(at: Duration, lasts: Duration) -> Self {
         Self(watch::Sender::new(Confirmed { at: Some(at), lasts }))
     }
@@ -69,7 +69,7 @@ pub(super) struct StopSender(watch::Sender<Option<StopReason>>);
 
 impl StopSender {
     /// Only the first reason counts. Returns whether this was the first.
-    pub(super) fn tell(&self, reason: StopReason) -> bool {
+    pub(super) fn request(&self, reason: StopReason) -> bool {
         self.0.send_if_modified(|told| {
             let first = told.is_none();
             if first {
@@ -79,7 +79,7 @@ impl StopSender {
         })
     }
 
-    pub(super) fn told(&self) -> Option<StopReason> {
+    pub(super) fn reason(&self) -> Option<StopReason> {
         self.0.borrow().clone()
     }
 }
@@ -92,7 +92,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    pub(super) fn new(hold: &Hold) -> (StopSender, Self) {
+    pub(super) fn new(hold: &LockConfirmation) -> (StopSender, Self) {
         let (teller, told) = watch::channel(None);
         (StopSender(teller), Self { told, confirmed: hold.0.subscribe() })
     }
@@ -222,9 +222,9 @@ mod tests {
         })
     }
 
-    fn suspended() -> Hold {
+    fn suspended() -> LockConfirmation {
         // The last confirmation has expired, as after a suspension.
-        Hold::new(Duration::ZERO, Duration::ZERO)
+        LockConfirmation::new(Duration::ZERO, Duration::ZERO)
     }
 
     #[tokio::test]
@@ -257,8 +257,8 @@ mod tests {
             tokio::spawn(async move { gate(async { stop.reason() }, &stop).await })
         };
         tokio::task::yield_now().await;
-        assert!(teller.tell(StopReason::NotOurs));
-        assert!(!teller.tell(StopReason::ShutDown), "the first reason counts");
+        assert!(teller.request(StopReason::NotOurs));
+        assert!(!teller.request(StopReason::ShutDown), "the first reason counts");
         assert_eq!(seen.await.unwrap(), Some(StopReason::NotOurs));
         assert_eq!(stop.stopped().await, StopReason::NotOurs);
         assert_eq!(stop.confirmed().await, Err(StopReason::NotOurs));

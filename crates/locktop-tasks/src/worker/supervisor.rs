@@ -7,7 +7,7 @@ use super::idle::part_of;
 use super::running::RunningJobs;
 use super::stop::StopReason;
 use super::stop::Work;
-use super::work_loop::{self, End, quits};
+use super::work_loop::{self, LoopEnd, quits};
 use super::{Options, Summary, WorkerError};
 use crate::schema::Schema;
 use crate::work_session::{OpenError, WorkSession};
@@ -47,7 +47,7 @@ impl<W: Work> Supervisor<W> {
         let mut next = self.begin().await?;
         while let Some(session) = next {
             let types = self.options.types.clone();
-            self.options.report.tell(&Event::Connected { pid: session.pid(), types });
+            self.options.report.send(&Event::Connected { pid: session.pid(), types });
             self.said.clear();
             let began = clock::monotonic();
             let end = work_loop::work(
@@ -59,8 +59,8 @@ impl<W: Work> Supervisor<W> {
             )
             .await;
             match end {
-                End::Quit => break,
-                End::Lost(reason) => self.stop_all(reason).await,
+                LoopEnd::Quit => break,
+                LoopEnd::Lost(reason) => self.stop_all(reason).await,
             }
             if began.elapsed() < LASTING {
                 // The cause may end the next session too.
@@ -71,7 +71,7 @@ impl<W: Work> Supervisor<W> {
             }
             next = self.reconnect().await;
         }
-        self.options.report.tell(&Event::Ended(self.summary));
+        self.options.report.send(&Event::Ended(self.summary));
         Ok(self.summary)
     }
 
@@ -120,7 +120,7 @@ impl<W: Work> Supervisor<W> {
     async fn wait(&mut self, error: &OpenError, pause: Duration) {
         let reason = error.to_string();
         if reason != self.said {
-            self.options.report.tell(&Event::Waiting(reason.clone()));
+            self.options.report.send(&Event::Waiting(reason.clone()));
             self.said = reason;
         }
         self.pause(pause).await;
@@ -137,7 +137,7 @@ impl<W: Work> Supervisor<W> {
     /// The locks are lost: stops all jobs, and waits for their end before anything new begins.
     async fn stop_all(&mut self, reason: String) {
         let running = self.running_jobs.running();
-        self.options.report.tell(&Event::Lost { reason: reason.clone(), running });
+        self.options.report.send(&Event::Lost { reason: reason.clone(), running });
         self.running_jobs.stop_all(&StopReason::ConnectionLost(reason));
         while self.running_jobs.running() > 0 {
             self.running_jobs.next().await;

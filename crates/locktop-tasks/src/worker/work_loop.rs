@@ -11,7 +11,7 @@ use super::event::{Event, JobEvent};
 use super::idle::{Pollers, glance_in};
 use super::purges::Purges;
 use super::running::RunningJobs;
-use super::stop::{Hold, StopReason, Work};
+use super::stop::{LockConfirmation, StopReason, Work};
 use super::{Options, Summary};
 use crate::work_session::{SessionError, Source, WorkSession};
 use locktop_base::clock;
@@ -23,7 +23,7 @@ const LAST: Duration = Duration::from_secs(10);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum LoopEnd {
     /// The worker was told to quit, and everything is settled.
     Quit,
     /// The connection is unusable, for this reason.
@@ -37,14 +37,14 @@ pub(super) async fn work<W: Work>(
     running_jobs: &mut RunningJobs<W>,
     quit: &mut watch::Receiver<bool>,
     summary: &mut Summary,
-) -> End {
+) -> LoopEnd {
     let (now, mut ended) = (clock::monotonic(), session.ended());
     let mut connected = Connected {
         options,
         session,
         running_jobs,
         summary,
-        hold: Hold::new(clock::since_boot(), options.heartbeat * 2),
+        hold: LockConfirmation::new(clock::since_boot(), options.heartbeat * 2),
         pollers: Pollers::new(&options.sources, now),
         heartbeat_at: now,
         glance_at: now + glance_in(true),
@@ -61,15 +61,15 @@ pub(super) async fn work<W: Work>(
     for Unwritten { job, .. } in &connected.unwritten {
         connected.summary.not_counted += 1;
         let reason = "the session ended before the server took it".to_owned();
-        options.report.tell_of(job, JobEvent::NotWritten(reason));
+        options.report.send_of(job, JobEvent::NotWritten(reason));
     }
     match outcome {
         Ok(()) => {
             connected.session.close(SHUTDOWN_TIMEOUT).await;
-            End::Quit
+            LoopEnd::Quit
         }
         // Dropping the session ends it at once: the work must be told to stop without delay.
-        Err(error) => End::Lost(error.to_string()),
+        Err(error) => LoopEnd::Lost(error.to_string()),
     }
 }
 
@@ -97,7 +97,7 @@ impl<W: Work> Connected<'_, W> {
                 reason = lost(ended) => return Err(SessionError::Lost(reason)),
                 () = quits(quit), if works => {
                     self.stage = Stage::Quitting(clock::monotonic() + self.options.grace);
-                    self.options.report.tell(&Event::ShuttingDown { running });
+                    self.options.report.send(&Event::ShuttingDown { running });
                 }
                 () = at(Some(self.heartbeat_at)), if runs || unwritten => self.heartbeat().await?,
                 done = self.running_jobs.next() => self.done(done).await?,
@@ -109,10 +109,10 @@ impl<W: Work> Connected<'_, W> {
                 () = at(self.observe_at), if works => self.observe().await?,
                 () = at(Some(self.glance_at)), if takes => self.glance().await?,
                 // Before notifications: an endless stream of them must not prevent polls.
-                source = turn(self.pollers.next()), if takes => self.poll(source).await?,
+                source = next_timer(self.pollers.next()), if takes => self.poll(source).await?,
                 // After the polls: due work comes first. Heartbeats of running jobs are not delayed by it.
                 () = at(self.purges.at), if works && !runs && !unwritten => self.purge().await?,
-                news = self.session.news() => self.hear(news),
+                news = self.session.news() => self.handle(news),
             }
         }
     }
@@ -159,7 +159,7 @@ impl<W: Work> Connected<'_, W> {
         }
         let answer = self.session.purge_step().await;
         let logs = self.answered("removing rows past their retention", answer)?;
-        let has_more = logs.is_some_and(|logs| self.purges.tell(&logs, self.options));
+        let has_more = logs.is_some_and(|logs| self.purges.report(&logs, self.options));
         self.purges.done(clock::monotonic(), has_more);
         Ok(())
     }
@@ -184,7 +184,7 @@ async fn at(time: Option<Instant>) {
 }
 
 /// Never returns if there is no source.
-async fn turn(next: Option<(Source, Instant)>) -> Source {
+async fn next_timer(next: Option<(Source, Instant)>) -> Source {
     let Some((source, time)) = next else { return std::future::pending().await };
     at(Some(time)).await;
     source

@@ -60,7 +60,7 @@ pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
             match next {
                 Ok(AsyncMessage::Notification(said)) => {
                     let (channel, payload) = (said.channel().to_owned(), said.payload().to_owned());
-                    ears.hear(Notification { channel, payload, pid: said.process_id() });
+                    ears.deliver(Notification { channel, payload, pid: said.process_id() });
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -169,7 +169,7 @@ impl Shared {
 }
 
 impl NotificationSender {
-    pub(super) fn hear(&self, said: Notification) {
+    pub(super) fn deliver(&self, said: Notification) {
         // The reader was dropped.
         if Arc::strong_count(&self.0) == 1 {
             return;
@@ -228,9 +228,9 @@ mod tests {
     async fn one_channel_does_not_push_out_another() {
         let (ears, mut reader) = pair();
         for number in 0..1000 {
-            ears.hear(said("loud", number));
+            ears.deliver(said("loud", number));
         }
-        ears.hear(said("quiet", 0));
+        ears.deliver(said("quiet", 0));
         drop(ears);
         for number in 0..WAITING {
             assert_eq!(reader.recv().await, Some(Received::Said(said("loud", number))));
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(reader.try_recv(), None);
         let reads = tokio::spawn(async move { (reader.recv().await, reader.recv().await) });
         tokio::task::yield_now().await;
-        ears.hear(said("a", 1));
+        ears.deliver(said("a", 1));
         tokio::task::yield_now().await;
         drop(ears);
         assert_eq!(reads.await.unwrap(), (Some(Received::Said(said("a", 1))), None));
@@ -257,7 +257,7 @@ mod tests {
     fn nothing_is_kept_for_nobody() {
         let (ears, reader) = pair();
         drop(reader);
-        ears.hear(said("a", 1));
+        ears.deliver(said("a", 1));
         assert!(ears.0.waiting().said.is_empty());
     }
 }

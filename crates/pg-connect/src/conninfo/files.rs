@@ -26,7 +26,7 @@ const SYSTEM: [&str; 4] = [
 
 /// The settings of a service from the user's file or, if it is not there, from the system's. `explicit` is the file
 /// named by a setting.
-pub(super) fn look_up(
+pub(super) fn find(
     service: &str,
     explicit: Option<&str>,
     sources: &Sources<'_>,

@@ -42,7 +42,7 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
         password_note: None,
         options: text("options"),
         application_name: settings
-            .said("application_name")
+            .given("application_name")
             .map(|given| given.value.clone())
             .or_else(|| text("fallback_application_name"))
             .unwrap_or_else(program),
@@ -57,12 +57,12 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
     };
     if info.password.is_none() {
         let passfile = info.given.text("passfile");
-        look_up_passwords(&mut info, passfile, sources);
+        find_passwords(&mut info, passfile, sources);
     }
     Ok(info)
 }
 
-fn look_up_passwords(info: &mut ConnInfo, passfile: Option<String>, sources: &Sources<'_>) {
+fn find_passwords(info: &mut ConnInfo, passfile: Option<String>, sources: &Sources<'_>) {
     let default = || sources.home.as_ref().map(|home| home.join(".pgpass"));
     let Some(path) = passfile.map(PathBuf::from).or_else(default) else { return };
     let file = PasswordFile::read(&path);
@@ -147,14 +147,14 @@ fn gss_encryption(settings: &Settings) -> Result<(), ConnInfoError> {
 
 /// A whole number; `None` for libpq's default: missing, zero or negative.
 fn number(settings: &Settings, key: &'static str) -> Result<Option<u32>, ConnInfoError> {
-    let Some(Given { value, .. }) = settings.said(key) else { return Ok(None) };
+    let Some(Given { value, .. }) = settings.given(key) else { return Ok(None) };
     let number: i32 = value.trim().parse().map_err(|_| invalid(settings, key, value, "a whole number"))?;
     Ok(u32::try_from(number).ok().filter(|number| *number > 0))
 }
 
 fn connect_timeout(settings: &Settings) -> Result<Option<Duration>, ConnInfoError> {
     let key = "connect_timeout";
-    if settings.said(key).is_none() {
+    if settings.given(key).is_none() {
         return Ok(Some(DEFAULT_CONNECT_TIMEOUT));
     }
     // An explicit zero is no limit, as in libpq.
@@ -163,7 +163,7 @@ fn connect_timeout(settings: &Settings) -> Result<Option<Duration>, ConnInfoErro
 
 /// A monitor has to notice within a minute that its server is unreachable, not after the system's two hours.
 fn keepalives(settings: &Settings) -> Result<Keepalives, ConnInfoError> {
-    let are_off = settings.said("keepalives").is_some() && number(settings, "keepalives")?.is_none();
+    let are_off = settings.given("keepalives").is_some() && number(settings, "keepalives")?.is_none();
     let seconds =
         |key, default: u64| Ok(Duration::from_secs(number(settings, key)?.map_or(default, u64::from)));
     let probes = TcpKeepalive::new()
@@ -198,10 +198,11 @@ pub(super) fn gather(sources: &Sources<'_>) -> Result<Settings, ConnInfoError> {
         all.fill(flags);
     }
     let environment = from_environment(sources.env);
-    let named = |key: &str| all.said(key).or_else(|| environment.said(key)).map(|given| given.value.clone());
+    let named =
+        |key: &str| all.given(key).or_else(|| environment.given(key)).map(|given| given.value.clone());
     if let Some(service) = named("service") {
         let file = named("servicefile").filter(|file| !file.is_empty());
-        all.fill(files::look_up(&service, file.as_deref(), sources)?);
+        all.fill(files::find(&service, file.as_deref(), sources)?);
     }
     all.fill(environment);
     // Without TLS, its other settings have no effect.

@@ -153,7 +153,7 @@ impl std::fmt::Debug for Settings {
 impl Settings {
     /// The value of `key`, if it is not empty: an empty value requests the default.
     pub(super) fn get(&self, key: &str) -> Option<&Given> {
-        self.said(key).filter(|given| !given.value.is_empty())
+        self.given(key).filter(|given| !given.value.is_empty())
     }
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
@@ -161,7 +161,7 @@ impl Settings {
     }
 
     /// The same, even if empty: some settings have no default for an empty value.
-    pub(super) fn said(&self, key: &str) -> Option<&Given> {
+    pub(super) fn given(&self, key: &str) -> Option<&Given> {
         self.0.iter().find(|(name, _)| *name == key).map(|(_, given)| given)
     }
 
@@ -195,7 +195,7 @@ pub(super) fn invalid(
     value: &str,
     expected: impl Into<String>,
 ) -> ConnInfoError {
-    let origin = settings.said(key).map_or(Origin::Target, |given| given.origin.clone());
+    let origin = settings.given(key).map_or(Origin::Target, |given| given.origin.clone());
     ConnInfoError::Invalid {
         key,
         value: text::one_line(value).into_owned(),
@@ -219,7 +219,7 @@ pub(super) fn choice<T: Copy>(
     default: T,
     words: &Words<T>,
 ) -> Result<T, ConnInfoError> {
-    let Some(Given { value, .. }) = settings.said(key) else { return Ok(default) };
+    let Some(Given { value, .. }) = settings.given(key) else { return Ok(default) };
     let found = words.iter().find(|(word, _)| word == value).map(|(_, choice)| *choice);
     found.ok_or_else(|| {
         let mut expected: Vec<&str> = words.iter().map(|(word, _)| *word).collect();

@@ -200,7 +200,7 @@ impl TlsError {
                 own.cloned().unwrap_or_else(|| Self::Certificate { reason: other.to_string() })
             }
             rustls::Error::InvalidCertificate(other) => Self::Certificate { reason: other.to_string() },
-            rustls::Error::AlertReceived(alert) => Self::Other(said(*alert)),
+            rustls::Error::AlertReceived(alert) => Self::Other(alert_text(*alert)),
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
                 Self::Other("the server's answer is not TLS".to_owned())
             }
@@ -210,7 +210,7 @@ impl TlsError {
 }
 
 /// The text for the server's alert about the client certificate.
-fn said(alert: AlertDescription) -> String {
+fn alert_text(alert: AlertDescription) -> String {
     use AlertDescription as Alert;
     let text = match alert {
         Alert::UnknownCA | Alert::BadCertificate | Alert::DecryptError => {

@@ -8,7 +8,7 @@ use super::net::{Net, Search};
 use super::{Party, Queue};
 
 #[derive(Clone, Copy)]
-pub(super) struct Ground<'a> {
+pub(super) struct AboveInput<'a> {
     pub(super) queues: &'a [Queue],
     pub(super) index: &'a Index,
     pub(super) net: &'a Net,
@@ -17,7 +17,7 @@ pub(super) struct Ground<'a> {
 
 /// The parties above those that stay blocked.
 pub(super) struct Above<'a> {
-    pub(super) ground: Ground<'a>,
+    pub(super) ground: AboveInput<'a>,
     pub(super) parties: &'a FxHashSet<Party>,
     pub(super) ended: &'a [usize],
 }
@@ -43,7 +43,7 @@ impl Awaited {
 impl Above<'_> {
     /// With `may`, possible waits count too.
     pub(super) fn of(&self, groups: &[usize], released: &[bool], may: bool) -> Awaited {
-        let Ground { index, net, lists, .. } = self.ground;
+        let AboveInput { index, net, lists, .. } = self.ground;
         let mut seen: FxHashSet<usize> = groups.iter().copied().collect();
         let mut todo: Vec<usize> = groups.to_vec();
         let (mut found, mut awaited) = (FxHashSet::default(), Awaited::default());
@@ -91,8 +91,8 @@ impl Above<'_> {
 const SEARCHED: usize = 1_000;
 
 /// Whether a group may wait for one that waits for it: the server would end one of them as a deadlock.
-pub(super) fn has_cycle(ground: Ground<'_>, groups: &[usize]) -> bool {
-    let Ground { index, net, lists, .. } = ground;
+pub(super) fn has_cycle(ground: AboveInput<'_>, groups: &[usize]) -> bool {
+    let AboveInput { index, net, lists, .. } = ground;
     let is_awaited = |group: usize| {
         if lists.of(group).is_none() || net.backward.of(group).is_empty() {
             return false;
@@ -116,8 +116,8 @@ pub(super) fn has_cycle(ground: Ground<'_>, groups: &[usize]) -> bool {
 }
 
 /// The waiters in the queues of a group that may wait for any of them; of each queue once.
-fn in_queue(ground: Ground<'_>, group: usize, queues: &mut FxHashSet<usize>) -> Vec<usize> {
-    let Ground { index, lists, .. } = ground;
+fn in_queue(ground: AboveInput<'_>, group: usize, queues: &mut FxHashSet<usize>) -> Vec<usize> {
+    let AboveInput { index, lists, .. } = ground;
     if !lists.of(group).is_some_and(|list| list.queue) {
         return Vec::new();
     }

@@ -2,12 +2,12 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashSet;
 
-use super::above::Ground;
+use super::above::AboveInput;
 use super::fronts::Leaders;
 use super::index::{Index, Rows, awaited};
 use super::lists::Lists;
 use super::net::{Net, count, put};
-use super::queue::{Draft, Entry, Sweep, infer};
+use super::queue::{Entry, QueueDraft, Sweep, infer};
 use super::reach::{in_cycles, roots};
 use super::{Edge, EdgeKind, Holder, Input, Queue, WaitGraph, Waiter, reach, refine, tree};
 use crate::lock::LockModes;
@@ -19,15 +19,15 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
     }
     let leaders = Leaders::new(input, &rows);
     let mut index = Index::default();
-    let mut drafts: Vec<Draft> = rows
+    let mut drafts: Vec<QueueDraft> = rows
         .iter()
         .enumerate()
-        .map(|(number, rows)| draft(input, rows, number, &leaders, &mut index))
+        .map(|(number, rows)| draft_queue(input, rows, number, &leaders, &mut index))
         .collect();
     refine::refine(&mut drafts, &index, input.answers);
     let queues: Vec<Queue> = drafts
         .into_iter()
-        .map(|Draft { mut queue, holders, entries }| {
+        .map(|QueueDraft { mut queue, holders, entries }| {
             let waiters;
             (waiters, queue.waiters) = entries.into_iter().map(|entry| (entry.group, entry.waiter)).unzip();
             index.add_queue(&queue, holders, waiters);
@@ -37,10 +37,10 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
     let blockers = count_blockers(&queues, &mut index);
     let net = Net::new(&queues, &index);
     let lists = Lists::new(input, &queues, &index, &leaders);
-    let ground = Ground { queues: &queues, index: &index, net: &net, lists: &lists };
+    let ground = AboveInput { queues: &queues, index: &index, net: &net, lists: &lists };
     let roots = roots(ground, &blockers);
     let components = reach::components(&index, &net);
-    let tree = tree::plant(&tree::Ground {
+    let tree = tree::build_tree(&tree::TreeInput {
         queues: &queues,
         index: &index,
         net: &net,
@@ -57,7 +57,13 @@ pub(super) fn build(input: Input<'_>) -> WaitGraph {
 }
 
 /// The holders of a lock, and its queue in the inferred order.
-fn draft(input: Input<'_>, rows: &Rows, number: usize, leaders: &Leaders, index: &mut Index) -> Draft {
+fn draft_queue(
+    input: Input<'_>,
+    rows: &Rows,
+    number: usize,
+    leaders: &Leaders,
+    index: &mut Index,
+) -> QueueDraft {
     let mut holders = Vec::new();
     for lock in rows.granted.iter().filter_map(|row| input.locks.get(*row)) {
         let group = index.intern(leaders.party(lock));
@@ -89,7 +95,7 @@ fn draft(input: Input<'_>, rows: &Rows, number: usize, leaders: &Leaders, index:
         };
         entries.push(Entry { group, own: index.held(group, number), waiter });
     }
-    Draft { queue, holders, entries: infer(entries) }
+    QueueDraft { queue, holders, entries: infer(entries) }
 }
 
 /// For each group, the number of groups that it waits for.

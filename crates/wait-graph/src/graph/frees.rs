@@ -30,13 +30,13 @@ impl Stays {
 
 /// Groups that end, and the locks that they keep.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Gone<'a> {
+pub(super) struct EndedGroups<'a> {
     /// Their numbers in the index, ascending.
     pub(super) groups: &'a [usize],
     pub(super) stays: Stays,
 }
 
-impl<'a> Gone<'a> {
+impl<'a> EndedGroups<'a> {
     /// Groups that end completely. Their numbers are in ascending order.
     pub(super) fn whole(groups: &'a [usize]) -> Self {
         Self { groups, stays: Stays::Nothing }
@@ -72,7 +72,7 @@ impl<'a> Gone<'a> {
 ///
 /// It does not matter whether the groups end together or in which order: a waiter that is passed over blocks only
 /// waiters that conflict with it.
-pub(super) fn freed(queues: &[Queue], index: &Index, gone: Gone<'_>) -> Vec<usize> {
+pub(super) fn freed(queues: &[Queue], index: &Index, gone: EndedGroups<'_>) -> Vec<usize> {
     let mut woken = Vec::new();
     for number in gone.touches(queues, index) {
         if let (Some(queue), Some(members)) = (queues.get(number), index.members(number)) {
@@ -91,7 +91,7 @@ struct Wakeup<'a> {
     index: &'a Index,
     number: usize,
     members: &'a Members,
-    gone: Gone<'a>,
+    gone: EndedGroups<'a>,
     /// Number of ended groups that blocked requests for each mode.
     gone_stops: PerMode<u32>,
     /// The requests that the groups just granted block, by group and counted.
@@ -100,7 +100,12 @@ struct Wakeup<'a> {
 }
 
 impl<'a> Wakeup<'a> {
-    fn new(index: &'a Index, (number, queue): (usize, &Queue), members: &'a Members, gone: Gone<'a>) -> Self {
+    fn new(
+        index: &'a Index,
+        (number, queue): (usize, &Queue),
+        members: &'a Members,
+        gone: EndedGroups<'a>,
+    ) -> Self {
         let mut gone_stops = PerMode::default();
         for group in gone.groups.iter().filter(|_| gone.stays.releases(queue)) {
             gone_stops.count(&mut LockModes::default(), stopped_by(index.held(*group, number)));

@@ -127,7 +127,7 @@ impl Lists {
         }
         let held = Held::of(input, leaders);
         let candidates = RefCell::default();
-        let ground = Ground { input, queues, index, backends, held, candidates };
+        let ground = ListsInput { input, queues, index, backends, held, candidates };
         let mut room = ROOM;
         for (number, queue) in listed {
             let Some(members) = index.members(number) else { continue };
@@ -160,7 +160,7 @@ fn xid_order(one: u32, other: u32) -> Ordering {
 
 type Candidates = FxHashMap<(Relation, LockModes), Rc<[Party]>>;
 
-struct Ground<'a> {
+struct ListsInput<'a> {
     input: Input<'a>,
     queues: &'a [Queue],
     index: &'a Index,
@@ -171,7 +171,7 @@ struct Ground<'a> {
     candidates: RefCell<Candidates>,
 }
 
-impl Ground<'_> {
+impl ListsInput<'_> {
     fn list(
         &self,
         queue: &Queue,

@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 
 use locktop_base::Timestamp;
 
-use self::above::Ground;
+use self::above::AboveInput;
 pub use self::fronts::Front;
 use self::index::Index;
 use self::lists::Lists;
@@ -295,11 +295,11 @@ impl WaitGraph {
     /// one after another.
     #[must_use]
     pub fn release(&self, parties: &[Party], end: End) -> Release {
-        release::release(self.ground(), parties, &self.numbers(parties), end)
+        release::release(self.tree_input(), parties, &self.numbers(parties), end)
     }
 
-    fn ground(&self) -> Ground<'_> {
-        Ground { queues: &self.queues, index: &self.index, net: &self.net, lists: &self.lists }
+    fn tree_input(&self) -> AboveInput<'_> {
+        AboveInput { queues: &self.queues, index: &self.index, net: &self.net, lists: &self.lists }
     }
 
     /// The waiting groups that would be granted their lock if `parties` ended, which does not mean that they continue: each
@@ -308,7 +308,8 @@ impl WaitGraph {
     /// them is granted its lock.
     #[must_use]
     pub fn granted_by(&self, parties: &[Party]) -> Vec<Party> {
-        let freed = frees::freed(&self.queues, &self.index, frees::Gone::whole(&self.numbers(parties)));
+        let freed =
+            frees::freed(&self.queues, &self.index, frees::EndedGroups::whole(&self.numbers(parties)));
         freed.into_iter().map(|freed| self.index.party(freed)).collect()
     }
 

@@ -17,7 +17,7 @@ pub(super) struct Entry {
 
 /// A queue whose order is being determined.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct QueueDraft {
     pub(super) queue: Queue,
     /// The index numbers of the groups of `queue.holders`, in the same order.
     pub(super) holders: Vec<usize>,

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::Root;
-use super::above::Ground;
-use super::frees::{Gone, freed};
+use super::above::AboveInput;
+use super::frees::{EndedGroups, freed};
 use super::index::Index;
 use super::net::{Net, Search, count, put};
 use super::release::{End, release};
@@ -13,8 +13,8 @@ use super::release::{End, release};
 ///
 /// Roots that block the same requests for the same locks (500 sharers of one lock) have the same numbers, which are
 /// computed once, unless a list of next waits makes a difference.
-pub(super) fn roots(ground: Ground<'_>, blockers: &[u32]) -> Vec<Root> {
-    let Ground { net, lists, .. } = ground;
+pub(super) fn roots(ground: AboveInput<'_>, blockers: &[u32]) -> Vec<Root> {
+    let AboveInput { net, lists, .. } = ground;
     let mut walk = Walk { ground, search: Search::new(net.backward.len()), room: ROOM };
     let mut known: FxHashMap<&[usize], Root> = FxHashMap::default();
     let mut roots = Vec::new();
@@ -45,14 +45,14 @@ pub(super) fn roots(ground: Ground<'_>, blockers: &[u32]) -> Vec<Root> {
 const ROOM: usize = 300_000;
 
 struct Walk<'a> {
-    ground: Ground<'a>,
+    ground: AboveInput<'a>,
     search: Search,
     room: usize,
 }
 
 impl Walk<'_> {
     fn ending(&mut self, group: usize) -> Root {
-        let Ground { index, net, .. } = self.ground;
+        let AboveInput { index, net, .. } = self.ground;
         let found = self.search.from(group, &net.backward, index.len());
         let party = index.party(group);
         let blocked = count(found.len());
@@ -91,7 +91,7 @@ const WALKED: usize = 32;
 const COUNTED: usize = 1_000;
 
 /// The effect of ending each member of the cycles. All members of a cycle have the same groups behind them.
-pub(super) fn in_cycles(ground: Ground<'_>, cycles: &[Vec<usize>]) -> Vec<Root> {
+pub(super) fn in_cycles(ground: AboveInput<'_>, cycles: &[Vec<usize>]) -> Vec<Root> {
     let mut walk = Walk { ground, search: Search::new(ground.net.backward.len()), room: ROOM };
     let mut members = Vec::new();
     for cycle in cycles {
@@ -101,7 +101,7 @@ pub(super) fn in_cycles(ground: Ground<'_>, cycles: &[Vec<usize>]) -> Vec<Root> 
             0 => first_of.clone(),
             1..WALKED => walk.ending(*group),
             _ => {
-                let now = || count(freed(ground.queues, ground.index, Gone::whole(&[*group])).len());
+                let now = || count(freed(ground.queues, ground.index, EndedGroups::whole(&[*group])).len());
                 let frees = if cycle.len() <= COUNTED { now() } else { 0 };
                 Root {
                     party: ground.index.party(*group),

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::index::Index;
 use super::net::put;
-use super::queue::{Draft, Entry};
+use super::queue::{Entry, QueueDraft};
 use super::{Answer, Party};
 use crate::lock::LockModes;
 
@@ -52,7 +52,7 @@ impl Marks {
 }
 
 /// Orders each queue as far as the answers allow, and marks the waiters whose answer was accepted.
-pub(super) fn refine(drafts: &mut [Draft], index: &Index, answers: &[Answer]) {
+pub(super) fn refine(drafts: &mut [QueueDraft], index: &Index, answers: &[Answer]) {
     if answers.is_empty() {
         return;
     }
@@ -79,7 +79,7 @@ pub(super) fn refine(drafts: &mut [Draft], index: &Index, answers: &[Answer]) {
         for (at, entry) in draft.entries.iter().enumerate() {
             let single = waits.get(entry.group) == Some(&1);
             let answer = asked.get(&entry.waiter.pid).filter(|answer| single && is_current(answer, entry));
-            if let Some(claim) = answer.and_then(|answer| hear(answer, draft, at, index, &mut marks)) {
+            if let Some(claim) = answer.and_then(|answer| claim_of(answer, draft, at, index, &mut marks)) {
                 agreed &= agrees(&claim, &draft.entries, &marks, &mut counted);
                 claims.push(claim);
             }
@@ -101,7 +101,13 @@ fn is_current(answer: &Answer, entry: &Entry) -> bool {
 }
 
 /// The groups that an answer names, if its holders are those of the scan. Marks them, too.
-fn hear(answer: &Answer, draft: &Draft, at: usize, index: &Index, marks: &mut Marks) -> Option<Claim> {
+fn claim_of(
+    answer: &Answer,
+    draft: &QueueDraft,
+    at: usize,
+    index: &Index,
+    marks: &mut Marks,
+) -> Option<Claim> {
     let entry = draft.entries.get(at)?;
     marks.clear();
     let mut named = Vec::new();
@@ -176,7 +182,7 @@ impl Statement {
 
 /// Reorders the entries as little as the claims require, and returns the claims that hold in the new order.
 /// Contradictory claims are dropped; if no order satisfies the rest, all are.
-fn settle(draft: &mut Draft, claims: Vec<Claim>, index: &Index, waits: &[u32]) -> Vec<Claim> {
+fn settle(draft: &mut QueueDraft, claims: Vec<Claim>, index: &Index, waits: &[u32]) -> Vec<Claim> {
     let entries = &draft.entries;
     let statements = consistent(claims, entries, waits);
     let Some(order) = order(&statements, entries, waits) else { return Vec::new() };

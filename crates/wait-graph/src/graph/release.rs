@@ -4,8 +4,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Party;
-use super::above::{Above, Ground, has_cycle};
-use super::frees::{Gone, Stays, freed};
+use super::above::{Above, AboveInput, has_cycle};
+use super::frees::{EndedGroups, Stays, freed};
 use super::lists::List;
 use super::net::{Search, count, put};
 use super::queue::{PerMode, stopped_by};
@@ -56,8 +56,8 @@ impl Release {
 }
 
 /// `parties` end; `ended` has the index numbers of those that are in the index, ascending.
-pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], end: End) -> Release {
-    let Ground { queues, index, net, lists } = ground;
+pub(super) fn release(ground: AboveInput<'_>, parties: &[Party], ended: &[usize], end: End) -> Release {
+    let AboveInput { queues, index, net, lists } = ground;
     let mut behind = Search::new(net.backward.len()).beyond(ended, &net.backward, index.len());
     if behind.is_empty() {
         return Release::default();
@@ -76,7 +76,7 @@ pub(super) fn release(ground: Ground<'_>, parties: &[Party], ended: &[usize], en
     let hope = differs.then(|| Fixpoint::new(ground, &parties, ended, Stays::Nothing, true).run());
     let is = |set: &[bool], group: usize| set.get(group).copied().unwrap_or_default();
     let hoped = hope.as_ref().unwrap_or(&sure);
-    let direct = freed(queues, index, Gone { groups: ended, stays });
+    let direct = freed(queues, index, EndedGroups { groups: ended, stays });
     let needs_only =
         |list: &List| list.all().all(|party| parties.contains(party)) && !list.is_open() && !list.queue;
     let now: Vec<usize> = direct
@@ -152,7 +152,7 @@ struct Touched {
 /// Finds the groups that are released if the ending ones end and each released group finishes: the smallest set whose
 /// members wait only for members and for the ending ones.
 struct Fixpoint<'a> {
-    ground: Ground<'a>,
+    ground: AboveInput<'a>,
     parties: &'a FxHashSet<Party>,
     ended: &'a [usize],
     stays: Stays,
@@ -171,7 +171,7 @@ struct Fixpoint<'a> {
 
 impl<'a> Fixpoint<'a> {
     fn new(
-        ground: Ground<'a>,
+        ground: AboveInput<'a>,
         parties: &'a FxHashSet<Party>,
         ended: &'a [usize],
         stays: Stays,
@@ -237,7 +237,7 @@ impl<'a> Fixpoint<'a> {
     }
 
     fn walk(&mut self, number: usize) {
-        let Ground { queues, index, .. } = self.ground;
+        let AboveInput { queues, index, .. } = self.ground;
         let (Some(queue), Some(members)) = (queues.get(number), index.members(number)) else { return };
         let mut first = self.touched(number).first;
         while members.waiters.get(first).is_some_and(|group| self.is_away(*group)) {

@@ -17,7 +17,7 @@ use super::{EdgeKind, Party, Queue, Root, Tree, TreeNode};
 use crate::lock::{LockMode, LockModes};
 use locktop_base::Timestamp;
 
-pub(super) struct Ground<'a> {
+pub(super) struct TreeInput<'a> {
     pub(super) queues: &'a [Queue],
     pub(super) index: &'a Index,
     pub(super) net: &'a Net,
@@ -62,8 +62,8 @@ impl Best {
 }
 
 /// Puts each waiting group below one blocker, and each group that does not wait at a top.
-pub(super) fn plant(ground: &Ground<'_>) -> Tree {
-    let Ground { index, components, .. } = ground;
+pub(super) fn build_tree(ground: &TreeInput<'_>) -> Tree {
+    let TreeInput { index, components, .. } = ground;
     let mut root_ranks = vec![usize::MAX; index.len()];
     let numbers: Vec<usize> = ground.roots.iter().filter_map(|root| index.number(root.party)).collect();
     for (rank, group) in numbers.iter().enumerate() {
@@ -119,7 +119,7 @@ fn link_queue(number: usize, queue: &Queue, members: &Members, ranks: &[Rank], l
 }
 
 /// Puts the members of each cycle below its top.
-fn link_cycles(ground: &Ground<'_>, links: &mut [Option<Link>], cycle_of: &mut [Option<usize>]) {
+fn link_cycles(ground: &TreeInput<'_>, links: &mut [Option<Link>], cycle_of: &mut [Option<usize>]) {
     let component = &ground.components.of;
     // For each node, the group for which the search reached it.
     let mut from: Vec<Option<usize>> = vec![None; component.len()];
@@ -150,7 +150,7 @@ fn link_cycles(ground: &Ground<'_>, links: &mut [Option<Link>], cycle_of: &mut [
 }
 
 /// The edge between two groups, holders first.
-fn edge(ground: &Ground<'_>, group: usize, parent: usize) -> Option<Link> {
+fn edge(ground: &TreeInput<'_>, group: usize, parent: usize) -> Option<Link> {
     let index = ground.index;
     let mode_at = |queue: usize, position: usize| -> Option<LockMode> {
         Some(ground.queues.get(queue)?.waiters.get(position)?.mode)
@@ -178,7 +178,12 @@ fn edge(ground: &Ground<'_>, group: usize, parent: usize) -> Option<Link> {
 }
 
 /// Lays the nodes out, parents before their children.
-fn grow(ground: &Ground<'_>, links: &[Option<Link>], cycle_of: &[Option<usize>], tops: Vec<usize>) -> Tree {
+fn grow(
+    ground: &TreeInput<'_>,
+    links: &[Option<Link>],
+    cycle_of: &[Option<usize>],
+    tops: Vec<usize>,
+) -> Tree {
     let index = ground.index;
     let mut under: Vec<Vec<usize>> = vec![Vec::new(); index.len()];
     for (group, link) in links.iter().enumerate() {

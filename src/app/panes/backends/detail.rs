@@ -7,7 +7,7 @@ use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
 use crate::model::output::{Channel, shown};
 use crate::model::plan::Verb;
-use crate::model::session_facts::{Written, written};
+use crate::model::session_facts::{WriteKnowledge, write_knowledge};
 use crate::model::view::SnapshotView;
 use crate::model::wait_graph::{EdgeKind, Party};
 use crate::order::Order;
@@ -76,8 +76,8 @@ fn identity(context: &Context<'_>, backend: &Backend) -> Vec<Line> {
         lines.push(field("wait event", crate::text::one_line(&format!("{kind}/{event}")), Tone::Plain));
     }
     if backend.xact_start.is_some() {
-        let wrote = match (backend.backend_xid, written(&context.view.graph, backend)) {
-            (Some(xid), Written::ForLock) => {
+        let wrote = match (backend.backend_xid, write_knowledge(&context.view.graph, backend)) {
+            (Some(xid), WriteKnowledge::ForLock) => {
                 format!("; has xid {xid} for the lock that it waits for, and may have written")
             }
             (Some(xid), _) => format!("; has xid {xid} and may have written"),

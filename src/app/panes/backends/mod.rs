@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use super::cell::{fit_names, object_first};
 use super::column::{BLOCKS, DB, Listed, PID, QUERY, WHO, XACT, listed_rows};
-use super::definition::{Definition, Read};
-use super::{Cell, RowId, Rows, Value};
+use super::definition::{PaneDefinition, ReadState};
+use super::{Cell, RowId, Rows, SortValue};
 use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::model::backend::{Backend, State};
-use crate::model::session_facts::{Written, written};
+use crate::model::session_facts::{WriteKnowledge, write_knowledge};
 use crate::model::wait_graph::{Party, Queue, Waiter};
 use crate::order::Order;
 use crate::text;
@@ -22,7 +22,7 @@ listed_rows!(Backends = Backend, |context| context.snapshot.backends.last_rows()
 ));
 
 static COLUMNS: &[Column] = &[
-    Column::sorted(PID, (7, 8), |b, context, _| pid(context, b), |b, _| Value::whole(Some(b.pid.into()))),
+    Column::sorted(PID, (7, 8), |b, context, _| pid(context, b), |b, _| SortValue::whole(Some(b.pid.into()))),
     Column::sorted(
         BLOCKS,
         (6, 6),
@@ -32,7 +32,7 @@ static COLUMNS: &[Column] = &[
         },
         |b, context| {
             let blocked = context.blocked_of_all(Party::Backend(b.group()));
-            Value::whole((blocked > 0).then_some(blocked.into()))
+            SortValue::whole((blocked > 0).then_some(blocked.into()))
         },
     )
     .right()
@@ -45,13 +45,13 @@ static COLUMNS: &[Column] = &[
         ),
         (12, 20),
         |b, context, room| state_cell(context, b, room),
-        |b, _| b.state.map_or(Value::Missing, |state| Value::state(state.as_str())),
+        |b, _| b.state.map_or(SortValue::Missing, |state| SortValue::state(state.as_str())),
     ),
     Column::sorted(
         XACT,
         (8, 8),
         |b, context, _| xact(context, b),
-        |b, context| Value::number(context.age(b.xact_start)),
+        |b, context| SortValue::number(context.age(b.xact_start)),
     )
     .right()
     .rank(1),
@@ -66,7 +66,7 @@ static COLUMNS: &[Column] = &[
         WHO,
         (10, 24),
         |b, context, room| who(context, b, room),
-        |b, context| Value::Text(Cow::Owned(context.who(b))),
+        |b, context| SortValue::Text(Cow::Owned(context.who(b))),
     ),
     Column::text(("CLIENT", "client", "address of the client"), (9, 15), |b, _| b.client.as_deref()).rank(6),
     Column::statement(QUERY, (10, 0), |b, _| b.query.as_ref()),
@@ -78,7 +78,7 @@ static COLUMNS: &[Column] = &[
         .only_in_filters(),
 ];
 
-pub(super) static PANE: Definition = Definition {
+pub(super) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| {
         rows.order_by_cached_key(|row| Backends::get(context, *row).map(|backend| urgency(context, backend)));
     },
@@ -91,7 +91,7 @@ pub(super) static PANE: Definition = Definition {
     },
     read: |context| {
         let backends = &context.snapshot.backends;
-        Read { at: backends.taken_at, error: backends.error.as_deref() }
+        ReadState { at: backends.taken_at, error: backends.error.as_deref() }
     },
     above: Some(wait_classes),
     is_state: |word| State::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
@@ -103,7 +103,7 @@ pub(super) static PANE: Definition = Definition {
         RowId::Backend(id) => detail::lines(context, id, width),
         _ => None,
     },
-    ..Definition::new(("Backends", "a session"), &COLUMNS, Backends::rows)
+    ..PaneDefinition::new(("Backends", "a session"), &COLUMNS, Backends::rows)
 };
 
 pub(super) fn several_databases(context: &Context<'_>) -> bool {
@@ -157,7 +157,8 @@ pub(super) fn state_tone(state: State) -> Tone {
 /// The age of the transaction, with a `w` if it has written.
 pub(super) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
     let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
-    let written = if written(&context.view.graph, backend) == Written::Maybe { " w" } else { "  " };
+    let written =
+        if write_knowledge(&context.view.graph, backend) == WriteKnowledge::Maybe { " w" } else { "  " };
     Cell::plain(format!("{}{written}", text::age(seconds))).with_dim_end(written)
 }
 
@@ -280,15 +281,15 @@ fn backend_state(context: &Context<'_>, backend: &Backend, room: usize) -> Cell 
     Cell::toned(text::one_line(&format!("{words} {since}{own}")), state_tone(state))
 }
 
-pub(super) fn state_value<'a>(context: &Context<'a>, party: Party) -> Value<'a> {
+pub(super) fn state_value<'a>(context: &Context<'a>, party: Party) -> SortValue<'a> {
     let said = Cow::Owned(root_state(context, party, usize::MAX).text);
     let backend = match party {
         Party::Backend(pid) => context.backend(pid),
         Party::Prepared(_) => None,
     };
     match backend.and_then(|backend| backend.state) {
-        Some(state) => Value::State(Cow::Borrowed(state.as_str()), said),
-        None => Value::Text(said),
+        Some(state) => SortValue::State(Cow::Borrowed(state.as_str()), said),
+        None => SortValue::Text(said),
     }
 }
 

@@ -1,11 +1,11 @@
 use rustc_hash::FxHashSet;
 
-use super::{ChainRow, Place};
+use super::{ChainPlace, ChainRow};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::app::panes::backends::{root_state, state_value};
 use crate::app::panes::cell::{fit_names, object_first};
-use crate::app::panes::{Cell, Value, backends, forest};
+use crate::app::panes::{Cell, SortValue, backends, forest};
 use crate::model::finding::Severity;
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::lock_waits::contended;
@@ -13,7 +13,7 @@ use crate::model::promise::Promise;
 use crate::model::wait_graph::{Party, TreeNode};
 use crate::model::words;
 
-pub(super) fn pid(place: Place<'_>, room: u16) -> Cell {
+pub(super) fn pid(place: ChainPlace<'_>, room: u16) -> Cell {
     let label = match place.party {
         _ if place.row.is_run => {
             let label = format!("…{}", crate::text::count(place.row.folded.into()));
@@ -47,7 +47,7 @@ fn guide(row: ChainRow, room: usize) -> String {
     }
 }
 
-pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
+pub(super) fn state(context: &Context<'_>, place: ChainPlace<'_>, room: u16) -> Cell {
     let Some((node, waiter)) = place.node.zip(place.waiter) else {
         return root_state(context, place.party, usize::from(room));
     };
@@ -80,7 +80,7 @@ pub(super) fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell 
 }
 
 /// What the sessions of a run wait for: `8 rows of accounts`, if all rows are in one table.
-fn rows_of_run(context: &Context<'_>, place: Place<'_>) -> String {
+fn rows_of_run(context: &Context<'_>, place: ChainPlace<'_>) -> String {
     let number = crate::text::count(place.row.folded.into());
     let awaited = |node: &TreeNode| {
         let (queue, _) = context.waiter_at(node)?;
@@ -97,26 +97,26 @@ fn rows_of_run(context: &Context<'_>, place: Place<'_>) -> String {
     }
 }
 
-pub(super) fn wait(context: &Context<'_>, place: Place<'_>) -> Option<f64> {
+pub(super) fn wait(context: &Context<'_>, place: ChainPlace<'_>) -> Option<f64> {
     context.wait_age(place.waiter?.wait_start)
 }
 
 /// A root is as urgent as the longest wait behind it.
-pub(super) fn urgency(context: &Context<'_>, place: Place<'_>) -> Value<'static> {
-    Value::number(match context.root(place.party) {
+pub(super) fn urgency(context: &Context<'_>, place: ChainPlace<'_>) -> SortValue<'static> {
+    SortValue::number(match context.root(place.party) {
         Some(root) => context.wait_age(root.longest_wait),
         None => wait(context, place),
     })
 }
 
-pub(super) fn state_or_wait<'a>(context: &Context<'a>, place: Place<'a>) -> Value<'a> {
+pub(super) fn state_or_wait<'a>(context: &Context<'a>, place: ChainPlace<'a>) -> SortValue<'a> {
     match place.waiter {
         None => state_value(context, place.party),
         Some(_) => state(context, place, u16::MAX).into_value(),
     }
 }
 
-pub(super) fn blocks(context: &Context<'_>, place: Place<'_>) -> Cell {
+pub(super) fn blocks(context: &Context<'_>, place: ChainPlace<'_>) -> Cell {
     if place.is_group() {
         return Cell::toned(format!("×{}", crate::text::count(place.row.folded.into())), Tone::Dim);
     }
@@ -140,7 +140,7 @@ pub(super) fn blocks(context: &Context<'_>, place: Place<'_>) -> Cell {
 /// A number of the promise: empty if no session waits behind it, `?` if this role cannot see it.
 pub(super) fn number(
     context: &Context<'_>,
-    place: Place<'_>,
+    place: ChainPlace<'_>,
     of: fn(Promise) -> u32,
     tone: fn(Promise) -> Tone,
 ) -> Cell {
@@ -164,17 +164,21 @@ pub(super) fn still_tone(promise: Promise) -> Tone {
     if promise.still + promise.unsure > 0 { Tone::Warning } else { Tone::Plain }
 }
 
-pub(super) fn sorted(context: &Context<'_>, place: Place<'_>, of: fn(Promise) -> u32) -> Value<'static> {
+pub(super) fn sorted(
+    context: &Context<'_>,
+    place: ChainPlace<'_>,
+    of: fn(Promise) -> u32,
+) -> SortValue<'static> {
     let promise = if place.is_group() { None } else { context.promise_of_all(place.party) };
-    Value::whole(promise.map(|promise| of(promise).into()))
+    SortValue::whole(promise.map(|promise| of(promise).into()))
 }
 
-pub(super) fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
+pub(super) fn who(context: &Context<'_>, place: ChainPlace<'_>, room: u16) -> Cell {
     match place.party {
         _ if place.row.is_run => {
             Cell::plain(format!("{} sessions", crate::text::count(place.row.folded.into())))
         }
-        _ if place.is_group() => Cell::plain(whose(context, place, room)),
+        _ if place.is_group() => Cell::plain(client_or_gid(context, place, room)),
         Party::Prepared(xact) => Cell::server(context.prepared(xact).and_then(|row| row.owner.as_deref())),
         Party::Backend(pid) => {
             let connecting =
@@ -186,13 +190,13 @@ pub(super) fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
 
 /// A new session appears in `pg_stat_activity` only after it has locked its database (`InitPostgres` in
 /// `src/backend/utils/init/postinit.c`).
-fn connects(context: &Context<'_>, place: Place<'_>) -> bool {
+fn connects(context: &Context<'_>, place: ChainPlace<'_>) -> bool {
     let is_database = |tag: LockTag| tag.classid() == Some(words::DATABASE_CLASS) && tag.objid() != Some(0);
     place.waiter.is_some_and(|waiter| waiter.mode == LockMode::RowExclusive)
         && place.tag(context).is_some_and(|tag| tag.locktype() == LockType::Object && is_database(tag))
 }
 
-fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
+fn client_or_gid(context: &Context<'_>, place: ChainPlace<'_>, room: u16) -> String {
     let Some(node) = place.node else { return String::new() };
     // A queue has many sessions of few programs: only distinct names are formatted.
     let mut seen = FxHashSet::default();
@@ -204,7 +208,7 @@ fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
     if others == 0 { first } else { format!("{first} +{}", crate::text::count(others as u64)) }
 }
 
-pub(super) fn database<'a>(context: &Context<'a>, place: Place<'a>) -> Option<&'a str> {
+pub(super) fn database<'a>(context: &Context<'a>, place: ChainPlace<'a>) -> Option<&'a str> {
     match place.party {
         Party::Prepared(xact) => context.prepared(xact)?.database.as_deref(),
         Party::Backend(pid) => context.backend(pid)?.database.as_deref(),
@@ -212,7 +216,7 @@ pub(super) fn database<'a>(context: &Context<'a>, place: Place<'a>) -> Option<&'
 }
 
 /// The current or last statement; for a prepared transaction its gid.
-pub(super) fn query(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
+pub(super) fn query(context: &Context<'_>, place: ChainPlace<'_>, room: u16) -> Cell {
     match place.party {
         _ if place.row.is_run => Cell::plain("Enter unfolds"),
         Party::Prepared(xact) => context.prepared(xact).map_or_else(Cell::default, |row| {

@@ -4,7 +4,7 @@ use crate::app::line::{Line, Tone};
 use crate::app::panes::RowId;
 use crate::app::panes::cell::job_tone;
 use crate::model::lock::{Lock, LockTag};
-use crate::model::takers::{Takers, Work};
+use crate::model::takers::{WorkKind, WorkerTypes};
 use crate::model::task::{Execution, JobState, Schedule, TaskKey, TaskRow, evidence};
 use crate::model::wait_graph::Party;
 use crate::model::{Timestamp, lock_key::LockKey};
@@ -49,7 +49,7 @@ fn state_line(context: &Context<'_>, row: &TaskRow) -> Line {
 fn is_unserved(context: &Context<'_>, row: &TaskRow) -> bool {
     let Some(set) = row.set(context.snapshot).filter(|set| set.tables.own_keys) else { return false };
     let kind = row.schedule(context.snapshot).and_then(|task| task.kind.as_deref());
-    Takers::lacks(context.view, context.snapshot, (&set.tables.schedules, Work::Tasks), kind)
+    WorkerTypes::lacks(context.view, context.snapshot, (&set.tables.schedules, WorkKind::Tasks), kind)
 }
 
 fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {

@@ -11,8 +11,8 @@ use std::borrow::Cow;
 
 use super::cell::{attempts, job_tone, used_up};
 use super::column::{BEAT, Listed, TABLE, TRY, WORKER, listed_rows};
-use super::definition::{Definition, Fact, Read, is_unsearched, more_unread, stale};
-use super::{Cell, RowId, Rows, Value};
+use super::definition::{Fact, PaneDefinition, ReadState, is_unsearched, more_unread, stale};
+use super::{Cell, RowId, Rows, SortValue};
 use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::task::{Execution, JobState, Schedule, TaskId, TaskRow};
@@ -29,7 +29,7 @@ static COLUMNS: &[Column] = &[
         ("TASK", "task", "name of the task"),
         (18, 36),
         |row, context, _| Cell::server(Some(&row.name(context.snapshot))),
-        |row, context| Value::Text(Cow::Owned(row.name(context.snapshot).to_string())),
+        |row, context| SortValue::Text(Cow::Owned(row.name(context.snapshot).to_string())),
     ),
     Column::worker(WORKER, (12, 24), |row, context| execution(context, row)?.worker.as_deref()),
     Column::age(("RUN", "run", "how long it has run"), (6, 6), Tone::Plain, |row, context| {
@@ -39,7 +39,7 @@ static COLUMNS: &[Column] = &[
         ("LIMIT", "limit", "its timeout"),
         (6, 6),
         |row, context, _| limit(context, row),
-        |row, _| Value::Number(row.limit),
+        |row, _| SortValue::Number(row.limit),
     )
     .right(),
     Column::sorted(
@@ -47,7 +47,7 @@ static COLUMNS: &[Column] = &[
         (14, 22),
         |row, context, room| gauge(context, row, room),
         |row, context| {
-            Value::number(row.age(context.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
+            SortValue::number(row.age(context.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
         },
     )
     .rank(4),
@@ -55,7 +55,7 @@ static COLUMNS: &[Column] = &[
         ("NEXT", "next", "time until it is due, or since"),
         (11, 11),
         |row, context, _| next(context, row),
-        |row, context| Value::number(row.due_in(context.snapshot)),
+        |row, context| SortValue::number(row.due_in(context.snapshot)),
     )
     .right()
     .rank(1),
@@ -67,7 +67,7 @@ static COLUMNS: &[Column] = &[
         ("PID", "pid", "the session that holds its key"),
         (7, 8),
         |row, _, _| holder(row),
-        |row, _| Value::whole(row.holder.map(i64::from)),
+        |row, _| SortValue::whole(row.holder.map(i64::from)),
     )
     .rank(2),
     Column::cell(TRY, (4, 5), |row, context, _| tries(context, row)).right().rank(5),
@@ -92,7 +92,7 @@ static COLUMNS: &[Column] = &[
         .kept_where(|context| context.snapshot.task_sets.len() > 1),
 ];
 
-pub(in crate::app::panes) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: PaneDefinition = PaneDefinition {
     order: |context, rows| {
         rows.order_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)));
     },
@@ -100,7 +100,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     absent: Some("no task tables here; [tables] in the config can name some"),
     empty: "no scheduled tasks",
     facts: |context, _| facts(context),
-    read: |context| Read {
+    read: |context| ReadState {
         at: context.snapshot.task_sets.iter().find_map(|set| set.tasks.taken_at),
         error: None,
     },
@@ -109,7 +109,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     name,
     label,
     detail: |context, id, _| detail::lines(context, id),
-    ..Definition::new(("Tasks", "a task"), &COLUMNS, Tasks::rows)
+    ..PaneDefinition::new(("Tasks", "a task"), &COLUMNS, Tasks::rows)
 };
 
 fn schedule<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a Schedule> {

@@ -83,7 +83,8 @@ fn a_page_has_axes_a_legend_bars_and_the_episodes_of_its_twin() {
         ],
     );
     let plain = words(&page);
-    let ranked: Vec<&Episode> = report.blame.episodes_in(Span::All).filter(|of| of.sums.most > 0).collect();
+    let ranked: Vec<&Episode> =
+        report.blame.episodes_in(BlamePeriod::All).filter(|of| of.sums.most > 0).collect();
     assert!(ranked.len() > 2);
     for episode in ranked {
         let row = text.lines().find(|line| line.starts_with(&format!("| {} | ", episode.number))).unwrap();

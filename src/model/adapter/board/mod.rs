@@ -43,7 +43,7 @@ pub struct JobRow {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Board {
+pub struct AdapterBoard {
     pub rows: Vec<JobRow>,
     pub workers: Vec<WorkerRow>,
     pub queues: Vec<QueueRow>,
@@ -51,7 +51,7 @@ pub struct Board {
     pub schedules: Vec<ScheduleRow>,
 }
 
-impl Board {
+impl AdapterBoard {
     pub fn count(&self, state: JobState) -> usize {
         self.rows.iter().filter(|row| row.judged.state == state).count()
     }
@@ -101,7 +101,7 @@ pub(crate) type Marks = FxHashMap<(TextId, Option<Timestamp>), Timestamp>;
 
 /// State over several snapshots: which keys stay free. It is valid for one connection to one run of one server.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct AdapterWatch {
     pub(crate) epoch: Option<Epoch>,
     pub(crate) free: Marks,
     /// The locks of the previous snapshot, if they were read. Not in recordings: there a job that is seen for the first time
@@ -109,8 +109,8 @@ pub struct Watch {
     pub(crate) locks: Option<Arc<Vec<Lock>>>,
 }
 
-impl Watch {
-    pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
+impl AdapterWatch {
+    pub fn evaluate(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> AdapterBoard {
         let epoch = snapshot.server().map(Server::epoch);
         if self.epoch != epoch {
             *self = Self { epoch, ..Self::default() };
@@ -119,12 +119,12 @@ impl Watch {
         let known = snapshot.locks.is_known().then(|| Arc::clone(snapshot.locks.last_rows()));
         let locks_before = std::mem::replace(&mut self.locks, known);
         if snapshot.adapters.is_empty() {
-            return Board::default();
+            return AdapterBoard::default();
         }
         let holders = snapshot.locks.is_known().then(|| snapshot.key_holders());
-        let mut board = Board::default();
+        let mut board = AdapterBoard::default();
         for (place, installation) in snapshot.adapters.iter().enumerate() {
-            let look = BoardBuilder {
+            let look = AdapterBoardBuilder {
                 snapshot,
                 thresholds,
                 holders: holders.as_ref(),
@@ -158,7 +158,7 @@ fn sessions(worker: &Worker) -> Option<u64> {
     worker.sessions.and_then(|sessions| u64::try_from(sessions).ok())
 }
 
-struct BoardBuilder<'a> {
+struct AdapterBoardBuilder<'a> {
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
     holders: Option<&'a FxHashMap<LockKey, Option<i32>>>,
@@ -170,7 +170,7 @@ struct BoardBuilder<'a> {
     rows: &'a InstallationRows,
 }
 
-impl BoardBuilder<'_> {
+impl AdapterBoardBuilder<'_> {
     /// The id of a row of the installation by its kind and its own id.
     fn id(&self, row: &str) -> TextId {
         let installation = &self.rows.installation;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BoardBuilder, Marks, Proof};
+use super::{AdapterBoardBuilder, Marks, Proof};
 use crate::model::adapter::{AdapterLease, AdapterSchedule, COUNTED, Job, JobState, Part, Worker};
 use crate::model::judge::{Facts, judge_worker};
 use crate::model::lease::{LeaseRow, LeaseState};
@@ -47,7 +47,7 @@ impl WorkerState {
     }
 }
 
-impl BoardBuilder<'_> {
+impl AdapterBoardBuilder<'_> {
     pub(super) fn workers(&self, place: usize, free: &mut Marks) -> Vec<WorkerRow> {
         let rows = self.rows.workers.last_rows().iter().enumerate();
         rows.map(|(at, worker)| self.worker_row((place, at), worker, free)).collect()
@@ -100,7 +100,7 @@ impl BoardBuilder<'_> {
     }
 }
 
-impl BoardBuilder<'_> {
+impl AdapterBoardBuilder<'_> {
     pub(super) fn leases(&self, place: usize) -> Vec<LeaseRow> {
         let rows = self.rows.leases.last_rows().iter().enumerate();
         rows.map(|(at, lease)| self.lease_row((place, at), lease)).collect()
@@ -158,7 +158,7 @@ words! {
     }
 }
 
-impl BoardBuilder<'_> {
+impl AdapterBoardBuilder<'_> {
     pub(super) fn schedules(&self, place: usize) -> Vec<ScheduleRow> {
         let rows = self.rows.schedules.last_rows().iter().enumerate();
         rows.map(|(at, schedule)| self.schedule_row((place, at), schedule)).collect()
@@ -228,7 +228,7 @@ impl std::fmt::Display for Count {
     }
 }
 
-impl BoardBuilder<'_> {
+impl AdapterBoardBuilder<'_> {
     /// Its queues by name, after a row for all of them if something was read for all.
     pub(super) fn queues(&self, place: usize, workers: &[WorkerRow]) -> Vec<QueueRow> {
         let rows = self.rows;

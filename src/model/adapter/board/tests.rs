@@ -28,8 +28,8 @@ fn snapshot(now: Timestamp, all: Vec<InstallationRows>, held: &[(i64, i32)]) -> 
     snapshot
 }
 
-fn look(all: Vec<InstallationRows>) -> Board {
-    Watch::default().look(&snapshot(start(), all, &[]), &Thresholds::default())
+fn look(all: Vec<InstallationRows>) -> AdapterBoard {
+    AdapterWatch::default().evaluate(&snapshot(start(), all, &[]), &Thresholds::default())
 }
 
 #[test]
@@ -60,14 +60,14 @@ fn a_worker_lives_is_silent_or_has_stopped() {
 
 #[test]
 fn a_worker_without_its_lock_is_gone_after_the_grace_and_not_before() {
-    let mut watch = Watch::default();
+    let mut watch = AdapterWatch::default();
     let thresholds = Thresholds { orphan_grace: 10.0, ..Thresholds::default() };
     for (seconds, state, since) in
         [(0, WorkerState::Unknown, 0), (9, WorkerState::Unknown, 9), (10, WorkerState::Gone, 10)]
     {
         let now = start() + TimeDelta::seconds(seconds);
         let all = vec![sample::locking(start())];
-        let board = watch.look(&snapshot(now, all, &[(41, 4711)]), &thresholds);
+        let board = watch.evaluate(&snapshot(now, all, &[(41, 4711)]), &thresholds);
         let [one, other] = board.workers.as_slice() else { panic!("{:?}", board.workers) };
         let (gone, live) = if one.place.1 == 1 { (one, other) } else { (other, one) };
         assert_eq!((live.state, live.proof, live.pid), (WorkerState::Live, Proof::Lock, Some(4711)));
@@ -76,7 +76,7 @@ fn a_worker_without_its_lock_is_gone_after_the_grace_and_not_before() {
     }
 }
 
-fn queues(board: &Board) -> Vec<(String, QueueState, Vec<String>)> {
+fn queues(board: &AdapterBoard) -> Vec<(String, QueueState, Vec<String>)> {
     let words = |row: &QueueRow| {
         let count = |(word, count): (&Text, &Count)| {
             let (about, more) =
@@ -238,7 +238,7 @@ fn a_lease_may_be_known_by_its_lock() {
     };
     rows.leases = sample::read(start(), vec![lease("held", 7), lease("free", 8)]);
     let told = |snapshot: &Snapshot| -> Vec<_> {
-        let board = Watch::default().look(snapshot, &Thresholds::default());
+        let board = AdapterWatch::default().evaluate(snapshot, &Thresholds::default());
         board.leases.iter().map(|row| (row.place.1, row.state, row.owner_pid)).collect()
     };
     let mut snapshot = snapshot(start(), vec![rows], &[(7, 4711)]);

@@ -34,11 +34,11 @@ proptest! {
             let delta = if number == 0 { 0.0 } else { pause.min(2.0) };
             waited += f64::from(waiting) * delta;
             let blame = looks.see(&snapshot);
-            let total = blame.total(Span::All);
+            let total = blame.total(BlamePeriod::All);
             // Times are exact to the millisecond here.
             prop_assert!((total.seconds - waited).abs() < 0.01 * (1.0 + waited), "{} {waited}", total.seconds);
-            for &group in Group::ALL {
-                let sum: f64 = blame.by(group, Span::All).iter().map(|row| row.sums.seconds).sum();
+            for &group in BlameGrouping::ALL {
+                let sum: f64 = blame.by(group, BlamePeriod::All).iter().map(|row| row.sums.seconds).sum();
                 prop_assert!(near(sum, total.seconds), "{group:?}: {sum} of {}", total.seconds);
             }
             let episodes: f64 = blame.table.episodes.iter().map(|one| one.sums.seconds).sum();
@@ -103,18 +103,18 @@ fn what_was_counted_is_right_within_the_error_that_is_told() {
     let (mut held, mut all, mut off, mut whole) = (0, 0, 0.0, 0.0);
     for _ in 0..plays {
         let (truth, looks) = play(&mut random, seconds);
-        let by = looks.blame.by(Group::Lock, Span::All);
+        let by = looks.blame.by(BlameGrouping::Lock, BlamePeriod::All);
         let mut check = |truth: f64, sums: Sums| {
             all += 1;
             held += u32::from((sums.seconds - truth).abs() <= 2.0 * sums.standard_error());
         };
-        check(truth.iter().sum(), looks.blame.total(Span::All));
+        check(truth.iter().sum(), looks.blame.total(BlamePeriod::All));
         for (root, truth) in truth.iter().enumerate() {
             let name = format!("advisory {}", 40 + root);
             let sums = by.iter().find(|row| row.name == name).map(|row| row.sums).unwrap_or_default();
             check(*truth, sums);
         }
-        off += looks.blame.total(Span::All).seconds - truth.iter().sum::<f64>();
+        off += looks.blame.total(BlamePeriod::All).seconds - truth.iter().sum::<f64>();
         whole += truth.iter().sum::<f64>();
     }
     assert!(f64::from(held) >= 0.95 * f64::from(all), "{held} of {all}");
@@ -131,7 +131,7 @@ fn a_wait_of_before_has_an_error_too() {
     for second in 0..5 {
         looks.waits(f64::from(second), &[(1, 41, -5.0)]);
     }
-    let total = looks.blame.total(Span::All);
+    let total = looks.blame.total(BlamePeriod::All);
     assert_eq!((total.seconds, total.variance), (4.0, 0.25));
 }
 
@@ -151,9 +151,9 @@ fn waits_that_end_together_err_together() {
             looks.waits(now, &there);
         }
         let truth: f64 = began.iter().map(|began| until - began).sum();
-        let total = looks.blame.total(Span::All);
+        let total = looks.blame.total(BlamePeriod::All);
         held += u32::from((total.seconds - truth).abs() <= 2.0 * total.standard_error());
-        let root = looks.blame.by(Group::Root, Span::All)[0].sums;
+        let root = looks.blame.by(BlameGrouping::Root, BlamePeriod::All)[0].sums;
         assert!(near(root.variance, total.variance), "{root:?} {total:?}");
     }
     assert!(f64::from(held) >= 0.95 * f64::from(plays), "{held} of {plays}");

@@ -17,7 +17,7 @@ fn only_what_becomes_critical_is_told_and_once() {
     let mut told = |seconds: i64, findings: &[(i32, Severity)]| {
         let findings: Vec<Finding> =
             findings.iter().map(|(pid, severity)| finding(*pid, *severity)).collect();
-        alerts.look(&findings, at(seconds)).map(|finding| finding.subject)
+        alerts.next_new(&findings, at(seconds)).map(|finding| finding.subject)
     };
     let subject = |pid| Some(finding(pid, Critical).subject);
     assert_eq!(told(0, &[(1, Critical)]), None, "it is on the screen that was just opened");

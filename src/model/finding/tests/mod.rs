@@ -18,7 +18,7 @@ use crate::model::lock::{Lock, LockMode, LockModes, LockType, VirtualTransaction
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::{Detection, Names, Pooling, Section, Server, Snapshot};
 use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::task::Board;
+use crate::model::task::TaskBoard;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::View;
 use crate::model::wait_graph::{Holder, Queue, Root, TreeNode, WaitGraph, Waiter};
@@ -35,9 +35,9 @@ fn ago(seconds: i64) -> Option<Timestamp> {
 struct Stage {
     snapshot: Snapshot,
     graph: WaitGraph,
-    tasks: Board,
-    leases: crate::model::lease::Board,
-    queue: crate::model::work_queue::Board,
+    tasks: TaskBoard,
+    leases: crate::model::lease::LeaseBoard,
+    queue: crate::model::work_queue::QueueBoard,
     previous: Vec<(Snapshot, WaitGraph)>,
     lock_names: LockNames,
     thresholds: Thresholds,
@@ -68,7 +68,7 @@ impl Stage {
             deadlocks_of: [5].into(),
             started_at: ago(86_400),
             replayed_at: None,
-            replay: crate::model::snapshot::Replay::default(),
+            replay: crate::model::snapshot::WalReplay::default(),
             keepalives: crate::model::snapshot::Keepalives::default(),
             query_size: 1024,
             deadlock_timeout: Some(1.0),
@@ -94,9 +94,9 @@ impl Stage {
         Self {
             snapshot,
             graph: WaitGraph::default(),
-            tasks: Board::default(),
-            leases: crate::model::lease::Board::default(),
-            queue: crate::model::work_queue::Board::default(),
+            tasks: TaskBoard::default(),
+            leases: crate::model::lease::LeaseBoard::default(),
+            queue: crate::model::work_queue::QueueBoard::default(),
             previous: Vec::new(),
             lock_names: LockNames::default(),
             thresholds: Thresholds::default(),
@@ -146,10 +146,10 @@ impl Stage {
     fn find(&self) -> Vec<Finding> {
         let mut deadlocks = Deadlocks::default();
         for (snapshot, graph) in &self.previous {
-            deadlocks.look(snapshot, graph, &SnapshotIndex::of(snapshot, graph));
+            deadlocks.observe(snapshot, graph, &SnapshotIndex::of(snapshot, graph));
         }
         let index = SnapshotIndex::of(&self.snapshot, &self.graph);
-        deadlocks.look(&self.snapshot, &self.graph, &index);
+        deadlocks.observe(&self.snapshot, &self.graph, &index);
         let view = View {
             snapshot: Some(Arc::new(self.snapshot.clone())),
             graph: Arc::new(self.graph.clone()),

@@ -3,14 +3,14 @@
 
 mod rows;
 
-use super::question::{self, Chosen, Known, only};
+use super::question::{self, ChosenTargets, KnownBlockers, only};
 use super::rows::{ItemVerb, RowChange, TaskVerb};
 use super::{Ask, PlanContext, RowTarget, Signal};
 use crate::model::backend::State;
 use crate::model::lease;
-use crate::model::row_id::{Owner, RowId};
+use crate::model::row_id::{LockOwner, RowId};
 
-type ChosenVerb = (Verb, Chosen);
+type ChosenVerb = (Verb, ChosenTargets);
 
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
@@ -31,7 +31,7 @@ pub struct Command {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Definition {
+pub struct VerbDefinition {
     /// The word for records: `cancel`, `terminate`, …
     pub word: &'static str,
     pub does: &'static str,
@@ -49,7 +49,7 @@ pub struct Definition {
     pub(crate) lease: Option<fn(&RowTarget<lease::Lease>) -> RowChange<'_>>,
 }
 
-impl Definition {
+impl VerbDefinition {
     const fn of(word: &'static str, does: &'static str, done: &'static str) -> Self {
         Self { word, does, done, writes: true, signal: None, task: None, item: None, lease: None }
     }
@@ -81,7 +81,7 @@ macro_rules! commands {
         }
 
         impl Verb {
-            pub fn definition(self) -> &'static Definition {
+            pub fn definition(self) -> &'static VerbDefinition {
                 match self {
                     $($(Self::$verb => const { &$definition },)*)*
                 }
@@ -134,7 +134,7 @@ fn of_sessions(verb: Verb, rows: &[RowId]) -> Option<ChosenVerb> {
             Backend(_) | Lock(..) | Group(..) | Prepared(_) | Awaited(_) | Task(..) | Item(_) | Lease(_)
         )
     })?;
-    Some((verb, Chosen::Sessions(Ask::new(verb, rows))))
+    Some((verb, ChosenTargets::Sessions(Ask::new(verb, rows))))
 }
 
 const CANCEL_COMMAND: Command = Command {
@@ -148,16 +148,16 @@ const CANCEL_COMMAND: Command = Command {
     choose: |_, rows| of_sessions(Verb::Cancel, rows),
 };
 
-const CANCEL: Definition = Definition {
+const CANCEL: VerbDefinition = VerbDefinition {
     writes: false,
     signal: Some(Signal::Cancel),
-    ..Definition::of("cancel", "cancel query", "cancelled")
+    ..VerbDefinition::of("cancel", "cancel query", "cancelled")
 };
 
 fn has_query(context: &PlanContext<'_>, row: RowId) -> bool {
     match row {
         RowId::Group(..) => true,
-        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _) => {
+        RowId::Backend(id) | RowId::Lock(_, LockOwner::Backend(id), _) => {
             context.backend(id.pid).is_some_and(|backend| backend.state == Some(State::Active))
         }
         _ => false,
@@ -175,10 +175,10 @@ const TERMINATE_COMMAND: Command = Command {
     choose: |_, rows| of_sessions(Verb::Terminate, rows),
 };
 
-const TERMINATE: Definition = Definition {
+const TERMINATE: VerbDefinition = VerbDefinition {
     writes: false,
     signal: Some(Signal::Terminate),
-    ..Definition::of("terminate", "terminate", "terminated")
+    ..VerbDefinition::of("terminate", "terminate", "terminated")
 };
 
 fn has_session(context: &PlanContext<'_>, row: RowId) -> bool {
@@ -206,13 +206,15 @@ const EXPECT_COMMAND: Command = Command {
         question::finding(context.view, row).is_some_and(|finding| finding.expected.is_some())
     },
     choose: |context, rows| {
-        Known::of(context.view, rows).map(|known| (known.verb(), Chosen::Known(Box::new(known))))
+        KnownBlockers::of(context.view, rows)
+            .map(|known| (known.verb(), ChosenTargets::Known(Box::new(known))))
     },
 };
 
-const EXPECT: Definition = Definition { writes: false, ..Definition::of("expect", "expect", "expected") };
+const EXPECT: VerbDefinition =
+    VerbDefinition { writes: false, ..VerbDefinition::of("expect", "expect", "expected") };
 
-const EXPECT_NO_MORE: Definition = Definition {
+const EXPECT_NO_MORE: VerbDefinition = VerbDefinition {
     writes: false,
-    ..Definition::of("expect_no_more", "no longer expect", "no longer expected")
+    ..VerbDefinition::of("expect_no_more", "no longer expect", "no longer expected")
 };

@@ -1,10 +1,10 @@
 //! Keys for rows of tables: work left behind by a worker, the schedule of tasks, and leases.
 
-use super::{ChosenVerb, Command, Definition, Verb};
+use super::{ChosenVerb, Command, Verb, VerbDefinition};
 use crate::model::lease::LeaseState;
-use crate::model::plan::question::{Chosen, items, only, schedules};
+use crate::model::plan::question::{ChosenTargets, items, only, schedules};
 use crate::model::plan::rows::{
-    self, ColumnKind, FoundTable, ItemVerb, NEXT_RUN, Noted, RowAct, TaskVerb, can_give_back, can_unlock,
+    self, ItemVerb, NEXT_RUN, Noted, PlanColumnKind, RowAct, TableShape, TaskVerb, can_give_back, can_unlock,
     has_schedule, is_published, item_state, runs, while_free,
 };
 use crate::model::plan::{PlanContext, RecoverySearch, RowTarget};
@@ -24,9 +24,9 @@ pub(super) const RECOVER_COMMAND: Command = Command {
     choose,
 };
 
-pub(super) const RECOVER: Definition = Definition::of("recover", "recover", "recovered");
+pub(super) const RECOVER: VerbDefinition = VerbDefinition::of("recover", "recover", "recovered");
 
-pub(super) const REQUEUE: Definition = Definition {
+pub(super) const REQUEUE: VerbDefinition = VerbDefinition {
     item: Some(&ItemVerb {
         shown: |RowTarget { source, is_own, row: Item { id, .. }, .. }| {
             if *is_own {
@@ -43,10 +43,10 @@ pub(super) const REQUEUE: Definition = Definition {
             _ => None,
         },
     }),
-    ..Definition::of("requeue", "requeue", "requeued")
+    ..VerbDefinition::of("requeue", "requeue", "requeued")
 };
 
-fn put_back(item: &RowTarget<Item>, table: &FoundTable) -> Option<RowAct> {
+fn put_back(item: &RowTarget<Item>, table: &TableShape) -> Option<RowAct> {
     let function = match item.status.as_deref()? {
         "processing" => "requeue_queue_item",
         "failed" => "retry_queue_item",
@@ -78,12 +78,12 @@ fn choose(context: &PlanContext<'_>, chosen: &[RowId]) -> Option<ChosenVerb> {
         |row: &RowId| if let RowId::Task(task, again) = *row { Some((task, again)) } else { None };
     let tasks: Vec<_> = chosen.iter().filter_map(execution).collect();
     if !tasks.is_empty() && !tasks.iter().all(|(task, _)| is_published(context, task.table)) {
-        return Some((Verb::Recover, Chosen::Executions(Box::new(RecoverySearch::new(tasks)))));
+        return Some((Verb::Recover, ChosenTargets::Executions(Box::new(RecoverySearch::new(tasks)))));
     }
     let recovered = only(chosen, |row| execution(row).is_some());
     match recovered.or_else(|| only(chosen, |row| matches!(row, RowId::Job(_)))) {
-        Some(rows) => Some((Verb::Recover, Chosen::Rows(rows))),
-        None => Some((Verb::Requeue, Chosen::Rows(items(chosen)?))),
+        Some(rows) => Some((Verb::Recover, ChosenTargets::Rows(rows))),
+        None => Some((Verb::Requeue, ChosenTargets::Rows(items(chosen)?))),
     }
 }
 
@@ -95,10 +95,10 @@ pub(super) const SET_ASIDE_COMMAND: Command = Command {
     purpose: "sets a queue item aside",
     is_local: false,
     applies: |context, row| matches!(item_state(context, row), Some(Lost | MaybeLost | Pending | Resting)),
-    choose: |_, rows| items(rows).map(|items| (Verb::SetAside, Chosen::Rows(items))),
+    choose: |_, rows| items(rows).map(|items| (Verb::SetAside, ChosenTargets::Rows(items))),
 };
 
-pub(super) const SET_ASIDE: Definition = Definition {
+pub(super) const SET_ASIDE: VerbDefinition = VerbDefinition {
     item: Some(&ItemVerb {
         shown: |RowTarget { source, is_own, row: Item { id, .. }, .. }| {
             if *is_own {
@@ -115,7 +115,7 @@ pub(super) const SET_ASIDE: Definition = Definition {
         told: "set aside as failed",
         refusal: |state, _| (state == Failed).then_some("has been set aside already; R requeues it"),
     }),
-    ..Definition::of("set_aside", "set aside", "set aside")
+    ..VerbDefinition::of("set_aside", "set aside", "set aside")
 };
 
 pub(super) const ENABLE_COMMAND: Command = Command {
@@ -128,11 +128,11 @@ pub(super) const ENABLE_COMMAND: Command = Command {
     applies: has_schedule,
     choose: |context, rows| {
         let tasks = schedules(rows)?;
-        Some((toggle(context, &tasks), Chosen::Rows(tasks)))
+        Some((toggle(context, &tasks), ChosenTargets::Rows(tasks)))
     },
 };
 
-pub(super) const ENABLE: Definition = Definition {
+pub(super) const ENABLE: VerbDefinition = VerbDefinition {
     task: Some(&TaskVerb {
         column: "is_enabled",
         kinds: &[],
@@ -146,10 +146,10 @@ pub(super) const ENABLE: Definition = Definition {
             is_due_never.then_some("it has no due time: T makes it due")
         },
     }),
-    ..Definition::of("enable", "enable", "enabled")
+    ..VerbDefinition::of("enable", "enable", "enabled")
 };
 
-pub(super) const DISABLE: Definition = Definition {
+pub(super) const DISABLE: VerbDefinition = VerbDefinition {
     task: Some(&TaskVerb {
         column: "is_enabled",
         kinds: &[],
@@ -165,7 +165,7 @@ pub(super) const DISABLE: Definition = Definition {
             })
         },
     }),
-    ..Definition::of("disable", "disable", "disabled")
+    ..VerbDefinition::of("disable", "disable", "disabled")
 };
 
 /// One key switches all chosen tasks: off if the first one that can be switched is on, else on.
@@ -197,13 +197,13 @@ pub(super) const MAKE_DUE_COMMAND: Command = Command {
     purpose: "makes a task due",
     is_local: false,
     applies: has_schedule,
-    choose: |_, rows| schedules(rows).map(|tasks| (Verb::MakeDue, Chosen::Rows(tasks))),
+    choose: |_, rows| schedules(rows).map(|tasks| (Verb::MakeDue, ChosenTargets::Rows(tasks))),
 };
 
-pub(super) const MAKE_DUE: Definition = Definition {
+pub(super) const MAKE_DUE: VerbDefinition = VerbDefinition {
     task: Some(&TaskVerb {
         column: NEXT_RUN,
-        kinds: &[ColumnKind::Zoned, ColumnKind::Time, ColumnKind::Date],
+        kinds: &[PlanColumnKind::Zoned, PlanColumnKind::Time, PlanColumnKind::Date],
         shown: "next_run_at = now",
         set: "next_run_at = clock_timestamp()",
         told: "due now",
@@ -216,7 +216,7 @@ pub(super) const MAKE_DUE: Definition = Definition {
             is_off.then_some("it is disabled, so no worker takes it; E enables it")
         },
     }),
-    ..Definition::of("make_due", "make due", "made due")
+    ..VerbDefinition::of("make_due", "make due", "made due")
 };
 
 /// `D`: put off a task or an item of the work queue by an hour, for example if it keeps failing and others need the
@@ -229,16 +229,16 @@ pub(super) const PUT_OFF_COMMAND: Command = Command {
     purpose: "postpones a task or a queue item",
     is_local: false,
     applies: waits,
-    choose: |_, rows| Some((Verb::PutOff, Chosen::Rows(schedules(rows).or_else(|| items(rows))?))),
+    choose: |_, rows| Some((Verb::PutOff, ChosenTargets::Rows(schedules(rows).or_else(|| items(rows))?))),
 };
 
 const LATER: &str = "due an hour later";
 
-pub(super) const PUT_OFF: Definition = Definition {
+pub(super) const PUT_OFF: VerbDefinition = VerbDefinition {
     task: Some(&TaskVerb {
         column: NEXT_RUN,
         // A date has no time of day.
-        kinds: &[ColumnKind::Zoned, ColumnKind::Time],
+        kinds: &[PlanColumnKind::Zoned, PlanColumnKind::Time],
         shown: "next_run_at = greatest(next_run_at, now) + 1 hour",
         set: "next_run_at = greatest(t.next_run_at, clock_timestamp()) + interval '1 hour'",
         told: LATER,
@@ -265,10 +265,10 @@ pub(super) const PUT_OFF: Definition = Definition {
             _ => Some("its worker's session has ended: R returns it first"),
         },
     }),
-    ..Definition::of("put_off", "postpone 1h", "postponed")
+    ..VerbDefinition::of("put_off", "postpone 1h", "postponed")
 };
 
-fn later(item: &RowTarget<Item>, table: &FoundTable) -> Option<RowAct> {
+fn later(item: &RowTarget<Item>, table: &TableShape) -> Option<RowAct> {
     (item.is_own && item.status.as_deref() == Some("pending")).then(|| RowAct::Set {
         set: "not_before = greatest(t.not_before, clock_timestamp()) + interval '1 hour'".to_owned(),
         returning: format!(
@@ -312,8 +312,8 @@ pub(super) const UNLOCK_COMMAND: Command = Command {
 };
 
 // A lease may be in Redis, so a standby is not a reason to refuse.
-pub(super) const UNLOCK: Definition =
-    Definition { writes: false, lease: Some(rows::end), ..Definition::of("unlock", "end", "ended") };
+pub(super) const UNLOCK: VerbDefinition =
+    VerbDefinition { writes: false, lease: Some(rows::end), ..VerbDefinition::of("unlock", "end", "ended") };
 
 fn is_held(context: &PlanContext<'_>, row: RowId) -> bool {
     match row {
@@ -326,5 +326,5 @@ fn is_held(context: &PlanContext<'_>, row: RowId) -> bool {
 fn leases(rows: &[RowId]) -> Option<ChosenVerb> {
     let leases = only(rows, |row| matches!(row, RowId::Lease(_)));
     let rows = leases.or_else(|| only(rows, |row| matches!(row, RowId::OtherLease(_))))?;
-    Some((Verb::Unlock, Chosen::Rows(rows)))
+    Some((Verb::Unlock, ChosenTargets::Rows(rows)))
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::{Found, GONE, attempt, change_in, harmless, old};
 use crate::model::Text;
 use crate::model::adapter::{
-    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, JobState, Part, Proof,
-    Values, offset,
+    ActionKind, ActionValues, AdapterAction, AdapterLease, Installation, InstallationRows, Job, JobRow,
+    JobState, Part, Proof, offset,
 };
 use crate::model::lease::{LeaseRow, LeaseState};
 use crate::model::plan::question::is_typable;
-use crate::model::plan::{AdapterTarget, Caution, Change, PlanContext, PlanIndex, TargetKind};
+use crate::model::plan::{AdapterTarget, Caution, PlanContext, PlanIndex, TargetChange, TargetKind};
 use crate::model::systems::TextId;
 use crate::text;
 
@@ -50,7 +50,7 @@ fn why_not(installation: &Installation, kind: ActionKind) -> Option<String> {
         .then(|| format!("allow_actions = true in [adapters.{name}] of the config permits it; it is off"))
 }
 
-fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, &'a Action), String> {
+fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, &'a AdapterAction), String> {
     let back = || row.comes_back.as_deref().map(|back| format!("; recovery: {back}")).unwrap_or_default();
     if let Some(why) = why_not(installation, ActionKind::Recover) {
         let has_none = installation.adapter.actions_of(ActionKind::Recover).next().is_none();
@@ -67,7 +67,7 @@ fn recovery<'a>(installation: &'a Installation, row: &JobRow) -> Result<(usize, 
     })
 }
 
-fn unlock(installation: &Installation) -> Result<(usize, &Action), String> {
+fn unlock(installation: &Installation) -> Result<(usize, &AdapterAction), String> {
     why_not(installation, ActionKind::Unlock).map_or(Ok(()), Err)?;
     installation
         .action(ActionKind::Unlock, None)
@@ -93,8 +93,8 @@ pub(super) fn job(index: &PlanIndex<'_>, row: Option<&JobRow>) -> Found {
     Ok((target, does, facts(index, row, action), cautions(index, rows, row, action)))
 }
 
-fn values(job: &Job) -> Values {
-    Values {
+fn values(job: &Job) -> ActionValues {
+    ActionValues {
         id: job.id.clone(),
         who: job.worker.clone(),
         attempt: job.attempt,
@@ -104,7 +104,7 @@ fn values(job: &Job) -> Values {
     }
 }
 
-fn missing(action: &Action, values: &Values) -> Result<(), String> {
+fn missing(action: &AdapterAction, values: &ActionValues) -> Result<(), String> {
     let is_whole = |text: &str| text.chars().count() < CUT && !text.contains(char::REPLACEMENT_CHARACTER);
     if !is_whole(&values.id) || values.who.as_deref().is_some_and(|who| !is_whole(who)) {
         return Err("its name is too long, or not text: it cannot be compared".to_owned());
@@ -121,9 +121,9 @@ fn missing(action: &Action, values: &Values) -> Result<(), String> {
 /// The target, and the request: `statement of its adapter, over public.good_jobs`.
 fn target(
     rows: &InstallationRows,
-    (number, action): (usize, &Action),
+    (number, action): (usize, &AdapterAction),
     source: Text,
-    values: Values,
+    values: ActionValues,
 ) -> Result<(TargetKind, String), String> {
     missing(action, &values)?;
     let installation = Arc::clone(&rows.installation);
@@ -133,7 +133,12 @@ fn target(
     Ok((TargetKind::Adapter(target), does))
 }
 
-fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action: &Action) -> Vec<Caution> {
+fn cautions(
+    index: &PlanIndex<'_>,
+    rows: &InstallationRows,
+    row: &JobRow,
+    action: &AdapterAction,
+) -> Vec<Caution> {
     let read = rows.jobs.get(&row.part);
     let stale = read.and_then(|read| old(index, read));
     let words = match (row.judged.state, row.judged.proof) {
@@ -148,12 +153,12 @@ fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action
     stale.into_iter().chain([owner(words, action)]).collect()
 }
 
-fn owner(words: &str, action: &Action) -> Caution {
+fn owner(words: &str, action: &AdapterAction) -> Caution {
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     Caution::owner(harmless(&format!("{words}{late}")))
 }
 
-fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
+fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &AdapterAction) -> Vec<String> {
     let mut facts = vec![format!("{} by {}", row.judged.state.as_str(), row.judged.proof.as_str())];
     facts.extend(row.worker.as_deref().map(|worker| format!("worker {worker}")));
     facts.extend(row.job.started_at.map(|started| format!("started {} ago", index.age_text(started))));
@@ -193,8 +198,8 @@ pub(super) fn lease(index: &PlanIndex<'_>, found: Option<FoundLease<'_>>) -> Fou
     Ok((target, does, facts, stale.into_iter().chain([owner]).collect()))
 }
 
-fn lease_values(lease: &AdapterLease) -> Values {
-    Values {
+fn lease_values(lease: &AdapterLease) -> ActionValues {
+    ActionValues {
         id: lease.id.clone(),
         who: lease.owner.clone(),
         attempt: None,
@@ -204,11 +209,11 @@ fn lease_values(lease: &AdapterLease) -> Values {
     }
 }
 
-pub(super) fn changed(index: &PlanIndex<'_>, target: &AdapterTarget) -> Option<Change> {
+pub(super) fn changed(index: &PlanIndex<'_>, target: &AdapterTarget) -> Option<TargetChange> {
     let it = &target.installation;
     let is_it = |one: &Installation| one.oid == target.oid && one.prefix == it.prefix;
     let rows = index.snapshot.adapters.iter().find(|rows| is_it(&rows.installation))?;
-    let change = |now: Values| (now != target.values).then_some(Change::OtherRow);
+    let change = |now: ActionValues| (now != target.values).then_some(TargetChange::OtherRow);
     match target.kind {
         ActionKind::Recover => {
             let read = rows.jobs.get(&Part::Running)?;

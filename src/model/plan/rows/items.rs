@@ -5,7 +5,7 @@
 //! not locked and its advisory key, the id unless the config says otherwise, can be acquired. Both locks are kept to the
 //! end of the transaction.
 
-use super::{Condition, Found, FoundTable, GONE, RowAct, RowChange, RowStatement, attempt, old};
+use super::{Condition, Found, GONE, RowAct, RowChange, RowStatement, TableShape, attempt, old};
 use crate::model::plan::{Caution, PlanContext, PlanIndex, RowTarget, TargetKind, Verb};
 use crate::model::row_id::RowId;
 use crate::model::work_queue::{Item, ItemRow, JobState};
@@ -16,7 +16,7 @@ use locktop_tasks::message::{is, number, shown};
 pub struct ItemVerb {
     pub(in crate::model::plan) shown: fn(&RowTarget<Item>) -> String,
     /// `None` if the status of the item does not allow it.
-    pub(in crate::model::plan) act: fn(&RowTarget<Item>, &FoundTable) -> Option<RowAct>,
+    pub(in crate::model::plan) act: fn(&RowTarget<Item>, &TableShape) -> Option<RowAct>,
     pub(in crate::model::plan) told: &'static str,
     /// Why it is impossible for an item in this state without a worker; the flag tells whether the table is locktop's own.
     pub(in crate::model::plan) refusal: fn(JobState, bool) -> Option<&'static str>,
@@ -97,7 +97,7 @@ impl ItemVerb {
         let short = format!(
             "{word} item {id} of {source} if status = {status} and worker_id = {worker} and attempt = {attempt}"
         );
-        let statement = Box::new(move |table: &FoundTable| {
+        let statement = Box::new(move |table: &TableShape| {
             let act = (self.act)(item, table).ok_or_else(|| {
                 format!(
                     "{word} is not possible for an item that is {}",
@@ -117,7 +117,7 @@ pub(in crate::model::plan) fn while_free(item: &RowTarget<Item>, set: impl Into<
     RowAct::SetWhileFree { set: set.into(), key: is_taken.then(|| item.key.unwrap_or(item.id)) }
 }
 
-fn conditions(table: &FoundTable, item: &RowTarget<Item>) -> Vec<Condition> {
+fn conditions(table: &TableShape, item: &RowTarget<Item>) -> Vec<Condition> {
     let status = is("t.status::text", item.status.as_deref());
     let mut all = vec![Condition::new("its status has changed", status)];
     if table.has("worker_id") {

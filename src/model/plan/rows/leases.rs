@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
 use super::{
-    ColumnKind, Condition, Found, FoundTable, GONE, Noted, RowAct, RowChange, RowStatement, change_in, old,
+    Condition, Found, GONE, Noted, PlanColumnKind, RowAct, RowChange, RowStatement, TableShape, change_in,
+    old,
 };
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id};
 use crate::model::plan::question::is_typable;
-use crate::model::plan::{Caution, CautionKind, Change, PlanIndex, RowTarget, TargetKind};
+use crate::model::plan::{Caution, CautionKind, PlanIndex, RowTarget, TargetChange, TargetKind};
 use crate::model::redis_lease::{LockValue, RedisLease};
 use crate::model::systems::TableRows;
 use crate::text;
@@ -70,7 +71,7 @@ pub(super) fn planned(index: &PlanIndex<'_>, row: Option<&LeaseRow>) -> Found {
     Ok((what, does, facts, cautions))
 }
 
-type Parts = (TargetKind, String, Vec<Caution>);
+type LeaseParts = (TargetKind, String, Vec<Caution>);
 
 fn in_table<'a>(index: &PlanIndex<'a>, row: &LeaseRow) -> Option<(&'a TableRows<Lease>, &'a Lease)> {
     let tables = index.snapshot.systems.leases.iter();
@@ -91,7 +92,7 @@ fn in_postgres(
     index: &PlanIndex<'_>,
     table: &TableRows<Lease>,
     lease: &Lease,
-) -> Result<Parts, &'static str> {
+) -> Result<LeaseParts, &'static str> {
     lease.owner.as_ref().ok_or("its table has no owner, so nothing can be compared")?;
     lease.renewed_at.ok_or("its table has no time of renewal, so nothing can be compared")?;
     lease.term.ok_or("its table has no term, so nothing can be compared")?;
@@ -118,7 +119,7 @@ fn in_postgres(
     Ok((TargetKind::Lease(target), does, cautions))
 }
 
-fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
+fn redis(lease: &Arc<RedisLease>) -> Result<LeaseParts, &'static str> {
     let values = || lease.places.iter().map(|place| &place.value).chain([&lease.holder]);
     if values().any(|value| matches!(value, LockValue::Text { whole: false, .. })) {
         return Err("its value is too long to be read, so it cannot be compared");
@@ -138,7 +139,7 @@ fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
 }
 
 /// Updates a target: after a renewal the holder is the same, and the row as shown now is what is compared.
-pub(super) fn follow(index: &PlanIndex<'_>, target: &mut RowTarget<Lease>) -> Option<Change> {
+pub(super) fn follow(index: &PlanIndex<'_>, target: &mut RowTarget<Lease>) -> Option<TargetChange> {
     let tables = &index.snapshot.systems.leases;
     let table = tables.iter().find(|table| table.source.table == target.table)?;
     let taken_at = table.section.taken_at.unwrap_or(index.snapshot.taken_at);
@@ -150,7 +151,7 @@ pub(super) fn follow(index: &PlanIndex<'_>, target: &mut RowTarget<Lease>) -> Op
             let is_held = lease.state(taken_at) == LeaseState::Held && lease.term.is_some();
             let is_same = lease.owner == target.owner && lease.token == target.token;
             if !(is_held && is_same && is_renewal(target, lease)) {
-                return Some(Change::OtherRow);
+                return Some(TargetChange::OtherRow);
             }
             target.row = lease.clone();
             None
@@ -166,13 +167,13 @@ fn is_renewal(seen: &Lease, now: &Lease) -> bool {
     passed.zip(seen.term).is_some_and(|(passed, term)| seen.token.is_some() || passed < term)
 }
 
-pub(super) fn changed_in_redis(index: &PlanIndex<'_>, then: &RedisLease) -> Option<Change> {
+pub(super) fn changed_in_redis(index: &PlanIndex<'_>, then: &RedisLease) -> Option<TargetChange> {
     let redis = &index.snapshot.systems.redis;
     let Some(now) = redis.rows.iter().find(|lease| lease.key == then.key) else {
         // Keys on a server that does not answer are not seen.
-        return (redis.down() == 0 && !redis.cut).then_some(Change::Gone);
+        return (redis.down() == 0 && !redis.cut).then_some(TargetChange::Gone);
     };
-    (now.holder != then.holder).then_some(Change::OtherRow)
+    (now.holder != then.holder).then_some(TargetChange::OtherRow)
 }
 
 /// Ends a lease of a table.
@@ -185,7 +186,7 @@ pub(in crate::model::plan) fn end(lease: &RowTarget<Lease>) -> RowChange<'_> {
         Some(token) => format!("token = {token}"),
         None => format!("ts = '{renewed}', or a renewal of that, and expired_time = {term} s"),
     };
-    let statement = Box::new(move |table: &FoundTable| {
+    let statement = Box::new(move |table: &TableShape| {
         let (id, conditions) = (id_is(&lease.id), conditions(table, lease));
         let act = if *is_own { own() } else { published(table) };
         Ok(RowStatement { id, conditions, act, done: format!("the lease of {owner} has ended") })
@@ -203,9 +204,9 @@ fn id_is(id: &str) -> String {
     is_cut("t.id::text", Some(id))
 }
 
-fn conditions(table: &FoundTable, lease: &RowTarget<Lease>) -> Vec<Condition> {
+fn conditions(table: &TableShape, lease: &RowTarget<Lease>) -> Vec<Condition> {
     let (term, length) = match table.kind("expired_time") {
-        Some(ColumnKind::Number) => {
+        Some(PlanColumnKind::Number) => {
             ("t.expired_time::float8", "make_interval(secs => t.expired_time::float8)")
         }
         _ => ("EXTRACT(epoch FROM t.expired_time)::float8", "t.expired_time"),
@@ -249,8 +250,8 @@ fn own() -> RowAct {
 }
 
 /// A lease with a term of 0 has ended, whatever its time. A time without time zone is left unchanged.
-fn published(table: &FoundTable) -> RowAct {
-    let time = if table.kind("ts") == Some(ColumnKind::Zoned) { "ts = clock_timestamp(), " } else { "" };
-    let zero = if table.kind("expired_time") == Some(ColumnKind::Number) { "0" } else { "interval '0'" };
+fn published(table: &TableShape) -> RowAct {
+    let time = if table.kind("ts") == Some(PlanColumnKind::Zoned) { "ts = clock_timestamp(), " } else { "" };
+    let zero = if table.kind("expired_time") == Some(PlanColumnKind::Number) { "0" } else { "interval '0'" };
     RowAct::Set { set: format!("{time}expired_time = {zero}"), returning: "t.id".to_owned(), noted: None }
 }

@@ -14,8 +14,8 @@ use locktop_tasks::message::is_cut;
 use serde::Deserialize;
 
 use super::{
-    ActionPlan, Caution, Change, Confirm, Identity, PlanContext, PlanIndex, PlannedTarget, Refused, Target,
-    TargetKind, Verb,
+    ActionPlan, Caution, Confirm, Identity, PlanContext, PlanIndex, PlannedTarget, Refused, Target,
+    TargetChange, TargetKind, Verb,
 };
 use crate::model::Text;
 use crate::model::finding::Subject;
@@ -57,20 +57,20 @@ pub fn rows(context: &PlanContext<'_>, verb: Verb, chosen: &[RowId]) -> ActionPl
 fn change_in<T>(
     section: &Section<T>,
     is_it: impl Fn(&T) -> bool,
-    change: impl FnOnce(&T) -> Option<Change>,
-) -> Option<Change> {
+    change: impl FnOnce(&T) -> Option<TargetChange>,
+) -> Option<TargetChange> {
     if !section.is_known() {
         return None;
     }
     // A row beyond the limit is not read.
-    let gone = || (!section.is_cut).then_some(Change::Gone);
+    let gone = || (!section.is_cut).then_some(TargetChange::Gone);
     section.last_rows().iter().find(|row| is_it(row)).map_or_else(gone, change)
 }
 
 /// How the row with the same id has changed, by the values that must be the same.
-fn changed<R: Identity>(section: &Section<R>, seen: &R, id: impl Fn(&R) -> i64) -> Option<Change> {
+fn changed<R: Identity>(section: &Section<R>, seen: &R, id: impl Fn(&R) -> i64) -> Option<TargetChange> {
     let is_other = |now: &R| now.identity() != seen.identity();
-    change_in(section, |row| id(row) == id(seen), |now| is_other(now).then_some(Change::OtherRow))
+    change_in(section, |row| id(row) == id(seen), |now| is_other(now).then_some(TargetChange::OtherRow))
 }
 
 /// What a target is, the request to the server, facts and cautions; or why it is refused.
@@ -150,7 +150,7 @@ fn harmless(text: &str) -> String {
 
 /// Updates a target whose identifying values have changed although it is still the same, and returns how it has changed;
 /// `None` if it has not, or if that is unknown.
-pub(super) fn follow(index: &PlanIndex<'_>, what: &mut TargetKind) -> Option<Change> {
+pub(super) fn follow(index: &PlanIndex<'_>, what: &mut TargetKind) -> Option<TargetChange> {
     match what {
         TargetKind::Lease(target) => leases::follow(index, target),
         TargetKind::RedisLease(lease) => leases::changed_in_redis(index, lease),
@@ -176,10 +176,10 @@ pub(crate) struct RowChange<'a> {
     pub(crate) is_own: bool,
     pub(crate) short: String,
     /// Builds the statement for the table as it is now, or returns why the change is impossible.
-    pub(crate) statement: Box<Statement<'a>>,
+    pub(crate) statement: Box<BuildStatement<'a>>,
 }
 
-type Statement<'a> = dyn Fn(&FoundTable) -> Result<RowStatement, String> + Send + Sync + 'a;
+type BuildStatement<'a> = dyn Fn(&TableShape) -> Result<RowStatement, String> + Send + Sync + 'a;
 
 impl Verb {
     /// `None` if the target is not a row of a table, or the verb does not apply to it.
@@ -195,14 +195,14 @@ impl Verb {
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct FoundTable {
+pub(crate) struct TableShape {
     /// The schema, quoted for use in a statement.
     pub(crate) schema: String,
     pub(crate) columns: BTreeMap<String, u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ColumnKind {
+pub(crate) enum PlanColumnKind {
     Zoned,
     Time,
     Date,
@@ -211,20 +211,20 @@ pub(crate) enum ColumnKind {
     Other,
 }
 
-impl FoundTable {
+impl TableShape {
     pub(crate) fn has(&self, column: &str) -> bool {
         self.columns.contains_key(column)
     }
 
     /// `None` if there is no such column.
-    pub(crate) fn kind(&self, column: &str) -> Option<ColumnKind> {
+    pub(crate) fn kind(&self, column: &str) -> Option<PlanColumnKind> {
         self.columns.get(column).map(|oid| match oid {
-            1184 => ColumnKind::Zoned,
-            1114 => ColumnKind::Time,
-            1082 => ColumnKind::Date,
-            1186 => ColumnKind::Interval,
-            20 | 21 | 23 | 700 | 701 | 1700 => ColumnKind::Number,
-            _ => ColumnKind::Other,
+            1184 => PlanColumnKind::Zoned,
+            1114 => PlanColumnKind::Time,
+            1082 => PlanColumnKind::Date,
+            1186 => PlanColumnKind::Interval,
+            20 | 21 | 23 | 700 | 701 | 1700 => PlanColumnKind::Number,
+            _ => PlanColumnKind::Other,
         })
     }
 }

@@ -8,8 +8,9 @@ use super::{Found, GONE, change_in, old, rows};
 use crate::model::plan::question::is_typable;
 use crate::model::plan::signal::{changed as session_changed, of_execution};
 use crate::model::plan::{
-    AlsoEnded, Caution, Change, Identity, PlanContext, PlanIndex, Planned, PublishedHolder, PublishedTarget,
-    Reason, RecoveryPlan, Request, RowTarget, RunState, Running, SessionTarget, Step, TargetKind, Verb,
+    AlsoEnded, Caution, Identity, PlanContext, PlanIndex, Planned, PublishedHolder, PublishedTarget, Reason,
+    RecoveryPlan, Request, RowTarget, RunState, RunningExecution, SessionTarget, Step, TargetChange,
+    TargetKind, Verb,
 };
 use crate::model::row_id::RowId;
 use crate::model::snapshot::Snapshot;
@@ -139,12 +140,14 @@ fn facts(index: &PlanIndex<'_>, row: &TaskRow, execution: &Execution, set: &Task
     facts
 }
 
-pub(super) fn changed(index: &PlanIndex<'_>, target: &PublishedTarget) -> Option<Change> {
+pub(super) fn changed(index: &PlanIndex<'_>, target: &PublishedTarget) -> Option<TargetChange> {
     let seen = &target.execution;
     let set = index.snapshot.task_sets.iter().find(|set| set.tables.log == Some(seen.table))?;
     let is_it = |execution: &Execution| execution.id == seen.id;
     change_in(&set.executions, is_it, |execution| match &target.holder {
-        _ if !execution.is_running() || execution.identity() != seen.identity() => Some(Change::OtherRow),
+        _ if !execution.is_running() || execution.identity() != seen.identity() => {
+            Some(TargetChange::OtherRow)
+        }
         PublishedHolder::Worker(session) => session_changed(index, Verb::Terminate, session),
         _ => None,
     })
@@ -249,11 +252,11 @@ fn step(
     }
 }
 
-fn running(row: &TaskRow, snapshot: &Snapshot, is_named: bool) -> Option<Running> {
+fn running(row: &TaskRow, snapshot: &Snapshot, is_named: bool) -> Option<RunningExecution> {
     let execution = row.execution(snapshot)?;
     let key = row.set(snapshot)?.key(execution);
     let holder = row.holder.and_then(|pid| snapshot.backend(pid));
-    Some(Running {
+    Some(RunningExecution {
         execution_id: execution.id,
         task_id: execution.task_id,
         task_name: row.name(snapshot).to_string(),

@@ -1,6 +1,8 @@
 //! Actions on tasks: a compare-and-set on exactly the row that was seen.
 
-use super::{ColumnKind, Condition, Found, FoundTable, GONE, Noted, RowAct, RowChange, RowStatement, old};
+use super::{
+    Condition, Found, GONE, Noted, PlanColumnKind, RowAct, RowChange, RowStatement, TableShape, old,
+};
 use crate::model::Timestamp;
 use crate::model::plan::{Caution, CautionKind, PlanContext, PlanIndex, RowTarget, TargetKind, Verb};
 use crate::model::row_id::RowId;
@@ -12,7 +14,7 @@ use locktop_tasks::message::moment;
 pub struct TaskVerb {
     pub(in crate::model::plan) column: &'static str,
     /// Allowed types of the column; empty if any type is allowed.
-    pub(in crate::model::plan) kinds: &'static [ColumnKind],
+    pub(in crate::model::plan) kinds: &'static [PlanColumnKind],
     /// `next_run_at = now`, as shown in the dialog.
     pub(in crate::model::plan) shown: &'static str,
     /// `next_run_at = clock_timestamp()`, as sent, for the row `t`.
@@ -87,7 +89,7 @@ impl TaskVerb {
         let short = format!(
             "UPDATE {source} SET {set} WHERE id = {id} if is_enabled = {enabled} and next_run_at = {due}"
         );
-        let statement = Box::new(move |table: &FoundTable| self.statement(verb, task, table));
+        let statement = Box::new(move |table: &TableShape| self.statement(verb, task, table));
         RowChange { table: task.table, is_own: task.is_own, short, statement }
     }
 
@@ -95,7 +97,7 @@ impl TaskVerb {
         &self,
         verb: Verb,
         task: &RowTarget<Schedule>,
-        table: &FoundTable,
+        table: &TableShape,
     ) -> Result<RowStatement, String> {
         let Self { column, kinds, set, .. } = self;
         if !table.has(column) {
@@ -126,7 +128,7 @@ impl TaskVerb {
     }
 }
 
-fn conditions(table: &FoundTable, task: &RowTarget<Schedule>) -> Vec<Condition> {
+fn conditions(table: &TableShape, task: &RowTarget<Schedule>) -> Vec<Condition> {
     let mut all = Vec::new();
     if let (true, Some(enabled)) = (table.has("is_enabled"), task.enabled) {
         let column = "coalesce(t.is_enabled, false)";

@@ -5,10 +5,10 @@ use super::work::SelectedSession;
 use crate::model::backend::Backend;
 use crate::model::consequence::{has_query, of_the_server};
 use crate::model::lock::{LockMode, VirtualTransaction};
-use crate::model::plan::{Caution, CautionKind, PlanIndex, SessionTarget, Stake, Verb};
+use crate::model::plan::{Caution, CautionKind, PlanIndex, SessionTarget, Verb, WorkAtRisk};
 use crate::model::task::TaskRow;
 use crate::model::work_queue::ItemRow;
-use crate::model::{session_facts, session_facts::Written};
+use crate::model::{session_facts, session_facts::WriteKnowledge};
 use crate::text;
 
 /// Age of a transaction, in seconds, from which its writes count as a large amount.
@@ -27,7 +27,7 @@ pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> V
     if verb == Verb::Terminate {
         cautions.extend(owned(index, pick.pid));
     }
-    cautions.extend(written(index, backend));
+    cautions.extend(much_written(index, backend));
     cautions.extend(old(index));
     cautions
 }
@@ -61,8 +61,8 @@ fn program(backend: &Backend) -> Option<Caution> {
 
 fn owned(index: &PlanIndex<'_>, pid: i32) -> Vec<Caution> {
     let mut cautions = Vec::new();
-    let mut tell = |kind: CautionKind, owned: Vec<(String, Stake)>, what: &str, then: &str| {
-        let (names, about): (Vec<String>, Vec<Stake>) = owned.into_iter().unzip();
+    let mut tell = |kind: CautionKind, owned: Vec<(String, WorkAtRisk)>, what: &str, then: &str| {
+        let (names, about): (Vec<String>, Vec<WorkAtRisk>) = owned.into_iter().unzip();
         let told = names.iter().take(TOLD).map(|name| text::one_line(name)).collect::<Vec<_>>().join(", ");
         let more = match names.len() {
             0 => return,
@@ -73,16 +73,16 @@ fn owned(index: &PlanIndex<'_>, pid: i32) -> Vec<Caution> {
     };
     let execution = |row: &TaskRow| row.execution(index.snapshot).map(|execution| execution.id);
     let tasks = work::tasks(index, pid)
-        .map(|row| (row.name(index.snapshot).to_string(), Stake::Execution(row.task, execution(row))))
+        .map(|row| (row.name(index.snapshot).to_string(), WorkAtRisk::Execution(row.task, execution(row))))
         .collect();
     tell(CautionKind::Task, tasks, "runs", "its worker stops it, and the attempt has failed; R recovers it");
     let attempt = |row: &ItemRow| row.item(index.snapshot).and_then(|item| item.attempt);
     let items = work::items(index, pid)
-        .map(|row| (row.name(index.snapshot), Stake::Item(row.id, attempt(row))))
+        .map(|row| (row.name(index.snapshot), WorkAtRisk::Item(row.id, attempt(row))))
         .collect();
     tell(CautionKind::Item, items, "works on", "the attempt is lost; R on the queue returns it");
     let leases =
-        work::leases(index, pid).map(|row| (lease_words(row), Stake::Lease(work::held(row)))).collect();
+        work::leases(index, pid).map(|row| (lease_words(row), WorkAtRisk::Lease(work::held(row)))).collect();
     tell(CautionKind::Lease, leases, "has lease", "it is not released, and others wait until it expires");
     cautions
 }
@@ -92,9 +92,9 @@ fn lease_words(row: &crate::model::lease::LeaseRow) -> String {
     format!("{} of {}{}", row.name, row.source, left.unwrap_or_default())
 }
 
-fn written(index: &PlanIndex<'_>, backend: &Backend) -> Option<Caution> {
+fn much_written(index: &PlanIndex<'_>, backend: &Backend) -> Option<Caution> {
     let age = index.age(backend.xact_start?);
-    let much = session_facts::written(&index.graph, backend) == Written::Maybe && age >= MUCH;
+    let much = session_facts::write_knowledge(&index.graph, backend) == WriteKnowledge::Maybe && age >= MUCH;
     much.then(|| {
         let words = format!("its changes in {} are rolled back", text::duration(age));
         Caution::new(CautionKind::Written, words)
@@ -175,7 +175,7 @@ pub(in crate::model::plan) fn of_execution(
     let start = backend.backend_start.ok_or("its start is not known")?;
     let target = SessionTarget::by_lock(backend, start, (tag, LockMode::Exclusive));
     let execution = row.execution(index.snapshot).map(|execution| execution.id);
-    let itself = [Stake::Execution(row.task, execution)];
+    let itself = [WorkAtRisk::Execution(row.task, execution)];
     let cautions = of(index, Verb::Terminate, &pick).into_iter();
     Ok((target, cautions.filter(|caution| caution.about != itself).collect()))
 }

@@ -5,8 +5,8 @@ use super::{caution, work};
 use crate::model::consequence::has_query;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
-use crate::model::plan::{Ask, PlanIndex, Refused, Scope, Verb};
-use crate::model::row_id::{Owner, RowId};
+use crate::model::plan::{Ask, PlanIndex, Refused, TargetScope, Verb};
+use crate::model::row_id::{LockOwner, RowId};
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 use crate::order::Order;
@@ -32,8 +32,8 @@ pub(super) fn meant(index: &PlanIndex<'_>, ask: &Ask) -> SessionSelection {
     let mut meant = SessionSelection::default();
     for chosen in &ask.chosen {
         match ask.scope {
-            Scope::This => this(index, ask, *chosen, &mut meant),
-            Scope::Root | Scope::Blockers => beside(index, ask, *chosen, &mut meant),
+            TargetScope::This => this(index, ask, *chosen, &mut meant),
+            TargetScope::Root | TargetScope::Blockers => also_meant(index, ask, *chosen, &mut meant),
         }
     }
     for pick in &mut meant.picks {
@@ -68,7 +68,7 @@ fn lead(index: &PlanIndex<'_>, pick: &mut SelectedSession) {
 fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: RowId, meant: &mut SessionSelection) {
     match chosen {
         RowId::Backend(id) => meant.picks.push(SelectedSession::new(id.pid, id.backend_start)),
-        RowId::Lock(tag, Owner::Backend(id), mode) => {
+        RowId::Lock(tag, LockOwner::Backend(id), mode) => {
             meant.picks.push(SelectedSession {
                 holds: Some((tag, mode)),
                 ..SelectedSession::new(id.pid, id.backend_start)
@@ -153,7 +153,7 @@ fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> Refused {
 
 fn party_of(index: &PlanIndex<'_>, chosen: RowId) -> Option<Party> {
     match chosen {
-        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _) => {
+        RowId::Backend(id) | RowId::Lock(_, LockOwner::Backend(id), _) => {
             let backend = index.backend(id.pid);
             let same = backend.is_none_or(|backend| {
                 id.backend_start.is_none() || backend.backend_start == id.backend_start
@@ -167,14 +167,14 @@ fn party_of(index: &PlanIndex<'_>, chosen: RowId) -> Option<Party> {
 }
 
 /// The root above a row, or the row and the others that must end with it.
-fn beside(index: &PlanIndex<'_>, ask: &Ask, chosen: RowId, meant: &mut SessionSelection) {
+fn also_meant(index: &PlanIndex<'_>, ask: &Ask, chosen: RowId, meant: &mut SessionSelection) {
     let Some(party) = party_of(index, chosen) else {
         meant.refused.push(Refused::new("this row", Subject::Server, "is in no chain"));
         return;
     };
     let found = match ask.scope {
-        Scope::Blockers => blockers(index, ask.verb, party),
-        Scope::This | Scope::Root => root(index, party).map(|root| vec![root]),
+        TargetScope::Blockers => blockers(index, ask.verb, party),
+        TargetScope::This | TargetScope::Root => root(index, party).map(|root| vec![root]),
     };
     let parties = match found {
         Ok(parties) => parties,
@@ -232,7 +232,7 @@ fn blockers(index: &PlanIndex<'_>, verb: Verb, party: Party) -> Result<Vec<Party
     Ok(all)
 }
 
-pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
+pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(TargetScope, String)> {
     let [chosen] = ask.chosen.as_slice() else { return Vec::new() };
     let Some(party) = party_of(index, *chosen).filter(|_| ask.from_chains) else { return Vec::new() };
     let mut offers = Vec::new();
@@ -245,7 +245,7 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
         && (is_group || root != party)
         && is_possible(root)
     {
-        offers.push((Scope::Root, format!("the root, {}", index.party(root))));
+        offers.push((TargetScope::Root, format!("the root, {}", index.party(root))));
     }
     if let Ok(blockers) = blockers(index, ask.verb, party)
         && root(index, party) == Ok(party)
@@ -254,11 +254,14 @@ pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
         let shown = blockers.iter().filter(|party| ask.shows(**party)).count();
         let is_sure = index.release(ask.verb, &[party]).possible.is_empty();
         let kind = if is_sure { "blockers" } else { "possible blockers" };
-        offers.push((Scope::Blockers, format!("all {} {kind}: {promise}", crate::text::count(shown as u64))));
+        offers.push((
+            TargetScope::Blockers,
+            format!("all {} {kind}: {promise}", crate::text::count(shown as u64)),
+        ));
     }
     if !offers.is_empty() {
         let this = if is_group { "these sessions" } else { "this session" };
-        offers.insert(0, (Scope::This, this.to_owned()));
+        offers.insert(0, (TargetScope::This, this.to_owned()));
     }
     offers
 }

@@ -3,7 +3,7 @@ use rustc_hash::FxHashMap;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::output::{Channel, shown};
-use crate::model::plan::{Effect, PlanIndex, Verb};
+use crate::model::plan::{PlanEffect, PlanIndex, Verb};
 use crate::model::wait_graph::{Party, Queue, Release};
 use crate::model::words;
 use crate::order::Order;
@@ -12,12 +12,12 @@ use crate::text::{self, count};
 /// Maximum width of a query in a fact, in columns.
 const QUERY: usize = 200;
 
-pub(super) struct Held<'a> {
+pub(super) struct HeldByPid<'a> {
     of: FxHashMap<i32, Vec<&'a Lock>>,
     awaited: FxHashMap<LockTag, (usize, Option<i32>)>,
 }
 
-impl<'a> Held<'a> {
+impl<'a> HeldByPid<'a> {
     pub(super) fn of(index: &PlanIndex<'a>, pids: impl Iterator<Item = i32>) -> Self {
         let mut of: FxHashMap<i32, Vec<&'a Lock>> = pids.map(|pid| (pid, Vec::new())).collect();
         for lock in index.snapshot.locks.last_rows().iter().filter(|lock| lock.granted) {
@@ -68,7 +68,7 @@ impl<'a> Held<'a> {
 }
 
 /// State, locks, client and query. Details of the transaction are in the effect on data.
-pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &Held<'_>) -> Vec<String> {
+pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &HeldByPid<'_>) -> Vec<String> {
     let Some(backend) = index.backend(pid) else { return Vec::new() };
     let mut facts = vec![state(index, backend), held.words(index, pid)];
     facts.push(origin(index, backend));
@@ -116,7 +116,7 @@ const NAMED: usize = 3;
 /// Cancelling a query ends its transaction: `AbortCurrentTransaction` in `src/backend/access/transam/xact.c` releases the
 /// locks at once, even in a transaction block whose client has yet to notice. Locks acquired before a savepoint stay, and
 /// so do session-level advisory locks. Neither is visible from outside, unless the query is the whole transaction.
-pub(in crate::model::plan) fn effect_of(index: &PlanIndex<'_>, verb: Verb, parties: &[Party]) -> Effect {
+pub(in crate::model::plan) fn effect_of(index: &PlanIndex<'_>, verb: Verb, parties: &[Party]) -> PlanEffect {
     let release = index.release(verb, parties);
     let promise = index.promise_of(verb, parties);
     let blocks = match promise.blocked {
@@ -126,7 +126,7 @@ pub(in crate::model::plan) fn effect_of(index: &PlanIndex<'_>, verb: Verb, parti
         _ => promise.words().trim_start_matches("blocks ").to_owned(),
     };
     let named = named(index, verb, parties, &release);
-    Effect { release, blocks, named }
+    PlanEffect { release, blocks, named }
 }
 
 fn named(

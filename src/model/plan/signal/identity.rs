@@ -22,7 +22,9 @@ use super::work::SelectedSession;
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{LockMode, LockTag};
-use crate::model::plan::{Ask, Change, Client, PlanIndex, Seen, SessionTarget, Stake, Verb};
+use crate::model::plan::{
+    Ask, Client, ExpectedTime, PlanIndex, SessionTarget, TargetChange, Verb, WorkAtRisk,
+};
 use crate::model::wait_graph::Party;
 
 const UNKNOWN: &str = "its activity is not known (track_activities is off for it), so it cannot be distinguished from the next client of a pool";
@@ -38,7 +40,7 @@ pub(super) fn of(
 ) -> Result<SessionTarget, String> {
     let backend_start = backend.backend_start.ok_or("its start is not known")?;
     if pick.holds.is_some_and(|held| !index.may_hold(pick.pid, held)) {
-        return Err(format!("{}", Change::HoldsNotAnyMore));
+        return Err(format!("{}", TargetChange::HoldsNotAnyMore));
     }
     let party = Party::Backend(pick.pid);
     // A session that blocks others without a transaction does so with a session-level lock.
@@ -59,7 +61,7 @@ pub(super) fn of(
         pid: pick.pid,
         backend_start,
         client: Client::of(backend),
-        xact_start: Seen::Same(backend.xact_start),
+        xact_start: ExpectedTime::Same(backend.xact_start),
         query_start: seen(query, backend.query_start),
         state_change: seen(state, backend.state_change),
         holds: pick.holds.or_else(awaited),
@@ -92,33 +94,33 @@ pub(in crate::model::plan) fn changed(
     index: &PlanIndex<'_>,
     verb: Verb,
     target: &SessionTarget,
-) -> Option<Change> {
+) -> Option<TargetChange> {
     if !index.snapshot.backends.is_known() {
         return None;
     }
-    let Some(backend) = index.backend(target.pid) else { return Some(Change::Gone) };
+    let Some(backend) = index.backend(target.pid) else { return Some(TargetChange::Gone) };
     match backend.backend_start {
-        None => return Some(Change::Hidden),
-        Some(start) if start != target.backend_start => return Some(Change::Gone),
+        None => return Some(TargetChange::Hidden),
+        Some(start) if start != target.backend_start => return Some(TargetChange::Gone),
         Some(_) => {}
     }
     if !target.keeps && !target.client.may_be(&Client::of(backend)) {
-        return Some(Change::OtherClient);
+        return Some(TargetChange::OtherClient);
     }
     if let Some(change) = moved_on(target, backend) {
         return Some(change);
     }
     if verb == Verb::Cancel && backend.state != Some(State::Active) {
-        return Some(Change::NotActive);
+        return Some(TargetChange::NotActive);
     }
     if !index.knows_locks() {
         return None;
     }
     if target.holds.is_some_and(|held| !index.may_hold(target.pid, held)) {
-        return Some(Change::HoldsNotAnyMore);
+        return Some(TargetChange::HoldsNotAnyMore);
     }
     if target.blocks && index.graph.blocked_by(Party::Backend(target.pid)).is_empty() {
-        return Some(Change::BlocksNobody);
+        return Some(TargetChange::BlocksNobody);
     }
     None
 }
@@ -129,14 +131,14 @@ pub(super) fn again(
     index: &PlanIndex<'_>,
     verb: Verb,
     target: &SessionTarget,
-    work: Option<&Stake>,
+    work: Option<&WorkAtRisk>,
 ) -> Option<SessionTarget> {
     let is_on = |work| work::is_on(index, target.pid, work);
     let backend = index.backend(target.pid).filter(|backend| backend.xact_start.is_none())?;
     moved_on(target, backend).filter(|_| verb == Verb::Terminate && work.is_some_and(is_on))?;
     let (query, state) = compared(verb, backend, false);
     let again = SessionTarget {
-        xact_start: Seen::Same(backend.xact_start),
+        xact_start: ExpectedTime::Same(backend.xact_start),
         query_start: seen(query, backend.query_start),
         state_change: seen(state, backend.state_change),
         ..target.clone()
@@ -144,16 +146,16 @@ pub(super) fn again(
     changed(index, verb, &again).is_none().then_some(again)
 }
 
-fn moved_on(target: &SessionTarget, backend: &Backend) -> Option<Change> {
-    let was_idle = target.xact_start == Seen::Same(None);
-    let other = |change: Change| Some(if was_idle { Change::RanSomething } else { change });
+fn moved_on(target: &SessionTarget, backend: &Backend) -> Option<TargetChange> {
+    let was_idle = target.xact_start == ExpectedTime::Same(None);
+    let other = |change: TargetChange| Some(if was_idle { TargetChange::RanSomething } else { change });
     if target.xact_start.differs(backend.xact_start) {
-        return other(Change::OtherTransaction);
+        return other(TargetChange::OtherTransaction);
     }
     if target.query_start.differs(backend.query_start) {
-        return other(Change::OtherQuery);
+        return other(TargetChange::OtherQuery);
     }
-    target.state_change.differs(backend.state_change).then_some(Change::RanSomething)
+    target.state_change.differs(backend.state_change).then_some(TargetChange::RanSomething)
 }
 
 /// The rule: whether the start of the query and that of the state are compared; the transaction always is. `waits_only` is
@@ -179,8 +181,8 @@ fn serves_clients(backend: &Backend) -> bool {
     backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend")
 }
 
-pub(super) fn seen(is_compared: bool, time: Option<Timestamp>) -> Seen {
-    if is_compared { Seen::Same(time) } else { Seen::Any }
+pub(super) fn seen(is_compared: bool, time: Option<Timestamp>) -> ExpectedTime {
+    if is_compared { ExpectedTime::Same(time) } else { ExpectedTime::Any }
 }
 
 #[cfg(test)]

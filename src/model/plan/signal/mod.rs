@@ -8,8 +8,8 @@ use rustc_hash::FxHashSet;
 
 use self::choose::SessionSelection;
 use super::{
-    ActionPlan, Ask, Caution, CautionKind, Change, Confirm, PlanContext, PlanIndex, PlannedTarget, Refused,
-    Scope, Signal, Target, TargetKind, Verb,
+    ActionPlan, Ask, Caution, CautionKind, Confirm, PlanContext, PlanIndex, PlannedTarget, Refused, Signal,
+    Target, TargetChange, TargetKind, TargetScope, Verb,
 };
 use crate::model::wait_graph::Party;
 use crate::order::Order;
@@ -29,7 +29,7 @@ pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     };
     let SessionSelection { picks, refused, hidden } = choose::meant(&index, ask);
     (plan.refused, plan.hidden) = (refused, hidden);
-    let held = facts::Held::of(&index, picks.iter().map(|pick| pick.pid));
+    let held = facts::HeldByPid::of(&index, picks.iter().map(|pick| pick.pid));
     for pick in picks {
         match planned(&index, ask, &pick, &held) {
             Ok(row) => plan.rows.push(row),
@@ -57,7 +57,7 @@ pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -
     }
     let taken = format!("these {} sessions", crate::text::count(plan.rows.len() as u64));
     let title = |(scope, title)| match scope {
-        Scope::Blockers if ask.scope == Scope::Blockers => (scope, taken.clone()),
+        TargetScope::Blockers if ask.scope == TargetScope::Blockers => (scope, taken.clone()),
         scope => (scope, title),
     };
     plan.offers = offers.into_iter().map(title).collect();
@@ -67,7 +67,7 @@ pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -
 /// Updates the facts and effects of the targets. The targets stay, except a session that still does the same work.
 pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
     let pids: Vec<i32> = plan.rows.iter().filter_map(pid_of).collect();
-    let held = facts::Held::of(index, pids.into_iter());
+    let held = facts::HeldByPid::of(index, pids.into_iter());
     for row in &mut plan.rows {
         let TargetKind::Session(target) = &mut row.target.what else { continue };
         if let Some(again) = identity::again(index, plan.verb, target, row.work.as_ref()) {
@@ -78,7 +78,7 @@ pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
         row.change = row
             .change
             .or_else(|| changed(index, plan.verb, target))
-            .or_else(|| lost().then_some(Change::OtherRow));
+            .or_else(|| lost().then_some(TargetChange::OtherRow));
         if row.change.is_none() {
             let pick = SelectedSession::new(target.pid, None);
             describe(index, plan.verb, &pick, &held, row);
@@ -108,7 +108,7 @@ fn planned(
     index: &PlanIndex<'_>,
     ask: &Ask,
     pick: &SelectedSession,
-    held: &facts::Held<'_>,
+    held: &facts::HeldByPid<'_>,
 ) -> Result<PlannedTarget, String> {
     let backend = caution::check(index, ask.verb, pick)?;
     let blocks = ask.is_of_chains() && !index.graph.blocked_by(Party::Backend(pick.pid)).is_empty();
@@ -131,7 +131,7 @@ fn describe(
     index: &PlanIndex<'_>,
     verb: Verb,
     pick: &SelectedSession,
-    held: &facts::Held<'_>,
+    held: &facts::HeldByPid<'_>,
     row: &mut PlannedTarget,
 ) {
     let pid = pick.pid;

@@ -7,7 +7,7 @@ use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockMode, LockTag};
-use crate::model::plan::{LeaseHeld, PlanIndex, Refused, Stake, Target, TargetKind};
+use crate::model::plan::{LeaseHeld, PlanIndex, Refused, Target, TargetKind, WorkAtRisk};
 use crate::model::task::TaskRow;
 use crate::model::work_queue::{ItemId, ItemRow};
 use crate::text;
@@ -28,31 +28,32 @@ pub(super) fn leases<'a>(index: &PlanIndex<'a>, pid: i32) -> impl Iterator<Item 
 }
 
 /// The execution behind a row of a task, if it is in one of locktop's own tables.
-pub(super) fn of_task(index: &PlanIndex<'_>, row: &TaskRow) -> Option<Stake> {
+pub(super) fn of_task(index: &PlanIndex<'_>, row: &TaskRow) -> Option<WorkAtRisk> {
     let is_own = row.set(index.snapshot)?.tables.own_keys;
     let execution = row.execution(index.snapshot).filter(|_| is_own)?;
     let session = (execution.backend_pid?, execution.backend_start?);
     let holder = index.backend(row.holder?)?;
-    (session == (holder.pid, holder.backend_start?)).then_some(Stake::Execution(row.task, Some(execution.id)))
+    (session == (holder.pid, holder.backend_start?))
+        .then_some(WorkAtRisk::Execution(row.task, Some(execution.id)))
 }
 
 /// The attempt behind a row of the queue, if it is in one of locktop's own tables.
-pub(super) fn of_item(index: &PlanIndex<'_>, row: &ItemRow) -> Option<Stake> {
+pub(super) fn of_item(index: &PlanIndex<'_>, row: &ItemRow) -> Option<WorkAtRisk> {
     let is_own = index.snapshot.systems.items.get(row.table)?.source.own_keys;
     let item = row.item(index.snapshot).filter(|_| is_own)?;
     let worker = index.backend(row.pid?)?;
     let session = (item.backend_pid?, item.backend_start?);
-    (session == (worker.pid, worker.backend_start?)).then_some(Stake::Item(row.id, Some(item.attempt?)))
+    (session == (worker.pid, worker.backend_start?)).then_some(WorkAtRisk::Item(row.id, Some(item.attempt?)))
 }
 
 /// The work of a session by locktop's own tables. A session with the same execution or attempt has the same client,
 /// whatever it has run since: a worker that acquires a key for the next one records that in the same transaction.
-pub(super) fn of(index: &PlanIndex<'_>, pid: i32) -> Option<Stake> {
+pub(super) fn of(index: &PlanIndex<'_>, pid: i32) -> Option<WorkAtRisk> {
     let task = || tasks(index, pid).find_map(|row| of_task(index, row));
     task().or_else(|| items(index, pid).find_map(|row| of_item(index, row)))
 }
 
-pub(super) fn is_on(index: &PlanIndex<'_>, pid: i32, work: &Stake) -> bool {
+pub(super) fn is_on(index: &PlanIndex<'_>, pid: i32, work: &WorkAtRisk) -> bool {
     tasks(index, pid).any(|row| of_task(index, row).as_ref() == Some(work))
         || items(index, pid).any(|row| of_item(index, row).as_ref() == Some(work))
 }
@@ -72,7 +73,7 @@ pub(super) struct SelectedSession {
     pub(super) pid: i32,
     pub(super) start: Option<Timestamp>,
     pub(super) holds: Option<(LockTag, LockMode)>,
-    pub(super) work: Option<Stake>,
+    pub(super) work: Option<WorkAtRisk>,
     /// The parallel worker that this session replaces as its leader.
     pub(super) via: Option<i32>,
     pub(super) lease: Option<LeaseHeld>,

@@ -1,6 +1,6 @@
 use super::sessions::{id, one, reason, session};
 use crate::model::backend::State;
-use crate::model::consequence::{Consequence, Effect};
+use crate::model::consequence::{Consequence, DataEffect};
 use crate::model::plan::*;
 use crate::model::row_id::RowId;
 use crate::model::view::View;
@@ -69,7 +69,7 @@ fn processes_of_the_server_are_left_alone() {
     assert!(reason(&plan).ends_with("the cause is on the primary"));
 }
 
-fn does(view: &View, verb: Verb) -> (Effect, String) {
+fn does(view: &View, verb: Verb) -> (DataEffect, String) {
     let look = view.with_snapshot().unwrap();
     let Consequence { effect, words } = look.consequence(verb, look.backend(7).unwrap());
     (effect, words)
@@ -77,7 +77,7 @@ fn does(view: &View, verb: Verb) -> (Effect, String) {
 
 #[test]
 fn the_effect_on_data_follows_from_kind_statement_and_wait_together() {
-    use Effect as E;
+    use DataEffect as E;
     let kind = |kind: &'static str, query: &'static str, wait: (&'static str, &'static str)| {
         session(State::Active, move |backend| {
             (backend.backend_type, backend.query) = (Some(kind.into()), Some(query.into()));

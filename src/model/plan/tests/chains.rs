@@ -9,11 +9,11 @@ use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, incident};
 
-fn ask(verb: Verb, scope: Scope, pid: i32) -> Ask {
+fn ask(verb: Verb, scope: TargetScope, pid: i32) -> Ask {
     Ask { scope, from_chains: true, ..Ask::new(verb, vec![RowId::Backend(id(pid))]) }
 }
 
-fn plan(view: &View, verb: Verb, scope: Scope, pid: i32) -> ActionPlan {
+fn plan(view: &View, verb: Verb, scope: TargetScope, pid: i32) -> ActionPlan {
     sessions(&context(view), &ask(verb, scope, pid))
 }
 
@@ -34,9 +34,9 @@ fn words(plan: &ActionPlan) -> String {
 #[test]
 fn a_root_has_to_block_still() {
     let view = incident(0.0).view();
-    let root = plan(&view, Verb::Terminate, Scope::This, 4312);
+    let root = plan(&view, Verb::Terminate, TargetScope::This, 4312);
     let target = identity(&root);
-    assert!(target.blocks && target.query_start == Seen::Any && target.holds.is_none());
+    assert!(target.blocks && target.query_start == ExpectedTime::Any && target.holds.is_none());
     assert_eq!(
         words(&root),
         "17: 1 continues now, 16 in turn; now 4410 deploy@ci; in turn 4466 app@web-0, 4467 app@web-1, 4468 app@web-2, 13 more"
@@ -45,7 +45,7 @@ fn a_root_has_to_block_still() {
     // The wait has ended: no session waits for it any more.
     let mut b = incident(0.0);
     b.locks.retain(|lock| lock.granted);
-    assert_eq!(still_there(&root, &context(&b.view())), [Some(Change::BlocksNobody)]);
+    assert_eq!(still_there(&root, &context(&b.view())), [Some(TargetChange::BlocksNobody)]);
     // Chosen on another screen, it need not block.
     assert!(!identity(&one(&view, Verb::Terminate, RowId::Backend(id(4312)))).blocks);
 }
@@ -53,11 +53,11 @@ fn a_root_has_to_block_still() {
 #[test]
 fn an_idle_root_is_known_by_the_key_that_it_blocks_with() {
     let view = incident(0.0).view();
-    let target = identity(&plan(&view, Verb::Terminate, Scope::This, 4977));
+    let target = identity(&plan(&view, Verb::Terminate, TargetScope::This, 4977));
     let key = Some((advisory(72_707_369), LockMode::Exclusive));
-    assert_eq!((target.holds, target.xact_start, target.blocks), (key, Seen::Same(None), true));
+    assert_eq!((target.holds, target.xact_start, target.blocks), (key, ExpectedTime::Same(None), true));
     assert!(
-        target.query_start != Seen::Any && target.state_change != Seen::Any,
+        target.query_start != ExpectedTime::Any && target.state_change != ExpectedTime::Any,
         "the next one takes the same key"
     );
 }
@@ -65,20 +65,23 @@ fn an_idle_root_is_known_by_the_key_that_it_blocks_with() {
 #[test]
 fn one_that_merely_waits_has_the_identity_of_its_wait() {
     let view = incident(0.0).view();
-    let target = identity(&plan(&view, Verb::Terminate, Scope::This, 4466));
-    assert_eq!((target.blocks, target.query_start), (false, Seen::Same(Some(at(-168.0)))));
+    let target = identity(&plan(&view, Verb::Terminate, TargetScope::This, 4466));
+    assert_eq!((target.blocks, target.query_start), (false, ExpectedTime::Same(Some(at(-168.0)))));
     // A session in the middle blocks: it may run another query in its transaction.
-    let middle = identity(&plan(&view, Verb::Terminate, Scope::This, 4410));
-    assert_eq!((middle.blocks, middle.query_start), (true, Seen::Any));
+    let middle = identity(&plan(&view, Verb::Terminate, TargetScope::This, 4410));
+    assert_eq!((middle.blocks, middle.query_start), (true, ExpectedTime::Any));
 }
 
 #[test]
 fn the_root_is_offered_and_meant() {
     let view = incident(0.0).view();
-    let middle = plan(&view, Verb::Terminate, Scope::This, 4410);
+    let middle = plan(&view, Verb::Terminate, TargetScope::This, 4410);
     assert_eq!(
         middle.offers,
-        [(Scope::This, "this session".to_owned()), (Scope::Root, "the root, 4312 app@web-3".to_owned())]
+        [
+            (TargetScope::This, "this session".to_owned()),
+            (TargetScope::Root, "the root, 4312 app@web-3".to_owned())
+        ]
     );
     let frees = words(&middle);
     assert!(frees.starts_with("16: 16 continue now; now 4466 app@web-0, 4467 app@web-1, "), "{frees}");
@@ -87,17 +90,17 @@ fn the_root_is_offered_and_meant() {
         "{frees}"
     );
     for pid in [4410, 4466, 4312] {
-        let root = plan(&view, Verb::Terminate, Scope::Root, pid);
+        let root = plan(&view, Verb::Terminate, TargetScope::Root, pid);
         assert!(pids(&root) == [4312] && identity(&root).blocks, "{pid}");
     }
-    let waiter = plan(&view, Verb::Terminate, Scope::This, 4470);
+    let waiter = plan(&view, Verb::Terminate, TargetScope::This, 4470);
     assert_eq!(
         words(&waiter),
         "no session; root terminating this frees no session; the root is 4312 app@web-3: 1 continues now, 16 in turn"
     );
-    assert_eq!(plan(&view, Verb::Terminate, Scope::This, 5100).offers, []);
-    assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Root, 5100)), "neither waits nor blocks");
-    let behind_prepared = plan(&view, Verb::Terminate, Scope::Root, 5001);
+    assert_eq!(plan(&view, Verb::Terminate, TargetScope::This, 5100).offers, []);
+    assert_eq!(reason(&plan(&view, Verb::Terminate, TargetScope::Root, 5100)), "neither waits nor blocks");
+    let behind_prepared = plan(&view, Verb::Terminate, TargetScope::Root, 5001);
     assert!(reason(&behind_prepared).ends_with("ROLLBACK PREPARED 'order-17'"));
 }
 
@@ -105,21 +108,21 @@ fn the_root_is_offered_and_meant() {
 #[test]
 fn the_blockers_that_have_to_end_together_are_offered_and_meant() {
     let view = crate::sample::shared(0.0).view();
-    let one = plan(&view, Verb::Terminate, Scope::This, 31);
+    let one = plan(&view, Verb::Terminate, TargetScope::This, 31);
     let all = "all 3 blockers: 1 continues now, 2 in turn".to_owned();
-    assert_eq!(one.offers, [(Scope::This, "this session".to_owned()), (Scope::Blockers, all)]);
-    let together = plan(&view, Verb::Terminate, Scope::Blockers, 31);
+    assert_eq!(one.offers, [(TargetScope::This, "this session".to_owned()), (TargetScope::Blockers, all)]);
+    let together = plan(&view, Verb::Terminate, TargetScope::Blockers, 31);
     let mut meant = pids(&together);
     meant.sort_unstable();
     assert_eq!((meant, together.confirm.clone()), (vec![30, 31, 32], Confirm::Count(3)));
     assert!(words(&together).starts_with("3: 1 continues now, 2 in turn"), "{}", words(&together));
     // No scope includes waiting sessions, and if one end frees all of them, no other scope is offered.
     for pid in [40, 41] {
-        assert_eq!(plan(&view, Verb::Terminate, Scope::This, pid).offers.len(), 2, "itself and a root");
-        assert!(plan(&view, Verb::Terminate, Scope::Blockers, pid).rows.is_empty());
+        assert_eq!(plan(&view, Verb::Terminate, TargetScope::This, pid).offers.len(), 2, "itself and a root");
+        assert!(plan(&view, Verb::Terminate, TargetScope::Blockers, pid).rows.is_empty());
     }
     let incident = incident(0.0).view();
-    assert_eq!(plan(&incident, Verb::Terminate, Scope::This, 4312).offers, []);
+    assert_eq!(plan(&incident, Verb::Terminate, TargetScope::This, 4312).offers, []);
 }
 
 #[test]
@@ -128,10 +131,10 @@ fn what_the_filter_hides_is_left_out_and_counted() {
     let only = |pids: &[i32]| pids.iter().map(|pid| Party::Backend(*pid)).collect::<FxHashSet<_>>();
     let shown = Some(only(&[4312, 4470, 4471]));
     let shared = crate::sample::shared(0.0).view();
-    let blockers = Ask { shown: Some(only(&[31])), ..ask(Verb::Terminate, Scope::Blockers, 31) };
+    let blockers = Ask { shown: Some(only(&[31])), ..ask(Verb::Terminate, TargetScope::Blockers, 31) };
     let plan = sessions(&context(&shared), &blockers);
     assert_eq!((pids(&plan), plan.hidden), (vec![31], 2));
-    let root = Ask { shown: Some(only(&[4466])), ..ask(Verb::Terminate, Scope::Root, 4466) };
+    let root = Ask { shown: Some(only(&[4466])), ..ask(Verb::Terminate, TargetScope::Root, 4466) };
     let plan = sessions(&context(&view), &root);
     assert_eq!((plan.rows.len(), plan.hidden), (0, 1));
     assert_eq!(plan.why_over().unwrap(), "the filter hides all of them");
@@ -152,8 +155,10 @@ fn a_folded_line_means_all_its_members() {
         Ask { from_chains: true, ..Ask::new(Verb::Cancel, vec![group, group, RowId::Backend(id(4466))]) };
     let plan = sessions(&context(&view), &all);
     assert_eq!((pids(&plan), plan.confirm), ((4466..4482).collect::<Vec<_>>(), Confirm::Count(16)));
-    let root =
-        sessions(&context(&view), &Ask { scope: Scope::Root, ..Ask::new(Verb::Terminate, vec![group]) });
+    let root = sessions(
+        &context(&view),
+        &Ask { scope: TargetScope::Root, ..Ask::new(Verb::Terminate, vec![group]) },
+    );
     assert_eq!(pids(&root), [4312]);
     let other = RowId::Group(Party::Backend(4410), table(2001), LockMode::Share);
     assert_eq!(reason(&one(&view, Verb::Cancel, other)), "nobody waits like this any more");
@@ -184,11 +189,12 @@ fn a_deadlock_has_no_root() {
     let view = b.view();
     for pid in [10, 11, 12] {
         assert!(
-            reason(&plan(&view, Verb::Terminate, Scope::Root, pid)).starts_with("is in or behind a deadlock")
+            reason(&plan(&view, Verb::Terminate, TargetScope::Root, pid))
+                .starts_with("is in or behind a deadlock")
         );
     }
     assert_eq!(
-        words(&plan(&view, Verb::Terminate, Scope::This, 11)),
+        words(&plan(&view, Verb::Terminate, TargetScope::This, 11)),
         "2: 1 continues now, 1 in turn; now 10 app@web; in turn 12 app@web"
     );
 }
@@ -211,19 +217,22 @@ fn a_cancelled_query_keeps_what_its_session_has() {
     b.session(21, "app@web", State::Active, 4.0, "SELECT");
     b.lock(21, table(2002), LockMode::AccessShare, Some(4.0));
     let view = b.view();
-    let cancel = plan(&view, Verb::Cancel, Scope::This, 10);
+    let cancel = plan(&view, Verb::Cancel, TargetScope::This, 10);
     assert_eq!(
         words(&cancel),
         "2: 1 now, 1 may stay blocked; now 11 app@web; unsure 12 app@web; because a cancel keeps session locks, and what was locked before a savepoint"
     );
     assert_eq!(
-        words(&plan(&view, Verb::Terminate, Scope::This, 10)),
+        words(&plan(&view, Verb::Terminate, TargetScope::This, 10)),
         "2: 2 continue now; now 11 app@web, 12 app@web"
     );
-    let unsure = plan(&view, Verb::Cancel, Scope::This, 20);
+    let unsure = plan(&view, Verb::Cancel, TargetScope::This, 20);
     let because = "because a cancel keeps session locks, and what was locked before a savepoint";
     assert_eq!(words(&unsure), format!("1: perhaps 1 now; unsure 21 app@web; {because}"));
-    assert_eq!(words(&plan(&view, Verb::Terminate, Scope::This, 20)), "1: 1 continues now; now 21 app@web");
+    assert_eq!(
+        words(&plan(&view, Verb::Terminate, TargetScope::This, 20)),
+        "1: 1 continues now; now 21 app@web"
+    );
 }
 
 #[test]
@@ -233,7 +242,7 @@ fn what_is_shown_old_is_said_to_be() {
     snapshot.taken_at = at(7.0);
     snapshot.locks = snapshot.locks.stale("time-out".into());
     view.snapshot = Some(std::sync::Arc::new(snapshot));
-    let plan = plan(&view, Verb::Terminate, Scope::This, 4312);
+    let plan = plan(&view, Verb::Terminate, TargetScope::This, 4312);
     let told: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
     assert_eq!(told, ["the data is old by 7.0s: its waiters may have changed"]);
 }

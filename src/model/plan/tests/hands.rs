@@ -30,11 +30,11 @@ fn who_works_on_an_item_has_to_hold_its_key() {
     let plan = end_item(&worker(9, &[key(9)]).view());
     let target = identity(&plan);
     let held = Some((key(9), LockMode::Exclusive));
-    assert_eq!((target.pid, target.holds, target.xact_start), (7, held, Seen::Same(None)));
+    assert_eq!((target.pid, target.holds, target.xact_start), (7, held, ExpectedTime::Same(None)));
     for (later, change) in [
         (worker(9, &[key(9), key(10)]), None),
-        (worker(10, &[key(10)]), Some(Change::HoldsNotAnyMore)),
-        (worker(9, &[]), Some(Change::HoldsNotAnyMore)),
+        (worker(10, &[key(10)]), Some(TargetChange::HoldsNotAnyMore)),
+        (worker(9, &[]), Some(TargetChange::HoldsNotAnyMore)),
     ] {
         assert_eq!(still_there(&plan, &context(&later.view())), [change]);
     }
@@ -65,8 +65,8 @@ fn a_worker_that_goes_on_with_its_work_is_the_same() {
         let then = identity(&plan);
         let again = plan.refreshed(&context(&later(|_| {})));
         let now = SessionTarget {
-            query_start: Seen::Same(Some(began)),
-            state_change: Seen::Same(Some(began)),
+            query_start: ExpectedTime::Same(Some(began)),
+            state_change: ExpectedTime::Same(Some(began)),
             ..then.clone()
         };
         assert_eq!(
@@ -75,13 +75,13 @@ fn a_worker_that_goes_on_with_its_work_is_the_same() {
             "the server compares with the newest"
         );
         for (change, word) in [
-            ((|b| b.items[0].attempt = Some(2)) as fn(&mut Builder), Change::RanSomething),
-            (|b| b.items[0].backend_start = Some(at(-9.0)), Change::RanSomething),
-            (|b| b.items.clear(), Change::RanSomething),
-            (|b| b.raw_queue = true, Change::RanSomething),
-            (|b| b.backends[0].xact_start = Some(at(-1.0)), Change::RanSomething),
-            (|b| b.backends[0].application = Some("batch".into()), Change::OtherClient),
-            (|b| b.backends[0].backend_start = Some(at(-9.0)), Change::Gone),
+            ((|b| b.items[0].attempt = Some(2)) as fn(&mut Builder), TargetChange::RanSomething),
+            (|b| b.items[0].backend_start = Some(at(-9.0)), TargetChange::RanSomething),
+            (|b| b.items.clear(), TargetChange::RanSomething),
+            (|b| b.raw_queue = true, TargetChange::RanSomething),
+            (|b| b.backends[0].xact_start = Some(at(-1.0)), TargetChange::RanSomething),
+            (|b| b.backends[0].application = Some("batch".into()), TargetChange::OtherClient),
+            (|b| b.backends[0].backend_start = Some(at(-9.0)), TargetChange::Gone),
         ] {
             assert_eq!(still_there(&plan, &context(&later(change))), [Some(word)]);
         }
@@ -97,7 +97,7 @@ fn a_published_item_is_compared_with_its_raw_key_and_the_transaction() {
     let mut b = worker(9, &[advisory(9)]);
     (b.raw_queue, b.backends[0].state, b.backends[0].xact_start) =
         (true, Some(State::Active), Some(at(-1.0)));
-    assert_eq!(identity(&end_item(&b.view())).xact_start, Seen::Same(Some(at(-1.0))));
+    assert_eq!(identity(&end_item(&b.view())).xact_start, ExpectedTime::Same(Some(at(-1.0))));
 }
 
 fn owner(state: State) -> Builder {
@@ -115,7 +115,7 @@ fn end_lease(view: &View) -> ActionPlan {
 #[test]
 fn who_has_a_lease_is_ended_in_the_same_transaction_or_not_at_all() {
     let plan = end_lease(&owner(State::IdleInTransaction).view());
-    assert_eq!(identity(&plan).xact_start, Seen::Same(Some(at(-60.0))));
+    assert_eq!(identity(&plan).xact_start, ExpectedTime::Same(Some(at(-60.0))));
     let idle = owner(State::Idle).view();
     assert_eq!(
         reason(&end_lease(&idle)),
@@ -123,15 +123,15 @@ fn who_has_a_lease_is_ended_in_the_same_transaction_or_not_at_all() {
          on the session itself"
     );
     let by_itself = one(&idle, Verb::Terminate, RowId::Backend(id(7)));
-    assert_eq!(identity(&by_itself).xact_start, Seen::Same(None), "what is meant is the session");
+    assert_eq!(identity(&by_itself).xact_start, ExpectedTime::Same(None), "what is meant is the session");
     let change = |change: fn(&mut Builder)| {
         let mut b = owner(State::IdleInTransaction);
         change(&mut b);
         still_there(&plan, &context(&b.view()))[0]
     };
     assert_eq!(change(|b| b.leases[0].renewed_at = Some(at(-1.0))), None, "it was renewed");
-    assert_eq!(change(|b| b.leases[0].owner = Some("node2".into())), Some(Change::OtherRow));
-    assert_eq!(change(|b| b.leases[0].token = Some(13)), Some(Change::OtherRow));
-    assert_eq!(change(|b| b.leases[0].backend_pid = Some(8)), Some(Change::OtherRow));
-    assert_eq!(change(|b| b.leases.clear()), Some(Change::OtherRow));
+    assert_eq!(change(|b| b.leases[0].owner = Some("node2".into())), Some(TargetChange::OtherRow));
+    assert_eq!(change(|b| b.leases[0].token = Some(13)), Some(TargetChange::OtherRow));
+    assert_eq!(change(|b| b.leases[0].backend_pid = Some(8)), Some(TargetChange::OtherRow));
+    assert_eq!(change(|b| b.leases.clear()), Some(TargetChange::OtherRow));
 }

@@ -5,7 +5,7 @@ use crate::model::backend::State;
 use crate::model::finding::Severity;
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
-use crate::model::row_id::{Owner, RowId};
+use crate::model::row_id::{LockOwner, RowId};
 use crate::sample::{Builder, advisory, at};
 
 /// A backend with a key, for which another session has waited since before the current statement began.
@@ -32,8 +32,10 @@ fn keeps(b: Builder, ask: &Ask) -> bool {
 
 #[test]
 fn the_lock_is_the_backends_once_that_has_run_something_else() {
-    let (root, holder) =
-        (RowId::Backend(id(70)), RowId::Lock(advisory(1000), Owner::Backend(id(70)), LockMode::Exclusive));
+    let (root, holder) = (
+        RowId::Backend(id(70)),
+        RowId::Lock(advisory(1000), LockOwner::Backend(id(70)), LockMode::Exclusive),
+    );
     for (state, query, began, waits_since, expected) in [
         (State::Idle, "SELECT count(*) FROM hosted", 1.0, 60.0, true),
         (State::Active, "SELECT count(*) FROM hosted", 1.0, 60.0, true),
@@ -69,10 +71,10 @@ fn the_question_stays_while_clients_change_and_closes_with_the_lock() {
     assert_eq!(after.rows[0].cautions[0].kind, CautionKind::Keeps);
     let mut next = pool(State::Active, "SELECT 2", 0.5, 60.0);
     next.locks.retain(|lock| !lock.granted);
-    assert_eq!(still_there(&plan, &context(&next.view())), [Some(Change::HoldsNotAnyMore)]);
+    assert_eq!(still_there(&plan, &context(&next.view())), [Some(TargetChange::HoldsNotAnyMore)]);
     let mut other = pool(State::Idle, "SELECT 1", 1.0, 60.0);
     other.backends[0].backend_start = Some(at(-2.0));
-    assert_eq!(still_there(&plan, &context(&other.view())), [Some(Change::Gone)]);
+    assert_eq!(still_there(&plan, &context(&other.view())), [Some(TargetChange::Gone)]);
 }
 
 #[test]

@@ -2,10 +2,10 @@ use super::sessions::{ago, context, id, identity, one};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
-use crate::model::row_id::{Owner, RowId};
+use crate::model::row_id::{LockOwner, RowId};
 use crate::sample::{advisory, incident};
 
-fn becomes(verb: Verb, chosen: RowId, change: fn(&mut Backend)) -> Option<Change> {
+fn becomes(verb: Verb, chosen: RowId, change: fn(&mut Backend)) -> Option<TargetChange> {
     let plan = one(&incident(0.0).view(), verb, chosen);
     let pid = identity(&plan).pid;
     let mut b = incident(0.0);
@@ -16,8 +16,9 @@ fn becomes(verb: Verb, chosen: RowId, change: fn(&mut Backend)) -> Option<Change
 #[test]
 fn who_was_idle_and_ran_something_may_be_somebody_else() {
     let key = advisory(72_707_369);
-    let ran = Some(Change::RanSomething);
-    for chosen in [RowId::Backend(id(5100)), RowId::Lock(key, Owner::Backend(id(4977)), LockMode::Exclusive)]
+    let ran = Some(TargetChange::RanSomething);
+    for chosen in
+        [RowId::Backend(id(5100)), RowId::Lock(key, LockOwner::Backend(id(4977)), LockMode::Exclusive)]
     {
         let becomes = |change| becomes(Verb::Terminate, chosen, change);
         assert_eq!(becomes(|_| {}), None);
@@ -44,7 +45,7 @@ fn another_client_is_somebody_else_whatever_it_is_in() {
             |backend| backend.client = Some("10.0.3.18".into()),
             |backend| backend.client_port = Some(1),
         ] {
-            assert_eq!(becomes(verb, RowId::Backend(id(pid)), change), Some(Change::OtherClient));
+            assert_eq!(becomes(verb, RowId::Backend(id(pid)), change), Some(TargetChange::OtherClient));
         }
     }
 }

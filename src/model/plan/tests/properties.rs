@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use crate::model::backend::{BackendId, State};
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
-use crate::model::row_id::{Owner, RowId};
+use crate::model::row_id::{LockOwner, RowId};
 use crate::model::view::TargetId;
 use crate::model::view::View;
 use crate::model::wait_graph::Party;
@@ -56,13 +56,18 @@ fn an_ask() -> impl Strategy<Value = Ask> {
         let tag = if tag % 2 == 0 { relation(u32::from(tag)) } else { advisory(i64::from(tag)) };
         let mode = LockMode::ALL[usize::from(mode) % 8];
         match kind {
-            0 => RowId::Lock(tag, Owner::Backend(id), mode),
+            0 => RowId::Lock(tag, LockOwner::Backend(id), mode),
             1 => RowId::Group(Party::Backend(id.pid), tag, mode),
             _ => RowId::Backend(id),
         }
     });
     let verb = prop::sample::select(vec![Verb::Cancel, Verb::Terminate]);
-    let scope = prop::sample::select(vec![Scope::This, Scope::This, Scope::Root, Scope::Blockers]);
+    let scope = prop::sample::select(vec![
+        TargetScope::This,
+        TargetScope::This,
+        TargetScope::Root,
+        TargetScope::Blockers,
+    ]);
     let shown = prop::option::weighted(0.3, vec(2..14_i32, 0..10));
     (vec(chosen, 0..6), verb, scope, any::<bool>(), shown).prop_map(
         |(chosen, verb, scope, from_chains, shown)| {
@@ -88,24 +93,24 @@ fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
     let mut meant = BTreeSet::new();
     for chosen in &ask.chosen {
         let (pid, group) = match chosen {
-            RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _) => (id.pid, None),
+            RowId::Backend(id) | RowId::Lock(_, LockOwner::Backend(id), _) => (id.pid, None),
             RowId::Group(Party::Backend(pid), tag, mode) => (*pid, Some((tag, mode))),
             other => panic!("{other:?}"),
         };
         let party = Party::Backend(leader(pid));
         match (ask.scope, group) {
-            (Scope::This, None) => drop(meant.insert(leader(pid))),
-            (Scope::This, Some((tag, mode))) => {
+            (TargetScope::This, None) => drop(meant.insert(leader(pid))),
+            (TargetScope::This, Some((tag, mode))) => {
                 let queues = view.graph.queues.iter().filter(|queue| queue.tag == *tag);
                 let waiters = queues.flat_map(|queue| &queue.waiters).filter(|waiter| waiter.mode == *mode);
                 meant.extend(waiters.map(|waiter| waiter.party.pid()));
             }
-            (Scope::Root, _) => {
+            (TargetScope::Root, _) => {
                 meant.extend(view.graph.roots_above(party).into_iter().map(Party::pid));
                 // A root is its own root.
                 meant.extend([leader(pid), pid]);
             }
-            (Scope::Blockers, _) => {
+            (TargetScope::Blockers, _) => {
                 let release = view.with_snapshot().unwrap().release(ask.verb, &[party]);
                 meant.extend(
                     release.others.into_iter().chain(release.possible).chain([party]).map(Party::pid),
@@ -131,16 +136,16 @@ proptest! {
             prop_assert!(target.pid != own && backend.backend_type.as_deref() != Some("checkpointer"));
             prop_assert!(meant.contains(&target.pid), "{} of {:?}", target.pid, meant);
             match (target.xact_start, ask.verb) {
-                (Seen::Same(start), _) => prop_assert_eq!(start, backend.xact_start),
-                (Seen::Any, verb) => prop_assert!(target.holds.is_some() && verb == Verb::Terminate),
+                (ExpectedTime::Same(start), _) => prop_assert_eq!(start, backend.xact_start),
+                (ExpectedTime::Any, verb) => prop_assert!(target.holds.is_some() && verb == Verb::Terminate),
             }
             if ask.verb == Verb::Cancel {
-                prop_assert_eq!(target.query_start, Seen::Same(backend.query_start));
+                prop_assert_eq!(target.query_start, ExpectedTime::Same(backend.query_start));
                 prop_assert!(backend.state == Some(State::Active) && backend.query_start.is_some());
             }
             let party = Party::Backend(target.pid);
             prop_assert!(!target.blocks || !view.graph.blocked_by(party).is_empty());
-            if ask.scope != Scope::This {
+            if ask.scope != TargetScope::This {
                 prop_assert!(ask.shown.as_ref().is_none_or(|shown| shown.contains(&party)), "hidden");
             }
         }
@@ -161,16 +166,16 @@ proptest! {
         prop_assert!(fits, "{:?} for {}", plan.confirm, order.len());
         prop_assert_eq!(&sessions(&context, &ask), &plan, "the same again");
         let place = |pid: i32| view.graph.tree.nodes.iter().position(|node| node.party == Party::Backend(pid));
-        if ask.from_chains || ask.scope != Scope::This {
+        if ask.from_chains || ask.scope != TargetScope::This {
             let places: Vec<usize> = order.iter().filter_map(|pid| place(*pid)).collect();
             prop_assert!(places.is_sorted(), "{:?}", places);
         }
         // No chosen session disappears without a reason.
-        if ask.scope == Scope::This {
+        if ask.scope == TargetScope::This {
             let told: BTreeSet<i32> =
                 plan.refused.iter().filter_map(|refused| refused.name.split(' ').next()?.parse().ok()).collect();
             for chosen in &ask.chosen {
-                let (RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _)) = chosen else { continue };
+                let (RowId::Backend(id) | RowId::Lock(_, LockOwner::Backend(id), _)) = chosen else { continue };
                 let leader = view.snapshot.as_ref().unwrap().backend(id.pid).map_or(id.pid, crate::model::backend::Backend::group);
                 let is_told = [id.pid, leader].iter().any(|pid| once.contains(pid) || told.contains(pid));
                 prop_assert!(is_told, "{} is in neither {:?} nor {:?}", id.pid, once, told);

@@ -116,10 +116,14 @@ fn a_renewal_is_followed_and_a_new_owner_is_not() {
         "what is shown is compared"
     );
     let change = |change: fn(&mut Builder)| again(change).rows[0].change;
-    assert_eq!(change(|b| b.leases[2].owner = Some("node9".into())), Some(Change::OtherRow));
-    assert_eq!(change(|b| b.leases[2].token = Some(1)), Some(Change::OtherRow));
-    assert_eq!(change(|b| b.leases[2].expires_at = Some(at(-1.0))), Some(Change::OtherRow), "it has expired");
-    assert_eq!(change(|b| drop(b.leases.remove(2))), Some(Change::Gone));
+    assert_eq!(change(|b| b.leases[2].owner = Some("node9".into())), Some(TargetChange::OtherRow));
+    assert_eq!(change(|b| b.leases[2].token = Some(1)), Some(TargetChange::OtherRow));
+    assert_eq!(
+        change(|b| b.leases[2].expires_at = Some(at(-1.0))),
+        Some(TargetChange::OtherRow),
+        "it has expired"
+    );
+    assert_eq!(change(|b| drop(b.leases.remove(2))), Some(TargetChange::Gone));
 }
 
 /// A view with a lock on two of three servers; the third does not answer.
@@ -150,9 +154,9 @@ fn a_lock_in_redis_is_compared_with_its_value() {
     assert_eq!(plan.rows[0].facts[2..], ["never expires".to_owned(), "on 2 of 3 servers".to_owned()]);
     assert_eq!(still_there(&plan, &context(&view)), [None]);
     let other = redis(LockValue::text(b"host-2:def"));
-    assert_eq!(still_there(&plan, &context(&other)), [Some(Change::OtherRow)]);
+    assert_eq!(still_there(&plan, &context(&other)), [Some(TargetChange::OtherRow)]);
     let unseen = changed(&view, |snapshot| Arc::make_mut(&mut snapshot.systems).redis = Arc::default());
-    assert_eq!(still_there(&plan, &context(&unseen)), [Some(Change::Gone)]);
+    assert_eq!(still_there(&plan, &context(&unseen)), [Some(TargetChange::Gone)]);
     let long = redis(LockValue::Text { bytes: b"host".as_slice().into(), whole: false });
     let plan = rows(&context(&long), Verb::Unlock, &[RowId::Lease(id)]);
     assert_eq!(reasons(&plan), ["its value is too long to be read, so it cannot be compared"]);
@@ -194,7 +198,7 @@ fn an_item_is_taken_only_from_nobody() {
     assert!(plan.rows[0].facts.iter().any(|fact| fact == "error: smtp: 550 no such user ␛[2J"));
     let mut b = queue(0.0);
     b.items.iter_mut().find(|item| item.id == 41_100).unwrap().attempt = Some(4);
-    assert_eq!(still_there(&plan, &context(&b.view())), [Some(Change::OtherRow)]);
+    assert_eq!(still_there(&plan, &context(&b.view())), [Some(TargetChange::OtherRow)]);
     let standby = standby(&view);
     assert!(reasons(&item(&standby, put_back, 41_100))[0].starts_with("this is a standby"));
 }
@@ -231,7 +235,7 @@ fn a_task_is_switched_and_made_due() {
     assert_eq!((target.id, target.enabled, target.is_own), (3, Some(true), true));
     let mut b = jobs(0.0);
     b.tasks.iter_mut().find(|task| task.id == 3).unwrap().enabled = Some(false);
-    assert_eq!(still_there(&plan, &context(&b.view())), [Some(Change::OtherRow)]);
+    assert_eq!(still_there(&plan, &context(&b.view())), [Some(TargetChange::OtherRow)]);
     let toggled = |id: i64| {
         let row = RowId::Task(task_id(&view, id), None);
         (CommandId::Enable.definition().choose)(&context(&view), &[row]).unwrap().0
@@ -357,8 +361,9 @@ fn tables_as_printed_are_not_recovered() {
 #[test]
 fn a_plan_of_the_server_becomes_one_of_targets() {
     let view = jobs(0.0).view();
-    let other = Running { execution_id: 8, task_id: 3, task_name: "clean\nup".to_owned(), ..orphan() };
-    let plan = |running: &[Running], terminate: bool| {
+    let other =
+        RunningExecution { execution_id: 8, task_id: 3, task_name: "clean\nup".to_owned(), ..orphan() };
+    let plan = |running: &[RunningExecution], terminate: bool| {
         let select = Selection::Executions(vec![7, 8]);
         let request = Request { select, task: None, terminate };
         recovery(&context(&view), &Arc::new(RecoveryPlan::of("locktop", at(0.0), 30.0, running, &request)))
@@ -400,10 +405,13 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     assert_eq!((refused.rows.len(), refused.confirm), (0, Confirm::Nothing));
     let reason = &refused.refused[0].reason;
     assert!(reason.ends_with("only a superuser is; or stop its worker, then R"), "{reason}");
-    let gives_up = |running: Running| {
+    let gives_up = |running: RunningExecution| {
         let kinds = plan(&[running], false).rows.remove(0).cautions;
         kinds.iter().any(|caution| caution.kind == CautionKind::GivesUp)
     };
-    let last = Running { attempt: 3, max_attempts: 3, ..orphan() };
-    assert!(gives_up(last.clone()) && !gives_up(Running { attempt: 2, ..last }), "it is said before");
+    let last = RunningExecution { attempt: 3, max_attempts: 3, ..orphan() };
+    assert!(
+        gives_up(last.clone()) && !gives_up(RunningExecution { attempt: 2, ..last }),
+        "it is said before"
+    );
 }

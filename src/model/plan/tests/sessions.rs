@@ -3,7 +3,7 @@ use crate::model::backend::{Backend, BackendId, State};
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::plan::*;
-use crate::model::row_id::{Owner, RowId};
+use crate::model::row_id::{LockOwner, RowId};
 use crate::model::task::TaskKey;
 use crate::model::view::TargetId;
 use crate::model::view::View;
@@ -60,9 +60,9 @@ fn the_identity_is_that_of_the_situation() {
             address: Some("10.0.3.17".into()),
             port: Some(44_312),
         },
-        xact_start: Seen::Same(ago(192.0)),
-        query_start: Seen::Any,
-        state_change: Seen::Any,
+        xact_start: ExpectedTime::Same(ago(192.0)),
+        query_start: ExpectedTime::Any,
+        state_change: ExpectedTime::Any,
         holds: None,
         keeps: false,
         blocks: false,
@@ -70,28 +70,29 @@ fn the_identity_is_that_of_the_situation() {
     assert_eq!(end, whole);
     let cancel = identity(&one(&view, Verb::Cancel, RowId::Backend(id(4410))));
     let seen = (cancel.xact_start, cancel.query_start, cancel.holds, cancel.blocks);
-    assert_eq!(seen, (Seen::Same(ago(171.0)), Seen::Same(ago(171.0)), None, false));
+    assert_eq!(seen, (ExpectedTime::Same(ago(171.0)), ExpectedTime::Same(ago(171.0)), None, false));
     let idle = identity(&one(&view, Verb::Terminate, RowId::Backend(id(5100))));
-    assert_eq!(idle.xact_start, Seen::Same(None), "in no transaction, and so it has to stay");
+    assert_eq!(idle.xact_start, ExpectedTime::Same(None), "in no transaction, and so it has to stay");
 }
 
 #[test]
 fn the_holder_of_a_lock_has_to_hold_it_still() {
     let view = incident(0.0).view();
     let (key, accounts) = (advisory(72_707_369), relation(2001));
-    let plan = one(&view, Verb::Terminate, RowId::Lock(key, Owner::Backend(id(4977)), LockMode::Exclusive));
+    let plan =
+        one(&view, Verb::Terminate, RowId::Lock(key, LockOwner::Backend(id(4977)), LockMode::Exclusive));
     let holder = identity(&plan);
     // No statement may have been run in its session since.
     let seen = (holder.xact_start, holder.query_start, holder.state_change, holder.holds);
-    let since = Seen::Same(ago(41.0));
-    assert_eq!(seen, (Seen::Same(None), since, since, Some((key, LockMode::Exclusive))));
+    let since = ExpectedTime::Same(ago(41.0));
+    assert_eq!(seen, (ExpectedTime::Same(None), since, since, Some((key, LockMode::Exclusive))));
     let in_transaction = identity(&one(
         &view,
         Verb::Terminate,
-        RowId::Lock(accounts, Owner::Backend(id(4312)), LockMode::RowExclusive),
+        RowId::Lock(accounts, LockOwner::Backend(id(4312)), LockMode::RowExclusive),
     ));
     let seen = (in_transaction.xact_start, in_transaction.holds);
-    assert_eq!(seen, (Seen::Same(ago(192.0)), Some((accounts, LockMode::RowExclusive))));
+    assert_eq!(seen, (ExpectedTime::Same(ago(192.0)), Some((accounts, LockMode::RowExclusive))));
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
         (
             6103,
             Some((key, LockMode::Exclusive)),
-            Seen::Same(view.snapshot.as_ref().unwrap().backend(6103).unwrap().xact_start)
+            ExpectedTime::Same(view.snapshot.as_ref().unwrap().backend(6103).unwrap().xact_start)
         )
     );
     assert_eq!(runs.confirm, Confirm::Owner("6103".to_owned()), "it is the living owner of a task");
@@ -242,15 +243,19 @@ fn a_plan_is_refreshed_and_says_what_has_changed() {
     assert_eq!(same.rows[0].facts[0], "idle in transaction for 3m17s");
     assert_eq!((same.why_over(), same.rows[0].target.clone()), (None, plan.rows[0].target.clone()));
     let changed = |change: fn(&mut Builder)| still_there(&plan, &context(&later(change)))[0];
-    assert_eq!(changed(without_the_first), Some(Change::Gone));
-    assert_eq!(changed(|b| b.backends[0].backend_start = Some(at(-1.0))), Some(Change::Gone));
-    assert_eq!(changed(|b| b.backends[0].xact_start = Some(at(-1.0))), Some(Change::OtherTransaction));
-    assert_eq!(changed(|b| b.backends[0].backend_start = None), Some(Change::Hidden));
+    assert_eq!(changed(without_the_first), Some(TargetChange::Gone));
+    assert_eq!(changed(|b| b.backends[0].backend_start = Some(at(-1.0))), Some(TargetChange::Gone));
+    assert_eq!(changed(|b| b.backends[0].xact_start = Some(at(-1.0))), Some(TargetChange::OtherTransaction));
+    assert_eq!(changed(|b| b.backends[0].backend_start = None), Some(TargetChange::Hidden));
     assert_eq!(changed(|b| b.backends[0].query_start = Some(at(-1.0))), None);
     let gone = plan.refreshed(&context(&later(without_the_first)));
     assert_eq!(gone.why_over().unwrap(), "4312 app@web-3: has ended");
     assert_eq!(gone.effect, None);
-    assert_eq!(gone.refreshed(&context(&later(|_| {}))).rows[0].change, Some(Change::Gone), "once is enough");
+    assert_eq!(
+        gone.refreshed(&context(&later(|_| {}))).rows[0].change,
+        Some(TargetChange::Gone),
+        "once is enough"
+    );
     let command = gone.command(TargetId(0), 3, std::time::Duration::from_secs(5));
     assert_eq!((command.number, command.targets.len(), command.verb), (3, 1, Verb::Terminate));
 }
@@ -264,18 +269,21 @@ fn a_query_that_ended_is_not_cancelled() {
         still_there(&plan, &context(&b.view()))[0]
     };
     assert_eq!(after(|_| {}), None);
-    assert_eq!(after(|backend| backend.query_start = Some(at(-1.0))), Some(Change::OtherQuery));
-    assert_eq!(after(|backend| backend.state = Some(State::IdleInTransaction)), Some(Change::NotActive));
+    assert_eq!(after(|backend| backend.query_start = Some(at(-1.0))), Some(TargetChange::OtherQuery));
+    assert_eq!(
+        after(|backend| backend.state = Some(State::IdleInTransaction)),
+        Some(TargetChange::NotActive)
+    );
 }
 
 #[test]
 fn a_key_that_was_given_up_is_a_change() {
     let key = advisory(72_707_369);
-    let chosen = RowId::Lock(key, Owner::Backend(id(4977)), LockMode::Exclusive);
+    let chosen = RowId::Lock(key, LockOwner::Backend(id(4977)), LockMode::Exclusive);
     let plan = one(&incident(0.0).view(), Verb::Terminate, chosen);
     let mut b = incident(0.0);
     b.locks.retain(|lock| (lock.pid, lock.tag) != (Some(4977), key));
-    assert_eq!(still_there(&plan, &context(&b.view())), [Some(Change::HoldsNotAnyMore)]);
+    assert_eq!(still_there(&plan, &context(&b.view())), [Some(TargetChange::HoldsNotAnyMore)]);
 }
 
 #[test]

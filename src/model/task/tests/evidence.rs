@@ -19,7 +19,7 @@ fn in_own_tables_a_key_is_free_since_the_last_that_was_heard() {
         let mut b = stage(0.0, false);
         b.executions[0].heartbeat_at = beat.map(|ago| at(-ago));
         let snapshot = with_server(b.snapshot(), change);
-        let row = Watch::default().look(&snapshot, &Thresholds::default()).rows[0].clone();
+        let row = TaskWatch::default().evaluate(&snapshot, &Thresholds::default()).rows[0].clone();
         assert_eq!(row.state, expected, "{name}");
         assert_eq!(row.orphan_in.is_some(), expected == settling, "{name}");
     }
@@ -51,7 +51,7 @@ fn published(
 }
 
 fn states(snapshot: &Snapshot) -> Vec<&'static str> {
-    let rows = Watch::default().look(snapshot, &Thresholds::default()).rows;
+    let rows = TaskWatch::default().evaluate(snapshot, &Thresholds::default()).rows;
     rows.iter().map(|row| row.state.as_str()).collect()
 }
 
@@ -116,7 +116,7 @@ fn whether_the_number_is_the_key_is_proved_or_a_guess() {
 fn a_session_that_held_the_key_and_was_seen_to_end_is_a_proof() {
     let run = [(10, "w-1", Some(5), 3000.0)];
     let at = |now, held: &[(i32, &str, &str, i64)]| published(now, &run, held, |_| {});
-    let mut watch = Watch::default();
+    let mut watch = TaskWatch::default();
     let mut look = |snapshot: &Snapshot| state(&mut watch, snapshot).as_str();
     let holder = [(7, "app@psql", "", 5)];
     assert_eq!(look(&at(0.0, &holder)), "slow?");
@@ -133,13 +133,13 @@ fn a_session_that_held_the_key_and_was_seen_to_end_is_a_proof() {
 #[test]
 fn who_was_tied_to_the_worker_stays_so_while_he_holds_the_key() {
     let run = [(10, "worker-001", Some(2), 60.0)];
-    let mut watch = Watch::default();
+    let mut watch = TaskWatch::default();
     let mut look =
         |now, query: &str| state(&mut watch, &published(now, &run, &[(7, "app@psql", query, 2)], |_| {}));
     assert_eq!(look(0.0, "SELECT try_acquire_task_lock(2, 'worker-001')"), JobState::Running);
     assert_eq!(look(1.0, "SELECT something_else()"), JobState::Running);
     assert_eq!(
-        state(&mut Watch::default(), &published(1.0, &run, &[(7, "app@psql", "SELECT 1", 2)], |_| {})),
+        state(&mut TaskWatch::default(), &published(1.0, &run, &[(7, "app@psql", "SELECT 1", 2)], |_| {})),
         JobState::MaybeRunning
     );
 }
@@ -169,7 +169,7 @@ fn what_failed_and_is_not_tried_again_is_said_and_so_is_a_streak() {
             }
         }
         let snapshot = b.snapshot();
-        let row = Watch::default().look(&snapshot, &Thresholds::default()).rows[0].clone();
+        let row = TaskWatch::default().evaluate(&snapshot, &Thresholds::default()).rows[0].clone();
         let error = row.last_failed(&snapshot).and_then(|execution| execution.error.clone());
         (row.state.as_str(), row.streak.length, row.streak.is_open, error.map(|error| error.to_string()))
     };
@@ -203,7 +203,7 @@ fn a_worker_in_an_open_transaction_works() {
         let set = snapshot.task_sets[0].clone();
         let tables = TaskTables { own_keys: own, has_function, ..TaskTables::clone(&set.tables) };
         snapshot.task_sets = Arc::new(vec![TaskSet::new(Arc::new(tables), set.tasks, set.executions)]);
-        let row = Watch::default().look(&snapshot, &Thresholds::default()).rows[0].clone();
+        let row = TaskWatch::default().evaluate(&snapshot, &Thresholds::default()).rows[0].clone();
         (row.state.as_str(), row.state.certain(), row.holder)
     };
     assert_eq!(board(true, false, -9000.0, true), ("running (uncommitted)", "running", Some(7)));

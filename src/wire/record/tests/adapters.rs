@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use super::{Dice, Rolled};
 use crate::model::adapter::{
-    Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
-    JobState, Part, Paused, Proof, Setting, Tried, Watch, Worker, evidence_rows, part_rows,
+    Adapter, AdapterLease, AdapterSchedule, AdapterWatch, Depth, Evidence, Installation, InstallationRows,
+    Job, JobState, Part, Paused, Proof, QueryChoice, Setting, Tried, Worker, evidence_rows, part_rows,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::{Epoch, Section};
@@ -43,7 +43,7 @@ impl Dice {
             read: None,
             at: None,
         };
-        let choice = |part, dice: &mut Self| Choice { part, tried: vec![tried(dice), tried(dice)] };
+        let choice = |part, dice: &mut Self| QueryChoice { part, tried: vec![tried(dice), tried(dice)] };
         let choices = vec![choice(Part::Running, self), choice(Part::Leases, self)];
         let installation = Installation {
             adapter: Arc::new(self.adapter()),
@@ -69,7 +69,7 @@ impl Dice {
         }
     }
 
-    pub(super) fn job_watch(&mut self) -> Watch {
+    pub(super) fn job_watch(&mut self) -> AdapterWatch {
         let epoch = |dice: &mut Self| Epoch {
             own_pid: dice.i32(),
             started_at: dice.maybe(Self::time),
@@ -77,7 +77,7 @@ impl Dice {
         };
         let epoch = self.maybe(epoch);
         let free = self.some(4, |dice| ((TextId(dice.roll()), dice.maybe(Self::time)), dice.time()));
-        Watch { epoch, free: free.into_iter().collect(), locks: None }
+        AdapterWatch { epoch, free: free.into_iter().collect(), locks: None }
     }
 }
 

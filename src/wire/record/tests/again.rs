@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use prost::Message;
 
-use super::super::Kind as Part;
-use super::container::{FOOTER, HEADER, Header, Kind, MOMENT};
+use super::super::PartKind as Part;
+use super::container::{FOOTER, HEADER, Header, MOMENT, RecordKind};
 use super::frame::{LARGEST, Payload};
-use super::{Encoder, Group, Look, Snapshot, View};
+use super::{Encoder, Observation, Snapshot, SnapshotGroup, View};
 
 /// The frames of a file that begin a group.
 fn keys(file: &[u8]) -> Vec<&[u8]> {
@@ -16,7 +16,7 @@ fn keys(file: &[u8]) -> Vec<&[u8]> {
     while let Some((head, tail)) = rest.split_first_chunk::<HEADER>() {
         let header = Header::parse(head).unwrap();
         let (payload, tail) = tail.split_at(header.length as usize);
-        if header.kind == Kind::Key {
+        if header.kind == RecordKind::Key {
             frames.push(&payload[MOMENT..]);
         }
         rest = &tail[FOOTER..];
@@ -41,9 +41,9 @@ fn kept_recordings_are_written_again_byte_for_byte() {
         }
         let name = path.display();
         for frame in keys(&std::fs::read(&path).unwrap()) {
-            let mut group = Group::default();
+            let mut group = SnapshotGroup::default();
             group.open(frame).unwrap();
-            let kept = group.look(0).unwrap();
+            let kept = group.snapshot(0).unwrap();
             let view = View {
                 id: kept.id,
                 snapshot: Some(Arc::new(kept.snapshot)),
@@ -54,13 +54,13 @@ fn kept_recordings_are_written_again_byte_for_byte() {
                 expected: kept.expected.unwrap_or_default(),
                 ..View::default()
             };
-            let look = Look { view: Arc::new(view), past: Arc::new(kept.past), notes: kept.notes };
+            let look = Observation { view: Arc::new(view), past: Arc::new(kept.past), notes: kept.notes };
             let again = Encoder::with_events().encode(&look).unwrap();
-            let mut group = Group::default();
+            let mut group = SnapshotGroup::default();
             group.open(&again.bytes).unwrap();
             let tables = |snapshot: &Snapshot| format!("{:?} {:?}", snapshot.systems, snapshot.task_sets);
             let kept = tables(look.view.snapshot.as_ref().unwrap());
-            let is_read_again = tables(&group.look(0).unwrap().snapshot) == kept;
+            let is_read_again = tables(&group.snapshot(0).unwrap().snapshot) == kept;
             let (new, old) = (payload(&again.bytes), payload(frame));
             assert_eq!(new.strings, old.strings, "{name}");
             assert_eq!(new.events, old.events, "{name}");

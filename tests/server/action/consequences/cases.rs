@@ -1,6 +1,6 @@
 //! The states of a client's session.
 
-use locktop::model::consequence::Effect;
+use locktop::model::consequence::DataEffect;
 
 /// How the state is recognized on the server, beside `state`.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +19,8 @@ pub(super) struct Case {
     pub(super) then: &'static str,
     pub(super) state: &'static str,
     pub(super) event: Event,
-    pub(super) cancel: Effect,
-    pub(super) terminate: Effect,
+    pub(super) cancel: DataEffect,
+    pub(super) terminate: DataEffect,
 }
 
 const IDLE: Case = Case {
@@ -30,8 +30,8 @@ const IDLE: Case = Case {
     then: "",
     state: "idle",
     event: Event::None,
-    cancel: Effect::Refused,
-    terminate: Effect::Nothing,
+    cancel: DataEffect::Refused,
+    terminate: DataEffect::Nothing,
 };
 
 pub(super) const WRITES: &str = "BEGIN; INSERT INTO t VALUES (99, 0)";
@@ -50,28 +50,28 @@ pub(super) const CASES: &[Case] = &[
         name: "idle in transaction",
         before: WRITES,
         state: "idle in transaction",
-        terminate: Effect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
         name: "idle in transaction, only read",
         before: "BEGIN; SELECT * FROM t",
         state: "idle in transaction",
-        terminate: Effect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
         name: "idle in a failed transaction",
         before: "BEGIN; INSERT INTO t VALUES (99, 0); SELECT 1 / 0",
         state: "idle in transaction (aborted)",
-        terminate: Effect::Failed,
+        terminate: DataEffect::Failed,
         ..IDLE
     },
     Case {
         name: "a statement after a savepoint has failed",
         before: "BEGIN; INSERT INTO t VALUES (99, 0); SAVEPOINT s; SELECT 1 / 0",
         state: "idle in transaction (aborted)",
-        terminate: Effect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
@@ -79,8 +79,8 @@ pub(super) const CASES: &[Case] = &[
         then: "INSERT INTO t SELECT 99, 0 FROM pg_sleep(600)",
         state: "active",
         event: SLEEP,
-        cancel: Effect::RollsBack,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
@@ -89,8 +89,8 @@ pub(super) const CASES: &[Case] = &[
         then: "SELECT pg_sleep(600)",
         state: "active",
         event: SLEEP,
-        cancel: Effect::RollsBack,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
@@ -100,8 +100,8 @@ pub(super) const CASES: &[Case] = &[
         then: "UPDATE t SET v = 8 WHERE id = 1",
         state: "active",
         event: Event::Is("transactionid"),
-        cancel: Effect::RollsBack,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::RollsBack,
+        terminate: DataEffect::RollsBack,
     },
     Case {
         name: "waits for a table",
@@ -109,8 +109,8 @@ pub(super) const CASES: &[Case] = &[
         then: "ALTER TABLE t ADD COLUMN more int",
         state: "active",
         event: Event::Is("relation"),
-        cancel: Effect::RollsBack,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
@@ -120,8 +120,8 @@ pub(super) const CASES: &[Case] = &[
         then: "SELECT pg_advisory_lock(5)",
         state: "active",
         event: Event::Is("advisory"),
-        cancel: Effect::RollsBack,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::RollsBack,
+        terminate: DataEffect::RollsBack,
     },
     Case {
         name: "CREATE INDEX CONCURRENTLY behind a transaction",
@@ -129,8 +129,8 @@ pub(super) const CASES: &[Case] = &[
         then: "CREATE INDEX CONCURRENTLY new ON t (v)",
         state: "active",
         event: Event::Is("virtualxid"),
-        cancel: Effect::HalfDone,
-        terminate: Effect::HalfDone,
+        cancel: DataEffect::HalfDone,
+        terminate: DataEffect::HalfDone,
         ..IDLE
     },
     Case {
@@ -139,8 +139,8 @@ pub(super) const CASES: &[Case] = &[
         then: "CREATE INDEX CONCURRENTLY new ON t (v)",
         state: "active",
         event: Event::Is("relation"),
-        cancel: Effect::RollsBack,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
@@ -149,8 +149,8 @@ pub(super) const CASES: &[Case] = &[
         then: "DROP INDEX CONCURRENTLY old",
         state: "active",
         event: Event::Is("virtualxid"),
-        cancel: Effect::HalfDone,
-        terminate: Effect::HalfDone,
+        cancel: DataEffect::HalfDone,
+        terminate: DataEffect::HalfDone,
         ..IDLE
     },
     Case {
@@ -159,8 +159,8 @@ pub(super) const CASES: &[Case] = &[
         then: "REINDEX INDEX CONCURRENTLY old",
         state: "active",
         event: Event::Is("virtualxid"),
-        cancel: Effect::HalfDone,
-        terminate: Effect::HalfDone,
+        cancel: DataEffect::HalfDone,
+        terminate: DataEffect::HalfDone,
         ..IDLE
     },
     Case {
@@ -169,8 +169,8 @@ pub(super) const CASES: &[Case] = &[
         then: "VACUUM big",
         state: "active",
         event: Event::Is("VacuumDelay"),
-        cancel: Effect::Stops,
-        terminate: Effect::Stops,
+        cancel: DataEffect::Stops,
+        terminate: DataEffect::Stops,
         ..IDLE
     },
     Case {
@@ -179,8 +179,8 @@ pub(super) const CASES: &[Case] = &[
         then: "VACUUM (FREEZE) big",
         state: "active",
         event: Event::Is("BufferPin"),
-        cancel: Effect::Stops,
-        terminate: Effect::Stops,
+        cancel: DataEffect::Stops,
+        terminate: DataEffect::Stops,
         ..IDLE
     },
     Case {
@@ -189,8 +189,8 @@ pub(super) const CASES: &[Case] = &[
         then: "VACUUM FULL big",
         state: "active",
         event: Event::Is("relation"),
-        cancel: Effect::RollsBack,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
@@ -199,8 +199,8 @@ pub(super) const CASES: &[Case] = &[
         then: "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SELECT * FROM t",
         state: "active",
         event: Event::Is("SafeSnapshot"),
-        cancel: Effect::RollsBack,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
@@ -209,8 +209,8 @@ pub(super) const CASES: &[Case] = &[
         then: "ALTER TABLE whole DETACH PARTITION part CONCURRENTLY",
         state: "active",
         event: Event::Is("relation"),
-        cancel: Effect::HalfDone,
-        terminate: Effect::HalfDone,
+        cancel: DataEffect::HalfDone,
+        terminate: DataEffect::HalfDone,
         ..IDLE
     },
     Case {
@@ -219,8 +219,8 @@ pub(super) const CASES: &[Case] = &[
         then: "SELECT count(*) FROM big WHERE pg_sleep(600) IS NOT NULL",
         state: "active",
         event: SLEEP,
-        cancel: Effect::RollsBack,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::RollsBack,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
@@ -229,8 +229,8 @@ pub(super) const CASES: &[Case] = &[
         then: "COMMIT",
         state: "active",
         event: Event::Is("SyncRep"),
-        cancel: Effect::Committed,
-        terminate: Effect::Committed,
+        cancel: DataEffect::Committed,
+        terminate: DataEffect::Committed,
         ..IDLE
     },
     Case {
@@ -238,8 +238,8 @@ pub(super) const CASES: &[Case] = &[
         then: "COPY (SELECT repeat('x', 8000) FROM generate_series(1, 100000)) TO STDOUT",
         state: "active",
         event: Event::Is("ClientWrite"),
-        cancel: Effect::NoneYet,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::NoneYet,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
     Case {
@@ -248,8 +248,8 @@ pub(super) const CASES: &[Case] = &[
         then: "COPY t FROM STDIN",
         state: "active",
         event: Event::Is("ClientRead"),
-        cancel: Effect::NoneYet,
-        terminate: Effect::RollsBack,
+        cancel: DataEffect::NoneYet,
+        terminate: DataEffect::RollsBack,
         ..IDLE
     },
 ];

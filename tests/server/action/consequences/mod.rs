@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::once::once;
-use locktop::model::consequence::Effect;
+use locktop::model::consequence::DataEffect;
 use locktop::model::lock_name::LockNames;
 use locktop::model::plan::Verb;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::View;
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::Limits;
+use locktop::pg::poll::PollLimits;
 use tokio_postgres::Client;
 
 use cases::{CASES, Case, Event, WRITES};
@@ -42,11 +42,11 @@ const HALF_DONE: &str = "SELECT (SELECT count(*) FROM pg_index WHERE NOT indisva
     + (SELECT count(*) FROM pg_inherits WHERE inhdetachpending)";
 
 async fn view(info: &ConnInfo) -> Arc<View> {
-    once(info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap()
+    once(info, PollLimits::default(), Thresholds::default(), LockNames::default()).await.unwrap()
 }
 
 /// The stated effect of a verb on a process.
-async fn said(info: &ConnInfo, verb: Verb, pid: i32) -> Effect {
+async fn said(info: &ConnInfo, verb: Verb, pid: i32) -> DataEffect {
     let view = view(info).await;
     let snapshot = view.with_snapshot().unwrap();
     snapshot.consequence(verb, snapshot.backend(pid).unwrap()).effect
@@ -104,7 +104,7 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     };
     match (verb, expected) {
         // A signal that was without effect cannot be awaited: its session can still do what it could.
-        (Verb::Cancel, Effect::Refused) => {
+        (Verb::Cancel, DataEffect::Refused) => {
             victim.batch_execute("SELECT 2; COMMIT").await.ok();
             assert!(is_there(&look, victim_pid).await, "{name}");
             let committed = case.before == WRITES;
@@ -115,7 +115,7 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
             );
             return;
         }
-        (Verb::Cancel, Effect::NoneYet) => {
+        (Verb::Cancel, DataEffect::NoneYet) => {
             assert_eq!(state().await.as_deref(), Some("active"), "{name}");
             return;
         }
@@ -127,7 +127,7 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
         0,
         "{name}: what was not committed"
     );
-    let is_committed = case.before.contains("(98, 0)") || expected == Effect::Committed;
+    let is_committed = case.before.contains("(98, 0)") || expected == DataEffect::Committed;
     assert_eq!(
         number(&look, "SELECT count(*) FROM t WHERE id IN (97, 98)").await,
         i64::from(is_committed),
@@ -135,7 +135,7 @@ async fn play(server: &EmbeddedServer, case: &'static Case, verb: Verb) {
     );
     assert_eq!(
         number(&look, HALF_DONE).await,
-        i64::from(expected == Effect::HalfDone),
+        i64::from(expected == DataEffect::HalfDone),
         "{name}: invalid indexes, partitions half detached"
     );
     if verb == Verb::Terminate {

@@ -1,7 +1,7 @@
 //! The effect of C and K on processes that are not a client's session: as stated, and as observed.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::model::consequence::Effect;
+use locktop::model::consequence::DataEffect;
 use locktop::model::plan::Verb;
 use locktop::model::wait_graph::Party;
 use locktop::pg::connect::connect;
@@ -51,7 +51,7 @@ impl<'a> Stage<'a> {
         self.look.query_one(&format!("SELECT {function}($1)"), &[&pid]).await.unwrap().get(0)
     }
 
-    async fn says(&self, verb: Verb, pid: i32, effect: Effect) {
+    async fn says(&self, verb: Verb, pid: i32, effect: DataEffect) {
         assert_eq!(said(&self.info, verb, pid).await, effect, "{}: {verb:?}", self.server.version());
     }
 
@@ -77,7 +77,7 @@ impl<'a> Stage<'a> {
             let snapshot = view.with_snapshot().unwrap();
             let Some(row) = snapshot.backend(pid) else { return false };
             let effect = snapshot.consequence(verb, row).effect;
-            assert_eq!(effect, Effect::Restarts, "{}: {verb:?}", self.server.version());
+            assert_eq!(effect, DataEffect::Restarts, "{}: {verb:?}", self.server.version());
             let known = self.look.query_opt(&format!("{began} pid = $1"), &[&pid]).await.unwrap();
             before = known.and_then(which);
             before.is_some() && self.signal(verb, pid).await
@@ -109,7 +109,7 @@ async fn drop_database(stage: &Stage<'_>) {
         kill_process(stopped, Signal::STOP).unwrap();
         let dropping = tokio::spawn(async move { victim.batch_execute("DROP DATABASE tenant").await });
         stage.find(&format!("pid = {victim_pid} AND wait_event = 'ProcSignalBarrier'")).await;
-        stage.says(verb, victim_pid, Effect::InvalidDatabase).await;
+        stage.says(verb, victim_pid, DataEffect::InvalidDatabase).await;
         let behind = stage.info.clone().with_dbname("tenant");
         let behind = tokio::spawn(async move { connect(&behind).await.map(|_| ()) });
         let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'object' AND classid = 1262 AND objid <> 0 AND NOT granted";
@@ -204,7 +204,7 @@ async fn walsender(stage: &Stage<'_>) {
     for verb in BOTH {
         let client = replicates("CREATE_REPLICATION_SLOT late LOGICAL pgoutput");
         let victim = stage.find(&of("transactionid")).await;
-        stage.says(verb, victim, Effect::Stops).await;
+        stage.says(verb, victim, DataEffect::Stops).await;
         stage.signal(verb, victim).await;
         let slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'late'";
         wait_until("the slot's end", async || number(&stage.look, slots).await == 0).await;
@@ -215,7 +215,7 @@ async fn walsender(stage: &Stage<'_>) {
         let client = replicates(if is_old { "BASE_BACKUP FAST" } else { "BASE_BACKUP (CHECKPOINT 'fast')" });
         let victim = stage.find(&of("ClientWrite")).await;
         let is_cancel = verb == Verb::Cancel;
-        stage.says(verb, victim, if is_cancel { Effect::NoneYet } else { Effect::Stops }).await;
+        stage.says(verb, victim, if is_cancel { DataEffect::NoneYet } else { DataEffect::Stops }).await;
         stage.signal(verb, victim).await;
         if is_cancel {
             assert!(is_there(&stage.look, victim).await, "a cancel has no effect on it");
@@ -240,7 +240,7 @@ async fn parallel_worker(stage: &Stage<'_>) {
         });
         let worker = "pid = (SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event = 'PgSleep')";
         let victim = stage.find(worker).await;
-        stage.says(verb, victim, Effect::RollsBack).await;
+        stage.says(verb, victim, DataEffect::RollsBack).await;
         stage.signal(verb, victim).await;
         assert!(running.await.unwrap().is_err(), "{verb:?}");
         assert_eq!(number(&stage.look, "SELECT count(*) FROM many WHERE i < 0").await, 0, "{verb:?}");
@@ -259,7 +259,7 @@ async fn of_the_server(stage: &Stage<'_>) {
     for kind in kinds {
         let pid = stage.find(&format!("backend_type = '{kind}'")).await;
         for verb in BOTH {
-            stage.says(verb, pid, Effect::Refused).await;
+            stage.says(verb, pid, DataEffect::Refused).await;
             if !kind.ends_with("launcher") {
                 assert!(!stage.signal(verb, pid).await, "{kind}, {verb:?}");
             }
@@ -301,7 +301,7 @@ async fn each_verb_does_what_is_said_to_the_processes_of_a_standby() {
         for kind in ["startup", "walreceiver"] {
             for verb in BOTH {
                 let pid = replica.find(&format!("backend_type = '{kind}'")).await;
-                replica.says(verb, pid, Effect::Refused).await;
+                replica.says(verb, pid, DataEffect::Refused).await;
                 assert!(!replica.signal(verb, pid).await, "{kind}, {verb:?}");
             }
         }

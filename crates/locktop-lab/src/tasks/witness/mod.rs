@@ -71,7 +71,7 @@ impl Witness {
         );
         let pid = i32::try_from(std::process::id()).unwrap_or_default();
         let row = self.client.query_one(&sql, &[&task, &execution, &self.worker, &self.process, &pid]).await;
-        let run = row.and_then(|row| row.try_get(0)).map_err(|error| told(&error))?;
+        let run = row.and_then(|row| row.try_get(0)).map_err(|error| error_text(&error))?;
         Ok(Record { client: &self.client, run })
     }
 }
@@ -86,17 +86,17 @@ impl Record<'_> {
         let sql = format!(
             "UPDATE {SCHEMA}.witness SET before_last = last, last = clock_timestamp() WHERE run = $1"
         );
-        self.client.execute(&sql, &[&self.run]).await.map(drop).map_err(|error| told(&error))
+        self.client.execute(&sql, &[&self.run]).await.map(drop).map_err(|error| error_text(&error))
     }
 
     pub(in crate::tasks) async fn end(&self, outcome: &str) -> Result<(), String> {
         let sql =
             format!("UPDATE {SCHEMA}.witness SET ended = clock_timestamp(), outcome = $2 WHERE run = $1");
-        self.client.execute(&sql, &[&self.run, &outcome]).await.map(drop).map_err(|error| told(&error))
+        self.client.execute(&sql, &[&self.run, &outcome]).await.map(drop).map_err(|error| error_text(&error))
     }
 }
 
-fn told(error: &tokio_postgres::Error) -> String {
+fn error_text(error: &tokio_postgres::Error) -> String {
     format!("the witness could not write: {error}")
 }
 

@@ -21,7 +21,7 @@ where
     PostgresConnectionManager<Tls>: ManageConnection;
 
 /// A connection of such a pool.
-pub struct Lent<Tls>
+pub struct Bb8Connection<Tls>
 where
     Tls: MakeTlsConnect<Socket>,
     PostgresConnectionManager<Tls>: ManageConnection<Connection = Client>,
@@ -32,7 +32,7 @@ where
     is_discarded: bool,
 }
 
-impl<Tls> Drop for Lent<Tls>
+impl<Tls> Drop for Bb8Connection<Tls>
 where
     Tls: MakeTlsConnect<Socket>,
     PostgresConnectionManager<Tls>: ManageConnection<Connection = Client>,
@@ -47,7 +47,7 @@ where
 }
 
 impl Source for Pool<PostgresConnectionManager<NoTls>> {
-    type Conn = Lent<NoTls>;
+    type Conn = Bb8Connection<NoTls>;
 
     async fn get(&self) -> Result<Self::Conn, Error> {
         WithTls(self.clone(), NoTls).get().await
@@ -62,15 +62,15 @@ where
     <Tls::TlsConnect as tokio_postgres::tls::TlsConnect<Socket>>::Future: Send,
     PostgresConnectionManager<Tls>: ManageConnection<Connection = Client, Error = tokio_postgres::Error>,
 {
-    type Conn = Lent<Tls>;
+    type Conn = Bb8Connection<Tls>;
 
     async fn get(&self) -> Result<Self::Conn, Error> {
         let client = self.0.get_owned().await.map_err(|error| Error::pool(&error))?;
-        Ok(Lent { client: Some(client), tls: self.1.clone(), is_discarded: false })
+        Ok(Bb8Connection { client: Some(client), tls: self.1.clone(), is_discarded: false })
     }
 }
 
-impl<Tls> Conn for Lent<Tls>
+impl<Tls> Conn for Bb8Connection<Tls>
 where
     Tls: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
     Tls::Stream: Send + Sync,

@@ -14,7 +14,7 @@ pub use self::sqlx::Pooled;
 use crate::Error;
 pub use crate::Refusal;
 #[cfg(feature = "bb8")]
-pub use bb8::{Lent, WithTls};
+pub use bb8::{Bb8Connection, WithTls};
 use pg_connect::connect::{Listening, listen};
 use pg_connect::conninfo::ConnInfo;
 

@@ -85,7 +85,7 @@ pub(super) async fn run(
     limit: Duration,
     stop: &Stop,
 ) -> Result<String, WorkError> {
-    let started = Running::start(program, job);
+    let started = RunningCommand::start(program, job);
     let mut running = started.map_err(|error| WorkError::Failed(format!("cannot be started: {error}")))?;
     let early = tokio::select! {
         biased;
@@ -121,14 +121,14 @@ fn with(reason: &str, said: &str) -> String {
 }
 
 /// A running program. Dropping it kills the whole group.
-struct Running {
+struct RunningCommand {
     child: Child,
     /// To the watcher of the group.
     watcher: Option<ChildStdin>,
     output: Output,
 }
 
-impl Running {
+impl RunningCommand {
     fn start(program: &Program, job: &Job) -> std::io::Result<Self> {
         let mut command = tokio::process::Command::new("/bin/sh");
         command.args(["-c", WATCH, "sh"]).args(&program.argv);

@@ -89,7 +89,7 @@ impl Work for Builtin {
             PayloadWork::Command(program) => {
                 let said = command::run(&program, job, limit, &stop).await?;
                 if !said.is_empty() {
-                    self.report.tell_of(job, JobEvent::Output(said));
+                    self.report.send_of(job, JobEvent::Output(said));
                 }
                 Ok(())
             }

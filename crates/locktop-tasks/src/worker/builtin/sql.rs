@@ -112,7 +112,7 @@ async fn end(
         Ok(()) => return Ok(()),
         // The same SQLSTATE as for a cancel request.
         Err(error) if over && error.code() == Some(&SqlState::QUERY_CANCELED) => timed_out(limit.limit),
-        Err(error) => said(&error),
+        Err(error) => error_text(&error),
     };
     Err(WorkError::Failed(reason))
 }
@@ -166,7 +166,7 @@ impl Drop for Guard {
     }
 }
 
-fn said(error: &Error) -> String {
+fn error_text(error: &Error) -> String {
     let mut text = message(error);
     if text == UNEXPECTED {
         text.push_str(": a task cannot use COPY FROM STDIN or TO STDOUT");
